@@ -1,0 +1,162 @@
+"""What remains of a job's metrics when the job is over: last, min, max and where they were, for each metric.
+
+Reads what `monkey.log` writes, and whatever else a job may have appended beside it: a line that is no record is
+counted and passed over, because a broken metrics file must never cost a finished job its end.
+
+A line: `{"t": seconds since the epoch, "step": integer or null, "m": {"loss": 0.3}}`. A value that is not finite is
+"nan", "inf" or "-inf" in quotes (JSON has no such numbers); null, NaN and Infinity are read as the same.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+#: Longest line that is read, in bytes: what is longer is garbage, not a record to wait for.
+MAX_LINE = 1 << 20
+#: Names beyond this many are passed over: the summary travels in the job's end, and in every status.
+MAX_METRICS = 1000
+MAX_NAME = 200
+
+_NONFINITE = {text: float(text) for sign in ("", "+", "-") for text in (sign + "nan", sign + "inf", sign + "infinity")}
+
+
+class Summary:
+    """Folds metric records, fed as raw bytes in pieces of any size, into one small dict."""
+
+    def __init__(self) -> None:
+        """Start with nothing seen."""
+        #: Lines passed over because they were no records.
+        self.garbage = 0
+        self._tails: dict[str, bytes] = {}
+        self._skipping: set[str] = set()
+        self._metrics: dict[str, _Metric] = {}
+
+    def feed(self, data: bytes, source: str = "") -> None:
+        """Take the next bytes of a file; `source` names the file, because each keeps a last line of its own.
+
+        Within a source the order of lines counts, between sources the time in the record. Never raises.
+        """
+        *lines, tail = (self._tails.get(source, b"") + data).split(b"\n")
+        if lines and source in self._skipping:
+            self._skipping.discard(source)
+            lines = lines[1:]
+        for line in lines:
+            self._line(line, source)
+        if len(tail) > MAX_LINE:
+            self.garbage += source not in self._skipping
+            self._skipping.add(source)
+            tail = b""
+        self._tails[source] = tail
+
+    def finish(self) -> dict[str, dict[str, Any]]:
+        """Take the last lines that lack their newline, if they are records; nothing is fed afterwards."""
+        for source, tail in self._tails.items():
+            if tail and source not in self._skipping:
+                self._line(tail, source)
+        self._tails.clear()
+        return self.result()
+
+    def result(self) -> dict[str, dict[str, Any]]:
+        """Return for each metric, by name: last, min, max (finite values; None without one), step (of last),
+        best_min_step, best_max_step (None where no step was given), count (finite values), nonfinite (the others).
+        """
+        return {name: metric.result() for name, metric in sorted(self._metrics.items())}
+
+    def _line(self, line: bytes, source: str) -> None:
+        if not line.strip():
+            return
+        try:
+            record = json.loads(line) if len(line) <= MAX_LINE else None
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict) or not isinstance(metrics := record.get("m"), dict):
+            self.garbage += 1
+            return
+        step, at = record.get("step"), record.get("t")
+        step = step if type(step) is int else None
+        at = float(at) if type(at) is float or (type(at) is int and abs(at) < 1 << 53) else 0.0
+        for name, value in metrics.items():
+            self._value(name, value, step, at, source)
+
+    def _value(self, name: str, value: object, step: int | None, at: float, source: str) -> None:
+        number = _number(value)
+        metric = self._metrics.get(name)
+        if metric is None:
+            if number is None or len(self._metrics) >= MAX_METRICS or not 0 < len(name) <= MAX_NAME:
+                self.garbage += 1
+                return
+            metric = self._metrics[name] = _Metric()
+        if number is None:
+            self.garbage += 1
+        elif number - number != 0.0:
+            metric.nonfinite += 1
+        else:
+            metric.add(number, step, at, source)
+
+
+class Best(NamedTuple):
+    """The best value of a metric, and its step where one was given."""
+
+    value: float
+    step: int | None
+
+
+def best(entry: dict[str, Any], maximize: bool) -> Best | None:
+    """Return the best value of one metric of a summary, or None where no finite value was logged."""
+    value = entry.get("max" if maximize else "min")
+    return None if value is None else Best(value, entry.get("best_max_step" if maximize else "best_min_step"))
+
+
+class _Metric:
+    __slots__ = ("at", "count", "last", "max", "max_step", "min", "min_step", "nonfinite", "source", "step")
+
+    def __init__(self) -> None:
+        self.last: float | None = None
+        self.min = float("inf")
+        self.max = float("-inf")
+        self.step: int | None = None
+        self.min_step: int | None = None
+        self.max_step: int | None = None
+        self.count = 0
+        self.nonfinite = 0
+        self.at = float("-inf")
+        self.source = ""
+
+    def add(self, value: float, step: int | None, at: float, source: str) -> None:
+        self.count += 1
+        # A clock that was set back must not make an old value of the same process the last one.
+        if source == self.source or at >= self.at or self.last is None:
+            self.last, self.step, self.at, self.source = value, step, at, source
+        if value < self.min:
+            self.min, self.min_step = value, step
+        if value > self.max:
+            self.max, self.max_step = value, step
+
+    def result(self) -> dict[str, Any]:
+        return {
+            "last": self.last,
+            "min": self.min if self.count else None,
+            "max": self.max if self.count else None,
+            "step": self.step,
+            "best_min_step": self.min_step,
+            "best_max_step": self.max_step,
+            "count": self.count,
+            "nonfinite": self.nonfinite,
+        }
+
+
+def _number(value: object) -> float | None:
+    """Return the value as a float (NaN and infinities included), or None where it is none."""
+    if type(value) is float:
+        return value
+    if value is None:
+        return float("nan")
+    if isinstance(value, str):
+        return _NONFINITE.get(value.lower())
+    if isinstance(value, int):
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
+    return None

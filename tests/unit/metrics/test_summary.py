@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monkey.metrics.summary import MAX_LINE, MAX_METRICS, Best, Summary, best
+
+
+def line(value: object, step: object = None, t: object = 0.0, name: str = "loss") -> bytes:
+    return json.dumps({"t": t, "step": step, "m": {name: value}}).encode() + b"\n"
+
+
+def folded(*lines: bytes) -> dict[str, dict[str, object]]:
+    summary = Summary()
+    summary.feed(b"".join(lines))
+    return summary.finish()
+
+
+def test_last_min_max_and_their_steps() -> None:
+    assert folded(line(3, 1), line(1.0, 2), line(4.0, 3), line(2.0, 4)) == {
+        "loss": {
+            "last": 2.0,
+            "min": 1.0,
+            "max": 4.0,
+            "step": 4,
+            "best_min_step": 2,
+            "best_max_step": 3,
+            "count": 4,
+            "nonfinite": 0,
+        }
+    }
+
+
+def test_of_equal_values_the_first_is_best() -> None:
+    entry = folded(line(1.0, 1), line(1.0, 2))["loss"]
+    assert (entry["best_min_step"], entry["best_max_step"], entry["step"]) == (1, 1, 2)
+
+
+def test_nonfinite_values_are_counted_and_are_neither_best_nor_last() -> None:
+    entry = folded(line(0.5, 1), line("nan", 2), line("inf", 3), line(None, 4), b'{"m":{"loss":NaN}}\n')["loss"]
+    assert (entry["last"], entry["step"], entry["max"], entry["count"], entry["nonfinite"]) == (0.5, 1, 0.5, 1, 4)
+
+
+def test_a_metric_that_was_never_finite_has_no_values() -> None:
+    entry = folded(line("-inf"))["loss"]
+    assert (entry["last"], entry["min"], entry["max"], entry["nonfinite"]) == (None, None, None, 1)
+    assert best(entry, maximize=True) is None
+
+
+@given(st.lists(st.integers(1, 30), max_size=20))
+def test_pieces_of_any_size_give_the_same(sizes: list[int]) -> None:
+    data = b"".join(line(value, step) for step, value in enumerate([3.0, 1.5, "nan", 2.0]))
+    summary, at = Summary(), 0
+    for size in sizes:
+        summary.feed(data[at : at + size])
+        at += size
+    summary.feed(data[at:])
+    assert summary.finish() == folded(data)
+
+
+def test_each_source_keeps_its_own_partial_line() -> None:
+    summary, one, two = Summary(), line(1.0), line(2.0)
+    summary.feed(one[:9], "a")
+    summary.feed(two[:9], "b")
+    summary.feed(one[9:], "a")
+    summary.feed(two[9:], "b")
+    assert summary.result()["loss"]["count"] == 2 and summary.garbage == 0
+
+
+def test_between_sources_the_later_record_is_last_whatever_the_order_of_reading() -> None:
+    summary = Summary()
+    summary.feed(line(2.0, 20, t=20.0), "b")
+    summary.feed(line(1.0, 10, t=10.0), "a")
+    assert summary.result()["loss"]["last"] == 2.0
+
+
+def test_a_clock_set_back_does_not_make_an_old_value_last() -> None:
+    assert folded(line(1.0, 1, t=1000.0), line(2.0, 2, t=5.0))["loss"]["last"] == 2.0
+
+
+def test_the_last_line_counts_without_its_newline_once_finished() -> None:
+    summary = Summary()
+    summary.feed(line(1.0)[:-1])
+    assert summary.result() == {}
+    assert summary.finish()["loss"]["last"] == 1.0
+
+
+def test_garbage_is_counted_and_passed_over() -> None:
+    garbage = [
+        b"\xff\xfe\n",
+        b"[1]\n",
+        b'{"m":3}\n',
+        b'{"m":{"":1}}\n',
+        b'{"m":{"x":[1]}}\n',
+        b'{"m":{"x":"high"}}\n',
+        b"[" * 100_000 + b"\n",
+        b'{"m":{"x":1' + b"0" * 5000 + b"}}\n",
+    ]
+    summary = Summary()
+    summary.feed(b"".join(garbage) + b"\n  \n" + line(1.0))
+    assert summary.garbage == len(garbage)
+    assert list(summary.finish()) == ["loss"]
+
+
+def test_an_integer_too_large_for_a_float_is_infinite() -> None:
+    assert folded(b'{"m":{"loss":1' + b"0" * 400 + b"}}\n")["loss"]["nonfinite"] == 1
+
+
+def test_a_line_without_end_is_not_kept_in_memory() -> None:
+    summary = Summary()
+    for _ in range(5):
+        summary.feed(b"x" * (MAX_LINE // 2 + 1))
+    assert max(map(len, summary._tails.values())) <= MAX_LINE
+    summary.feed(b"x\n" + line(1.0))
+    assert summary.garbage == 1 and summary.finish()["loss"]["count"] == 1
+
+
+def test_names_without_end_do_not_grow_the_summary() -> None:
+    summary = Summary()
+    summary.feed(b"".join(line(1.0, name=f"m{i}") for i in range(MAX_METRICS + 5)))
+    assert len(summary.finish()) == MAX_METRICS and summary.garbage == 5
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_raise(data: bytes) -> None:
+    summary = Summary()
+    summary.feed(data)
+    summary.feed(data, "other")
+    json.dumps(summary.finish(), allow_nan=False)
+
+
+def test_best_follows_the_goal() -> None:
+    entry = folded(line(1.0, 1), line(3.0, 2), line(2.0, 3))["loss"]
+    assert best(entry, maximize=True) == Best(3.0, 2)
+    assert best(entry, maximize=False) == Best(1.0, 1)
