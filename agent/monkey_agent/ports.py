@@ -1,0 +1,114 @@
+"""What the agent's protocol core asks of the machine that it runs on: a clock, and somebody who runs attempts.
+
+`runner.LocalRunner` and `machine.MachineClock` are the real ones; the simulation has its own of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from monkey.protocol.clock import Clock
+from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.table import Value
+
+__all__ = ["Attempt", "Clock", "Ending", "Outcome", "Runner", "Running", "Seat"]
+
+
+@dataclass(frozen=True)
+class Seat:
+    """What an attempt may use of the machine; `memory` in bytes, 0 for none asked; `gpus` as CUDA_VISIBLE_DEVICES."""
+
+    cpus: float
+    gpus: tuple[str, ...]
+    memory: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at a job: the claim at position `k` of the job's log, the `number`-th try (1 is the first)."""
+
+    job: str
+    k: int
+    sweep: str
+    recipe: Recipe
+    settings: Settings
+    parameters: dict[str, Value]
+    seat: Seat
+    number: int
+
+
+class Ending(StrEnum):
+    """How an attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    #: The job's own doing, a timeout included.
+    FAILED = "failed"
+    #: We asked it to stop.
+    STOPPED = "stopped"
+    #: Something took its processes away under us; it says nothing about the job.
+    LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an attempt. Everything it names is in the store, durably."""
+
+    ending: Ending
+    #: For people: "exit code 1", "killed by SIGSEGV", "timed out after 2h"; "" for a success.
+    reason: str = ""
+    #: As a shell would say it: 128 + signal where a signal ended it; None where nothing was started or it is not known.
+    exit_code: int | None = None
+    summary: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Path below outputs/ to SHA-256, 64 hex.
+    outputs: dict[str, str] = field(default_factory=dict)
+    #: The last 100 lines of stdout and stderr; empty for a success.
+    log_tail: list[str] = field(default_factory=list)
+    #: Seconds that it ran, those that it was frozen not counted.
+    seconds: float = 0.0
+
+
+class Running(Protocol):
+    """An attempt whose process was started."""
+
+    def freeze(self) -> None:
+        """Stop everything of the job where it stands (SIGSTOP); returns at once, and may be called again."""
+
+    def thaw(self) -> None:
+        """Let it go on, unless the deadline of `Runner.renew` has passed."""
+
+    async def stop(self, reason: str) -> None:
+        """Ask everything of the job to end (SIGTERM), after settings.grace end it (SIGKILL).
+
+        Returns when its processes are gone; `wait` then says STOPPED with this reason, unless it ended before.
+        """
+
+    async def wait(self) -> Outcome:
+        """Return when the process has ended, what it left behind is killed, and what it made is in the store, synced.
+
+        Raises StoreError where the store does not take it: the attempt stays, and `wait` may be called again.
+        """
+
+    def progress(self) -> dict[str, dict[str, Any]]:
+        """Return the metrics' summary so far; {} if there is none. Cheap."""
+
+
+class Runner(Protocol):
+    """Runs attempts on this machine."""
+
+    async def start(self, attempt: Attempt) -> Running:
+        """Prepare a workspace and start the job's process in it.
+
+        Raises JobFailed with the reason where it cannot run here: broken code snapshot, environment that does not
+        build, command not found, disk full; StoreError where the store does not give the snapshot.
+        """
+
+    def renew(self, deadline: float) -> None:
+        """Let jobs run until `Clock.now()` reaches `deadline`; the warden freezes them then, whatever we do."""
+
+    def follow(self, on: bool) -> None:
+        """Say whether somebody watches: logs are then shipped every second instead of every 30."""
+
+    async def close(self) -> None:
+        """Kill whatever still runs, and give back what is held. Nothing is started afterwards."""
