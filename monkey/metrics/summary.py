@@ -12,11 +12,14 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from monkey.metrics.log import MAX_NAME
+
 #: Longest line that is read, in bytes: what is longer is garbage, not a record to wait for.
 MAX_LINE = 1 << 20
 #: Names beyond this many are passed over: the summary travels in the job's end, and in every status.
 MAX_METRICS = 1000
-MAX_NAME = 200
+#: Steps beyond 64 bits are read as no step: nothing that they are sent to could hold them.
+MAX_STEP = 1 << 63
 
 _NONFINITE = {text: float(text) for sign in ("", "+", "-") for text in (sign + "nan", sign + "inf", sign + "infinity")}
 
@@ -74,7 +77,7 @@ class Summary:
             self.garbage += 1
             return
         step, at = record.get("step"), record.get("t")
-        step = step if type(step) is int else None
+        step = step if type(step) is int and -MAX_STEP <= step < MAX_STEP else None
         at = float(at) if type(at) is float or (type(at) is int and abs(at) < 1 << 53) else 0.0
         for name, value in metrics.items():
             self._value(name, value, step, at, source)

@@ -33,6 +33,10 @@ def test_last_min_max_and_their_steps() -> None:
     }
 
 
+def test_a_step_of_more_than_64_bits_is_none() -> None:
+    assert folded(line(1.0, 1 << 63))["loss"]["step"] is None
+
+
 def test_of_equal_values_the_first_is_best() -> None:
     entry = folded(line(1.0, 1), line(1.0, 2))["loss"]
     assert (entry["best_min_step"], entry["best_max_step"], entry["step"]) == (1, 1, 2)

@@ -1,0 +1,34 @@
+"""monkey: commit a sweep; the machines follow.
+
+What a training script uses is here: `log`, `params`, `output_dir`, `checkpoint_dir`.
+"""
+
+from __future__ import annotations
+
+# Not from `typing`, which costs each start of the command line a few milliseconds; type checkers know the name.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from monkey.job import checkpoint_dir, output_dir, params
+    from monkey.metrics.log import log
+
+__all__ = ["__version__", "checkpoint_dir", "log", "output_dir", "params"]
+__version__ = "0.1.0"
+
+_HOMES = {
+    "checkpoint_dir": "monkey.job",
+    "log": "monkey.metrics.log",
+    "output_dir": "monkey.job",
+    "params": "monkey.job",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first asked for: the command line starts without them."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'monkey' has no attribute {name!r}")
+    from importlib import import_module
+
+    # Kept, so that `monkey.log` costs a training loop no more than a function of its own.
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value

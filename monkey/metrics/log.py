@@ -1,0 +1,208 @@
+"""`monkey.log`: a metric leaves the training process in one write, and can do that process no harm.
+
+Every process appends to a file of its own in $MONKEY_METRICS_DIR, unbuffered: what was logged stays logged even if the
+process is killed in the next instant. There is no thread, no lock, no network and no exception: what cannot be
+recorded is counted, and said once on stderr. The lines are described in `monkey.metrics.summary`.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Mapping
+from os import write
+from pathlib import Path
+from time import time_ns
+from typing import Any, SupportsIndex
+
+#: Longest name that is recorded, in characters; `monkey.metrics.summary` reads no longer one.
+MAX_NAME = 200
+#: Names whose encoded form is remembered: a job that invents names all the time must not grow for it.
+_REMEMBERED = 10_000
+#: Distinct sentences on stderr; a loop that makes a new mistake each time must not fill the job's log.
+_SENTENCES = 20
+
+
+def log(name: str | Mapping[str, Any], value: Any = None, step: SupportsIndex | None = None) -> None:
+    """Record one metric, `log("loss", 0.3, step=10)`, or several of a step, `log({"loss": 0.3, "acc": 0.9}, step=10)`.
+
+    Values are numbers, or what `float()` turns into one: scalars of numpy, torch and jax. NaN and infinities are
+    recorded as such, and shown, but are never a job's best value. `step` is the epoch or iteration, an integer that
+    may be left out. Never raises, never blocks on anything but the local disk; outside of a job it only says so.
+    """
+    # Each operation of these lines shows in benchmarks/log.py. Nanoseconds and an exponent are JSON as well, and cost
+    # a third of what a float of seconds does. Everything unusual raises or falls through, and goes the slow way.
+    try:
+        if type(value) is float and value - value == 0.0 and (type(step) is int or step is None):
+            at = "null" if step is None else step
+            line = f'{_heads[name]}{value!r}}},"step":{at},"t":{time_ns()}e-9}}\n'.encode()  # type: ignore[index]  # a mapping: TypeError, below
+            if write(_sink.fd, line) != len(line):
+                _sink.tear()
+            return
+    except Exception:
+        pass
+    try:
+        _sink.record(name if isinstance(name, Mapping) else {name: value}, step)
+    except Exception as exc:
+        _sink.drop(f"{type(exc).__name__}: {exc}")
+
+
+#: Name to the beginning of its line; empty while the fast way is closed (no file yet, or one with a torn last line).
+_heads: dict[str, str] = {}
+
+
+class _Sink:
+    """The metrics file of this process, opened by its first record."""
+
+    def __init__(self) -> None:
+        self.said: set[str] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        self.fd = -1
+        self.opened = False
+        self.reopened = False
+        self.torn = False
+        self.dropped = 0
+        _heads.clear()
+
+    def forked(self) -> None:
+        """In a child: leave the parent's file to the parent. What the parent said need not be said again."""
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.begin()
+
+    def record(self, metrics: Mapping[Any, Any], step: Any) -> None:
+        """Write one line of all that can be recorded of `metrics`."""
+        parts = [f"{_quoted(name)}:{text}" for name, value in metrics.items() if (text := self.checked(name, value))]
+        if not parts:
+            return
+        at = self.step(step)
+        line = f'{{"m":{{{",".join(parts)}}},"step":{"null" if at is None else at},"t":{time_ns()}e-9}}\n'
+        if self.append(line.encode()) and len(_heads) < _REMEMBERED:
+            _heads.update((name, f'{{"m":{{{_quoted(name)}:') for name in metrics if _valid(name))
+
+    def checked(self, name: Any, value: Any) -> str:
+        """Return the value as it is written, or "" where the name or the value cannot be recorded."""
+        if not _valid(name):
+            self.say(f"a name must be a string of 1 to {MAX_NAME} printable characters, not {name!r:.80}")
+            return ""
+        try:
+            number = _number(value)
+        except Exception:
+            self.say(f"the value of {name!r} must be a number, not {type(value).__name__} {value!r:.80}")
+            return ""
+        return repr(number) if number - number == 0.0 else f'"{number!r}"'
+
+    def step(self, step: Any) -> int | None:
+        if step is None or type(step) is int:
+            return step
+        try:
+            number = step.item() if hasattr(step, "item") else step
+            whole = int(number)
+            if whole != number:
+                raise ValueError
+        except Exception:
+            self.say(f"step must be an integer, not {type(step).__name__} {step!r:.80}; recorded without it")
+            return None
+        return whole
+
+    def append(self, line: bytes) -> bool:
+        """Write a line, on a line of its own; True if all of it was written."""
+        if not self.opened:
+            self.open()
+        if self.fd < 0:
+            return False
+        data = b"\n" + line if self.torn else line
+        try:
+            whole = write(self.fd, data) == len(data)
+        except OSError as exc:
+            if exc.errno == errno.EBADF and not self.reopened:
+                # Training closed all its files, as daemons do.
+                self.opened, self.reopened = False, True
+                return self.append(line)
+            self.drop(str(exc))
+            return False
+        if not whole:
+            self.tear()
+        self.torn = not whole
+        return whole
+
+    def open(self) -> None:
+        """Create the file. Two threads may both do so at first; then the process has two, and both are read."""
+        fd = -1
+        directory = os.environ.get("MONKEY_METRICS_DIR")
+        if not directory:
+            self.say("not in a job of a sweep, metrics are not recorded (`monkey run -- COMMAND` makes a job of it)")
+        else:
+            path = f"{directory}/{os.getpid()}-{os.urandom(4).hex()}.jsonl"
+            try:
+                Path(directory).mkdir(parents=True, exist_ok=True)
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            except OSError as exc:
+                self.say(f"metrics are not recorded: {exc}")
+        # In this order: another thread that sees it opened must find the file.
+        self.fd = fd
+        self.opened = True
+
+    def tear(self) -> None:
+        """The file took a part of a record: close the fast way, so that the next record begins a new line."""
+        self.torn = True
+        _heads.clear()
+        self.drop("only a part of it could be written")
+
+    def drop(self, why: str) -> None:
+        if not self.dropped:
+            import atexit
+
+            atexit.register(self.total)
+            self.say(f"a record is lost: {why} (the job goes on; further losses are counted)")
+        self.dropped += 1
+
+    def total(self) -> None:
+        self.say(f"records lost: {self.dropped}")
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence, once; not by `warnings`, which may have been turned into exceptions."""
+        if sentence in self.said or len(self.said) >= _SENTENCES:
+            return
+        self.said.add(sentence)
+        try:
+            print(f"monkey.log: {sentence}", file=sys.stderr, flush=True)
+        except Exception:
+            return
+
+
+def _valid(name: Any) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable()
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name)
+
+
+def _number(value: Any) -> float:
+    """Return the number; raises where it is none. Strings are none: "0.3" is more often a mistake than a metric."""
+    if isinstance(value, float | int):
+        return _as_float(value)
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError
+    # torch warns when a tensor that requires gradients becomes a number; numpy when an array of one does.
+    if hasattr(value, "detach"):
+        value = value.detach()
+    return _as_float(value.item() if hasattr(value, "item") else value)
+
+
+def _as_float(value: Any) -> float:
+    try:
+        # float() of a subclass may be one again, with a repr of its own: 0.0 + makes it plain.
+        return 0.0 + float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+_sink = _Sink()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_sink.forked)
