@@ -1,0 +1,70 @@
+"""What a job is made of (Recipe, part of its identity) and how it is to be run (Settings, not part of it)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything but the parameters that makes two jobs the same job. Agents run from this alone."""
+
+    #: As written in the spec: a string, or argv.
+    command: str | list[str]
+    #: Hash of the code snapshot, 64 hex.
+    code: str
+    #: Dataset name to content hash.
+    datasets: dict[str, str] = field(default_factory=dict)
+    #: {"requirements": the file's text, "python": "3.11", "setup": shell}, whatever of it was asked for.
+    environment: dict[str, str] = field(default_factory=dict)
+    image: str | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    #: Globs of files, relative to the working directory, that are kept.
+    outputs: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads, and what identity is computed over."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Recipe:
+        """Read what `to_json` wrote."""
+        return cls(**data)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one job takes of its machine; `memory` in bytes, 0 for none asked."""
+
+    cpus: float = 1
+    gpus: int = 0
+    memory: int = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a sweep's jobs are run; changing any of it makes no job stale."""
+
+    max_retries: int = 0
+    #: Seconds an attempt may run; None for no limit.
+    timeout: float | None = None
+    #: Seconds between SIGTERM and SIGKILL.
+    grace: float = 10
+    max_concurrent_jobs: int | None = None
+    fail_fast: bool = False
+    priority: int = 0
+    providers: list[str] = field(default_factory=lambda: ["local"])
+    resources: Resources = Resources()
+    #: Name of the metric that ranks results, and whether more of it is better.
+    metric: str | None = None
+    maximize: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Settings:
+        """Read what `to_json` wrote."""
+        return cls(**{**data, "resources": Resources(**data["resources"])})

@@ -1,0 +1,76 @@
+"""The job matrix as columns: what a revision stores and what agents read. No pydantic here: agents import this."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+#: What a parameter may be: anything JSON can say, NaN and infinities excepted.
+Value = None | bool | int | float | str | list[Any] | dict[str, Any]
+
+#: In `Column.index`: this job does not have this parameter (its `when` was false).
+ABSENT = -1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One parameter over all jobs: its distinct values, and for each job the index of its value (or ABSENT)."""
+
+    values: Sequence[Value]
+    index: Sequence[int]
+
+
+@dataclass(frozen=True)
+class JobTable:
+    """All jobs of a sweep: `ids[row]` is a job's identity, `columns[name].index[row]` says its value.
+
+    Names of nested parameters are dotted ("optimizer.lr"). Order of columns is the spec's.
+    """
+
+    ids: Sequence[str] = ()
+    columns: dict[str, Column] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def parameters(self, row: int) -> dict[str, Value]:
+        """Return the job's parameters under their dotted names, in the spec's order."""
+        return {
+            name: column.values[column.index[row]]
+            for name, column in self.columns.items()
+            if column.index[row] != ABSENT
+        }
+
+    def rows(self) -> Iterator[tuple[str, dict[str, Value]]]:
+        """Yield (id, parameters) of every job."""
+        return ((job, self.parameters(row)) for row, job in enumerate(self.ids))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        return {
+            "ids": "".join(self.ids),
+            "columns": {n: {"values": list(c.values), "index": list(c.index)} for n, c in self.columns.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> JobTable:
+        """Read what `to_json` wrote."""
+        ids = data["ids"]
+        return cls(
+            ids=[ids[at : at + 16] for at in range(0, len(ids), 16)],
+            columns={n: Column(c["values"], array("i", c["index"])) for n, c in data["columns"].items()},
+        )
+
+
+def nested(parameters: dict[str, Value]) -> dict[str, Value]:
+    """Turn {"optimizer.lr": 1} into {"optimizer": {"lr": 1}}, as MONKEY_PARAMS shows it."""
+    tree: dict[str, Any] = {}
+    for name, value in parameters.items():
+        *groups, leaf = name.split(".")
+        branch = tree
+        for group in groups:
+            branch = branch.setdefault(group, {})
+        branch[leaf] = value
+    return tree
