@@ -1,0 +1,53 @@
+"""The object `format`: what makes a place a store, and which one it is."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+
+from monkey import __version__
+from monkey.errors import Corrupt, StoreFormat
+
+#: The key.
+FORMAT = "format"
+
+#: The layout that this monkey writes, and the newest that it reads.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Format:
+    """What `format` says: the layout's version, and an id that no other store has."""
+
+    id: str
+    version: int = VERSION
+
+    def encode(self) -> bytes:
+        """Return the bytes to store."""
+        return json.dumps({"format": self.version, "id": self.id, "written_by": __version__}).encode() + b"\n"
+
+
+def new_format() -> Format:
+    """Return a format with an id of its own."""
+    return Format(secrets.token_hex(8))
+
+
+def decode_format(data: bytes, url: str) -> Format:
+    """Read what `encode` wrote; raises StoreFormat where it is newer than we are, Corrupt where it is none."""
+    try:
+        said = json.loads(data)
+        version, store_id = int(said["format"]), said["id"]
+    except (ValueError, TypeError, KeyError) as exc:
+        raise Corrupt(
+            FORMAT, f"expected a JSON object with 'format' and 'id', found {data[:60]!r} (store {url})"
+        ) from exc
+    if version > VERSION:
+        raise StoreFormat(
+            f"the store {url} has layout {version} (written by monkey {said.get('written_by', 'unknown')}), "
+            f"this is monkey {__version__}, which reads up to {VERSION}",
+            hint="upgrade with: pip install --upgrade monkey-sweep",
+        )
+    if not isinstance(store_id, str) or not store_id:
+        raise Corrupt(FORMAT, f"expected an 'id', found {store_id!r} (store {url})")
+    return Format(store_id, version)

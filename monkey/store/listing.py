@@ -1,0 +1,48 @@
+"""Listing a directory tree as a flat space of keys."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from monkey.store.base import Item
+from monkey.store.keys import RESERVED, encodable
+
+#: What NFS clients call a file that was removed while somebody had it open.
+_NFS_REMOVED = ".nfs"
+
+
+def walk(path: str, directory: str, prefix: str, after: str) -> Iterator[Item]:
+    """Yield, in no order, every file below `path` whose key has `prefix` and sorts after `after`.
+
+    `directory` is the key of `path` ('' for the root). What is removed meanwhile is left out. Raises OSError.
+    """
+    base = directory + "/" if directory else ""
+    try:
+        entries = os.scandir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with entries:
+        for entry in entries:
+            name = entry.name
+            key = base + name
+            if entry.is_dir(follow_symlinks=False):
+                if _wanted(key + "/", prefix, after) and key != RESERVED and encodable(name):
+                    yield from walk(entry.path, key, prefix, after)
+            elif key > after and key.startswith(prefix) and _is_object(entry):
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                yield Item(key, found.st_size, f"{found.st_mtime_ns}-{found.st_ino}-{found.st_size}")
+
+
+def _is_object(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file(follow_symlinks=False) and not entry.name.startswith(_NFS_REMOVED) and encodable(entry.name)
+
+
+def _wanted(directory: str, prefix: str, after: str) -> bool:
+    """Tell whether keys below `directory` (it ends in '/') can have `prefix` and sort after `after`."""
+    if not (directory.startswith(prefix) or prefix.startswith(directory)):
+        return False
+    return directory > after or after.startswith(directory)

@@ -1,0 +1,125 @@
+"""From what users write (`store:` in monkey.yaml, `--store`) to a store that is ready."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused
+from monkey.store.base import Store
+from monkey.store.create import Won, create
+from monkey.store.directory import DirectoryStore
+from monkey.store.format import FORMAT, decode_format, new_format
+from monkey.store.keys import RESERVED
+from monkey.store.memory import MemoryState, MemoryStore
+from monkey.store.place import missing, translate
+from monkey.store.probe import PROBE, probe
+
+#: Schemes that are designed, but not built.
+NOT_YET = ("s3", "gs", "az", "ssh")
+
+#: Stores of this process, by the name in memory://name: that is where its clients meet.
+_MEMORY: dict[str, MemoryState] = {}
+
+
+def locate(url: str) -> str:
+    """Return `url` in its one form: an absolute path, or memory://NAME; raises StoreError where it is neither."""
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", url)
+    if scheme is None:
+        return _absolute(url)
+    name = scheme[1].lower()
+    if name == "memory":
+        return f"memory://{url[scheme.end() :]}"
+    if name == "file":
+        return _absolute(_path_of(url))
+    if name in NOT_YET:
+        raise StoreError(
+            f"stores at {name}:// are not supported yet: {url}",
+            hint="use a directory; one on a shared file system (NFS) works for many machines",
+        )
+    raise StoreError(f"expected a directory or a URL with file:// or memory://, found {url!r}", hint="check 'store:'")
+
+
+def _absolute(path: str) -> str:
+    if not path or "\0" in path:
+        raise StoreError(f"expected the path of a directory, found {path!r}", hint="check 'store:'")
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - not resolve(): links stay as written
+
+
+def _path_of(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost") or not parts.path:
+        raise StoreError(f"expected file:///absolute/path, found {url!r}", hint="a file URL has three slashes")
+    return unquote(parts.path)
+
+
+async def open_store(url: str, *, begin: bool = False) -> Store:
+    """Return the store at `url`.
+
+    `begin`: where there is none, begin one: in a new or empty directory, after a look at whether two writers can win.
+    Raises StoreMissing where there is none, StoreFormat where it is newer than we are, StoreUnsafe, StoreRefused,
+    StoreUnavailable; StoreError where `url` is none that we know.
+    """
+    place = locate(url)
+    if place.startswith("memory://"):
+        return await _open_memory(place, begin)
+    data = _read_format(place)
+    if data is None:
+        if not begin:
+            raise missing(place)
+        data = await _begin_directory(place)
+    return DirectoryStore(Path(place), decode_format(data, place).id)
+
+
+def _read_format(root: str) -> bytes | None:
+    try:
+        return Path(root, FORMAT).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise translate(exc, root) from exc
+
+
+async def _begin_directory(root: str) -> bytes:
+    if strangers := _make_room(root):
+        raise StoreRefused(
+            f"expected a store or an empty directory at {root}, found a directory with {strangers[0]!r} in it",
+            hint="name a new or empty directory with 'store:' in monkey.yaml; if a store was here, bring it back",
+        )
+    store = DirectoryStore(Path(root), None)
+    try:
+        return await _begin(store)
+    finally:
+        await store.close()
+
+
+def _make_room(root: str) -> list[str]:
+    """Make the directory `root` where there is none; returns the names of what is in it and no part of a store."""
+    try:
+        Path(root).mkdir(parents=True, exist_ok=True)
+        return sorted({path.name for path in Path(root).iterdir()} - {RESERVED, FORMAT, PROBE})
+    except FileExistsError:
+        raise missing(root) from None
+    except OSError as exc:
+        raise translate(exc, root) from exc
+
+
+async def _open_memory(url: str, begin: bool) -> Store:
+    store = MemoryStore(_MEMORY.setdefault(url, MemoryState()), url)
+    try:
+        decode_format(await store.get(FORMAT), url)
+    except KeyMissing:
+        if not begin:
+            raise StoreMissing(f"no store at {url}: nothing was begun in this process") from None
+        await _begin(store)
+    return store
+
+
+async def _begin(store: Store) -> bytes:
+    """Make `store` one, once it has shown that it is safe; returns its format, which may be a rival's."""
+    await probe(store)
+    ours = new_format().encode()
+    outcome = await create(store, FORMAT, ours)
+    return ours if isinstance(outcome, Won) else outcome.existing

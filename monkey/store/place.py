@@ -1,0 +1,171 @@
+# ruff: noqa: PTH
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""The directory that holds a store: is it still there, and what its errors mean.
+
+A root can vanish at any moment (renamed, unmounted, an empty mount point in its stead) and come back. No descriptor is
+held between operations, or it could not be unmounted. Directories are made only below a descriptor of the root in which
+`format`, with the id that was met at opening, was just seen: nothing is ever begun anew in the wrong place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import secrets
+import stat
+
+from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreUnavailable
+from monkey.store.format import FORMAT, decode_format
+from monkey.store.keys import RESERVED, check_key
+
+#: Errors that stay until somebody does something about them: what they mean, and what to do.
+_REFUSALS = {
+    errno.EACCES: ("permission denied", "give this user rights to read and write there"),
+    errno.EPERM: ("not permitted", "the file system must know hard links, and this user must be allowed to write"),
+    errno.EROFS: ("the file system is read-only", "mount it for writing"),
+    errno.ENOSPC: ("no space left on the device", "free some space there"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space there, or raise the quota"),
+    errno.EFBIG: ("the file is too large for this file system", None),
+    errno.ENAMETOOLONG: ("the name is too long for this file system", "use shorter names"),
+    errno.EILSEQ: ("the name is not one that this file system can hold", "use plain names"),
+    errno.ENOTDIR: ("a part of the key is an object, not a directory", None),
+    errno.EISDIR: ("the key is a directory: other keys lie below it", None),
+    errno.EMLINK: ("too many links or subdirectories in one directory", None),
+    errno.EXDEV: ("the store spans several file systems", "keep all of it on one"),
+    errno.EOPNOTSUPP: ("the file system cannot link files", "use one that can (most can; FAT cannot)"),
+    errno.ENOSYS: ("the file system cannot link files", "use one that can (most can; FAT cannot)"),
+}
+
+_Seen = tuple[int, int, int]
+
+
+class Place:
+    """A store's root directory."""
+
+    def __init__(self, root: str, store_id: str | None) -> None:
+        """Expect the store `store_id` in `root`; None while it is being begun and has no `format` yet."""
+        self.root = root
+        self._id = store_id
+        self._slash = root.rstrip("/") + "/"
+        self._format = self._slash + FORMAT if store_id else self._slash + "."
+        self._seen: _Seen | None = None
+        self._temps = f"{self._slash}{RESERVED}/{secrets.token_hex(6)}."
+        self._count = itertools.count()
+
+    def path(self, key: str) -> str:
+        """Return where `key` lies; raises ValueError where it is no key."""
+        return self._slash + check_key(key)
+
+    def below(self, prefix: str) -> str:
+        """Return the path of the directory `prefix` ('' for the root), which was checked."""
+        return self._slash + prefix
+
+    def temp(self) -> str:
+        """Return a name that nobody uses, on the same file system as every key, where no listing looks."""
+        return f"{self._temps}{next(self._count)}"
+
+    @property
+    def temps(self) -> str:
+        """The directory of files that are being written."""
+        return self._slash + RESERVED
+
+    def check(self) -> None:
+        """Raise StoreMissing unless our store is there, as far as one look at `format` can say."""
+        try:
+            found = os.stat(self._format)
+        except OSError as exc:
+            raise self._gone(exc) from exc
+        if _identity(found) != self._seen:
+            self._look(None)
+
+    def make_parents(self, path: str) -> None:
+        """Make the missing directories above `path`, in our store and nowhere else."""
+        try:
+            root = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as exc:
+            raise self._gone(exc) from exc
+        try:
+            self._look(root)
+            _make(root, os.path.dirname(path[len(self._slash) :]))
+        finally:
+            os.close(root)
+
+    def _look(self, root: int | None) -> None:
+        """See our `format`, through the directory `root` if given; read it where it is not the file seen before."""
+        name = self._format if root is None else self._format[len(self._slash) :]
+        try:
+            found = os.stat(name, dir_fd=root)
+            if _identity(found) == self._seen:
+                return
+            if self._id is None:
+                if self._seen is not None:
+                    raise StoreMissing(f"{self.root} was replaced while a store was begun in it")
+            else:
+                self._read(name, root)
+        except OSError as exc:
+            raise self._gone(exc) from exc
+        self._seen = _identity(found)
+
+    def _read(self, name: str, root: int | None) -> None:
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=root)
+        try:
+            found = decode_format(os.read(fd, 65536), self.root)
+        finally:
+            os.close(fd)
+        if found.id != self._id:
+            raise StoreMissing(
+                f"another store is in {self.root}: expected {self._id}, found {found.id}",
+                hint="bring the store that was there back",
+            )
+
+    def _gone(self, exc: OSError) -> StoreError:
+        if exc.errno not in (errno.ENOENT, errno.ENOTDIR):
+            return self.translate(exc)
+        return missing(self.root)
+
+    def translate(self, exc: OSError, key: str = "") -> StoreError:
+        """Return the error to raise for `exc`, met while working on `key`; a store that vanished is seen here."""
+        if exc.errno in (errno.ENOENT, errno.ENOTDIR):
+            try:
+                self.check()
+            except StoreError as gone:
+                return gone
+        return translate(exc, self.root, key)
+
+
+def translate(exc: OSError, root: str, key: str = "") -> StoreError:
+    """Return the error to raise for `exc`, met in the store at `root` while working on `key`."""
+    what = f"the store {root}" + (f", key {key!r}" if key else "")
+    if exc.errno in _REFUSALS:
+        meaning, hint = _REFUSALS[exc.errno]
+        return StoreRefused(f"{what}: {meaning}", hint=hint)
+    return StoreUnavailable(f"{what}: {exc.strerror or exc}")
+
+
+def missing(root: str) -> StoreMissing:
+    """Return the error for a place where a store was expected; says what is there instead."""
+    hint = "bring it back (is it mounted? was it renamed?), or name another with 'store:' in monkey.yaml"
+    if not os.path.lexists(root):
+        return StoreMissing(f"no store at {root}: it does not exist", hint=hint)
+    if not os.path.isdir(root):
+        return StoreMissing(f"no store at {root}: it is not a directory", hint=hint)
+    return StoreMissing(f"no store at {root}: the directory has no {FORMAT!r} in it", hint=hint)
+
+
+def _make(root: int, directory: str) -> None:
+    """Make `directory` below the descriptor `root`, deepest first: mostly only one is missing."""
+    if not directory:
+        return
+    with contextlib.suppress(FileExistsError):  # also: another was faster
+        try:
+            os.mkdir(directory, dir_fd=root)
+        except FileNotFoundError:
+            _make(root, os.path.dirname(directory))
+            os.mkdir(directory, dir_fd=root)
+
+
+def _identity(found: os.stat_result) -> _Seen:
+    # A directory's mtime changes with its entries: while there is no `format` yet, the root is known by its inode.
+    return found.st_dev, found.st_ino, 0 if stat.S_ISDIR(found.st_mode) else found.st_mtime_ns
