@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -70,7 +71,11 @@ class Outcome:
 
 
 class Running(Protocol):
-    """An attempt whose process was started."""
+    """An attempt whose process was started.
+
+    It runs while two things hold: the deadline of `Runner.renew` is in the future, and it is not frozen. Calls of
+    freeze, thaw and renew take effect in their order: what must not go on is frozen before the deadline moves.
+    """
 
     def freeze(self) -> None:
         """Stop everything of the job where it stands (SIGSTOP); returns at once, and may be called again."""
@@ -81,7 +86,8 @@ class Running(Protocol):
     async def stop(self, reason: str) -> None:
         """Ask everything of the job to end (SIGTERM), after settings.grace end it (SIGKILL).
 
-        Returns when its processes are gone; `wait` then says STOPPED with this reason, unless it ended before.
+        A job that is frozen is killed at once: it has no right to run, not even to say goodbye. Returns when its
+        processes are gone; `wait` then says STOPPED with this reason, unless it ended before.
         """
 
     async def wait(self) -> Outcome:
@@ -97,15 +103,20 @@ class Running(Protocol):
 class Runner(Protocol):
     """Runs attempts on this machine."""
 
-    async def start(self, attempt: Attempt) -> Running:
+    async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> Running | None:
         """Prepare a workspace and start the job's process in it.
 
-        Raises JobFailed with the reason where it cannot run here: broken code snapshot, environment that does not
-        build, command not found, disk full; StoreError where the store does not give the snapshot.
+        `allowed` is asked right before the launch (a workspace or an environment may take minutes): where it says no,
+        or the deadline of `renew` is past, nothing is launched and None returned. Raises JobFailed with the reason
+        where it cannot run here: broken code snapshot, environment that does not build, command not found, disk full;
+        StoreError where the store does not give the snapshot.
         """
 
     def renew(self, deadline: float) -> None:
-        """Let jobs run until `Clock.now()` reaches `deadline`; the warden freezes them then, whatever we do."""
+        """Let jobs run until `Clock.now()` reaches `deadline`; the warden freezes them then, whatever we do.
+
+        When the deadline is in the future again, the warden thaws what it froze itself, but nothing that `freeze` did.
+        """
 
     def follow(self, on: bool) -> None:
         """Say whether somebody watches: logs are then shipped every second instead of every 30."""

@@ -1,0 +1,182 @@
+"""Running attempts from claim to end entry, and keeping each of them under a claim that holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from monkey.errors import Corrupt, JobFailed, StoreError
+from monkey.protocol.claims import RETRY, Claims, Held
+from monkey.protocol.clock import Clock
+from monkey.protocol.entries import Claim, End, Ended
+from monkey.protocol.heartbeat import Heart
+from monkey.protocol.journal import record_of
+from monkey.protocol.permits import Permits
+from monkey.protocol.sweeps import SweepState
+from monkey_agent.picker import Picker
+from monkey_agent.ports import Ending, Outcome, Runner, Running
+from monkey_agent.work import Work
+
+ENDED = {Ending.SUCCEEDED: Ended.SUCCEEDED, Ending.FAILED: Ended.FAILED, Ending.STOPPED: Ended.RELEASED}
+
+
+class Attempts:
+    """All attempts in hand."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        claims: Claims,
+        permits: Permits,
+        picker: Picker,
+        heart: Heart,
+        clock: Clock,
+        spawn: Callable[[Coroutine[Any, Any, None]], Any],
+    ) -> None:
+        """Run attempts by `runner`; `spawn` starts a task that the agent looks after."""
+        self._runner, self._claims, self._permits, self._picker = runner, claims, permits, picker
+        self._heart, self._clock, self._spawn = heart, clock, spawn
+        self.in_hand: dict[str, Work] = {}
+        #: Attempts whose processes may still run: they have a seat.
+        self.seated: set[Work] = set()
+        #: Called when an attempt's seat is free again.
+        self.on_vacant: Callable[[Work], None] = lambda work: None
+        #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
+        self.on_over: Callable[[Work, Held | None], None] = lambda work, held: None
+        #: What the store last refused to take, for people.
+        self.trouble = ""
+
+    def begin(self, work: Work) -> None:
+        """Run a claimed attempt to its end."""
+        work.began = self._clock.wall()
+        self.in_hand[work.job] = work
+        self.seated.add(work)
+        self._spawn(self._live(work))
+
+    async def _live(self, work: Work) -> None:
+        outcome = await self._execute(work)
+        self.seated.discard(work)
+        self.on_vacant(work)
+        async with work.lock:
+            held = work.held
+            if held:
+                await self._conclude(work, held, outcome)
+        self.in_hand.pop(work.job, None)
+        self.on_over(work, held)
+
+    async def _execute(self, work: Work) -> Outcome:
+        try:
+            running = await self._runner.start(work.attempt, lambda: self._allowed(work))
+        except (JobFailed, Corrupt) as exc:
+            return Outcome(Ending.FAILED, reason=exc.message)
+        except StoreError as exc:
+            return Outcome(Ending.STOPPED, reason=f"the store did not give what the job needs: {exc.message}")
+        if running is None:
+            return Outcome(Ending.STOPPED, reason=work.stopping or "out of touch with the store")
+        work.running = running
+        if work.frozen:
+            running.freeze()
+        if work.stopping:
+            self._spawn(running.stop(work.stopping))
+        self.check(work)
+        return await self._outcome(running)
+
+    async def _outcome(self, running: Running) -> Outcome:
+        while True:
+            try:
+                return await running.wait()
+            except StoreError as exc:
+                self.trouble = exc.message
+                await self._clock.sleep(RETRY)
+
+    async def _conclude(self, work: Work, held: Held, outcome: Outcome) -> None:
+        if outcome.ending is Ending.LOST:
+            # No end entry: the next claim makes it a loss, and too many losses end the job.
+            self._claims.drop(held)
+            return
+        end = End(
+            outcome=ENDED[outcome.ending],
+            agent=held.claim.agent,
+            nonce=held.claim.nonce,
+            sweep=work.sweep,
+            reason=outcome.reason,
+            exit_code=outcome.exit_code,
+            seconds=round(outcome.seconds, 3),
+            at=round(self._clock.wall(), 3),
+            out=work.attempt.k,
+            metrics=outcome.summary,
+            outputs=outcome.outputs,
+            log_tail=outcome.log_tail if outcome.ending is Ending.FAILED else [],
+        )
+        if await self._claims.end(held, end):
+            self._picker.journal(record_of(work.job, held.k + 1, end))
+
+    # -- fencing ------------------------------------------------------------------------------------------------------
+
+    def _allowed(self, work: Work) -> bool:
+        held = work.held
+        return held is not None and not work.stopping and all(map(self._heart.may_work, work.epochs()))
+
+    def check(self, work: Work) -> None:
+        """Freeze the attempt if its right to run is gone, and begin to ask for it again."""
+        if work.frozen or work.held is None or all(map(self._heart.may_work, work.epochs())):
+            return
+        work.freeze()
+        self._spawn(self._ask_again(work))
+
+    def check_all(self) -> None:
+        """Check every attempt that may have processes."""
+        for work in list(self.seated):
+            self.check(work)
+
+    async def _ask_again(self, work: Work) -> None:
+        async with work.lock:
+            while not self._heart.may_work(self._heart.epoch):
+                await self._clock.sleep(RETRY)
+            if work.held is None:
+                return
+            reason = await self._reclaim(work, work.sweep)
+            if reason:
+                await work.stop(reason)
+                return
+            work.thaw()
+        self.check(work)
+
+    async def _reclaim(self, work: Work, sweep: str) -> str:
+        """Claim permit and job once more. Returns why that failed, or ''."""
+        if work.permit:
+            i, held = work.permit
+            again = await self._claims.again(held, sweep)
+            work.permit = (i, again) if again else None
+            if again is None:
+                return "its permit was taken over while the store was away"
+        if work.held:
+            work.held = await self._claims.again(work.held, sweep)
+        return "" if work.held else "another agent took it over"
+
+    # -- orders -------------------------------------------------------------------------------------------------------
+
+    async def hand_over(self, work: Work, to: SweepState) -> None:
+        """Let another sweep that wants the job have it, without a restart; release it where that cannot be."""
+        assert to.revision is not None
+        async with work.lock:
+            if work.held is None or work.stopping or work.sweep == to.name:
+                return
+            permit = None
+            if to.revision.settings.max_concurrent_jobs is not None:
+                permit = await self._permits.take(to)
+                if permit is None:
+                    self._spawn(work.stop(f"handed to sweep {to.name}, whose permits are all out"))
+                    return
+            if work.permit:
+                self._permits.give(work.sweep, work.permit)
+            work.permit, work.sweep = permit, to.name
+            work.held = await self._claims.again(work.held, to.name)
+            if work.held is None:
+                self._spawn(work.stop("another agent took it over"))
+        self.check(work)
+
+
+def attempt_number(held: Held) -> int:
+    """Return which try this is: claims that only went on with a job are not counted."""
+    return sum(isinstance(entry, Claim) and not entry.continues for entry in held.log.entries)

@@ -1,0 +1,356 @@
+"""The agent: beats, looks, picks, runs and leaves. Everything it needs to know is in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from monkey.errors import MonkeyError, StoreError
+from monkey.protocol.claims import Claims, Held
+from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED, Heart
+from monkey.protocol.keys import Keys
+from monkey.protocol.log import Create
+from monkey.protocol.observer import Observer
+from monkey.protocol.permits import Permits
+from monkey.spec.recipe import Resources
+from monkey.store.base import Store
+from monkey.store.create import create
+from monkey_agent.attempts import Attempts, attempt_number
+from monkey_agent.desk import Desk
+from monkey_agent.picker import Picker
+from monkey_agent.ports import Attempt, Clock, Runner, Seat
+from monkey_agent.work import Work
+
+#: Seconds before a heartbeat is tried again that the store did not acknowledge.
+BEAT_RETRY = 3.0
+#: Seconds between checks of the fence at the latest: timers of asyncio do not count the machine's sleep.
+FENCE = 5.0
+#: Seconds that a leaving agent waits for a store that does not answer, beyond its jobs' grace.
+PATIENCE = 60.0
+
+
+class Seats(Protocol):
+    """The machine's capacity, packed."""
+
+    def take(self, resources: Resources) -> Seat | None:
+        """Return a seat, or None when none is free now."""
+
+    def give(self, seat: Seat) -> None:
+        """Give a seat back."""
+
+    def fits(self, resources: Resources) -> bool:
+        """Could the machine ever have such a seat?"""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The protocol's moving parts; the simulation swaps them for mutants."""
+
+    create: Create = create
+    heart: type[Heart] = Heart
+    observer: type[Observer] = Observer
+    claims: type[Claims] = Claims
+
+
+@dataclass(frozen=True)
+class Post:
+    """Where an agent works."""
+
+    project: str
+    fleet: str
+    #: The agent's name: one a machine and fleet.
+    name: str
+    #: This life of it: random.
+    boot: str
+    #: Seconds without work after which it leaves; None to stay.
+    idle_timeout: float | None = 10.0
+
+    @property
+    def agent(self) -> str:
+        """Return how heartbeats and claims name it."""
+        return f"{self.fleet}/{self.name}/{self.boot}"
+
+
+class Agent:
+    """One agent's life, from its first heartbeat to its last."""
+
+    def __init__(
+        self,
+        store: Store,
+        post: Post,
+        clock: Clock,
+        runner: Runner,
+        seats: Seats,
+        rng: random.Random,
+        parts: Parts = Parts(),
+    ) -> None:
+        """Work at `post`, by way of `store`; whatever touches the machine is `runner`'s, `seats`' and `clock`'s."""
+        self.store, self.post, self.clock, self.runner, self.seats = store, post, clock, runner, seats
+        self.random, self._create = rng, parts.create
+        self.keys = Keys(post.project)
+        self.heart = parts.heart(store, self.keys.beat(post.agent), clock)
+        self.heart.vitals = self._vitals
+        self.observer = parts.observer(store, self.keys, clock, post.agent)
+        self.claims = parts.claims(store, parts.create, self.heart, self.observer, clock)
+        self.picker = Picker(store, self.keys, self.claims, self.heart, self.observer, clock)
+        self.permits = Permits(store, self.keys, self.claims, self.heart, self.observer, rng)
+        self.attempts = Attempts(runner, self.claims, self.permits, self.picker, self.heart, clock, self._spawn)
+        self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create)
+        self._wire()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._failure: BaseException | None = None
+        self._idle_since: float | None = None
+        #: What hinders it now, for people.
+        self.alert = ""
+
+    def _wire(self) -> None:
+        self.picker.in_hand = self.attempts.in_hand
+        self.picker.on_failed = self.desk.job_failed
+        self.attempts.on_vacant = self._vacant
+        self.attempts.on_over = self._over
+        self.claims.on_trouble = self._trouble
+
+    # -- a life -------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until there has been nothing to do for a while, or stop() is called."""
+        while not await self.heart.beat():
+            await self.clock.sleep(BEAT_RETRY)
+        self.runner.renew(self.heart.deadline)
+        for loop in (self._beats(), self._looks(), self._fence(), self._dispatch()):
+            self._spawn(loop)
+        await self._leaving.wait()
+        if self._failure:
+            await self._abandon()
+            raise self._failure
+        await self._leave()
+
+    def stop(self) -> None:
+        """Ask the agent to release its jobs and leave (SIGTERM, a spot notice)."""
+        self._leaving.set()
+
+    async def _leave(self) -> None:
+        """Release what is in hand, seal the journal, say goodbye: as far as the store answers within PATIENCE."""
+        graces = [work.attempt.settings.grace for work in self.attempts.in_hand.values()]
+        until = self.clock.now() + PATIENCE + max(graces, default=0)
+        while self.attempts.in_hand and self.clock.now() < until:
+            for work in list(self.attempts.in_hand.values()):
+                if not work.stopping:
+                    self._spawn(work.stop("the agent leaves"))
+            await self.clock.sleep(0.05)
+        for sweep in self.permits.idle:
+            await self.permits.release(sweep)
+        await self._abandon()
+        while self.clock.now() < until + PATIENCE:
+            if await self._seal() and await self.heart.beat(left=True):
+                return
+            await self.clock.sleep(BEAT_RETRY)
+
+    async def _abandon(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, life: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(life)
+        self._tasks.add(task)
+        task.add_done_callback(self._over_and_done)
+        return task
+
+    def _over_and_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+            self._leaving.set()
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+
+    async def _beats(self) -> None:
+        while True:
+            await self._until_next_beat()
+            if self.heart.journal.full:
+                await self._seal()
+            if await self.heart.beat():
+                # In this order: what must ask again is frozen before the warden's deadline moves.
+                self.attempts.check_all()
+                self.runner.renew(self.heart.deadline)
+                self._wake.set()
+            else:
+                await self.clock.sleep(BEAT_RETRY)
+
+    async def _until_next_beat(self) -> None:
+        """Wait until a beat is due, or somebody begins to watch."""
+        if self.clock.now() >= self.heart.acknowledged + BEAT:
+            return
+        pause = BEAT_WATCHED if self.desk.watched else BEAT * self.random.uniform(0.8, 1.0)
+        waits = [asyncio.ensure_future(self.clock.sleep(pause)), asyncio.ensure_future(self._beat_now.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        self._beat_now.clear()
+
+    async def _seal(self) -> bool:
+        """Write what the journal gathered as a segment. Its bytes stay the same until the store has answered."""
+        i, block = self.heart.journal.pending()
+        if not block:
+            return True
+        try:
+            await self._create(self.store, self.keys.segment(self.post.agent, i), block.encode())
+        except StoreError as exc:
+            self._trouble(exc)
+            return False
+        self.heart.journal.seal()
+        return True
+
+    async def _fence(self) -> None:
+        while True:
+            self.attempts.check_all()
+            left = self.heart.deadline - self.clock.now()
+            await self.clock.sleep(min(max(left, 0.05), FENCE))
+
+    async def _looks(self) -> None:
+        while True:
+            try:
+                await self._look()
+                self.alert = self.attempts.trouble = ""
+            except StoreError as exc:
+                self._trouble(exc)
+            await self.clock.sleep(self.store.poll * self.random.uniform(0.8, 1.2))
+
+    async def _look(self) -> None:
+        watched = self.desk.watched
+        await self.desk.look(self._at_work())
+        self.picker.look += 1
+        if self.desk.watched and not watched:
+            self._beat_now.set()
+        self.runner.follow(self.desk.watched)
+        for work in list(self.attempts.seated):
+            self._mind(work)
+        await self.desk.tidy(self._at_work())
+        self._idle()
+        self._wake.set()
+
+    def _at_work(self) -> set[str]:
+        return {work.sweep for work in self.attempts.in_hand.values()}
+
+    def _mind(self, work: Work) -> None:
+        """See that an attempt is still wanted by its sweep; else by another; else release it."""
+        if work.stopping or work.lock.locked() or self.desk.wanted(work.sweep, work.job):
+            return
+        other = self.desk.wanted_by(work.job)
+        if other:
+            self._spawn(self.attempts.hand_over(work, other))
+        else:
+            self._spawn(work.stop(self.desk.why_not(work.sweep)))
+
+    def _idle(self) -> None:
+        now = self.clock.now()
+        if self.attempts.in_hand or self.desk.busy:
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = now
+        elif self.post.idle_timeout is not None and now - self._idle_since >= self.post.idle_timeout:
+            self._leaving.set()
+
+    # -- dispatch -----------------------------------------------------------------------------------------------------
+
+    async def _dispatch(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._fill()
+            except StoreError as exc:
+                self._trouble(exc)
+
+    async def _fill(self) -> None:
+        """Begin attempts until no seat is free or no job is left before the next look."""
+        again = True
+        while again and not self._leaving.is_set():
+            again = False
+            for name in self.desk.order():
+                if await self._begin_one(name):
+                    again = True
+                    break
+        for sweep in self.permits.idle:
+            await self.permits.release(sweep)
+
+    async def _begin_one(self, name: str) -> bool:
+        board = self.desk.boards.get(name)
+        if board is None:
+            return False  # a look came between
+        settings = board.revision.settings
+        if not self.seats.fits(settings.resources):
+            self.desk.unfit[name] = settings.resources
+            return False
+        seat = self.seats.take(settings.resources)
+        if seat is None:
+            return False
+        permit: tuple[int, Held] | None = None
+        picked: tuple[str, Held] | None = None
+        try:
+            if settings.max_concurrent_jobs is not None:
+                permit = await self.permits.take(board.state)
+                if permit is None:
+                    return False
+            picked = await self.picker.pick(board)
+        finally:
+            if picked is None:
+                self.seats.give(seat)
+                if permit:
+                    self.permits.give(name, permit)
+        if picked is None:
+            return False
+        job, held = picked
+        revision = board.revision
+        attempt = Attempt(
+            job=job,
+            k=held.k,
+            sweep=name,
+            recipe=revision.recipe,
+            settings=settings,
+            parameters=revision.table.parameters(revision.rows[job]),
+            seat=seat,
+            number=attempt_number(held),
+        )
+        self.attempts.begin(Work(attempt, held, name, seat, permit))
+        return True
+
+    def _vacant(self, work: Work) -> None:
+        self.seats.give(work.seat)
+        self._wake.set()
+
+    def _over(self, work: Work, held: Held | None) -> None:
+        if work.permit:
+            self.permits.give(work.sweep, work.permit)
+        board = self.desk.boards.get(work.sweep)
+        if board and held and self.desk.wanted(work.sweep, work.job):
+            board.busy(work.job, self.picker.look)
+            self.picker.settle(board, work.job, held.log)
+        self._wake.set()
+
+    # -- for people ---------------------------------------------------------------------------------------------------
+
+    def _trouble(self, exc: MonkeyError) -> None:
+        self.alert = exc.message
+
+    def _vitals(self) -> dict[str, Any]:
+        running = [
+            {
+                "job": work.job,
+                "k": work.attempt.k,
+                "sweep": work.sweep,
+                "began": work.began,
+                "frozen": work.frozen,
+                "metrics": work.running.progress() if work.running else {},
+            }
+            for work in self.attempts.seated
+        ]
+        alerts = [self.alert, self.attempts.trouble, *self.desk.alerts, *sorted(self.picker.torn)[:3]]
+        return {"running": running, "alert": "; ".join(filter(None, alerts))}

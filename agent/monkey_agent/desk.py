@@ -1,0 +1,171 @@
+"""What the fleet is asked to do: queue markers, the sweeps behind them, and who watches. Read with every look."""
+
+from __future__ import annotations
+
+import random
+
+from monkey.errors import Corrupt
+from monkey.protocol.clock import Clock
+from monkey.protocol.keys import Keys
+from monkey.protocol.log import Create
+from monkey.protocol.observer import Observer
+from monkey.protocol.sweeps import SweepState, append_order, end_marker, open_markers, read_sweep
+from monkey.protocol.verdicts import Verdict, verdict
+from monkey.spec.recipe import Resources
+from monkey.store.base import Store
+from monkey_agent.board import Board
+
+#: Seconds after which a watcher's marker that does not change counts for nothing.
+WATCH = 10.0
+
+
+class Desk:
+    """The sweeps that have work for this fleet, as of the last look."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        fleet: str,
+        observer: Observer,
+        clock: Clock,
+        rng: random.Random,
+        create: Create,
+    ) -> None:
+        """Read for the fleet of that name."""
+        self._store, self._keys, self._fleet = store, keys, fleet
+        self._observer, self._clock, self._random, self._create = observer, clock, rng, create
+        self._markers: dict[str, list[int]] = {}
+        self.sweeps: dict[str, SweepState] = {}
+        #: Boards of the sweeps that may have a job for us.
+        self.boards: dict[str, Board] = {}
+        #: Sweep to a job that failed for good and the position of that failure, for fail_fast.
+        self._failed: dict[str, tuple[str, int]] = {}
+        self._watchers: dict[str, tuple[str, float]] = {}
+        self.watched = False
+        self._unreadable: dict[str, str] = {}
+        #: Sweeps that ask for more than this machine could ever offer.
+        self.unfit: dict[str, Resources] = {}
+
+    async def look(self, at_work: set[str]) -> None:
+        """Read markers, heartbeats, watchers and the sweeps that have work or are `at_work`. Raises StoreError."""
+        await self._observer.look()
+        self._markers = await open_markers(self._store, self._keys, self._fleet)
+        for name in sorted({*self._markers, *at_work}):
+            await self._read(name)
+        for name in self.boards.keys() - self._markers.keys():
+            del self.boards[name]
+        await self._watch()
+
+    async def _read(self, name: str) -> None:
+        known = self.sweeps.get(name)
+        try:
+            state = await read_sweep(self._store, self._keys, name, known)
+            self._unreadable.pop(name, None)
+        except Corrupt as exc:
+            self._unreadable[name] = str(exc)
+            return
+        changed = known is None or known.head != state.head
+        self.sweeps[name] = state
+        if not self._ours(state):
+            self.boards.pop(name, None)
+        elif changed or name not in self.boards:
+            self.boards[name] = Board(state, self._random)
+            self.unfit.pop(name, None)
+
+    def _ours(self, state: SweepState) -> bool:
+        """Does it have work that we may do now?"""
+        return (
+            state.active
+            and state.name in self._markers
+            and state.revision is not None
+            and self._fleet in state.revision.settings.providers
+        )
+
+    async def _watch(self) -> None:
+        now, seen = self._clock.now(), {}
+        for item in await self._store.list(self._keys.watchers):
+            version, since = self._watchers.get(item.key, ("", now))
+            seen[item.key] = (item.version, since if version == item.version else now)
+        self._watchers = seen
+        self.watched = any(now - since < WATCH for _, since in seen.values())
+
+    def order(self) -> list[str]:
+        """Return the sweeps to take work from, the most urgent first, in turn where they are equal."""
+        names = [name for name in self.boards if name not in self.unfit]
+        self._random.shuffle(names)
+        return sorted(names, key=lambda name: -self.boards[name].revision.settings.priority)
+
+    def wanted(self, sweep: str, job: str) -> bool:
+        """Does the sweep want the job to run now?"""
+        state = self.sweeps.get(sweep)
+        return state is not None and state.active and state.wants(job)
+
+    def wanted_by(self, job: str) -> SweepState | None:
+        """Return a sweep of this fleet that wants the job and for which it is not final."""
+        for name, board in self.boards.items():
+            if not self.wanted(name, job):
+                continue
+            known = self._observer.tally(job)
+            if known is None or verdict(job, known, board.state) is Verdict.OPEN:
+                return board.state
+        return None
+
+    def why_not(self, sweep: str) -> str:
+        """Say why the sweep wants a job no more."""
+        state = self.sweeps.get(sweep)
+        if state is None or state.cancelled is not None:
+            return f"cancelled: {state.cancelled}" if state else "the sweep is gone"
+        return "paused" if state.paused else "no longer part of the sweep"
+
+    def job_failed(self, board: Board, job: str, k: int) -> None:
+        """Note a job that is failed for good, for sweeps that end with their first failure."""
+        state = board.state
+        if board.revision.settings.fail_fast and (job, k) not in state.acted:
+            self._failed.setdefault(state.name, (job, k))
+
+    async def tidy(self, at_work: set[str]) -> None:
+        """Act on what was noticed: end sweeps that fail fast, and markers behind which nothing is left."""
+        for name, cause in list(self._failed.items()):
+            reason = f"fail_fast: job {cause[0]} failed"
+            await append_order(
+                self._store,
+                self._keys,
+                name,
+                "cancel",
+                reason=reason,
+                cause=cause,
+                create=self._create,
+                known=self.sweeps.get(name),
+            )
+            del self._failed[name]
+        for name in sorted(self._markers.keys() - at_work):
+            if self._nothing_left(name):
+                await self._end_markers(name)
+
+    def _nothing_left(self, name: str) -> bool:
+        state, board = self.sweeps.get(name), self.boards.get(name)
+        if state is None or state.revision is None or state.paused:
+            return False
+        if state.cancelled is not None or self._fleet not in state.revision.settings.providers:
+            return True
+        return board is not None and board.done
+
+    async def _end_markers(self, name: str) -> None:
+        head = self.sweeps[name].head
+        for n in self._markers.get(name, []):
+            if n <= head:
+                await end_marker(self._store, self._keys, self._fleet, name, n, self._create)
+        self._markers.pop(name, None)
+        self.boards.pop(name, None)
+
+    @property
+    def busy(self) -> bool:
+        """Is there a sweep that this machine may have to work on?"""
+        return bool(self.boards.keys() - self.unfit.keys())
+
+    @property
+    def alerts(self) -> list[str]:
+        """What people should know."""
+        unfit = [f"{name} asks for {need}, which this machine has not" for name, need in self.unfit.items()]
+        return [*self._unreadable.values(), *unfit]

@@ -1,0 +1,150 @@
+"""Picking the next job: from the board, past what is final or busy, to a claim."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Container
+
+from monkey.protocol.claims import Claims, Held
+from monkey.protocol.clock import Clock
+from monkey.protocol.entries import Claim, End, Ended, Torn
+from monkey.protocol.heartbeat import Heart
+from monkey.protocol.journal import LOST, Record, record_of
+from monkey.protocol.keys import Keys
+from monkey.protocol.log import Log, tally
+from monkey.protocol.observer import Observer
+from monkey.protocol.verdicts import Verdict, verdict
+from monkey.store.base import Store
+from monkey_agent.board import Board
+
+#: Seconds before a failed job is tried again: doubles with each failure.
+BACKOFF = 1.0
+BACKOFF_MAX = 60.0
+#: How often in a row one job is claimed anew after another was faster, before it counts as busy.
+ROUNDS = 3
+#: Jobs examined before heartbeats and the like get their turn.
+BREATH = 64
+
+
+class Picker:
+    """Finds and claims jobs; keeps what was read of their logs while they are not final."""
+
+    def __init__(
+        self, store: Store, keys: Keys, claims: Claims, heart: Heart, observer: Observer, clock: Clock
+    ) -> None:
+        """Pick for the agent whose heart and observer these are."""
+        self._store, self._keys, self._claims = store, keys, claims
+        self._heart, self._observer, self._clock = heart, observer, clock
+        self._logs: dict[str, Log] = {}
+        self._journaled: set[tuple[str, int]] = set()
+        #: Grows with every look at the other agents: what was busy is examined once a look.
+        self.look = 0
+        #: Jobs in hand here, whatever the sweep.
+        self.in_hand: Container[str] = ()
+        #: Told of a job that is failed for a sweep: (board, job, position of its last failure).
+        self.on_failed: Callable[[Board, str, int], None] = lambda board, job, k: None
+        #: Entries that could not be read.
+        self.torn: set[str] = set()
+
+    async def pick(self, board: Board) -> tuple[str, Held] | None:
+        """Claim the next job of the board. None: nothing before the next look. Raises StoreError."""
+        for turn in itertools.count(1):
+            if turn % BREATH == 0:
+                await asyncio.sleep(0)
+            if not self._heart.may_work(self._heart.epoch):
+                return None
+            job = board.next(self._clock.now(), self.look)
+            if job is None:
+                return None
+            if self._final(board, job):
+                continue
+            if job in self.in_hand:
+                board.busy(job, self.look)
+                continue
+            held = await self._examine(board, job)
+            if held:
+                return job, held
+        raise AssertionError("unreachable")
+
+    def _final(self, board: Board, job: str) -> bool:
+        """Do the journals say that the job is final for the sweep? Then its log is not read."""
+        known = self._observer.tally(job)
+        judged = verdict(job, known, board.state) if known else Verdict.OPEN
+        if judged is Verdict.FAILED and known:
+            self.on_failed(board, job, max(known.failed_at + known.lost_at))
+        if judged is not Verdict.OPEN:
+            self._logs.pop(job, None)
+        return judged is not Verdict.OPEN
+
+    async def _examine(self, board: Board, job: str) -> Held | None:
+        log = self._logs.setdefault(job, Log(self._keys.job_log(job)))
+        board.busy(job, self.look)
+        if log.head or self._observer.tally(job):
+            await log.refresh(self._store)
+        for _ in range(ROUNDS):
+            if self.settle(board, job, log) or not self._claims.free(log):
+                return None
+            before, head = log.tail, log.head
+            held = await self._claims.take(log, board.state.name)
+            if held:
+                self._mourn(job, before, head, board)
+                return held
+            if log.head == head:
+                return None  # the store does not answer, or we lost the right to work
+            await log.refresh(self._store)
+        return None
+
+    def settle(self, board: Board, job: str, log: Log) -> bool:
+        """Note what the log says of the job. True: it cannot be claimed now (final, or it must wait)."""
+        self._index(job, log)
+        counts = tally(log)
+        judged = verdict(job, counts, board.state)
+        if judged is not Verdict.OPEN:
+            board.drop(job)
+            self._logs.pop(job, None)
+            if judged is Verdict.FAILED:
+                self.on_failed(board, job, max(counts.failed_at + counts.lost_at))
+            return True
+        if log.head == 0:
+            return False
+        due = self._due(board, job, log, counts.failed_at)
+        if due > self._clock.now():
+            board.wait(job, due)
+            return True
+        return False
+
+    def _due(self, board: Board, job: str, log: Log, failed_at: list[int]) -> float:
+        """When the job may be tried again. Counted from when this agent saw it fail: clocks are not compared."""
+        tail = log.tail
+        if not isinstance(tail, End) or tail.outcome is Ended.SUCCEEDED:
+            return 0.0
+        failures = sum(k > board.state.retries.get(job, 0) for k in failed_at)
+        ours = tail.agent == self._observer.me
+        if tail.outcome is Ended.FAILED and failures:
+            delay = min(BACKOFF * 2.0 ** (failures - 1), BACKOFF_MAX)
+        else:
+            delay = BACKOFF if ours and tail.outcome is Ended.RELEASED else 0.0
+        return board.due.setdefault((job, log.head), self._clock.now() + delay)
+
+    def _index(self, job: str, log: Log) -> None:
+        """Journal an end that nobody's journal has: its agent may be gone for good."""
+        tail = log.tail
+        if isinstance(tail, Torn):
+            self.torn.add(tail.key)
+        if not isinstance(tail, End) or (job, log.head) in self._journaled:
+            return
+        known = self._observer.record(job)
+        if known is None or known.k < log.head:
+            self.journal(record_of(job, log.head, tail))
+
+    def _mourn(self, job: str, before: object, k: int, board: Board) -> None:
+        """Journal that the claim at k was lost with its agent."""
+        if isinstance(before, Claim | Torn):
+            self.journal(Record(job, k, LOST, board.state.name, 0.0, self._clock.wall(), {"agent": before.agent}))
+
+    def journal(self, record: Record) -> None:
+        """Add to this agent's journal, and to what it knows itself."""
+        self._journaled.add((record.job, record.k))
+        self._heart.journal.record(record)
+        self._observer.note(record)

@@ -1,0 +1,60 @@
+"""One attempt in hand: the claim it runs under, its processes, and what was asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from monkey.protocol.claims import Held
+from monkey_agent.ports import Attempt, Running, Seat
+
+
+@dataclass(eq=False)
+class Work:
+    """An attempt from its claim to its end entry."""
+
+    attempt: Attempt
+    #: The newest claim of it; None once another agent has it.
+    held: Held | None
+    #: The sweep under whose settings it runs now: another takes over where the first is cancelled.
+    sweep: str
+    seat: Seat
+    permit: tuple[int, Held] | None = None
+    running: Running | None = None
+    #: Stopped by SIGSTOP until its claim was asked for again.
+    frozen: bool = False
+    #: Why it was asked to stop; empty when it was not.
+    stopping: str = ""
+    #: Wall clock when it began, for people.
+    began: float = 0.0
+    #: Held while its claim is being asked for again, handed over, or ended.
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def job(self) -> str:
+        """The job's id."""
+        return self.attempt.job
+
+    def freeze(self) -> None:
+        """Stop its processes where they are."""
+        self.frozen = True
+        if self.running:
+            self.running.freeze()
+
+    def thaw(self) -> None:
+        """Let its processes go on."""
+        self.frozen = False
+        if self.running:
+            self.running.thaw()
+
+    async def stop(self, reason: str) -> None:
+        """Ask its processes to end, then make them."""
+        if not self.stopping:
+            self.stopping = reason
+            if self.running:
+                await self.running.stop(reason)
+
+    def epochs(self) -> set[int]:
+        """In which epochs of the heart it was claimed: the job, and the permit it runs under."""
+        holds = [self.held, self.permit[1] if self.permit else None]
+        return {held.epoch for held in holds if held}

@@ -1,0 +1,132 @@
+"""Claims in hand: taking, asking again, ending. The rules of design section 5; nothing here knows what a job is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from monkey.errors import StoreError
+from monkey.protocol.clock import Clock
+from monkey.protocol.entries import Claim, End, Ended, Torn
+from monkey.protocol.heartbeat import Heart
+from monkey.protocol.log import Create, Log
+from monkey.protocol.observer import Observer
+from monkey.store.base import Store
+
+#: Seconds before a create is tried again that the store did not answer.
+RETRY = 3.0
+
+
+@dataclass(slots=True)
+class Held:
+    """A claim in hand: entry `k` of `log`, made in this epoch of the heart."""
+
+    log: Log
+    k: int
+    claim: Claim
+    epoch: int
+
+    @property
+    def spot(self) -> tuple[str, int]:
+        """How heartbeats list it."""
+        return self.log.base, self.k
+
+
+class Claims:
+    """An agent's way to claim logs: jobs and permits alike."""
+
+    def __init__(self, store: Store, create: Create, heart: Heart, observer: Observer, clock: Clock) -> None:
+        """Claim for the agent `observer.me`, whose heart beats in `heart`."""
+        self._store, self._create = store, create
+        self._heart, self._observer, self._clock = heart, observer, clock
+        self._nonce = 0
+
+    def free(self, log: Log) -> bool:
+        """May a claim be appended after the last entry known, as far as the last look tells?"""
+        tail = log.tail
+        if not isinstance(tail, Claim | Torn):
+            return True
+        if tail.agent == self._observer.me:
+            return (log.base, log.head) not in self._heart.held
+        return self._observer.lost(tail, log.base, log.head)
+
+    async def take(self, log: Log, sweep: str) -> Held | None:
+        """Append a claim. None: another was first, its owner lives after all, or the store does not answer."""
+        tail = log.tail
+        epoch = self._heart.epoch
+        if not self._heart.may_work(epoch):
+            return None
+        spot = (log.base, log.head + 1)
+        claim = self._make(sweep, continues=False)
+        self._heart.held.add(spot)
+        try:
+            if isinstance(tail, Claim | Torn) and not await self._gone(tail, log):
+                won = False
+            else:
+                won = await log.append(self._store, self._create, claim, durable=False)
+        except StoreError:
+            won = False
+        if won and self._heart.may_work(epoch):
+            return Held(log, spot[1], claim, epoch)
+        self._heart.held.discard(spot)
+        return None
+
+    async def again(self, held: Held, sweep: str) -> Held | None:
+        """Claim once more what is in hand (after a gap in the heartbeats, or for another sweep).
+
+        Asks until the store answers. None: another has it, or it must be assumed; it is no longer held then.
+        """
+        while True:
+            if held.log.head != held.k:
+                self.drop(held)
+                return None
+            epoch, spot = self._heart.epoch, (held.log.base, held.k + 1)
+            claim = self._make(sweep, continues=True)
+            self._heart.held.add(spot)
+            won = await self._insist(held.log, claim)
+            self.drop(held)
+            held = Held(held.log, spot[1], claim, epoch)
+            if not won:
+                self.drop(held)
+                return None
+            if self._heart.may_work(epoch):
+                return held
+            while not self._heart.may_work(self._heart.epoch):
+                await self._clock.sleep(RETRY)
+
+    async def end(self, held: Held, end: End) -> bool:
+        """Append the end of a claim in hand; asks until the store answers. False: another has taken it over."""
+        try:
+            return held.log.head == held.k and await self._insist(held.log, end)
+        finally:
+            self.drop(held)
+
+    async def release(self, held: Held, reason: str) -> bool:
+        """End a claim without a verdict, so that others go on at once."""
+        return await self.end(held, self.ending(held, Ended.RELEASED, reason))
+
+    def ending(self, held: Held, outcome: Ended, reason: str) -> End:
+        """Make the end entry of a claim in hand."""
+        return End(outcome, held.claim.agent, held.claim.nonce, held.claim.sweep, reason=reason, at=self._clock.wall())
+
+    def drop(self, held: Held) -> None:
+        """Hold the claim no longer: the next heartbeat frees it for others."""
+        self._heart.held.discard(held.spot)
+
+    def _make(self, sweep: str, *, continues: bool) -> Claim:
+        self._nonce += 1
+        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues)
+
+    async def _gone(self, tail: Claim | Torn, log: Log) -> bool:
+        return tail.agent == self._observer.me or await self._observer.confirm(tail, log.base, log.head)
+
+    async def _insist(self, log: Log, entry: Claim | End) -> bool:
+        while True:
+            try:
+                return await log.append(self._store, self._create, entry)
+            except StoreError as exc:
+                self.on_trouble(exc)
+                await self._clock.sleep(RETRY)
+
+    #: Told of each failure of the store while something must be written; the agent shows it.
+    on_trouble: Callable[[StoreError], None] = staticmethod(lambda exc: None)

@@ -1,0 +1,106 @@
+"""What a job's or a permit's log says: claims and ends. A log that was cut short never reads as either."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Ended(StrEnum):
+    """How a claim ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RELEASED = "released"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An agent took the job. `seq` is its last heartbeat's number then; agent and nonce name this claim alone."""
+
+    agent: str
+    nonce: int
+    seq: int
+    #: The sweep under whose settings the job runs.
+    sweep: str = ""
+    #: The claim only asks again for a job that its agent has in hand (after a gap, or for another sweep).
+    continues: bool = False
+
+    def encode(self) -> bytes:
+        """Return the bytes of the entry."""
+        body: dict[str, Any] = {"kind": "claim", "agent": self.agent, "nonce": self.nonce, "seq": self.seq}
+        if self.sweep:
+            body["sweep"] = self.sweep
+        if self.continues:
+            body["continues"] = True
+        return _dump(body)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The claim before it is over. Only its own agent writes this."""
+
+    outcome: Ended
+    agent: str
+    #: The nonce of the claim that this ends.
+    nonce: int
+    sweep: str = ""
+    reason: str = ""
+    exit_code: int | None = None
+    #: Seconds that the attempt ran.
+    seconds: float = 0.0
+    #: Wall clock of the agent, seconds since the epoch; for people, never for decisions.
+    at: float = 0.0
+    #: Position of the claim under which the attempt began: names its directory of outputs.
+    out: int = 0
+    metrics: dict[str, Any] = field(default_factory=dict)
+    #: Relative path to SHA-256 of every file that was kept.
+    outputs: dict[str, str] = field(default_factory=dict)
+    log_tail: list[str] = field(default_factory=list)
+
+    def encode(self) -> bytes:
+        """Return the bytes of the entry (what is empty is left out)."""
+        body: dict[str, Any] = {"kind": "end", "outcome": str(self.outcome), "agent": self.agent, "nonce": self.nonce}
+        for name in _OPTIONAL:
+            value = getattr(self, name)
+            if value or (value == 0 and name == "exit_code" and value is not None):
+                body[name] = value
+        return _dump(body)
+
+
+_OPTIONAL = ("sweep", "reason", "exit_code", "seconds", "at", "out", "metrics", "outputs", "log_tail")
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """Bytes under the entry's key that are no entry: a loss of power cut them short. Counts as a claim nobody holds."""
+
+    key: str
+
+    @property
+    def agent(self) -> str:
+        """Name an owner that never beats."""
+        return f"(torn) {self.key}"
+
+
+Entry = Claim | End | Torn
+
+
+def decode(key: str, data: bytes) -> Entry:
+    """Read an entry; bytes that are none become Torn."""
+    try:
+        body = json.loads(data)
+        kind = body.pop("kind")
+        if kind == "claim":
+            return Claim(**body)
+        if kind == "end":
+            return End(outcome=Ended(body.pop("outcome")), **body)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    return Torn(key)
+
+
+def _dump(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,117 @@
+"""Heartbeats: one overwritten object an agent. Writing them earns the right to work; reading them tells who lives.
+
+Beats carry a number taken together with the snapshot of the claims held, so that readers can tell a late write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from monkey.errors import Corrupt, StoreError
+from monkey.protocol.clock import Clock
+from monkey.protocol.journal import Block, Journal
+from monkey.store.base import Store
+
+#: Seconds between heartbeats; a fraction of OWN, so that three may be lost.
+BEAT = 15.0
+#: Seconds between heartbeats while somebody watches.
+BEAT_WATCHED = 1.0
+#: An agent's jobs run only while its last acknowledged beat *started* less than this many seconds ago.
+OWN = 60.0
+#: A claim may be taken over when its owner's beat was seen unchanged for longer than this, on the observer's clock.
+TAKE = 90.0
+#: An observer that did not look for this many seconds starts its observations anew.
+GAP = 45.0
+
+
+@dataclass(frozen=True)
+class Beat:
+    """One heartbeat, as read."""
+
+    agent: str
+    seq: int
+    #: (base of the log without the project's root, position of the claim).
+    held: frozenset[tuple[str, int]]
+    sealed: int
+    block: Block
+    #: Wall clock of the agent; for people.
+    at: float = 0.0
+    #: The agent has left on purpose; nothing more will come of it.
+    left: bool = False
+    vitals: dict[str, Any] = field(default_factory=dict)
+
+
+def decode_beat(agent: str, key: str, data: bytes) -> Beat:
+    """Read a heartbeat; raises Corrupt (an empty or cut one: power was lost while it was written)."""
+    try:
+        body = json.loads(data)
+        return Beat(
+            agent=agent,
+            seq=body["seq"],
+            held=frozenset((base, k) for base, k in body["held"]),
+            sealed=body["sealed"],
+            block=Block.from_json(body["journal"]),
+            at=body["at"],
+            left=body["left"],
+            vitals=body["vitals"],
+        )
+    except (ValueError, KeyError, TypeError, IndexError) as exc:
+        raise Corrupt(key, f"not a heartbeat ({exc!r})") from exc
+
+
+class Heart:
+    """The one writer of an agent's heartbeat, and the judge of whether its jobs may run."""
+
+    def __init__(self, store: Store, key: str, clock: Clock) -> None:
+        """Begin with nothing acknowledged: no job may run before the first beat was."""
+        self._store, self._key, self._clock = store, key, clock
+        self.journal = Journal()
+        #: Claims and permits in hand, as (base, position); changed by whoever claims.
+        self.held: set[tuple[str, int]] = set()
+        self.seq = 0
+        #: When the last acknowledged beat started; minus infinity before the first.
+        self.acknowledged = float("-inf")
+        #: Counts breaks in the chain of beats: what was claimed before a break must be claimed again.
+        self.epoch = 0
+        #: What the agent says of itself, for people.
+        self.vitals: Callable[[], dict[str, Any]] = dict
+
+    @property
+    def deadline(self) -> float:
+        """When the right to work ends unless another beat is acknowledged (on the agent's clock)."""
+        return self.acknowledged + OWN
+
+    def may_work(self, epoch: int) -> bool:
+        """May what was claimed in this epoch run now?"""
+        return epoch == self.epoch and self._clock.now() < self.deadline
+
+    async def beat(self, *, left: bool = False) -> bool:
+        """Write one beat; False where the store did not acknowledge it. Never two at a time."""
+        self.seq += 1
+        started, data = self._clock.now(), self._encode(left)
+        try:
+            await self._store.put(self._key, data)
+        except StoreError:
+            return False
+        self._acknowledge(started)
+        return True
+
+    def _acknowledge(self, started: float) -> None:
+        if self._clock.now() >= self.deadline:
+            self.epoch += 1
+        self.acknowledged = max(self.acknowledged, started)
+
+    def _encode(self, left: bool) -> bytes:
+        body = {
+            "seq": self.seq,
+            "held": sorted(self.held),
+            "sealed": self.journal.sealed,
+            "journal": self.journal.open.to_json(),
+            "at": self._clock.wall(),
+            "left": left,
+            "vitals": self.vitals(),
+        }
+        return json.dumps(body, separators=(",", ":")).encode()

@@ -1,0 +1,174 @@
+"""Journals: what each agent says has ended. An index to the jobs' logs, never the truth itself.
+
+Records travel as columns, so that a hundred thousand of them are read in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from monkey.errors import Corrupt
+from monkey.protocol.entries import End, Ended
+
+#: Records after which a segment is sealed; with 5,000, status of 100,000 jobs reads some tens of objects.
+SEAL_RECORDS = 5_000
+#: Bytes of extras (metrics, reasons, log lines) after which it is sealed earlier, so that heartbeats stay small.
+SEAL_BYTES = 256 * 1024
+
+#: One letter an outcome; "lost" is a claim that its agent's end left without an end.
+CODES = {Ended.SUCCEEDED: "s", Ended.FAILED: "f", Ended.RELEASED: "r"}
+LOST = "l"
+
+
+class Record(NamedTuple):
+    """Something that ended."""
+
+    job: str
+    #: Position of the end (or, for a loss, of the claim that was lost) in the job's log.
+    k: int
+    #: "s", "f", "r" or "l".
+    outcome: str
+    sweep: str
+    #: Seconds that it ran, and when it ended (the agent's wall clock, since the epoch).
+    seconds: float
+    at: float
+    #: Whatever else is not empty: exit_code, reason, metrics, outputs, log_tail, out, agent.
+    extra: dict[str, Any]
+
+
+def record_of(job: str, k: int, end: End) -> Record:
+    """Make the record of an end entry."""
+    extra: dict[str, Any] = {}
+    if end.exit_code:
+        extra["exit_code"] = end.exit_code
+    for name in ("reason", "metrics", "outputs", "log_tail"):
+        if value := getattr(end, name):
+            extra[name] = value
+    if end.out != k - 1:
+        extra["out"] = end.out
+    return Record(job, k, CODES[end.outcome], end.sweep, round(end.seconds, 3), round(end.at, 3), extra)
+
+
+@dataclass
+class Block:
+    """Records as columns: what a segment holds, and what rides in a heartbeat."""
+
+    jobs: list[str] = field(default_factory=list)
+    ks: list[int] = field(default_factory=list)
+    outcomes: list[str] = field(default_factory=list)
+    sweeps: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    at: list[float] = field(default_factory=list)
+    #: Row to what else is known of it.
+    extra: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def add(self, record: Record) -> None:
+        """Append one record."""
+        if record.extra:
+            self.extra[len(self.jobs)] = record.extra
+        self.jobs.append(record.job)
+        self.ks.append(record.k)
+        self.outcomes.append(record.outcome)
+        self.sweeps.append(record.sweep)
+        self.seconds.append(record.seconds)
+        self.at.append(record.at)
+
+    def row(self, i: int) -> Record:
+        """Return the i-th record."""
+        return Record(
+            self.jobs[i],
+            self.ks[i],
+            self.outcomes[i],
+            self.sweeps[i],
+            self.seconds[i],
+            self.at[i],
+            self.extra.get(i, {}),
+        )
+
+    def rows(self) -> Iterator[Record]:
+        """Yield all records in order."""
+        return (self.row(i) for i in range(len(self.jobs)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads; sweeps are numbered, since there are few."""
+        names = list(dict.fromkeys(self.sweeps))
+        place = {name: i for i, name in enumerate(names)}
+        return {
+            "jobs": "".join(self.jobs),
+            "ks": self.ks,
+            "outcomes": "".join(self.outcomes),
+            "names": names,
+            "sweeps": [place[name] for name in self.sweeps],
+            "seconds": self.seconds,
+            "at": self.at,
+            "extra": self.extra,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Block:
+        """Read what `to_json` wrote."""
+        jobs, names = data["jobs"], data["names"]
+        return cls(
+            jobs=[jobs[at : at + 16] for at in range(0, len(jobs), 16)],
+            ks=data["ks"],
+            outcomes=list(data["outcomes"]),
+            sweeps=[names[i] for i in data["sweeps"]],
+            seconds=data["seconds"],
+            at=data["at"],
+            extra={int(row): extra for row, extra in data["extra"].items()},
+        )
+
+    def encode(self) -> bytes:
+        """Return the bytes of a segment."""
+        return json.dumps(self.to_json(), separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, key: str, data: bytes) -> Block:
+        """Read a segment; raises Corrupt."""
+        try:
+            return cls.from_json(json.loads(data))
+        except (ValueError, KeyError, TypeError, IndexError) as exc:
+            raise Corrupt(key, f"not a segment of a journal ({exc!r})") from exc
+
+
+class Journal:
+    """What this agent has written of its journal: sealed segments, and the rest, which rides in the heartbeat."""
+
+    def __init__(self) -> None:
+        """Begin an empty journal."""
+        self.sealed = 0
+        self.open = Block()
+        self._bytes = 0
+        self._pending: Block | None = None
+
+    def record(self, record: Record) -> None:
+        """Add one record to the unsealed rest."""
+        self.open.add(record)
+        if record.extra:
+            self._bytes += len(str(record.extra))
+
+    @property
+    def full(self) -> bool:
+        """Is it time to seal?"""
+        return len(self.open) >= SEAL_RECORDS or self._bytes >= SEAL_BYTES
+
+    def pending(self) -> tuple[int, Block]:
+        """Return the number and the records of the segment to be written; the same until seal() is called."""
+        if self._pending is None:
+            self._pending = Block(**{f.name: getattr(self.open, f.name).copy() for f in fields(Block)})
+        return self.sealed + 1, self._pending
+
+    def seal(self) -> None:
+        """Drop the pending records: they are in a segment now."""
+        assert self._pending is not None, "nothing is pending"
+        rest = Block()
+        for row in range(len(self._pending), len(self.open)):
+            rest.add(self.open.row(row))
+        self.open, self._pending, self.sealed = rest, None, self.sealed + 1
+        self._bytes = sum(len(str(extra)) for extra in rest.extra.values())

@@ -1,0 +1,68 @@
+"""Where everything lies in the store: the one place that spells keys. The layout is drawn in docs/dev.md."""
+
+from __future__ import annotations
+
+import re
+
+#: Bytes that a project's, sweep's or fleet's name may have: they become parts of keys and of file names.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def number(n: int) -> str:
+    """Spell an entry's number so that keys sort as numbers do."""
+    return f"{n:08d}"
+
+
+class Keys:
+    """The keys of one project."""
+
+    def __init__(self, project: str) -> None:
+        """Take the project's name; raises ValueError where it could not be part of a key."""
+        if not NAME.fullmatch(project):
+            raise ValueError(f"a project is named with letters, digits, '.', '_' and '-', not {project!r}")
+        self.project = project
+        self.root = f"projects/{project}/"
+        self.sweeps = f"{self.root}sweeps/"
+        self.jobs = f"{self.root}jobs/"
+        self.agents = f"{self.root}agents/"
+        self.watchers = f"{self.root}watch/"
+
+    def sweep_log(self, sweep: str) -> str:
+        """Return the base of a sweep's log."""
+        return f"{self.sweeps}{sweep}/"
+
+    def job_log(self, job: str) -> str:
+        """Return the base of a job's log."""
+        return f"{self.jobs}{job}/"
+
+    def permit_log(self, sweep: str, i: int) -> str:
+        """Return the base of the log of a sweep's i-th permit (max_concurrent_jobs)."""
+        return f"{self.root}permits/{sweep}/{i}/"
+
+    def out(self, job: str, k: int) -> str:
+        """Return the prefix of what the attempt that was claimed at k left."""
+        return f"{self.jobs}{job}/out/{number(k)}/"
+
+    def queue(self, fleet: str) -> str:
+        """Return the prefix of a fleet's queue markers."""
+        return f"{self.root}queue/{fleet}/"
+
+    def marker(self, fleet: str, sweep: str, n: int) -> str:
+        """Return the marker that says: entry n of the sweep's log left work for this fleet."""
+        return f"{self.queue(fleet)}{sweep}/{number(n)}"
+
+    def beat(self, agent: str) -> str:
+        """Return an agent's heartbeat; `agent` is "fleet/name/boot"."""
+        return f"{self.agents}{agent}/beat"
+
+    def segment(self, agent: str, i: int) -> str:
+        """Return the i-th sealed segment of an agent's journal."""
+        return f"{self.agents}{agent}/{number(i)}"
+
+    def watcher(self, who: str) -> str:
+        """Return the marker of somebody who watches now."""
+        return f"{self.watchers}{who}"
+
+    def code(self, sha256: str) -> str:
+        """Return a code snapshot's key (shared by all projects)."""
+        return f"code/{sha256}.tar.gz"

@@ -1,0 +1,102 @@
+"""A numbered log in the store, and the protocol's one primitive: append, the resolved create of the next entry.
+
+Claim, takeover, release, failure and success of a job exclude each other because all of them want the same next number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from monkey.errors import KeyMissing
+from monkey.protocol.entries import Claim, End, Ended, Entry, Torn, decode
+from monkey.protocol.keys import number
+from monkey.store.base import Store
+from monkey.store.create import Lost, Won
+
+#: The resolved create (monkey.store.create.create) with the caller's clock; the simulation passes its own.
+Create = Callable[..., Awaitable[Won | Lost]]
+
+
+class Log:
+    """One log, as far as this process has read it. Entries never change, so what was read stays true."""
+
+    __slots__ = ("base", "entries", "skipped")
+
+    def __init__(self, base: str) -> None:
+        """Know nothing yet of the log whose entries are `base` + number."""
+        self.base = base
+        self.entries: list[Entry] = []
+        #: Entries before the first of `entries` that were not read (jump).
+        self.skipped = 0
+
+    @property
+    def head(self) -> int:
+        """The number of the last entry known; 0 for none."""
+        return self.skipped + len(self.entries)
+
+    @property
+    def tail(self) -> Entry | None:
+        """The last entry known."""
+        return self.entries[-1] if self.entries else None
+
+    def key(self, k: int) -> str:
+        """Return the key of entry k."""
+        return self.base + number(k)
+
+    async def refresh(self, store: Store) -> None:
+        """Read what was appended since."""
+        while True:
+            key = self.key(self.head + 1)
+            try:
+                data = await store.get(key)
+            except KeyMissing:
+                return
+            self.entries.append(decode(key, data))
+
+    async def jump(self, store: Store) -> None:
+        """Read the last entry alone, by one listing: for logs of which only the end matters (permits)."""
+        items = await store.list(self.base, after=self.key(self.head))
+        if items:
+            self.skipped, self.entries = self.head + len(items) - 1, []
+        await self.refresh(store)
+
+    async def append(self, store: Store, create: Create, entry: Claim | End, *, durable: bool = True) -> bool:
+        """Append the entry after the last one known. False: another's is there, and is known now.
+
+        Raises Unresolved where the outcome could not be found out, and whatever else the store raises.
+        """
+        key, data = self.key(self.head + 1), entry.encode()
+        answer = await create(store, key, data, durable=durable)
+        if isinstance(answer, Won):
+            self.entries.append(entry)
+            return True
+        self.entries.append(decode(key, answer.existing))
+        return False
+
+
+class Tally:
+    """What a log amounts to: built from the log itself, or from journals that index it."""
+
+    __slots__ = ("failed_at", "lost_at", "succeeded")
+
+    def __init__(self) -> None:
+        """Start from an empty log."""
+        self.succeeded = False
+        self.failed_at: list[int] = []
+        self.lost_at: list[int] = []
+
+
+def tally(log: Log) -> Tally:
+    """Count a log's successes, failures and losses (claims whose agent vanished: another's claim follows)."""
+    result = Tally()
+    before: Entry | None = None
+    for k, entry in enumerate(log.entries, log.skipped + 1):
+        if isinstance(entry, End):
+            if entry.outcome is Ended.SUCCEEDED:
+                result.succeeded = True
+            elif entry.outcome is Ended.FAILED:
+                result.failed_at.append(k)
+        elif isinstance(before, Claim | Torn) and not (isinstance(entry, Claim) and entry.continues):
+            result.lost_at.append(k - 1)
+        before = entry
+    return result

@@ -1,0 +1,163 @@
+"""Reading everybody's heartbeats and journals: who lives, what has ended. One LIST, and GET only of what changed."""
+
+from __future__ import annotations
+
+from monkey.errors import Corrupt, KeyMissing
+from monkey.protocol.clock import Clock
+from monkey.protocol.entries import Claim, Torn
+from monkey.protocol.heartbeat import GAP, TAKE, Beat, decode_beat
+from monkey.protocol.journal import Block, Record
+from monkey.protocol.keys import Keys
+from monkey.protocol.log import Tally
+from monkey.store.base import Item, Store
+
+
+class Index:
+    """What all agents say of themselves and of what has ended. Incremental: refresh() again and again."""
+
+    def __init__(self, store: Store, keys: Keys) -> None:
+        """Know nothing yet."""
+        self._store, self._keys = store, keys
+        self._versions: dict[str, str] = {}
+        self.beats: dict[str, Beat] = {}
+        #: Job to its newest record, as (block, row): records are made only when asked for.
+        self._newest: dict[str, tuple[Block, int]] = {}
+        self._tallies: dict[str, Tally] = {}
+        #: What each agent has not sealed yet, grown beat by beat.
+        self._open: dict[str, Block] = {}
+        #: Prefix of keys not read: an agent knows its own journal.
+        self.skip = ""
+        self._own = Block()
+        #: Jobs that have succeeded.
+        self.succeeded: set[str] = set()
+        #: Objects that could not be read: key to why. Reported, and read again when they change.
+        self.corrupt: dict[str, str] = {}
+
+    async def refresh(self) -> None:
+        """Read what changed since the last time."""
+        items = await self._store.list(self._keys.agents)
+        for item in items:
+            if self.skip and item.key.startswith(self.skip):
+                continue
+            if self._versions.get(item.key) != item.version:
+                await self._read(item)
+
+    def record(self, job: str) -> Record | None:
+        """Return the newest record of the job."""
+        found = self._newest.get(job)
+        return found[0].row(found[1]) if found else None
+
+    def tally(self, job: str) -> Tally | None:
+        """Return what the journals say the job's log amounts to; None where they say nothing."""
+        if job in self.succeeded:
+            done = Tally()
+            done.succeeded = True
+            return done
+        return self._tallies.get(job)
+
+    def note(self, record: Record) -> None:
+        """Take in one record of our own."""
+        self._own.add(record)
+        self.add(self._own, len(self._own) - 1)
+
+    def add(self, block: Block, start: int = 0) -> None:
+        """Take a block's records in, from row `start` on."""
+        newest, succeeded = self._newest, self.succeeded
+        for row in range(start, len(block.jobs)):
+            job, k, outcome = block.jobs[row], block.ks[row], block.outcomes[row]
+            known = newest.get(job)
+            if known is None or known[0].ks[known[1]] <= k:
+                newest[job] = (block, row)
+            if outcome == "s":
+                succeeded.add(job)
+            else:
+                self._count(job, k, outcome)
+
+    def _count(self, job: str, k: int, outcome: str) -> None:
+        tally = self._tallies.setdefault(job, Tally())
+        positions = {"f": tally.failed_at, "l": tally.lost_at}.get(outcome)
+        if positions is not None and k not in positions:
+            positions.append(k)
+
+    async def _read(self, item: Item) -> None:
+        agent, _, name = item.key.removeprefix(self._keys.agents).rpartition("/")
+        try:
+            data = await self._store.get(item.key)
+            if name == "beat":
+                self._take(decode_beat(agent, item.key, data))
+            elif name.isdigit():
+                self.add(Block.decode(item.key, data))
+            self.corrupt.pop(item.key, None)
+        except KeyMissing:
+            return
+        except Corrupt as exc:
+            self.corrupt[item.key] = str(exc)
+        self._versions[item.key] = item.version
+
+    def _take(self, beat: Beat) -> None:
+        before = self.beats.get(beat.agent)
+        if before is not None and beat.seq < before.seq:
+            return  # a late write of an older beat: what was read later is newer
+        self.beats[beat.agent] = beat
+        block = self._open.get(beat.agent)
+        if before is None or block is None or before.sealed != beat.sealed:
+            block = self._open[beat.agent] = Block()
+        start = len(block)
+        for row in range(start, len(beat.block)):
+            block.add(beat.block.row(row))
+        self.add(block, start)
+
+
+class Observer(Index):
+    """An index with a clock: knows since when each owner's heartbeat has not moved, as seen from here."""
+
+    def __init__(self, store: Store, keys: Keys, clock: Clock, me: str) -> None:
+        """Observe for the agent `me` ("fleet/name/boot")."""
+        super().__init__(store, keys)
+        self._clock, self.me = clock, me
+        self.skip = f"{keys.agents}{me}/"
+        self._seen: dict[str, tuple[int | None, float]] = {}
+        self._looked = float("-inf")
+        self._started = float("-inf")
+
+    async def look(self) -> None:
+        """Refresh, and note whose heartbeat moved. After a gap all observations begin anew."""
+        started = self._clock.now()
+        await self.refresh()
+        if started - self._looked > GAP:
+            self._seen.clear()
+        self._started, self._looked = started, self._clock.now()
+        for agent, beat in self.beats.items():
+            self._note(agent, beat.seq)
+
+    def _note(self, agent: str, seq: int | None) -> None:
+        known = self._seen.get(agent)
+        if known is None or known[0] != seq:
+            self._seen[agent] = (seq, self._clock.now())
+
+    def predecessor(self, agent: str) -> bool:
+        """Is it an earlier life of this agent? We hold the machine's lock and have ended what it left."""
+        return agent != self.me and agent.rpartition("/")[0] == self.me.rpartition("/")[0]
+
+    def lost(self, claim: Claim | Torn, base: str, k: int) -> bool:
+        """May this claim be taken over, as far as this look tells? `base`, `k`: as heartbeats list it."""
+        owner = claim.agent
+        if self.predecessor(owner):
+            return True
+        beat = self.beats.get(owner)
+        self._note(owner, beat.seq if beat else None)
+        if self._started - self._seen[owner][1] > TAKE:
+            return True
+        return isinstance(claim, Claim) and beat is not None and beat.seq > claim.seq and (base, k) not in beat.held
+
+    async def confirm(self, claim: Claim | Torn, base: str, k: int) -> bool:
+        """Ask again for the owner's heartbeat itself, in case the listing lagged behind."""
+        if self.predecessor(claim.agent) or isinstance(claim, Torn):
+            return True
+        key = self._keys.beat(claim.agent)
+        try:
+            self._take(decode_beat(claim.agent, key, await self._store.get(key)))
+        except (KeyMissing, Corrupt):
+            return True
+        self._note(claim.agent, self.beats[claim.agent].seq)
+        return self.lost(claim, base, k)

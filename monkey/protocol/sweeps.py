@@ -1,0 +1,168 @@
+"""A sweep's log: revisions and orders (pause, resume, cancel, retry), folded in order; and the queue markers."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from monkey.errors import ConcurrentApply, Corrupt, KeyMissing, NotFound
+from monkey.protocol.keys import Keys, number
+from monkey.protocol.log import Create
+from monkey.protocol.revision import Revision, decode_order
+from monkey.store.base import Store
+from monkey.store.create import Lost, create
+
+
+@dataclass(frozen=True)
+class SweepState:
+    """A sweep as its log says it is, up to entry `head`."""
+
+    name: str
+    head: int = 0
+    revision: Revision | None = None
+    #: The entry that is the newest revision.
+    revision_at: int = 0
+    paused: bool = False
+    #: Why it was cancelled; None when it was not.
+    cancelled: str | None = None
+    #: Job to the position in its own log from which its failures count (its last retry).
+    retries: dict[str, int] = field(default_factory=dict)
+    #: Failures (job, position) that fail_fast has acted on: one is acted on once.
+    acted: frozenset[tuple[str, int]] = frozenset()
+    #: Entries of the log that could not be read, and why.
+    corrupt: tuple[str, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """May its jobs run now?"""
+        return self.revision is not None and not self.paused and self.cancelled is None
+
+    def wants(self, job: str) -> bool:
+        """Is the job part of its newest revision, and not adopted from another?"""
+        return self.revision is not None and job in self.revision.rows and job not in self.revision.adopted
+
+
+def fold(state: SweepState, order: dict[str, Any]) -> SweepState:
+    """Return the state after one more entry."""
+    state = replace(state, head=state.head + 1)
+    kind = order["kind"]
+    if kind == "revision":
+        return replace(state, revision=Revision.from_json(order), revision_at=state.head, cancelled=None)
+    if kind == "pause":
+        return replace(state, paused=True)
+    if kind == "resume":
+        return replace(state, paused=False, cancelled=None)
+    if kind == "cancel":
+        cause = order.get("cause")
+        acted = state.acted | {(cause[0], cause[1])} if cause else state.acted
+        return replace(state, cancelled=order.get("reason") or "cancelled", acted=acted)
+    return replace(state, cancelled=None, retries={**state.retries, **order.get("jobs", {})})
+
+
+async def list_sweeps(store: Store, keys: Keys) -> list[str]:
+    """Return the names of all sweeps that were ever applied, sorted."""
+    items = await store.list(keys.sweeps)
+    return sorted({item.key.removeprefix(keys.sweeps).partition("/")[0] for item in items})
+
+
+async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
+    """Read what the sweep's log says, going on from what is known. A sweep never applied has head 0.
+
+    Raises Corrupt for an entry that cannot be read: what comes after it cannot be judged.
+    """
+    state = known or SweepState(name)
+    while True:
+        key = keys.sweep_log(name) + number(state.head + 1)
+        try:
+            data = await store.get(key)
+        except KeyMissing:
+            return state
+        try:
+            state = fold(state, decode_order(key, data))
+        except (KeyError, TypeError, ValueError) as exc:
+            raise Corrupt(key, f"not a readable entry of a sweep's log ({exc!r})") from exc
+
+
+async def append_revision(store: Store, keys: Keys, revision: Revision, after: int, create: Create = create) -> int:
+    """Append the revision as entry `after` + 1, durably, and return that number.
+
+    Raises ConcurrentApply where another entry is there already.
+    """
+    body = {"kind": "revision", "nonce": secrets.token_hex(8), **revision.to_json()}
+    answer = await create(store, keys.sweep_log(revision.sweep) + number(after + 1), _dump(body))
+    if isinstance(answer, Lost):
+        raise ConcurrentApply(
+            f"sweep {revision.sweep!r} was changed by somebody else while this plan was being applied",
+            hint="look at what changed with `monkey plan`, then apply again",
+        )
+    return after + 1
+
+
+async def append_order(
+    store: Store,
+    keys: Keys,
+    name: str,
+    kind: str,
+    *,
+    reason: str = "",
+    jobs: dict[str, int] | None = None,
+    cause: tuple[str, int] | None = None,
+    create: Create = create,
+    known: SweepState | None = None,
+) -> int:
+    """Append pause, resume, cancel or retry after whatever is there; returns its number. Raises NotFound."""
+    body: dict[str, Any] = {"kind": kind, "nonce": secrets.token_hex(8)}
+    body |= {"reason": reason} if reason else {}
+    body |= {"jobs": jobs} if jobs else {}
+    body |= {"cause": list(cause)} if cause else {}
+    state = known
+    while True:
+        state = await read_sweep(store, keys, name, state)
+        if state.revision is None:
+            raise NotFound(f"there is no sweep {name!r} in this project", hint="`monkey list sweeps` names them")
+        if cause and (cause in state.acted or not state.active):
+            return state.head
+        answer = await create(store, keys.sweep_log(name) + number(state.head + 1), _dump(body))
+        if not isinstance(answer, Lost):
+            return state.head + 1
+
+
+async def mark_queue(store: Store, keys: Keys, fleets: Iterable[str], sweep: str, n: int) -> None:
+    """Tell the fleets that entry n of the sweep's log left work for them."""
+    for fleet in fleets:
+        await create(store, keys.marker(fleet, sweep, n), b"{}")
+
+
+async def end_marker(store: Store, keys: Keys, fleet: str, sweep: str, n: int, create: Create = create) -> None:
+    """Tell the fleet that nothing of entry n is left."""
+    await create(store, keys.marker(fleet, sweep, n) + ".end", b"{}", durable=False)
+
+
+async def open_markers(store: Store, keys: Keys, fleet: str) -> dict[str, list[int]]:
+    """Return, for each sweep that has work for the fleet, the entries that left it."""
+    prefix = keys.queue(fleet)
+    found: dict[str, set[int]] = {}
+    ended: set[tuple[str, int]] = set()
+    for item in await store.list(prefix):
+        sweep, _, name = item.key.removeprefix(prefix).partition("/")
+        n = name.removesuffix(".end")
+        if not n.isdigit():
+            continue
+        if name.endswith(".end"):
+            ended.add((sweep, int(n)))
+        else:
+            found.setdefault(sweep, set()).add(int(n))
+    left = {sweep: sorted(n for n in numbers if (sweep, n) not in ended) for sweep, numbers in found.items()}
+    return {sweep: numbers for sweep, numbers in left.items() if numbers}
+
+
+def fleets_of(state: SweepState) -> Collection[str]:
+    """Return the providers that the sweep's newest revision names."""
+    return state.revision.settings.providers if state.revision else ()
+
+
+def _dump(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
