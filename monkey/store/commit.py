@@ -1,4 +1,4 @@
-# ruff: noqa: PTH
+# ruff: noqa: PTH100, PTH105, PTH108, PTH112, PTH116, PTH120
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """Group commit: durable writes that wait together share their syncs.
 
