@@ -1,0 +1,125 @@
+"""What a developer and CI run; `invoke --list` tells."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from invoke.context import Context
+from invoke.exceptions import Exit
+from invoke.tasks import task
+
+ROOT = Path(__file__).parent
+#: Tools of the environment that runs this task, whether or not it is activated.
+BIN = Path(sys.executable).parent
+#: Program that a test asks for by `require` → the Debian package that has it.
+SERVICES = {"strace": "strace", "parallel": "parallel"}
+#: Each benchmark ends by itself; one that does not is stuck. Seconds.
+BENCHMARK_LIMIT = 900
+
+
+def tool(c: Context, command: str) -> None:
+    """Run a tool of our environment from the root of the repository, and stop where it fails."""
+    print(f"$ {command}", flush=True)
+    with c.cd(str(ROOT)):
+        c.run(f"'{BIN}'/{command}", pty=False, in_stream=False)
+
+
+@task
+def check(c: Context) -> None:
+    """Lint, format, types, floors, and the documentation with all its links."""
+    tool(c, "ruff check .")
+    tool(c, "ruff format --check .")
+    tool(c, "mypy")
+    tool(c, "lint-imports")
+    docs(c)
+
+
+@task(
+    help={
+        "seeds": "runs of the simulation",
+        "only": "a path, or `PATH::TEST`",
+        "keyword": "pytest's -k",
+        "workers": "processes",
+    }
+)
+def test(c: Context, seeds: int = 0, only: str = "", keyword: str = "", workers: int = 0) -> None:
+    """Run the tests. What they need beyond Python is skipped where missing, and named in the summary."""
+    words = ["pytest", "-q", "-rs"]
+    words += [f"--seeds {seeds}"] if seeds else []
+    words += [f"-n {workers}"] if workers else []
+    words += [f"-k '{keyword}'"] if keyword else []
+    words += [f"'{only}'"] if only else []
+    tool(c, " ".join(words))
+
+
+@task
+def docs(c: Context) -> None:
+    """Build the site into site/; a broken link or anchor fails."""
+    # Its advertisement of a new major version is no warning of ours.
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
+    tool(c, "mkdocs build --strict --quiet")
+
+
+@task(help={"only": "name of one benchmark, as `dispatch`"})
+def bench(c: Context, only: str = "") -> None:
+    """Run the benchmarks one after another; the last line of each is its result in JSON."""
+    chosen = sorted(
+        p for p in (ROOT / "benchmarks").glob("*.py") if not p.name.startswith("_") and only in ("", p.stem)
+    )
+    if not chosen:
+        raise Exit(f"there is no benchmarks/{only or '*'}.py", 2)
+    results = []
+    for path in chosen:
+        print(f"$ python benchmarks/{path.name}", flush=True)
+        done = c.run(f"'{sys.executable}' '{path}'", in_stream=False, timeout=BENCHMARK_LIMIT)
+        results.append(json.loads(done.stdout.splitlines()[-1]))
+    print("\nratio to the best peer or bound, in JSON:")
+    for result in results:
+        print(json.dumps({name: result.get(name) for name in ("benchmark", "unit", "ours", "peers", "ratio")}))
+
+
+@task
+def services(c: Context) -> None:
+    """Install, from Debian's packages, the programs that some tests compare with or look through."""
+    missing = {program: package for program, package in SERVICES.items() if shutil.which(program) is None}
+    if not missing:
+        print(f"services: {', '.join(SERVICES)} are here")
+        return
+    packages = " ".join(sorted(missing.values()))
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        print(f"services: missing {', '.join(missing)}; their tests will be skipped")
+        print(f"          on Debian or Ubuntu: sudo apt-get install {packages}")
+        return
+    print(f"services: installing {packages}", flush=True)
+    quiet = "DEBIAN_FRONTEND=noninteractive apt-get -qq"
+    c.run(f"{quiet} update && {quiet} install -y --no-install-recommends {packages} >/dev/null", in_stream=False)
+
+
+@task
+def build(c: Context) -> None:
+    """Build wheel and sdist into dist/, and look into the wheel: our two packages, their data, nothing else."""
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    tool(c, "python -m build --outdir dist .")
+    [wheel] = (ROOT / "dist").glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    found = {name.split("/")[0] for name in names}
+    expected = {"monkey", "monkey_agent", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
+    if found != expected or "monkey/py.typed" not in names or any("test" in name for name in names):
+        raise Exit(
+            f"{wheel.name} holds {sorted(found)}, expected {sorted(expected)}, with py.typed and without tests", 1
+        )
+    _starts(c, wheel)
+    print(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size // 1024} KiB")
+
+
+def _starts(c: Context, wheel: Path) -> None:
+    """Install the wheel alone and start both commands: a dependency that only development has would show here."""
+    with tempfile.TemporaryDirectory() as scratch:
+        c.run(f"'{sys.executable}' -m venv '{scratch}/venv'", in_stream=False)
+        c.run(f"'{scratch}/venv/bin/pip' install -q '{wheel}'", in_stream=False)
+        for command in ("monkey --version", "monkey plan --help", "monkey-agent --help"):
+            c.run(f"'{scratch}/venv/bin/'{command} >/dev/null", in_stream=False)

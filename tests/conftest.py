@@ -1,0 +1,95 @@
+"""What every test gets: a machine of its own to write on, and a say in what it needs of the real one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+#: Things that are no program on the PATH: how to find out whether they are here.
+PROBES: dict[str, Callable[[], bool]] = {
+    # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
+    "mount": lambda: _succeeds(["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt"]),
+    # A user without rights over everything: we are one, or may become one.
+    "unprivileged": lambda: os.geteuid() != 0 or _succeeds(["setpriv", "--reuid=65534", "--clear-groups", "true"]),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of tests/simulation. They are here because pytest reads no deeper conftest before its command line."""
+    group = parser.getgroup("monkey")
+    group.addoption("--seeds", type=int, default=None, help="how many runs of the simulation (default: a quick few)")
+    group.addoption("--seed", type=int, default=None, help="replay this run of the simulation alone")
+
+
+@pytest.fixture(scope="session")
+def require() -> Callable[[str], str]:
+    """Return a function that names what a test needs of the machine, and returns where it is.
+
+    A missing one skips the test, or fails it where MONKEY_REQUIRE (names with commas) says that it must be here.
+    """
+    return _require
+
+
+def _require(name: str) -> str:
+    found = _find(name)
+    if found is not None:
+        return found
+    if name in os.environ.get("MONKEY_REQUIRE", "").split(","):
+        pytest.fail(f"MONKEY_REQUIRE names {name}, which is not here (`invoke services` installs what it can)")
+    pytest.skip(f"{name} is not here (`invoke services` installs what it can)")
+
+
+@cache
+def _find(name: str) -> str | None:
+    probe = PROBES.get(name)
+    if probe is not None:
+        return name if probe() else None
+    # A tool of our own environment counts, whether or not it is activated.
+    return shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
+
+
+def _succeeds(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, timeout=30).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _apart() -> Iterator[None]:
+    """Keep what monkey writes outside of the project, and what the developer's MONKEY_* say, out of each other."""
+    apart = tempfile.mkdtemp(prefix="monkey-tests-")
+    kept = dict(os.environ)
+    for name in [name for name in os.environ if name.startswith("MONKEY_") and name != "MONKEY_REQUIRE"]:
+        del os.environ[name]
+    # Downloads of pip and uv may be shared; they are nobody's state.
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    os.environ.setdefault("UV_CACHE_DIR", str(home / "uv"))
+    os.environ.setdefault("PIP_CACHE_DIR", str(home / "pip"))
+    os.environ["XDG_STATE_HOME"] = f"{apart}/state"
+    os.environ["XDG_CACHE_HOME"] = f"{apart}/cache"
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+        _end_leftovers(f"XDG_STATE_HOME={apart}/state".encode())
+        shutil.rmtree(apart, ignore_errors=True)
+
+
+def _end_leftovers(mark: bytes) -> None:
+    """End the agents that a test detached and that have not yet found themselves idle: their directories go now."""
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # gone by itself, or somebody else's
+            if int(environ.parent.name) != os.getpid() and mark in environ.read_bytes().split(b"\0"):
+                os.kill(int(environ.parent.name), signal.SIGKILL)
