@@ -1,4 +1,4 @@
-# ruff: noqa: PTH100, PTH105, PTH108, PTH112, PTH116, PTH120
+# ruff: noqa: PTH105, PTH108, PTH116
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """The store in a directory: a local disk, or NFS. Crash-safe by shape: written aside, then linked or renamed.
 

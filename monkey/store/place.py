@@ -1,4 +1,4 @@
-# ruff: noqa: PTH100, PTH105, PTH108, PTH112, PTH116, PTH120
+# ruff: noqa: PTH112, PTH116, PTH120
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """The directory that holds a store: is it still there, and what its errors mean.
 
