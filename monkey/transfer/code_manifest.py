@@ -1,0 +1,61 @@
+"""What the code hash is computed over, and what may be in a snapshot at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from monkey.store.keys import encodable
+
+#: Bytes that one file may have; larger ones belong into datasets.
+MAX_FILE = 50 * 10**6
+
+#: Bytes and files that a snapshot may have.
+MAX_TOTAL = 500 * 10**6
+MAX_FILES = 100_000
+
+
+class Kind(StrEnum):
+    """What a path is."""
+
+    FILE = "file"
+    EXECUTABLE = "executable"
+    LINK = "link"
+
+
+class Entry(NamedTuple):
+    """One path of a snapshot; `content` is the SHA-256 of its bytes (64 hex), or a link's target."""
+
+    path: str
+    kind: Kind
+    content: str
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex that change with kind and content; a plain file's are its SHA-256."""
+        if self.kind is Kind.FILE:
+            return self.content
+        return hashlib.sha256(f"{self.kind}:{self.content}".encode()).hexdigest()
+
+
+def code_hash(entries: Iterable[Entry]) -> str:
+    """Return the code hash: SHA-256, 64 hex, over the sorted manifest."""
+    manifest = sorted([entry.path, str(entry.kind), entry.content] for entry in entries)
+    text = json.dumps(manifest, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_path(path: str) -> bool:
+    """Tell whether `path` is plain: relative, without '.', '..', empty parts or NUL, in UTF-8."""
+    return {"", ".", ".."}.isdisjoint(path.split("/")) and "\0" not in path and encodable(path)
+
+
+def inside(path: str, target: str) -> bool:
+    """Tell whether a link at `path` with this target stays below the root, as far as its text says."""
+    if not target or target.startswith("/") or "\0" in target or not encodable(target):
+        return False
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), target)).split("/")[0] != ".."

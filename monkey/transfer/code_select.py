@@ -1,0 +1,102 @@
+"""Which files are the code of a sweep."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from monkey.errors import PlanError
+from monkey.transfer.code_git import list_files
+from monkey.transfer.globs import Globs
+
+#: Left out unless `code.include` names files: a change of them changes no result. (And the specs, given by path.)
+NOT_CODE = Globs(
+    (
+        "**/*.md",
+        "**/*.markdown",
+        "monkey.yaml",
+        ".github",
+        ".gitlab",
+        ".gitlab-ci.yml",
+        ".ci",
+        ".circleci",
+        ".travis.yml",
+        "azure-pipelines.yml",
+        "bitbucket-pipelines.yml",
+        "Jenkinsfile",
+        "**/.gitignore",
+        "**/.gitattributes",
+        ".pre-commit-config.yaml",
+    )
+)
+
+#: Never code, whoever lists it: our own store and git's.
+_NEVER = Globs(("**/.monkey", "**/.git"))
+
+#: Where no git says what to ignore.
+_LITTER = Globs(
+    (
+        "**/.hg",
+        "**/.svn",
+        "**/__pycache__",
+        "**/*.pyc",
+        "**/.venv",
+        "**/venv",
+        "**/node_modules",
+        "**/.*_cache",
+        "**/.tox",
+        "**/.nox",
+        "**/.eggs",
+        "**/*.egg-info",
+        "**/.ipynb_checkpoints",
+        "**/.DS_Store",
+        "**/.idea",
+        "**/.vscode",
+    )
+)
+
+
+def select(root: Path, include: Sequence[str], leave_out: Collection[str] = ()) -> list[str]:
+    """Return the paths, relative to `root`, '/'-separated and sorted, that belong to the code snapshot.
+
+    `include`: globs that files must match; none: all that git sees (without git, all but litter) less `leave_out`,
+    Markdown, monkey.yaml and CI files. Raises PlanError for a bad pattern, one that names nothing, or a missing root.
+    """
+    if not root.is_dir():
+        raise PlanError(f"expected a directory of code at {root}, found none", hint="check 'code: root:' in the spec")
+    globs = _globs(include)
+    listed = list_files(root)
+    seen = [path for path in (_walk(root) if listed is None else listed) if not _NEVER.match(path)]
+    if not include:
+        return sorted(path for path in seen if path not in leave_out and not NOT_CODE.match(path))
+    chosen = [path for path in seen if globs.match(path)]
+    if idle := globs.idle(chosen):
+        raise PlanError(
+            f"expected files under {root} for code.include {idle[0]!r}, found none",
+            hint="patterns are relative to code.root; files that git ignores are never included",
+        )
+    return sorted(chosen)
+
+
+def _globs(include: Sequence[str]) -> Globs:
+    try:
+        return Globs(include)
+    except ValueError as exc:
+        raise PlanError(f"code.include: {exc}", hint='write patterns such as "src/**/*.py"') from exc
+
+
+def _walk(root: Path, base: str = "") -> Iterator[str]:
+    """Yield every path below `root` but litter, virtual environments and caches."""
+    with os.scandir(root / base) as entries:
+        names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    if base and {"pyvenv.cfg", "CACHEDIR.TAG"} & {name for name, _ in names}:
+        return
+    for name, is_directory in names:
+        path = f"{base}/{name}" if base else name
+        if _LITTER.match(path) or _NEVER.match(path):
+            continue
+        if is_directory:
+            yield from _walk(root, path)
+        else:
+            yield path
