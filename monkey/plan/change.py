@@ -1,0 +1,185 @@
+"""The plan: what applying would change, and why. Values; made by `diff`, shown by `lines`, saved by `document`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from monkey.plan.desired import Desired
+from monkey.plan.observed import ObservedSweep
+
+
+class Reason(NamedTuple):
+    """Why jobs are stale: a kind ("code", "env", "parameter", …) and a sentence ("code changed: train.py")."""
+
+    kind: str
+    text: str
+
+
+class SettingChange(NamedTuple):
+    """A setting that changes; no job becomes stale by it."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
+class Stale:
+    """Jobs that are stale for the same reasons."""
+
+    reasons: tuple[Reason, ...]
+    #: Rows of the desired table.
+    rows: Sequence[int]
+    #: For each of them the row of the applied table that it takes the place of.
+    before: Sequence[int]
+
+    @property
+    def why(self) -> str:
+        """The reasons as one sentence."""
+        return "; ".join(reason.text for reason in self.reasons)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The jobs of a sweep, each in one of four lots; rows are of the desired table, `removed` of the applied one."""
+
+    new: Sequence[int] = ()
+    stale: tuple[Stale, ...] = ()
+    kept: Sequence[int] = ()
+    removed: Sequence[int] = ()
+    #: How far those are that are kept: succeeded, failed, running, queued, adopted (by this plan).
+    kept_states: Mapping[str, int] = field(default_factory=dict)
+    #: What becomes of old jobs, removed or replaced: how many were queued, running, succeeded, failed.
+    removed_states: Mapping[str, int] = field(default_factory=dict)
+    replaced_states: Mapping[str, int] = field(default_factory=dict)
+    #: Where kept jobs come from that the newest revision did not have: sweep ("" for none of now) to their number.
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many are new, stale, kept, removed."""
+        stale = sum(len(group.rows) for group in self.stale)
+        return {"new": len(self.new), "stale": stale, "kept": len(self.kept), "removed": len(self.removed)}
+
+    @property
+    def unfinished(self) -> int:
+        """How many are left to be run once the plan is applied."""
+        states = self.kept_states
+        return len(self.new) + self.counts["stale"] + states.get("queued", 0) + states.get("running", 0)
+
+
+class Upload(NamedTuple):
+    """What is not in the store yet."""
+
+    bytes: int = 0
+    objects: int = 0
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """What applying would change in one sweep."""
+
+    desired: Desired
+    #: None for a sweep that was never applied.
+    observed: ObservedSweep | None
+    jobs: Jobs
+    settings: tuple[SettingChange, ...] = ()
+    upload: Upload = field(default_factory=Upload)
+    #: Job of the desired table to the finished job whose result it takes, carried over or by this plan.
+    adopted: Mapping[str, str] = field(default_factory=dict)
+    #: Kinds of reasons for which results are kept (`--keep-stale`), where they adopt any.
+    keeping: tuple[str, ...] = ()
+    #: What is not a change, but should be known before applying.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The sweep's name."""
+        return self.desired.name
+
+    @property
+    def head(self) -> int:
+        """The last entry of the sweep's log that the plan knows of; 0 for none."""
+        return self.observed.head if self.observed else 0
+
+    @property
+    def first(self) -> bool:
+        """Was the sweep never applied?"""
+        return self.observed is None or self.observed.applied is None
+
+    @property
+    def revises(self) -> bool:
+        """Must a revision be appended?"""
+        counts = self.jobs.counts
+        asked = counts["new"] or counts["stale"] or counts["removed"] or self.jobs.elsewhere
+        return self.first or bool(asked or self.settings or self.jobs.kept_states.get("adopted"))
+
+    @property
+    def unmarked(self) -> tuple[str, ...]:
+        """Fleets that an apply which was cut short did not tell of their work."""
+        return () if self.revises or self.observed is None else self.observed.unmarked
+
+    @property
+    def changes(self) -> bool:
+        """Is there anything to apply?"""
+        return self.revises or bool(self.unmarked) or self.upload.objects > 0
+
+    @property
+    def active(self) -> bool:
+        """May its jobs run once the plan is applied? (A new revision ends a cancellation, not a pause.)"""
+        if self.observed is None:
+            return True
+        return not self.observed.paused and (self.revises or self.observed.cancelled is None)
+
+    @property
+    def released(self) -> int:
+        """How many jobs run that nobody wants any more: applying stops them."""
+        return self.jobs.removed_states.get("running", 0) + self.jobs.replaced_states.get("running", 0)
+
+
+@dataclass(frozen=True)
+class FleetPlan:
+    """What a fleet has to do, and what becomes of its machines."""
+
+    fleet: str
+    #: Unfinished jobs of all its sweeps.
+    jobs: int
+    #: Agents alive.
+    agents: int
+    type: str = ""
+    #: Machines now and then; None where the fleet was not asked.
+    before: int | None = None
+    after: int | None = None
+    #: What its machines are made from; a saved plan is bound to it.
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> bool:
+        """Are machines started or given back, or is there work and nobody to do it?"""
+        return (self.jobs > 0 and self.agents == 0) if self.after is None else self.before != self.after
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that applying would change."""
+
+    sweeps: tuple[SweepPlan, ...]
+    fleets: tuple[FleetPlan, ...] = ()
+    #: The store that was looked at.
+    store: str = ""
+
+    @property
+    def changes(self) -> bool:
+        """Is there anything to apply?"""
+        return any(sweep.changes for sweep in self.sweeps) or any(fleet.changes for fleet in self.fleets)
+
+    @property
+    def released(self) -> int:
+        """How many running jobs applying would stop."""
+        return sum(sweep.released for sweep in self.sweeps)
+
+    def with_fleets(self, fleets: Iterable[FleetPlan]) -> Plan:
+        """Return the plan with what the fleets themselves say of their machines."""
+        return replace(self, fleets=tuple(fleets))

@@ -1,0 +1,33 @@
+"""What should have been run: one spec of the project, expanded, with its code hashed. A value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.table import JobTable
+
+
+@dataclass(frozen=True)
+class Desired:
+    """One sweep as its spec wants it."""
+
+    name: str
+    #: The spec's path in the repository.
+    source: str
+    recipe: Recipe
+    settings: Settings
+    #: With its ids.
+    table: JobTable
+    #: Path to SHA-256 of every file of the code snapshot.
+    code_files: Mapping[str, str] = field(default_factory=dict)
+    #: Size of the code snapshot as it would be uploaded.
+    code_bytes: int = 0
+    #: {"commit", "branch", "dirty"}, None outside a repository.
+    git: Mapping[str, Any] | None = None
+    #: False where the repository knows that `git` does not descend from the commit that was applied last.
+    descends: bool = True
+    #: What the spec's author should hear, though it stops nothing.
+    warnings: tuple[str, ...] = ()

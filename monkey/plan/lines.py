@@ -1,0 +1,120 @@
+"""A plan as lines for people: a mark and a sentence each. Whoever prints them adds colour, or Markdown.
+
+The sentences hold values that users wrote; nothing in them is escaped yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from monkey.plan.change import FleetPlan, Plan, SweepPlan
+from monkey.plan.describe import describe
+from monkey.plan.explain import setting_text, size_text
+
+
+class Mark(StrEnum):
+    """What a line is about, and the sign in front of it."""
+
+    NEW = "+"
+    STALE = "~"
+    KEPT = "="
+    REMOVED = "-"
+    SETTING = "*"
+    MEND = "!"
+    UPLOAD = "↑"
+    FLEET = "@"
+    NOTE = " "
+
+
+class Line(NamedTuple):
+    """One line; `detail` continues the line above it, and may be left out."""
+
+    mark: Mark
+    text: str
+    detail: bool = False
+
+
+#: What becomes of a job's old state when nobody wants it any more; in the order of telling.
+_FATES = {
+    "running": "{} running: stopped and released",
+    "queued": "{} queued: dropped",
+    "failed": "{} failed",
+    "succeeded": "{} finished: results stay in the store",
+}
+_STATES = ("succeeded", "running", "queued", "failed", "adopted")
+
+
+def sweep_lines(sweep: SweepPlan, limit: int = 8) -> list[Line]:
+    """Return the lines of one sweep; `limit` bounds those that list the jobs of one lot."""
+    lines = []
+    table = sweep.desired.table
+    lines += [Line(Mark.NEW, text) for text in describe(table, sweep.jobs.new, limit)]
+    for group in sweep.jobs.stale:
+        lines += [Line(Mark.STALE, text) for text in describe(table, group.rows, limit)]
+        lines.append(Line(Mark.STALE, f"because {group.why}", detail=True))
+    if fate := _fates(sweep.jobs.replaced_states):
+        lines.append(Line(Mark.STALE, f"in place of {fate}", detail=True))
+    if sweep.jobs.kept:
+        lines.append(Line(Mark.KEPT, _kept(sweep)))
+    if sweep.jobs.removed and sweep.observed and sweep.observed.applied:
+        old = sweep.observed.applied.table
+        lines += [Line(Mark.REMOVED, text) for text in describe(old, sweep.jobs.removed, limit)]
+        lines.append(Line(Mark.REMOVED, _fates(sweep.jobs.removed_states), detail=True))
+    return lines + _other_lines(sweep)
+
+
+def _other_lines(sweep: SweepPlan) -> list[Line]:
+    lines = [Line(Mark.SETTING, setting_text(change)) for change in sweep.settings]
+    if sweep.upload.objects:
+        lines.append(Line(Mark.UPLOAD, f"code: {size_text(sweep.upload.bytes)} to upload"))
+    for fleet in sweep.unmarked:
+        lines.append(Line(Mark.MEND, f"an apply was cut short: {fleet} was never told of this work"))
+    lines += [Line(Mark.NOTE, note) for note in sweep.notes]
+    return lines + [Line(Mark.NOTE, f"warning: {warning}") for warning in sweep.desired.warnings]
+
+
+def fleet_line(fleet: FleetPlan) -> Line:
+    """Return the one line of a fleet."""
+    work = (
+        f"{fleet.fleet}: {_count(fleet.jobs)} to run, {fleet.agents or 'no'} agent{'s' * (fleet.agents != 1)} at work"
+    )
+    if fleet.after is None:
+        return Line(Mark.FLEET, work + (", to be started" if fleet.changes else ""))
+    if fleet.before == fleet.after:
+        return Line(Mark.FLEET, f"{work}, machines stay {fleet.after}")
+    return Line(Mark.FLEET, f"{work}, machines {fleet.before} → {fleet.after}")
+
+
+def summary(plan: Plan) -> str:
+    """Return the plan in one sentence: "24 new, 12 stale, 6 kept, 3 removed; 1.2 KiB to upload"."""
+    totals = {"new": 0, "stale": 0, "kept": 0, "removed": 0}
+    for sweep in plan.sweeps:
+        for lot, count in sweep.jobs.counts.items():
+            totals[lot] += count
+    parts = [", ".join(f"{count:,} {lot}" for lot, count in totals.items() if count) or "no jobs"]
+    settings = sum(len(sweep.settings) for sweep in plan.sweeps)
+    if settings:
+        parts.append("1 setting changes" if settings == 1 else f"{settings} settings change")
+    if size := sum(sweep.upload.bytes for sweep in plan.sweeps):
+        parts.append(f"{size_text(size)} to upload")
+    return "; ".join(parts) if plan.changes else "nothing to do: " + parts[0]
+
+
+def _kept(sweep: SweepPlan) -> str:
+    states = sweep.jobs.kept_states
+    told = [f"{states[state]:,} {state}" for state in _STATES if states.get(state)]
+    if sweep.keeping:
+        told = [part.replace("adopted", f"adopted though {', '.join(sweep.keeping)} changed") for part in told]
+    for name, count in sweep.jobs.elsewhere.items():
+        told.append(f"{count:,} finished in sweep {name}" if name else f"{count:,} finished before")
+    return _count(len(sweep.jobs.kept)) + (f" ({', '.join(told)})" if told else "")
+
+
+def _fates(states: Mapping[str, int]) -> str:
+    return ", ".join(text.format(f"{states[state]:,}") for state, text in _FATES.items() if states.get(state))
+
+
+def _count(jobs: int) -> str:
+    return "1 job" if jobs == 1 else f"{jobs:,} jobs"

@@ -1,0 +1,76 @@
+"""What is: sweeps as they were applied last, how far their jobs are, who works. A value, read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.table import JobTable
+
+
+class Applied(Protocol):
+    """The newest revision of a sweep; `monkey.protocol.revision.Revision` is one."""
+
+    @property
+    def recipe(self) -> Recipe: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def table(self) -> JobTable: ...
+    @property
+    def code_files(self) -> Mapping[str, str]: ...
+    @property
+    def git(self) -> Mapping[str, Any] | None: ...
+    @property
+    def adopted(self) -> Mapping[str, str]:
+        """Job to the finished job whose result it adopts."""
+
+
+@dataclass(frozen=True)
+class ObservedSweep:
+    """One sweep of the store. The sets hold ids of the newest revision's jobs; what is in none of them is queued.
+
+    A job that adopts another's result has succeeded.
+    """
+
+    #: Entries in its log: the number that a plan is bound to.
+    head: int
+    applied: Applied | None = None
+    #: Which entry `applied` is.
+    applied_at: int = 0
+    paused: bool = False
+    #: Why it was cancelled; None where it was not.
+    cancelled: str | None = None
+    succeeded: AbstractSet[str] = frozenset()
+    failed: AbstractSet[str] = frozenset()
+    running: AbstractSet[str] = frozenset()
+    #: Fleets that were never told of the newest revision's work (an apply was cut short).
+    unmarked: tuple[str, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """May its jobs run now?"""
+        return self.applied is not None and not self.paused and self.cancelled is None
+
+    @property
+    def unfinished(self) -> int:
+        """How many of its jobs are still to be run, or running."""
+        return len(self.applied.table) - len(self.succeeded) - len(self.failed) if self.applied else 0
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The project's part of the store."""
+
+    sweeps: Mapping[str, ObservedSweep] = field(default_factory=dict)
+    #: Jobs of the whole project, of whatever sweep and revision, that have succeeded.
+    finished: AbstractSet[str] = frozenset()
+    #: Hashes of the code snapshots that are in the store, of those that the desired sweeps ask for.
+    code: AbstractSet[str] = frozenset()
+    #: Fleet to the number of its agents that are alive.
+    agents: Mapping[str, int] = field(default_factory=dict)
+    #: The store's own identity (in its `format`), "" where there is none yet.
+    store: str = ""
