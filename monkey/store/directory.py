@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,8 +132,10 @@ class DirectoryStore(Store):
         source = self._place.path(key)
         aside = f"{path.parent}/.{path.name[:100]}.{secrets.token_hex(6)}.part"
         try:
-            size = os.stat(source).st_size
-            await _hop(size, lambda: _copy_out(source, aside), lambda: remove(aside))
+            found = os.stat(source)
+            if stat.S_ISDIR(found.st_mode):
+                raise KeyMissing(key)
+            await _hop(found.st_size, lambda: _copy_out(source, aside), lambda: remove(aside))
         except OSError as exc:
             raise exc if exc.filename == aside else self._no(exc, key) from exc
         os.replace(aside, path)

@@ -187,7 +187,7 @@ def _changed(root: Path, entry: Entry) -> PlanError:
 
 
 async def upload(store: Store, code: CodeSnapshot) -> int:
-    """Store the archive unless it is there; returns the bytes that were sent. Raises PlanError as `pack`, StoreError."""
+    """Store the archive unless it is there; returns the bytes that were sent. Raises as `pack`, and StoreError."""
     key = code_key(code.hash)
     if any(item.key == key for item in await store.list(key)):
         return 0

@@ -1,0 +1,70 @@
+"""The backends that the suite runs over. A new one adds a function to BACKENDS."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from monkey.store.base import Store
+from monkey.store.open import open_store
+
+T = TypeVar("T")
+
+_names = itertools.count()
+
+
+def directory(tmp_path: Path) -> str:
+    """Return the URL of a place where no store is yet."""
+    return str(tmp_path / "store")
+
+
+def memory(tmp_path: Path) -> str:
+    """Return the URL of a place where no store is yet."""
+    return f"memory://conformance-{next(_names)}"
+
+
+BACKENDS = {"directory": directory, "memory": memory}
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[[Awaitable[T]], T]]:
+    """Return a function that runs a coroutine to its end, always on the same event loop."""
+    with asyncio.Runner() as runner:
+
+        async def wrapped(awaitable: Awaitable[T]) -> T:
+            return await awaitable
+
+        yield lambda awaitable: runner.run(wrapped(awaitable))
+
+
+@pytest.fixture(params=sorted(BACKENDS))
+def url(request: pytest.FixtureRequest, tmp_path: Path, run: Callable[[Awaitable[Store]], Store]) -> str:
+    """Return the URL of a store that was just begun."""
+    place = BACKENDS[request.param](tmp_path)
+    run(run(open_store(place, begin=True)).close())
+    return place
+
+
+@pytest.fixture
+def clients(url: str, run: Callable[[Awaitable[Store]], Store]) -> Iterator[Callable[[], Store]]:
+    """Return a function that opens one more client of the store."""
+    opened: list[Store] = []
+
+    def client() -> Store:
+        opened.append(run(open_store(url)))
+        return opened[-1]
+
+    yield client
+    for store in opened:
+        run(store.close())
+
+
+@pytest.fixture
+def store(clients: Callable[[], Store]) -> Store:
+    """Return a client of the store."""
+    return clients()
