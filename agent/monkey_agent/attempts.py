@@ -58,7 +58,7 @@ class Attempts:
         self.seated.discard(work)
         self.on_vacant(work)
         async with work.lock:
-            held = work.held
+            held, work.held = work.held, None
             if held:
                 await self._conclude(work, held, outcome)
         self.in_hand.pop(work.job, None)
@@ -134,7 +134,7 @@ class Attempts:
             while not self._heart.may_work(self._heart.epoch):
                 await self._clock.sleep(RETRY)
             if work.held is None:
-                return
+                return  # it has ended meanwhile
             reason = await self._reclaim(work, work.sweep)
             if reason:
                 await work.stop(reason)

@@ -19,6 +19,7 @@ from monkey.spec.recipe import Resources
 from monkey.store.base import Store
 from monkey.store.create import create
 from monkey_agent.attempts import Attempts, attempt_number
+from monkey_agent.board import Board
 from monkey_agent.desk import Desk
 from monkey_agent.picker import Picker
 from monkey_agent.ports import Attempt, Clock, Runner, Seat
@@ -28,6 +29,9 @@ from monkey_agent.work import Work
 BEAT_RETRY = 3.0
 #: Seconds between checks of the fence at the latest: timers of asyncio do not count the machine's sleep.
 FENCE = 5.0
+#: Seconds after its start in which an agent without work looks every FRESH_POLL seconds.
+FRESH = 3.0
+FRESH_POLL = 0.02
 #: Seconds that a leaving agent waits for a store that does not answer, beyond its jobs' grace.
 PATIENCE = 60.0
 
@@ -109,6 +113,7 @@ class Agent:
 
     def _wire(self) -> None:
         self.picker.in_hand = self.attempts.in_hand
+        self.desk.all_told = self._all_told
         self.picker.on_failed = self.desk.job_failed
         self.attempts.on_vacant = self._vacant
         self.attempts.on_over = self._over
@@ -215,13 +220,16 @@ class Agent:
             await self.clock.sleep(min(max(left, 0.05), FENCE))
 
     async def _looks(self) -> None:
+        born = self.clock.now()
         while True:
             try:
                 await self._look()
                 self.alert = self.attempts.trouble = ""
             except StoreError as exc:
                 self._trouble(exc)
-            await self.clock.sleep(self.store.poll * self.random.uniform(0.8, 1.2))
+            # An agent is started before its work is in the store: at first it looks often where that is cheap.
+            fresh = self.clock.now() - born < FRESH and not self.desk.boards and self.store.poll < 1
+            await self.clock.sleep(FRESH_POLL if fresh else self.store.poll * self.random.uniform(0.8, 1.2))
 
     async def _look(self) -> None:
         watched = self.desk.watched
@@ -280,6 +288,11 @@ class Agent:
                     break
         for sweep in self.permits.idle:
             await self.permits.release(sweep)
+        if self.desk.finished and not self._all_told():
+            self._beat_now.set()
+
+    def _all_told(self) -> bool:
+        return self.heart.told == self.heart.journal.total
 
     async def _begin_one(self, name: str) -> bool:
         board = self.desk.boards.get(name)
@@ -292,22 +305,11 @@ class Agent:
         seat = self.seats.take(settings.resources)
         if seat is None:
             return False
-        permit: tuple[int, Held] | None = None
-        picked: tuple[str, Held] | None = None
-        try:
-            if settings.max_concurrent_jobs is not None:
-                permit = await self.permits.take(board.state)
-                if permit is None:
-                    return False
-            picked = await self.picker.pick(board)
-        finally:
-            if picked is None:
-                self.seats.give(seat)
-                if permit:
-                    self.permits.give(name, permit)
-        if picked is None:
+        taken = await self._take(board, settings.max_concurrent_jobs is not None)
+        if taken is None:
+            self.seats.give(seat)
             return False
-        job, held = picked
+        job, held, permit = taken
         revision = board.revision
         attempt = Attempt(
             job=job,
@@ -321,6 +323,25 @@ class Agent:
         )
         self.attempts.begin(Work(attempt, held, name, seat, permit))
         return True
+
+    async def _take(self, board: Board, capped: bool) -> tuple[str, Held, tuple[int, Held] | None] | None:
+        """Claim a job of the board, and before it a permit where the sweep is capped."""
+        permit = None
+        try:
+            while found := await self.picker.find(board):
+                job, log = found
+                permit = permit or (await self.permits.take(board.state) if capped else None)
+                if capped and permit is None:
+                    board.wait(job, 0)
+                    return None
+                held = await self.picker.claim(board, job, log)
+                if held:
+                    kept, permit = permit, None
+                    return job, held, kept
+        finally:
+            if permit:
+                self.permits.give(board.state.name, permit)
+        return None
 
     def _vacant(self, work: Work) -> None:
         self.seats.give(work.seat)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from monkey.errors import Corrupt
 from monkey.protocol.clock import Clock
@@ -44,6 +45,8 @@ class Desk:
         self._watchers: dict[str, tuple[str, float]] = {}
         self.watched = False
         self._unreadable: dict[str, str] = {}
+        #: Did the store acknowledge all that this agent knows of ends? Only then may it say that nothing is left.
+        self.all_told: Callable[[], bool] = lambda: True
         #: Sweeps that ask for more than this machine could ever offer.
         self.unfit: dict[str, Resources] = {}
 
@@ -149,7 +152,7 @@ class Desk:
             return False
         if state.cancelled is not None or self._fleet not in state.revision.settings.providers:
             return True
-        return board is not None and board.done
+        return board is not None and board.done and self.all_told()
 
     async def _end_markers(self, name: str) -> None:
         head = self.sweeps[name].head
@@ -158,6 +161,11 @@ class Desk:
                 await end_marker(self._store, self._keys, self._fleet, name, n, self._create)
         self._markers.pop(name, None)
         self.boards.pop(name, None)
+
+    @property
+    def finished(self) -> bool:
+        """Has a sweep no job left that is not final?"""
+        return any(board.done for board in self.boards.values())
 
     @property
     def busy(self) -> bool:

@@ -47,24 +47,21 @@ class Picker:
         #: Entries that could not be read.
         self.torn: set[str] = set()
 
-    async def pick(self, board: Board) -> tuple[str, Held] | None:
-        """Claim the next job of the board. None: nothing before the next look. Raises StoreError."""
+    async def find(self, board: Board) -> tuple[str, Log] | None:
+        """Return the board's next job that can be claimed. None: nothing before the next look. Raises StoreError."""
         for turn in itertools.count(1):
             if turn % BREATH == 0:
                 await asyncio.sleep(0)
-            if not self._heart.may_work(self._heart.epoch):
-                return None
             job = board.next(self._clock.now(), self.look)
             if job is None:
                 return None
             if self._final(board, job):
                 continue
-            if job in self.in_hand:
-                board.busy(job, self.look)
-                continue
-            held = await self._examine(board, job)
-            if held:
-                return job, held
+            board.busy(job, self.look)
+            if job not in self.in_hand:
+                log = await self._open(board, job)
+                if log:
+                    return job, log
         raise AssertionError("unreachable")
 
     def _final(self, board: Board, job: str) -> bool:
@@ -77,14 +74,16 @@ class Picker:
             self._logs.pop(job, None)
         return judged is not Verdict.OPEN
 
-    async def _examine(self, board: Board, job: str) -> Held | None:
+    async def _open(self, board: Board, job: str) -> Log | None:
+        """Return the job's log if a claim may be appended to it."""
         log = self._logs.setdefault(job, Log(self._keys.job_log(job)))
-        board.busy(job, self.look)
         if log.head or self._observer.tally(job):
             await log.refresh(self._store)
+        return None if self.settle(board, job, log) or not self._claims.free(log) else log
+
+    async def claim(self, board: Board, job: str, log: Log) -> Held | None:
+        """Claim a job that was found. None: another was faster, or the store does not answer."""
         for _ in range(ROUNDS):
-            if self.settle(board, job, log) or not self._claims.free(log):
-                return None
             before, head = log.tail, log.head
             held = await self._claims.take(log, board.state.name)
             if held:
@@ -93,6 +92,8 @@ class Picker:
             if log.head == head:
                 return None  # the store does not answer, or we lost the right to work
             await log.refresh(self._store)
+            if self.settle(board, job, log) or not self._claims.free(log):
+                return None
         return None
 
     def settle(self, board: Board, job: str, log: Log) -> bool:

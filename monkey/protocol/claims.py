@@ -63,7 +63,7 @@ class Claims:
             if isinstance(tail, Claim | Torn) and not await self._gone(tail, log):
                 won = False
             else:
-                won = await log.append(self._store, self._create, claim, durable=False)
+                won = await log.append(self._store, self._create, spot[1], claim, durable=False)
         except StoreError:
             won = False
         if won and self._heart.may_work(epoch):
@@ -83,7 +83,7 @@ class Claims:
             epoch, spot = self._heart.epoch, (held.log.base, held.k + 1)
             claim = self._make(sweep, continues=True)
             self._heart.held.add(spot)
-            won = await self._insist(held.log, claim)
+            won = await self._insist(held.log, spot[1], claim)
             self.drop(held)
             held = Held(held.log, spot[1], claim, epoch)
             if not won:
@@ -97,7 +97,7 @@ class Claims:
     async def end(self, held: Held, end: End) -> bool:
         """Append the end of a claim in hand; asks until the store answers. False: another has taken it over."""
         try:
-            return held.log.head == held.k and await self._insist(held.log, end)
+            return held.log.head == held.k and await self._insist(held.log, held.k + 1, end)
         finally:
             self.drop(held)
 
@@ -120,10 +120,10 @@ class Claims:
     async def _gone(self, tail: Claim | Torn, log: Log) -> bool:
         return tail.agent == self._observer.me or await self._observer.confirm(tail, log.base, log.head)
 
-    async def _insist(self, log: Log, entry: Claim | End) -> bool:
+    async def _insist(self, log: Log, k: int, entry: Claim | End) -> bool:
         while True:
             try:
-                return await log.append(self._store, self._create, entry)
+                return await log.append(self._store, self._create, k, entry)
             except StoreError as exc:
                 self.on_trouble(exc)
                 await self._clock.sleep(RETRY)

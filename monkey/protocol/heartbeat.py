@@ -74,6 +74,8 @@ class Heart:
         self.seq = 0
         #: When the last acknowledged beat started; minus infinity before the first.
         self.acknowledged = float("-inf")
+        #: Records of the journal that the last acknowledged beat (or a segment) carried.
+        self.told = 0
         #: Counts breaks in the chain of beats: what was claimed before a break must be claimed again.
         self.epoch = 0
         #: What the agent says of itself, for people.
@@ -91,11 +93,12 @@ class Heart:
     async def beat(self, *, left: bool = False) -> bool:
         """Write one beat; False where the store did not acknowledge it. Never two at a time."""
         self.seq += 1
-        started, data = self._clock.now(), self._encode(left)
+        started, data, told = self._clock.now(), self._encode(left), self.journal.total
         try:
             await self._store.put(self._key, data)
         except StoreError:
             return False
+        self.told = told
         self._acknowledge(started)
         return True
 

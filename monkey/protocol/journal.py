@@ -143,12 +143,15 @@ class Journal:
     def __init__(self) -> None:
         """Begin an empty journal."""
         self.sealed = 0
+        #: Records ever written.
+        self.total = 0
         self.open = Block()
         self._bytes = 0
         self._pending: Block | None = None
 
     def record(self, record: Record) -> None:
         """Add one record to the unsealed rest."""
+        self.total += 1
         self.open.add(record)
         if record.extra:
             self._bytes += len(str(record.extra))

@@ -46,32 +46,38 @@ class Log:
     async def refresh(self, store: Store) -> None:
         """Read what was appended since."""
         while True:
-            key = self.key(self.head + 1)
+            k = self.head + 1
             try:
-                data = await store.get(key)
+                data = await store.get(self.key(k))
             except KeyMissing:
                 return
-            self.entries.append(decode(key, data))
+            self._learn(k, decode(self.key(k), data))
 
     async def jump(self, store: Store) -> None:
         """Read the last entry alone, by one listing: for logs of which only the end matters (permits)."""
         items = await store.list(self.base, after=self.key(self.head))
         if items:
-            self.skipped, self.entries = self.head + len(items) - 1, []
+            last = int(items[-1].key.removeprefix(self.base))
+            if last > self.head + 1:
+                self.skipped, self.entries = last - 1, []
         await self.refresh(store)
 
-    async def append(self, store: Store, create: Create, entry: Claim | End, *, durable: bool = True) -> bool:
-        """Append the entry after the last one known. False: another's is there, and is known now.
+    async def append(self, store: Store, create: Create, k: int, entry: Claim | End, *, durable: bool = True) -> bool:
+        """Append the entry as number `k`, the next one. False: another's is there (and is known now).
 
         Raises Unresolved where the outcome could not be found out, and whatever else the store raises.
         """
-        key, data = self.key(self.head + 1), entry.encode()
-        answer = await create(store, key, data, durable=durable)
-        if isinstance(answer, Won):
+        if self.head + 1 != k:
+            return False  # somebody here read on while the caller made up its mind
+        answer = await create(store, self.key(k), entry.encode(), durable=durable)
+        won = isinstance(answer, Won)
+        self._learn(k, entry if isinstance(answer, Won) else decode(self.key(k), answer.existing))
+        return won
+
+    def _learn(self, k: int, entry: Entry) -> None:
+        """Take in entry k, unless another task of this process was faster."""
+        if k == self.head + 1:
             self.entries.append(entry)
-            return True
-        self.entries.append(decode(key, answer.existing))
-        return False
 
 
 class Tally:

@@ -1,0 +1,165 @@
+"""Machines that run jobs on virtual time: what the real runner and warden do, as the protocol sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from monkey.errors import JobFailed
+from monkey.spec.recipe import Resources
+from monkey_agent.ports import Attempt, Ending, Outcome, Running, Seat
+
+if TYPE_CHECKING:
+    from tests.simulation.net import Host
+    from tests.simulation.world import World
+
+
+class Execution:
+    """The processes of one attempt. `active` means that they do something at this very moment."""
+
+    def __init__(self, body: Body, attempt: Attempt) -> None:
+        self.body, self.attempt, self.world = body, attempt, body.world
+        self.frozen = self.stopped_by_warden = False
+        self.over = asyncio.Event()
+        self.outcome: Outcome | None = None
+        rnd = self.world.random
+        self.left = rnd.uniform(1, 120)
+        self.verdict = rnd.choices([Ending.SUCCEEDED, Ending.FAILED, Ending.LOST], [16, 3, 0.3])[0]
+        self._since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._run()
+
+    @property
+    def active(self) -> bool:
+        return self.outcome is None and not self.frozen and not self.stopped_by_warden
+
+    def _run(self) -> None:
+        self._since = self.world.loop.time()
+        self._timer = self.world.loop.call_later(self.left, self._finish)
+        self.world.works(self)
+
+    def _halt(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+            self.left -= self.world.loop.time() - self._since
+
+    def _finish(self) -> None:
+        failed = self.verdict is Ending.FAILED
+        self.end(Outcome(self.verdict, "exit code 1" if failed else "", exit_code=1 if failed else 0))
+
+    def end(self, outcome: Outcome) -> None:
+        if self.outcome is None:
+            self._halt()
+            self.outcome = outcome
+            self.body.executions.discard(self)
+            self.over.set()
+
+    # -- Running ------------------------------------------------------------------------------------------------------
+
+    def freeze(self) -> None:
+        self.world.counts["freeze"] += self.active
+        if self.active:
+            self._halt()
+        self.frozen = True
+
+    def thaw(self) -> None:
+        if self.frozen and self.outcome is None:
+            self.world.counts["resumption"] += 1
+            self.frozen = False
+            if not self.stopped_by_warden:
+                self._run()
+
+    def warden(self, stop: bool) -> None:
+        if stop and self.active:
+            self.world.counts["freeze by the warden"] += 1
+            self._halt()
+        was, self.stopped_by_warden = self.stopped_by_warden, stop
+        if was and not stop and self.active:
+            self._run()
+
+    async def stop(self, reason: str) -> None:
+        if not self.frozen:
+            await self.body.host.sleep(self.world.random.choice([0.1, self.attempt.settings.grace]))
+        self.end(Outcome(Ending.STOPPED, reason))
+        await self.over.wait()
+
+    async def wait(self) -> Outcome:
+        await self.over.wait()
+        await self.body.host.awake()
+        assert self.outcome is not None
+        return self.outcome
+
+    def progress(self) -> dict[str, dict[str, Any]]:
+        return {}
+
+
+class Body:
+    """The runner and the warden of one life of an agent."""
+
+    def __init__(self, world: World, host: Host) -> None:
+        self.world, self.host = world, host
+        self.executions: set[Execution] = set()
+        self.deadline = float("inf")
+        self.warded = True
+        self._alarm: asyncio.TimerHandle | None = None
+
+    async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> Running | None:
+        rnd = self.world.random
+        await self.host.sleep(rnd.choice([0.1, 0.5, rnd.uniform(0, 100)]) if not self.world.calm else 0.1)
+        if rnd.random() < 0.01 and not self.world.calm:
+            raise JobFailed("the environment does not build")
+        if not allowed() or self.host.now() >= self.deadline:
+            self.world.counts["not launched"] += 1
+            return None
+        execution = Execution(self, attempt)
+        self.executions.add(execution)
+        self.world.launched(execution)
+        return execution
+
+    def renew(self, deadline: float) -> None:
+        self.deadline = deadline
+        if self._alarm:
+            self._alarm.cancel()
+        if self.warded and deadline < float("inf"):
+            for execution in self.executions:
+                execution.warden(stop=False)
+            delay = max(0.0, (deadline - self.host.now()) / self.host.drift)
+            self._alarm = self.world.loop.call_later(delay, self._strike)
+
+    def _strike(self) -> None:
+        for execution in list(self.executions):
+            execution.warden(stop=True)
+
+    def follow(self, on: bool) -> None:
+        pass
+
+    async def close(self) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """End everything, as the warden does when its agent dies, and the agent that comes next."""
+        if self._alarm:
+            self._alarm.cancel()
+        for execution in list(self.executions):
+            execution.end(Outcome(Ending.LOST, "killed"))
+
+
+class Seats:
+    """So many jobs at a time."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def take(self, resources: Resources) -> Seat | None:
+        if self.left == 0:
+            return None
+        self.left -= 1
+        return Seat(1, (), 0)
+
+    def give(self, seat: Seat) -> None:
+        self.left += 1
+
+    def fits(self, resources: Resources) -> bool:
+        return resources.gpus == 0

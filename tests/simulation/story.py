@@ -1,0 +1,194 @@
+"""What people do during a run: two sweeps that share jobs are applied, revised, paused, resumed, cancelled, retried."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from monkey.protocol.keys import Keys
+from monkey.protocol.log import tally
+from monkey.protocol.observer import Index
+from monkey.protocol.revision import Revision
+from monkey.protocol.sweeps import append_order, append_revision, mark_queue, read_sweep
+from monkey.protocol.verdicts import Verdict, verdict
+from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.table import Column, JobTable
+from tests.simulation.net import Host, Net
+from tests.simulation.world import KEYS, Mutant, Weather, World
+
+#: Seconds of virtual time after which a run that has not ended never will.
+LIMIT = 30_000.0
+#: Seconds after an order within which agents that see the store must have obeyed.
+OBEY = 400.0
+
+
+def job_id(n: int) -> str:
+    return f"{n:016x}"
+
+
+def revision(sweep: str, jobs: range, settings: Settings) -> Revision:
+    table = JobTable([job_id(n) for n in jobs], {"n": Column(list(jobs), list(range(len(jobs))))})
+    return Revision(sweep, Recipe("true", "0" * 64), settings, table)
+
+
+@dataclass
+class Result:
+    """What one seed showed."""
+
+    seed: int
+    violations: Counter[str]
+    counts: Counter[str]
+    executions: int
+    jobs: int
+    ended: float
+
+
+@dataclass
+class Story:
+    """The people's side of one run."""
+
+    world: World
+    sweeps: dict[str, Revision] = field(default_factory=dict)
+    retries: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.net = Net(self.world, Host(self.world, "people"), kind=True)
+        self.random = self.world.random
+
+    def _settings(self) -> Settings:
+        rnd = self.random
+        return Settings(
+            max_retries=rnd.randint(0, 2),
+            max_concurrent_jobs=rnd.choice([None, None, 1, 2, 3]),
+            fail_fast=rnd.random() < 0.15,
+            priority=rnd.randint(0, 1),
+            providers=["f"],
+            grace=10,
+        )
+
+    async def apply(self, new: Revision) -> None:
+        name = new.sweep
+        state = await read_sweep(self.net, KEYS, name)
+        self.sweeps[name] = new
+        cap = new.settings.max_concurrent_jobs
+        if cap is not None and (name in self.world.caps or not state.head):
+            self.world.caps[name] = max(cap, self.world.caps.get(name, 0))
+        elif cap is None:
+            self.world.caps.pop(name, None)
+        n = await append_revision(self.net, KEYS, new, state.head)
+        await mark_queue(self.net, KEYS, ["f"], name, n)
+
+    async def order(self, name: str, kind: str) -> None:
+        self.world.counts[kind] += 1
+        jobs: dict[str, int] = {}
+        if kind == "retry":
+            jobs = await self._failed(name)
+            self.retries.update(jobs.keys())
+        n = await append_order(self.net, KEYS, name, kind, reason="asked", jobs=jobs)
+        if kind in ("resume", "retry"):
+            await mark_queue(self.net, KEYS, ["f"], name, n)
+
+    async def _failed(self, name: str) -> dict[str, int]:
+        state = await read_sweep(self.net, KEYS, name)
+        assert state.revision
+        logs = {job: self.world.log(KEYS.job_log(job)) for job in state.revision.table.ids}
+        return {job: log.head for job, log in logs.items() if verdict(job, tally(log), state) is Verdict.FAILED}
+
+    async def revise(self, name: str) -> None:
+        self.world.counts["revision"] += 1
+        first = 0 if name == "a" else 3
+        settings = replace(self.sweeps[name].settings, max_retries=self.random.randint(0, 2))
+        await self.apply(revision(name, range(first, first + self.random.randint(4, 7)), settings))
+
+    async def live(self) -> None:
+        world = self.world
+        await self.apply(revision("a", range(6), self._settings()))
+        await self.apply(revision("b", range(3, 9), self._settings()))
+        world.raise_machines()
+        while world.weather.orders and not world.calm:
+            await asyncio.sleep(self.random.expovariate(1 / 150))
+            await self._interfere(self.random.choice("ab"))
+        await asyncio.sleep(max(0.0, world.calm_from - world.loop.time()))
+        for name in self.sweeps:
+            await self.order(name, "resume")
+        while not await self._over():
+            if world.loop.time() > LIMIT:
+                world.violations["never ends"] += 1
+                break
+            await asyncio.sleep(5)
+        world.finished = world.loop.time()
+        await self._farewell()
+
+    async def _interfere(self, name: str) -> None:
+        kind = self.random.choice(["pause", "resume", "cancel", "retry", "revise"])
+        if kind == "revise":
+            await self.revise(name)
+            return
+        await self.order(name, kind)
+        if kind in ("pause", "cancel") and self.random.random() < 0.5:
+            await asyncio.sleep(OBEY)
+            await self._obeyed(name)
+            await self.order(name, "resume")
+
+    async def _obeyed(self, name: str) -> None:
+        """Nothing of a sweep that does not want it may still run, except where the order cannot have been heard."""
+        world, now = self.world, self.world.loop.time()
+        state = await read_sweep(self.net, KEYS, name)
+        if state.active or world.fault_rate or world.away(now) or world.away(now - OBEY):
+            return
+        heard = [h.name for h in world.hosts if h.paused_until < now - OBEY / 2]
+        for execution in world.running():
+            if world.sweep_of(execution) == name and execution.body.host.name in heard:
+                world.violations["an order was not obeyed"] += 1
+        world.counts["order obeyed"] += 1
+
+    async def _over(self) -> bool:
+        for name in self.sweeps:
+            state = await read_sweep(self.net, KEYS, name)
+            assert state.revision
+            if state.cancelled and state.cancelled.startswith("fail_fast"):
+                self.world.counts["fail_fast"] += 1
+                continue
+            for job in state.revision.table.ids:
+                if verdict(job, tally(self.world.log(KEYS.job_log(job))), state) is Verdict.OPEN:
+                    return False
+        return True
+
+    async def _farewell(self) -> None:
+        """Let the agents end what they have in hand and leave; then the journals must know every success."""
+        lives = list(self.world.current.values())
+        await asyncio.sleep(60)
+        for life in lives:
+            life.agent.stop()
+        for life in lives:
+            await asyncio.wait([life.main], timeout=1000)
+            if not life.main.done():
+                self.world.violations["an agent did not leave"] += 1
+        index = Index(self.net, KEYS)
+        await index.refresh()
+        for n in range(12):
+            self._check(job_id(n), index)
+
+    def _check(self, job: str, index: Index) -> None:
+        caps = [r.settings.max_retries for r in self.sweeps.values()]
+        self.world.check_log(job, (1 + self.retries[job]) * (1 + max(2, *caps)))
+        succeeded = tally(self.world.log(KEYS.job_log(job))).succeeded
+        wanted = any(job in r.rows for r in self.sweeps.values())
+        if wanted and succeeded and job not in index.succeeded:
+            self.world.violations["a success that no journal knows"] += 1
+        if job in index.succeeded and not succeeded:
+            self.world.violations["a journal knows more than the log"] += 1
+
+
+def play(seed: int, weather: Weather | None = None, mutant: Mutant | None = None) -> Result:
+    """Run one seed."""
+    world = World(seed, weather, mutant)
+    asyncio.set_event_loop(world.loop)
+    story = Story(world)
+    world.run(story.live())
+    jobs = sum(1 for n in range(12) if world.executions[job_id(n)])
+    return Result(seed, world.violations, world.counts, sum(world.executions.values()), jobs, world.loop.moment)
+
+
+__all__ = ["Keys", "Result", "Story", "Weather", "play"]

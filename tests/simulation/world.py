@@ -1,0 +1,238 @@
+"""One seed: a store, a few machines, two sweeps that share jobs, and everything that can go wrong, on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from monkey.protocol.entries import Claim, End, Ended, decode
+from monkey.protocol.keys import Keys
+from monkey.protocol.log import Log
+from monkey.store.base import Item
+from monkey.store.memory import MemoryState
+from monkey_agent.daemon import Agent, Parts, Post
+from tests.simulation.body import Body, Execution, Seats
+from tests.simulation.loop import VirtualLoop
+from tests.simulation.net import Host, Net
+
+KEYS = Keys("p")
+
+
+@dataclass
+class Weather:
+    """What a scenario fixes; None: drawn from the seed."""
+
+    fault_rate: float | None = None
+    agents: int | None = None
+    outage: tuple[float, float] | None = None
+    orders: bool = True
+    crashes: bool = True
+    pauses: bool = True
+    #: Seconds of pauses, and the mean between them.
+    pause: tuple[float, float] = (30, 400)
+    pause_every: float = 600
+    calm_from: float | None = None
+
+
+@dataclass
+class Mutant:
+    """Behaviours that break the protocol, switched on by a test."""
+
+    parts: Parts = field(default_factory=Parts)
+    #: An end entry replaces what is there.
+    end_overwrites: bool = False
+    #: No warden freezes jobs at the deadline.
+    unwarded: bool = False
+
+
+class Life:
+    """One life of an agent on a host."""
+
+    def __init__(self, world: World, host: Host, mutant: Mutant) -> None:
+        world.lives += 1
+        self.world, self.host = world, host
+        self.body = Body(world, host)
+        self.body.warded = not mutant.unwarded
+        post = Post("p", "f", host.name, f"b{world.lives}", idle_timeout=None)
+        rng = random.Random(world.random.random())
+        self.seats = Seats(world.random.randint(1, 3))
+        self.agent = Agent(Net(world, host), post, host, self.body, self.seats, rng, mutant.parts)
+        self.main = world.loop.create_task(self._run())
+
+    async def _run(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.agent.run()
+            await self.body.close()
+
+    def crash(self) -> None:
+        """kill -9: nothing more happens in this process; its warden ends its jobs."""
+        for task in [*self.agent._tasks, self.main]:
+            task.cancel()
+        self.body.kill()
+
+
+class World:
+    """Everything there is in one run."""
+
+    def __init__(self, seed: int, weather: Weather | None = None, mutant: Mutant | None = None) -> None:
+        self.weather, self.mutant = weather or Weather(), mutant or Mutant()
+        self.random = random.Random(seed)
+        self.loop = VirtualLoop()
+        self.state = MemoryState()
+        self.counts: Counter[str] = Counter()
+        self.violations: Counter[str] = Counter()
+        self.executions: Counter[str] = Counter()
+        self.active: defaultdict[str, set[Execution]] = defaultdict(set)
+        self.caps: dict[str, int] = {}
+        self.hosts: list[Host] = []
+        self.current: dict[str, Life] = {}
+        self.lives = 0
+        self.finished: float | None = None
+        self.poll = self.random.choice([2.0, 15.0])
+        rate = self.weather.fault_rate
+        self.fault_rate = self.random.choice([0, 0.05, 0.3]) if rate is None else rate
+        self.calm_from = self.weather.calm_from or self.random.uniform(600, 2500)
+        self.outage = self.weather.outage or self._draw_outage()
+
+    def _draw_outage(self) -> tuple[float, float]:
+        begin = self.random.uniform(0, self.calm_from)
+        return (begin, begin + self.random.choice([0, 0, 0, 40, 120, 600]))
+
+    @property
+    def calm(self) -> bool:
+        return self.loop.time() >= self.calm_from
+
+    def away(self, moment: float) -> bool:
+        return self.outage[0] <= moment < self.outage[1]
+
+    # -- the store itself ---------------------------------------------------------------------------------------------
+
+    def create(self, key: str, data: bytes) -> bool:
+        overwrites = self.mutant.end_overwrites and b'"kind":"end"' in data
+        if key in self.state.objects and not overwrites:
+            return False
+        self.write(key, data)
+        return True
+
+    def write(self, key: str, data: bytes) -> None:
+        self.state.write(key, data)
+        if key.startswith(KEYS.jobs) and "/out/" not in key:
+            self._written(key, data)
+
+    def listing(self, prefix: str, after: str) -> list[Item]:
+        objects = self.state.objects
+        return [Item(k, len(objects[k][0]), str(objects[k][1])) for k in self.state.keys if k.startswith(prefix) and k > after]
+
+    def log(self, base: str) -> Log:
+        log = Log(base)
+        while log.key(log.head + 1) in self.state.objects:
+            key = log.key(log.head + 1)
+            log.entries.append(decode(key, self.state.objects[key][0]))
+        return log
+
+    # -- what must never happen, looked at the moment it would -------------------------------------------------------
+
+    def _written(self, key: str, data: bytes) -> None:
+        job = key.removeprefix(KEYS.jobs).partition("/")[0]
+        entry = decode(key, data)
+        if not isinstance(entry, Claim):
+            return
+        log = self.log(KEYS.job_log(job))
+        before = log.entries[-2] if log.head > 1 else None
+        if isinstance(before, Claim) and not entry.continues:
+            same = before.agent.rpartition("/")[0] == entry.agent.rpartition("/")[0]
+            self.counts["takeover on the same machine" if same else "takeover"] += 1
+        if isinstance(before, Claim) and entry.continues and before.sweep != entry.sweep:
+            self.counts["handover"] += 1
+        if any(e.body.host.name != entry.agent.split("/")[1] and e.active for e in self.active[job]):
+            self.violations["work after a takeover"] += 1
+
+    def launched(self, execution: Execution) -> None:
+        self.executions[execution.attempt.job] += 1
+
+    def works(self, execution: Execution) -> None:
+        """An execution begins or resumes."""
+        job = execution.attempt.job
+        self.active[job] = {e for e in self.active[job] if e.outcome is None} | {execution}
+        if sum(e.active for e in self.active[job]) > 1:
+            self.violations["two executions at once"] += 1
+        tail = self.log(KEYS.job_log(job)).tail
+        if not isinstance(tail, Claim) or tail.agent.split("/")[1] != execution.body.host.name:
+            self.violations["work without a claim"] += 1
+        self._count_permits()
+
+    def sweep_of(self, execution: Execution) -> str:
+        life = self.current.get(execution.body.host.name)
+        work = life.agent.attempts.in_hand.get(execution.attempt.job) if life and life.body is execution.body else None
+        return work.sweep if work else execution.attempt.sweep
+
+    def running(self) -> list[Execution]:
+        return [e for es in self.active.values() for e in es if e.active]
+
+    def _count_permits(self) -> None:
+        if self.caps:
+            counts = Counter(map(self.sweep_of, self.running()))
+            for sweep, cap in self.caps.items():
+                if counts[sweep] > cap:
+                    self.violations["more than max_concurrent_jobs"] += 1
+
+    # -- machines -----------------------------------------------------------------------------------------------------
+
+    def raise_machines(self) -> None:
+        count = self.weather.agents or self.random.randint(2, 4)
+        for i in range(count):
+            host = Host(self, f"h{i}")
+            self.hosts.append(host)
+            self.loop.create_task(self._keep(host))
+
+    async def _keep(self, host: Host) -> None:
+        """Keep an agent on the host: it starts, it is killed, it is paused, it starts again."""
+        await asyncio.sleep(self.random.uniform(0, 5))
+        while True:
+            self.current[host.name] = life = Life(self, host, self.mutant)
+            while not life.main.done():
+                await asyncio.sleep(self.random.expovariate(1 / self.weather.pause_every))
+                if self.calm:
+                    await life.main
+                elif self.weather.crashes and self.random.random() < 0.4:
+                    self.counts["crash"] += 1
+                    life.crash()
+                    await asyncio.gather(life.main, return_exceptions=True)
+                elif self.weather.pauses:
+                    self.counts["pause of a machine"] += 1
+                    host.paused_until = self.loop.time() + self.random.uniform(*self.weather.pause)
+            if self.finished is not None:
+                return
+            await asyncio.sleep(self.random.choice([1, 10, 200]))
+
+    # -- the verdict on the run ---------------------------------------------------------------------------------------
+
+    def check_log(self, job: str, failures: int) -> None:
+        """Look at a job's log after the run; `failures`: the most failed ends that it may have."""
+        entries = self.log(KEYS.job_log(job)).entries
+        ends = [e for e in entries if isinstance(e, End)]
+        successes = [e for e in ends if e.outcome is Ended.SUCCEEDED]
+        if len(successes) > 1 or (successes and entries[-1] is not successes[0]):
+            self.violations["a success does not end its log"] += 1
+        if sum(e.outcome is Ended.FAILED for e in ends) > failures:
+            self.violations["more failures than allowed"] += 1
+        for before, entry in zip([None, *entries], entries, strict=False):
+            if isinstance(entry, End):
+                mine = isinstance(before, Claim) and (before.agent, before.nonce) == (entry.agent, entry.nonce)
+                if not mine:
+                    self.violations["an end of another's claim"] += 1
+
+    def run(self, life: Any) -> None:
+        """Run the coroutine `life` to its end on the virtual clock."""
+        try:
+            self.loop.run_until_complete(life)
+        finally:
+            for task in asyncio.all_tasks(self.loop):
+                task.cancel()
+            with contextlib.suppress(Exception):
+                self.loop.run_until_complete(asyncio.sleep(0))
+            self.loop.close()
