@@ -1,0 +1,56 @@
+"""The agent's directory on this machine, which one agent at a time may hold."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from monkey.errors import FleetError
+
+#: Seconds that a lock may be held by somebody who only asks whether an agent lives.
+GLANCE = 1.0
+
+
+class Home:
+    """A state directory, locked. The lock goes with the process, however it ends."""
+
+    def __init__(self, directory: Path) -> None:
+        """Create the directory if need be, and lock it.
+
+        Raises FleetError where an agent holds it already, or where it cannot be written.
+        """
+        self.directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._acquire()
+            os.truncate(self._lock, 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+        except OSError as exc:
+            raise FleetError(
+                f"the agent's directory {directory} cannot be used: {exc.strerror}",
+                hint="XDG_STATE_HOME names another place for it",
+            ) from exc
+
+    def _acquire(self) -> None:
+        until = time.monotonic() + GLANCE
+        while True:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    break
+                time.sleep(0.01)
+        holder = os.pread(self._lock, 32, 0).decode(errors="replace").strip() or "?"
+        os.close(self._lock)
+        raise FleetError(
+            f"an agent already runs here (process {holder}, {self.directory})",
+            hint="one agent uses all of the machine; --name starts another one beside it",
+        )
+
+    def close(self) -> None:
+        """Give the directory back."""
+        os.close(self._lock)

@@ -1,0 +1,64 @@
+# ruff: noqa: PTH112, PTH113, PTH118
+# Paths are plain strings here: this is part of the warden, which starts without pathlib.
+"""Starting a program in a session of its own, with its output in a file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+#: Python ignores them; programs expect them as they are everywhere.
+_IGNORED = [number for name in ("SIGPIPE", "SIGXFSZ") if (number := getattr(signal, name, None))]
+
+
+class Launch:
+    """Starts programs, and remembers where it found them."""
+
+    def __init__(self) -> None:
+        self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._found: dict[tuple[str, str], str] = {}
+
+    def __call__(self, argv: list[str], env: dict[str, str], cwd: str, log: str) -> int:
+        """Return the pid of `argv`, begun in `cwd` with stdout and stderr appended to `log` and nothing to read.
+
+        Raises OSError whose filename is `log`, `cwd` or the program, whichever was wrong.
+        """
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            os.chdir(cwd)  # there is one thread, and posix_spawn cannot be told a directory
+            return self._spawn(self._find(argv[0], env.get("PATH", os.defpath)), argv, env, out)
+        finally:
+            os.chdir("/")
+            os.close(out)
+
+    def _find(self, name: str, path: str) -> str:
+        """Return the program's file; what was found is looked up again when it is gone."""
+        if "/" in name:
+            return name
+        known = self._found.get((name, path))
+        if known and os.access(known, os.X_OK):
+            return known
+        refused = ""
+        for directory in path.split(os.pathsep):
+            candidate = os.path.join(directory, name)
+            if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
+                if candidate.startswith("/"):
+                    self._found[name, path] = candidate
+                return candidate
+            refused = refused or (candidate if os.path.isfile(candidate) else "")
+        number = errno.EACCES if refused else errno.ENOENT
+        raise OSError(number, os.strerror(number), refused or name)
+
+    def _spawn(self, path: str, argv: list[str], env: dict[str, str], out: int) -> int:
+        actions = [(os.POSIX_SPAWN_DUP2, self._null, 0), (os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, out, 2)]
+        try:
+            return os.posix_spawn(path, argv, env, file_actions=actions, setsid=True, setsigdef=_IGNORED)
+        except NotImplementedError:  # a C library without POSIX_SPAWN_SETSID
+            from subprocess import Popen
+
+            child = Popen(
+                argv, executable=path, env=env, stdin=self._null, stdout=out, stderr=out, start_new_session=True
+            )
+            child.returncode = 0  # the warden reaps it, not Popen
+            return child.pid

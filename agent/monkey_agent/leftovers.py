@@ -1,0 +1,101 @@
+"""What an agent left running when it died together with its warden. Its successor ends that before it begins."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from monkey.errors import FleetError
+from monkey_agent import processes
+from monkey_agent.machine import MachineClock, boot_id
+from monkey_agent.processes import KILL
+from monkey_agent.register import Register
+
+#: Seconds that a warden that outlived its agent has to kill its jobs itself: it knows more of them than we can see.
+WARDEN = 3.0
+#: Seconds that killed processes may take to go.
+PATIENCE = 30.0
+#: How far the kernel's record of a process's start may be from the clock around its launch, in seconds.
+SLACK = 0.05
+
+
+def clear(state: Path) -> int:
+    """Kill everything that earlier agents of this state directory left; the caller holds its lock, or is the agent.
+
+    Returns how many processes that were. Raises FleetError where some do not go: to work beside them would be to run
+    jobs twice.
+    """
+    entries = _entries(state)
+    if entries and entries[0][0]:
+        _await_end(entries[0], WARDEN)
+    killed: set[int] = set()
+    until = time.monotonic() + PATIENCE
+    while left := _left(state, entries):
+        killed.update(left)
+        for pid in left:
+            processes.send(pid, KILL)
+            if not processes.HAS_PROC:
+                processes.send_group(pid, KILL)
+        if time.monotonic() > until:
+            raise FleetError(
+                f"processes {', '.join(map(str, sorted(left)))} of an earlier agent do not end, though killed",
+                hint="they may wait for a disk or a network share that does not answer; restart the machine",
+            )
+        time.sleep(0.005)
+    return len(killed)
+
+
+def _entries(state: Path) -> list[tuple[int, float, float]]:
+    try:
+        register = Register(str(state / "register"))
+        entries = register.entries() if register.boot == boot_id() else []
+    except (OSError, ValueError):  # none, or not one of ours
+        return []
+    register.close()
+    return entries
+
+
+def _await_end(entry: tuple[int, float, float], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while _is(entry) and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def _is(entry: tuple[int, float, float]) -> bool:
+    """Say whether the process of an entry lives: the one that was started then, not one that has its pid now."""
+    pid, before, after = entry
+    born = processes.started(pid)
+    if born is None:
+        return not processes.HAS_PROC and _alive_since(pid, before, after)
+    return before - SLACK <= born <= after + SLACK and not processes.is_dead(pid)
+
+
+def _left(state: Path, entries: list[tuple[int, float, float]]) -> list[int]:
+    """Return what is left: what the register names, what is marked as ours, and all below it. Never ourselves."""
+    roots = [entry[0] for entry in entries if entry[0] and _is(entry)]
+    if processes.HAS_PROC:
+        roots += [pid for pid in processes.everyone() if _marked(pid, state)]
+    found = {*roots, *processes.tree(roots)} - {os.getpid()}
+    return [pid for pid in found if not processes.HAS_PROC or not processes.is_dead(pid)]
+
+
+def _marked(pid: int, state: Path) -> bool:
+    found = processes.mark(pid)
+    return found is not None and found.rpartition(":")[0] == str(state)
+
+
+def _alive_since(pid: int, before: float, after: float) -> bool:
+    """Without /proc: ask ps how long it lives (to the second)."""
+    import subprocess
+
+    run = subprocess.run(["ps", "-o", "etime=,stat=", "-p", str(pid)], capture_output=True, text=True)
+    fields = run.stdout.split()
+    if len(fields) < 2 or fields[1].startswith("Z"):
+        return False
+    days, _, clock = fields[0].rpartition("-")
+    age = 0
+    for part in clock.split(":"):
+        age = age * 60 + int(part)
+    born = MachineClock().now() - age - 86400 * int(days or 0)
+    return before - 2 <= born <= after + 2

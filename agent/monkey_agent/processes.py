@@ -1,0 +1,144 @@
+# ruff: noqa: PTH110, PTH208
+# Paths are plain strings here: this is part of the warden, which starts without pathlib and runs once a job.
+"""The processes of this machine, as the kernel shows them.
+
+Imports next to nothing: the warden starts with it. Where there is no /proc (macOS), only a job's process group is
+known; a child that leaves it is not found.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+#: The kernel lists a process's children (CONFIG_PROC_CHILDREN); else all of /proc is read for it.
+LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+HAS_PROC = os.path.exists("/proc/self/stat")
+#: In the environment of warden and jobs: "STATE_DIRECTORY:KEY", whose they are.
+MARK = "MONKEY_AGENT"
+
+KILL, STOP, CONT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
+
+
+def read(path: str) -> bytes:
+    """Return what is in a file of /proc, b"" where it is gone or not ours."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        parts = []
+        while part := os.read(fd, 1 << 20):
+            parts.append(part)
+        return b"".join(parts)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def everyone() -> list[int]:
+    """Return all processes."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat from the third (state) on; the second may hold anything, even brackets."""
+    return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+
+
+def started(pid: int) -> float | None:
+    """Return when a process began, in seconds since the boot (to 10 ms); None where it is not known."""
+    fields = _stat(pid)
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK") if len(fields) > 19 else None
+
+
+def is_dead(pid: int) -> bool:
+    """Say whether a process is gone, or a zombie."""
+    return _stat(pid)[:1] in ([], [b"Z"], [b"X"])
+
+
+def mark(pid: int) -> str | None:
+    """Return the mark in a process's first environment; None where it has none, or hides it."""
+    _, found, rest = (b"\0" + read(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())
+    return os.fsdecode(rest.partition(b"\0")[0]) if found else None
+
+
+def children(pid: int) -> list[int]:
+    """Return the children of all threads of a process."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(child) for thread in threads for child in read(f"/proc/{pid}/task/{thread}/children").split()]
+
+
+def tree(roots: list[int]) -> list[int]:
+    """Return everything below `roots`, the nearest first; zombies may be among it."""
+    parents = None if LISTS_CHILDREN or not HAS_PROC else _by_parent()
+    found: list[int] = []
+    seen = set(roots)
+    level = list(roots)
+    while level:
+        below = [c for pid in level for c in (children(pid) if parents is None else parents.get(pid, ()))]
+        level = [pid for pid in below if pid not in seen and not seen.add(pid)]  # type: ignore[func-returns-value]  # add() is the point
+        found += level
+    return found
+
+
+def _by_parent() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for pid in everyone():
+        fields = _stat(pid)
+        if len(fields) > 1:
+            found.setdefault(int(fields[1]), []).append(pid)
+    return found
+
+
+def send(pid: int, number: int) -> bool:
+    """Signal a process; False where it is gone or out of our reach (a job may start what belongs to root)."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def send_group(pid: int, number: int) -> None:
+    """Signal a process group."""
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def session(pid: int) -> int:
+    """Return a process's session, -1 where it is gone."""
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return -1
+
+
+def group(pid: int) -> int:
+    """Return a process's group, -1 where it is gone."""
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return -1
+
+
+def adopt_orphans() -> bool:
+    """Become the parent of all descendants whose parent dies (Linux), so that no double fork escapes."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        import ctypes
+
+        return bool(ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0)  # PR_SET_CHILD_SUBREAPER
+    except (ImportError, OSError, AttributeError):
+        return False

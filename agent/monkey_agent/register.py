@@ -1,0 +1,83 @@
+# ruff: noqa: PTH105
+# Paths are plain strings here: this is part of the warden, which starts without pathlib.
+"""The register: a small file that agent and warden share, and that an agent's successor reads after a crash."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+
+_HEADER = struct.Struct("=40sd")
+_ENTRY = struct.Struct("=qdd")
+#: Jobs that fit in; those beyond are found by their environment alone.
+ENTRIES = 1024
+
+
+class Register:
+    """A small file, mapped by agent and warden: the deadline, and what runs, for the agent that comes after a crash.
+
+    An entry is (pid, clock before it was started, clock after): together they tell a process from one that got its pid
+    later. Entry 0 is the warden.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Map the file; raises OSError or ValueError where it is no register."""
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._map = mmap.mmap(fd, _HEADER.size + _ENTRY.size * ENTRIES)
+        finally:
+            os.close(fd)
+        self._free = list(range(ENTRIES - 1, 0, -1))
+
+    @staticmethod
+    def create(path: str, boot: str) -> Register:
+        """Make an empty register: nothing runs, the deadline has passed. Raises OSError."""
+        aside = f"{path}.{os.getpid()}"
+        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            # All of it is written: a mapped hole on a full disk would be a SIGBUS later.
+            with open(fd, "wb", closefd=False) as file:
+                file.write(_HEADER.pack(boot.encode()[:40], 0.0) + bytes(_ENTRY.size * ENTRIES))
+        finally:
+            os.close(fd)
+        os.replace(aside, path)
+        return Register(path)
+
+    @property
+    def boot(self) -> str:
+        """The boot of the machine in which it was written."""
+        return str(_HEADER.unpack_from(self._map)[0].rstrip(b"\0").decode())
+
+    @property
+    def deadline(self) -> float:
+        """The clock's time at which the warden freezes all jobs."""
+        return float(_HEADER.unpack_from(self._map)[1])
+
+    @deadline.setter
+    def deadline(self, at: float) -> None:
+        struct.pack_into("=d", self._map, 40, at)
+
+    def enter(self, pid: int, before: float, after: float, entry: int | None = None) -> int:
+        """Note that `pid` was started; returns the entry, or -1 where the register is full."""
+        if entry is None:
+            entry = self._free.pop() if self._free else -1
+        if entry >= 0:
+            _ENTRY.pack_into(self._map, _HEADER.size + entry * _ENTRY.size, pid, before, after)
+        return entry
+
+    def leave(self, entry: int) -> None:
+        """Forget an entry."""
+        if entry >= 0:
+            self.enter(0, 0.0, 0.0, entry)
+            self._free.append(entry)
+
+    def entries(self) -> list[tuple[int, float, float]]:
+        """Return (pid, before, after) of the warden, then of all jobs that run; pid is 0 where there is none."""
+        data = self._map[_HEADER.size :]
+        warden, *jobs = _ENTRY.iter_unpack(data)
+        return [warden, *(job for job in jobs if job[0])]
+
+    def close(self) -> None:
+        """Unmap it."""
+        self._map.close()
