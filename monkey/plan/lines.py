@@ -103,7 +103,9 @@ def summary(plan: Plan) -> str:
 
 
 def _kept(sweep: SweepPlan) -> str:
-    states = sweep.jobs.kept_states
+    states = dict(sweep.jobs.kept_states)
+    if "succeeded" in states:
+        states["succeeded"] -= sum(sweep.jobs.elsewhere.values())
     told = [f"{states[state]:,} {state}" for state in _STATES if states.get(state)]
     if sweep.keeping:
         told = [part.replace("adopted", f"adopted though {', '.join(sweep.keeping)} changed") for part in told]

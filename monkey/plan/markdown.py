@@ -65,9 +65,10 @@ def _diff_line(line: Line) -> str:
 
 
 def _cut(parts: list[str]) -> str:
-    kept: list[str] = []
+    kept, size = [], 0
     for at, part in enumerate(parts):
-        if sum(map(len, kept)) + len(part) > MAX_CHARACTERS:
+        size += len(part) + 1
+        if size > MAX_CHARACTERS:
             kept.append(f"… and {len(parts) - at} more parts; `monkey plan` shows all.\n")
             break
         kept.append(part)

@@ -1,0 +1,73 @@
+"""Values to plan with, made in one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from monkey.plan.desired import Desired
+from monkey.plan.observed import ObservedSweep
+from monkey.spec.identity import canonical, identify
+from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.table import ABSENT, Column, JobTable
+
+RECIPE = Recipe(command="python train.py --lr {lr}", code="c" * 64)
+FILES = {"train.py": "t1", "model.py": "m1"}
+
+
+def grid(**values: Iterable[Any]) -> list[dict[str, Any]]:
+    return [dict(zip(values, point, strict=True)) for point in product(*values.values())]
+
+
+def table(jobs: Iterable[Mapping[str, Any]], recipe: Recipe = RECIPE) -> JobTable:
+    jobs = list(jobs)
+    columns: dict[str, Column] = {}
+    for name in dict.fromkeys(name for job in jobs for name in job):
+        values: dict[str, Any] = {}
+        for job in jobs:
+            if name in job:
+                values.setdefault(canonical(job[name]), job[name])
+        at = {text: index for index, text in enumerate(values)}
+        columns[name] = Column(
+            list(values.values()), [at[canonical(job[name])] if name in job else ABSENT for job in jobs]
+        )
+    return identify(JobTable([""] * len(jobs), columns), recipe)
+
+
+@dataclass(frozen=True)
+class Revision:
+    recipe: Recipe
+    settings: Settings
+    table: JobTable
+    code_files: dict[str, str] = field(default_factory=lambda: FILES)
+    git: dict[str, Any] | None = None
+    adopted: dict[str, str] = field(default_factory=dict)
+
+
+def want(jobs: Iterable[Mapping[str, Any]], recipe: Recipe = RECIPE, **options: Any) -> Desired:
+    options = {"name": "digits", "settings": Settings(), "code_files": FILES, "code_bytes": 1000, **options}
+    source = f"specs/{options['name']}.yaml"
+    return Desired(source=source, recipe=recipe, table=table(jobs, recipe), **options)
+
+
+def seen(
+    jobs: Iterable[Mapping[str, Any]],
+    recipe: Recipe = RECIPE,
+    *,
+    settings: Settings | None = None,
+    files: dict[str, str] | None = None,
+    succeeded: Collection[int] = (),
+    failed: Collection[int] = (),
+    running: Collection[int] = (),
+    adopted: dict[str, str] | None = None,
+    git: dict[str, Any] | None = None,
+    **options: Any,
+) -> ObservedSweep:
+    """A sweep that was applied; `succeeded`, `failed` and `running` are rows."""
+    made = table(jobs, recipe)
+    revision = Revision(recipe, settings or Settings(), made, files or FILES, git, adopted or {})
+    sets = {name: {made.ids[row] for row in rows} for name, rows in
+            (("succeeded", succeeded), ("failed", failed), ("running", running))}  # fmt: skip
+    return ObservedSweep(**{"head": 1, "applied": revision, "applied_at": 1, **sets, **options})
