@@ -104,7 +104,7 @@ class DirectoryStore(Store):
         """See `Store.delete`."""
         try:
             os.unlink(self._place.path(key))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             self._place.check()
         except OSError as exc:
             raise self._place.translate(exc, key) from exc
