@@ -35,6 +35,9 @@ async def durable(place: str) -> None:
     await store.create("jobs/a/1", b"claim", durable=False)
     await store.create("jobs/a/2", b"end")
     mark("answered jobs/a/2")
+    await store.create("jobs/a/3", b"claim", durable=False)
+    await store.create("jobs/a/4", b"end")
+    mark("answered jobs/a/4")
     names = [f"jobs/many{n}/2" for n in range(20)]
     for n in range(20):
         await store.create(f"jobs/many{n}/1", b"claim", durable=False)
