@@ -1,0 +1,89 @@
+# ruff: noqa: PTH116
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""A job's log: one file that it writes itself, shipped in segments, and its last lines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+
+from monkey.store.base import Store
+from monkey.store.create import Lost, create
+
+#: Bytes of a segment at most: what an agent holds of a log in memory.
+SEGMENT = 4 * 1024 * 1024
+#: Lines, characters a line, and bytes in all, that a failure keeps.
+TAIL_LINES, TAIL_WIDTH, TAIL_BYTES = 100, 2000, 64 * 1024
+
+
+class Log:
+    """The log of one attempt, and how much of it is in the store."""
+
+    def __init__(self, store: Store, prefix: str, path: str) -> None:
+        """Ship the file `path` to keys that begin with `prefix`."""
+        self._store, self._prefix, self._path = store, prefix, path
+        self._segments = 0
+        self._shipped = 0
+        #: Bytes of the segment that was tried last: one that may have been written is never tried with others.
+        self._tried = 0
+        self._lock = asyncio.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes that the job wrote so far."""
+        try:
+            return os.stat(self._path).st_size
+        except OSError:
+            return 0
+
+    async def ship(self) -> None:
+        """Bring everything that was written by now to the store, durably. Raises StoreError; call it again then."""
+        if self.size <= self._shipped:
+            return
+        async with self._lock:
+            until = self.size
+            while self._shipped < until:
+                data = self._read(self._shipped, self._tried or min(SEGMENT, until - self._shipped))
+                if not data:
+                    return
+                await self._segment(data)
+
+    async def _segment(self, data: bytes) -> None:
+        self._tried = len(data)
+        won = await create(self._store, f"{self._prefix}{self._segments:06d}", data)
+        self._segments += 1
+        # A key that holds other bytes is not ours to judge: the next number takes these.
+        if not isinstance(won, Lost) or won.existing == data:
+            self._shipped += len(data)
+            self._tried = 0
+
+    def _read(self, at: int, size: int) -> bytes:
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return b""
+        try:
+            return os.pread(fd, size, at)
+        finally:
+            os.close(fd)
+
+    def note(self, text: str) -> None:
+        """Add a line of ours to the job's."""
+        with contextlib.suppress(OSError):
+            fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                os.write(fd, f"monkey: {text}\n".encode(errors="backslashreplace"))
+            finally:
+                os.close(fd)
+
+    def tail(self) -> list[str]:
+        """Return the last lines; bytes that are not UTF-8 are shown as U+FFFD."""
+        size = self.size
+        start = max(0, size - TAIL_BYTES)
+        lines = self._read(start, TAIL_BYTES).decode(errors="replace").replace("\r\n", "\n").split("\n")
+        if lines and not lines[-1]:
+            lines.pop()
+        if start and len(lines) > 1:
+            lines = lines[1:]
+        return [line[:TAIL_WIDTH] for line in lines[-TAIL_LINES:]]

@@ -1,0 +1,103 @@
+# ruff: noqa: PTH116
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""What a job made: the files to keep, and their way to the store."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from monkey.store.base import Store
+from monkey.store.keys import encodable
+from monkey.transfer.globs import Globs
+from monkey_agent.code import Snapshot
+from monkey_agent.workspace import Workspace
+
+#: Bytes from which on a file is hashed in another thread.
+LARGE = 1 << 20
+#: Uploads of one attempt at a time.
+UPLOADS = 8
+
+Note = Callable[[str], None]
+
+
+def find(space: Workspace, globs: Globs | None, code: Snapshot | None, note: Note) -> dict[str, str]:
+    """Return path to file: all that is in MONKEY_OUTPUT_DIR, and what `globs` name in the working directory.
+
+    Files of the code snapshot that the job left as they were are none of its outputs. What cannot be kept (links,
+    devices, names that are not UTF-8) is told to `note`.
+    """
+    found: dict[str, str] = {}
+    if globs is not None:
+        for path, full in _walk(space.work, "", note, globs):
+            if code is None or not code.holds(path, full):
+                found[path] = full
+    for path, full in _walk(space.outputs, "", note, None):
+        if path in found:
+            note(f"{path} is both in MONKEY_OUTPUT_DIR and in the working directory; the former is kept")
+        found[path] = full
+    return found
+
+
+def _walk(root: str, below: str, note: Note, globs: Globs | None) -> Iterator[tuple[str, str]]:
+    try:
+        entries = sorted(os.scandir(f"{root}/{below}"), key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return  # the job removed it
+    except OSError as exc:
+        note(f"{below or root} cannot be read, so nothing of it is kept: {exc.strerror}")
+        return
+    for entry in entries:
+        path = below + entry.name
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(root, f"{path}/", note, globs)
+        elif globs is None or globs.match(path):
+            why = _refusal(path, entry)
+            if why:
+                note(f"{path!r} is not kept: {why}")
+            else:
+                yield path, entry.path
+
+
+def _refusal(path: str, entry: os.DirEntry[str]) -> str:
+    if not encodable(path):
+        return "its name is not UTF-8"
+    if entry.is_symlink():
+        return "it is a symbolic link; copy the file instead"
+    return "" if entry.is_file(follow_symlinks=False) else "it is no regular file"
+
+
+class Shipment:
+    """The uploads of one attempt; what is done stays done when the store fails in the middle."""
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        """Upload to keys that begin with `prefix`."""
+        self._store, self._prefix = store, prefix
+        self.digests: dict[str, str] = {}
+
+    async def send(self, files: dict[str, str]) -> None:
+        """Bring path → file to the store, durably. Raises StoreError; OSError where a file cannot be read."""
+        waiting = iter([(path, full) for path, full in files.items() if path not in self.digests])
+        lanes = [asyncio.ensure_future(self._lane(waiting)) for _ in range(min(UPLOADS, len(files)))]
+        try:
+            await asyncio.gather(*lanes)
+        finally:
+            for lane in lanes:
+                lane.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+
+    async def _lane(self, waiting: Iterator[tuple[str, str]]) -> None:
+        for path, full in waiting:
+            large = os.stat(full).st_size > LARGE
+            digest = await asyncio.to_thread(sha256, full) if large else sha256(full)
+            await self._store.put_file(self._prefix + path, Path(full))
+            self.digests[path] = digest
+
+
+def sha256(path: str) -> str:
+    """Return the SHA-256 of a file, 64 hex."""
+    with Path(path).open("rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,83 @@
+"""What all jobs of one recipe share, found out once: command, code, environment, variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from monkey.errors import JobFailed
+from monkey.spec.command import Command, compile_command
+from monkey.spec.recipe import Recipe
+from monkey.spec.table import Value
+from monkey.transfer.globs import Globs
+from monkey_agent.code import Snapshot
+from monkey_agent.launcher import Launcher
+
+#: Recipes that are remembered.
+REMEMBERED = 64
+
+
+@dataclass
+class Prepared:
+    """A recipe, ready to run; `base` is its environment's number at the warden."""
+
+    recipe: Recipe
+    code: Snapshot
+    base: int
+    globs: Globs | None
+    _commands: dict[frozenset[str], Command] = field(default_factory=dict)
+
+    def command(self, parameters: Mapping[str, Value]) -> Command:
+        """Return the command for jobs that have these parameters (`when` takes some away); raises CommandError."""
+        names = frozenset(parameters)
+        command = self._commands.get(names)
+        if command is None:
+            command = self._commands[names] = compile_command(self.recipe.command, names)
+        return command
+
+
+class Preparer:
+    """Prepares recipes and remembers them."""
+
+    def __init__(self, launcher: Launcher, inherited: Mapping[str, str], client: Callable[[], str]) -> None:
+        """Let jobs inherit the variables `inherited`, and import monkey from the directory that `client` returns."""
+        self._launcher, self._inherited, self._client = launcher, inherited, client
+        #: By the recipe's identity as an object: a revision has one, and hashing it would cost more than it saves.
+        self._known: dict[int, Prepared] = {}
+
+    def known(self, recipe: Recipe) -> Prepared | None:
+        """Return what is prepared already."""
+        prepared = self._known.get(id(recipe))
+        return prepared if prepared is not None and prepared.recipe is recipe else None
+
+    def prepare(self, recipe: Recipe, code: Snapshot, venv: Path | None) -> Prepared:
+        """Prepare a recipe; raises JobFailed, OSError."""
+        try:
+            globs = Globs(recipe.outputs) if recipe.outputs else None
+        except ValueError as exc:
+            raise JobFailed(f"outputs: {exc}") from exc
+        base = self._launcher.base(self._environment(recipe, venv))
+        prepared = Prepared(recipe, code, base, globs)
+        while len(self._known) >= REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[id(recipe)] = prepared
+        return prepared
+
+    def _environment(self, recipe: Recipe, venv: Path | None) -> dict[str, str]:
+        env = dict(self._inherited)
+        # A log that is followed must show what was printed; block-wise, a killed job's last words would be lost, too.
+        env.setdefault("PYTHONUNBUFFERED", "1")
+        env.update(recipe.env)
+        if venv is not None:
+            env["VIRTUAL_ENV"] = str(venv)
+            env["PATH"] = f"{venv}/bin{os.pathsep}{env.get('PATH', os.defpath)}"
+            env.pop("PYTHONHOME", None)
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), self._client())))
+        return env
+
+    def forget(self, code: str) -> None:
+        """Forget all recipes of a code snapshot."""
+        for key in [key for key, prepared in self._known.items() if prepared.recipe.code == code]:
+            del self._known[key]

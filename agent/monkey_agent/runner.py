@@ -1,0 +1,183 @@
+"""Runs attempts on this machine: workspace, process, and everything that it leaves to the store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from monkey.errors import JobFailed, StoreError
+from monkey.metrics.client_path import client_path
+from monkey.protocol.keys import Keys
+from monkey.spec.command import CommandError, Rendered
+from monkey.spec.table import nested
+from monkey.store.base import Store
+from monkey_agent.code import CodeCache, Snapshot
+from monkey_agent.endings import trouble
+from monkey_agent.environment import Environments
+from monkey_agent.launcher import Launcher
+from monkey_agent.logs import Log
+from monkey_agent.machine import MachineClock
+from monkey_agent.ports import Attempt
+from monkey_agent.prepared import Prepared, Preparer
+from monkey_agent.running import LocalRunning
+from monkey_agent.workspace import Workspace, Workspaces
+
+#: Seconds between shipments of what running jobs wrote, and while somebody watches.
+SHIP, SHIP_FOLLOWED = 30, 1
+
+
+class LocalRunner:
+    """The real `Runner`: everything that an agent does to its machine."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        state: Path,
+        cache: Path,
+        env: Mapping[str, str] | None = None,
+        gpus: bool = False,
+    ) -> None:
+        """Run below the state directory `state`, whose lock is held and which holds no leftovers.
+
+        `cache`: the user's, shared with other agents. `env`: what jobs inherit, ours by default. `gpus`: the machine
+        has some, so a job that asked for none is to see none. Raises OSError where `state` cannot be written.
+        """
+        inherited = {k: v for k, v in (os.environ if env is None else env).items() if not k.startswith("MONKEY_")}
+        self.store, self._keys, self._gpus = store, keys, gpus
+        self.clock = MachineClock()
+        self.spaces = Workspaces(state)
+        self._launcher = Launcher(state, self.clock)
+        self._code = CodeCache(store, cache)
+        self._environments = Environments(cache, inherited)
+        self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
+        self._deadline = 0.0
+        self._followed = False
+        self._running: set[LocalRunning] = set()
+        self._ticker: asyncio.Task[None] | None = None
+        self._cleaner: asyncio.Future[None] | None = None
+
+    async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> LocalRunning | None:
+        """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
+        try:
+            prepared = await self._prepare(attempt)
+            rendered = prepared.command(attempt.parameters).render(attempt.parameters)
+            space = self.spaces.take(attempt.job, attempt.k)
+            try:
+                await self._fill(prepared.code, space)
+                await self._launcher.start()
+                running = self._launch(attempt, prepared, rendered, space, allowed)
+            except BaseException:
+                self.give(space, finished=False, untouched=False)
+                raise
+        except OSError as exc:
+            raise JobFailed(f"the job could not be prepared: {trouble(exc)}") from exc
+        except CommandError as exc:
+            hint = f" (hint: {exc.hint})" if exc.hint else ""
+            raise JobFailed(f"its command cannot be run: {exc.message}{hint}") from exc
+        if running is None:
+            self.give(space, finished=False, untouched=space.is_untouched())
+        return running
+
+    async def _prepare(self, attempt: Attempt) -> Prepared:
+        """Return what is the same for all jobs of a recipe: code, environment, variables."""
+        recipe = attempt.recipe
+        prepared = self._preparer.known(recipe)
+        if prepared is None:
+            code = await self._code.get(recipe.code, self._keys.code(recipe.code))
+            venv = await self._environments.get(recipe.environment) if recipe.environment else None
+            prepared = self._preparer.prepare(recipe, code, venv)
+        elif recipe.environment:
+            await self._environments.get(recipe.environment)  # it may have been removed
+        return prepared
+
+    async def _fill(self, code: Snapshot, space: Workspace) -> None:
+        try:
+            if code.large:
+                await asyncio.to_thread(code.copy_to, space.work)
+            else:
+                code.copy_to(space.work)
+        except FileNotFoundError as exc:
+            sha = Path(code.root).name
+            self._code.forget(sha)
+            self._preparer.forget(sha)
+            raise JobFailed(f"the cache lost a file of the code snapshot ({exc.filename}); it is fetched anew") from exc
+
+    def _launch(
+        self, attempt: Attempt, prepared: Prepared, rendered: Rendered, space: Workspace, allowed: Callable[[], bool]
+    ) -> LocalRunning | None:
+        if not allowed() or self.clock.now() >= self._deadline:
+            return None
+        env = {**rendered.env, **self._variables(attempt, space)}
+        process = self._launcher.launch(rendered.argv, prepared.base, env, space.work, space.log)
+        prefix = self._keys.out(attempt.job, attempt.k)
+        running = LocalRunning(self, attempt, prepared, process, space, rendered.argv[0], prefix)
+        self._running.add(running)
+        if self._ticker is None or self._ticker.done():
+            self._ticker = asyncio.get_running_loop().create_task(self._ship_along())
+        return running
+
+    def _variables(self, attempt: Attempt, space: Workspace) -> dict[str, str]:
+        parameters = nested(attempt.parameters)
+        variables = {
+            "MONKEY_PARAMS": json.dumps(parameters, ensure_ascii=False),
+            "MONKEY_JOB": attempt.job,
+            "MONKEY_ATTEMPT": str(attempt.number),
+            "MONKEY_SWEEP": attempt.sweep,
+            "MONKEY_OUTPUT_DIR": space.outputs,
+            "MONKEY_CHECKPOINT_DIR": space.checkpoint,
+            "MONKEY_METRICS_DIR": space.metrics,
+            "PWD": space.work,
+        }
+        if self._gpus:
+            variables["CUDA_VISIBLE_DEVICES"] = ",".join(attempt.seat.gpus)
+        return variables
+
+    def renew(self, deadline: float) -> None:
+        """See `Runner.renew`."""
+        self._deadline = deadline
+        self._launcher.renew(deadline)
+
+    def follow(self, on: bool) -> None:
+        """See `Runner.follow`."""
+        self._followed = on
+
+    async def _ship_along(self) -> None:
+        """Ship what running jobs write, until none runs. What the store does not take now is shipped later."""
+        waited = 0
+        while self._running:
+            await asyncio.sleep(SHIP_FOLLOWED)
+            waited += SHIP_FOLLOWED
+            if self._followed or waited >= SHIP:
+                waited = 0
+                for running in list(self._running):
+                    with contextlib.suppress(StoreError):
+                        await running.log.ship()
+
+    def ended(self, running: LocalRunning) -> None:
+        """An attempt's processes are gone."""
+        self._running.discard(running)
+
+    def give(self, space: Workspace, *, finished: bool, untouched: bool) -> None:
+        """Take a workspace back; removing it must hold nobody up."""
+        self.spaces.give(space, finished=finished, untouched=untouched)
+        if not untouched and (self._cleaner is None or self._cleaner.done()):
+            self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
+
+    def open_log(self, prefix: str, path: str) -> Log:
+        """Return the log of an attempt."""
+        return Log(self.store, f"{prefix}log/", path)
+
+    async def close(self) -> None:
+        """See `Runner.close`."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+        await self._environments.close()
+        await self._launcher.close()
+        if self._cleaner is not None:
+            await self._cleaner
+        await asyncio.to_thread(self.spaces.close)

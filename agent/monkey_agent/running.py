@@ -1,0 +1,186 @@
+"""One attempt while it runs, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from monkey_agent import endings
+from monkey_agent.launcher import Exit, Process
+from monkey_agent.metric_files import MetricFiles
+from monkey_agent.outputs import Shipment, find
+from monkey_agent.ports import Attempt, Ending, Outcome
+from monkey_agent.prepared import Prepared
+from monkey_agent.workspace import Workspace
+
+if TYPE_CHECKING:
+    from monkey_agent.runner import LocalRunner
+
+#: Notes on outputs that are written to the log at most.
+NOTES = 20
+
+
+class Why(Enum):
+    """Why we ended an attempt ourselves."""
+
+    STOPPED = auto()
+    TIMED_OUT = auto()
+
+
+class LocalRunning:
+    """The real `Running`."""
+
+    def __init__(
+        self,
+        runner: LocalRunner,
+        attempt: Attempt,
+        prepared: Prepared,
+        process: Process,
+        space: Workspace,
+        program: str,
+        prefix: str,
+    ) -> None:
+        """Look after a launched process; what it leaves goes to keys that begin with `prefix`."""
+        self._runner, self._attempt, self._prepared, self._process = runner, attempt, prepared, process
+        self._space, self._program, self._prefix = space, program, prefix
+        self.log = runner.open_log(prefix, space.log)
+        self._metrics = MetricFiles(space.metrics)
+        self._shipments: dict[str, Shipment] = {}
+        self._found: dict[str, str] | None = None
+        self._why: tuple[Why, str] | None = None
+        self._frozen = False
+        self._outcome: Outcome | None = None
+        self._lock = asyncio.Lock()
+        self._ending: asyncio.Task[None] | None = None
+        #: Seconds of its timeout that are left, and the loop's time at which the timer was set.
+        self._left = attempt.settings.timeout
+        self._timer: asyncio.TimerHandle | None = None
+        self._set_at = 0.0
+        self._arm()
+
+    # -- while it runs ------------------------------------------------------------------------------------------------
+
+    def freeze(self) -> None:
+        """See `Running.freeze`."""
+        self._frozen = True
+        self._disarm()
+        self._process.freeze()
+
+    def thaw(self) -> None:
+        """See `Running.thaw`."""
+        if self._frozen:
+            self._frozen = False
+            self._arm()
+        self._process.thaw()
+
+    def _arm(self) -> None:
+        if self._left is not None and self._timer is None and not self._process.ended.done():
+            loop = asyncio.get_running_loop()
+            self._set_at = loop.time()
+            self._timer = loop.call_later(self._left, self._time_out)
+
+    def _disarm(self) -> None:
+        if self._timer is not None and self._left is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._left = max(0.0, self._left - (asyncio.get_running_loop().time() - self._set_at))
+
+    def _time_out(self) -> None:
+        limit = self._attempt.settings.timeout
+        if self._why is None and limit is not None:
+            self._why = Why.TIMED_OUT, f"timed out after {endings.span(limit)}"
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+
+    async def stop(self, reason: str) -> None:
+        """See `Running.stop`."""
+        if not self._process.ended.done():
+            if self._why is None:
+                self._why = Why.STOPPED, reason
+            await self._end()
+
+    async def _end(self) -> None:
+        if not self._frozen:
+            self._process.terminate()
+            await asyncio.wait([self._process.ended], timeout=self._attempt.settings.grace)
+        self._process.kill()
+        await asyncio.wait([self._process.ended])
+
+    def progress(self) -> dict[str, dict[str, Any]]:
+        """See `Running.progress`."""
+        return self._metrics.progress()
+
+    # -- when it has ended --------------------------------------------------------------------------------------------
+
+    async def wait(self) -> Outcome:
+        """See `Running.wait`."""
+        how = self._process.ended.result() if self._process.ended.done() else await asyncio.shield(self._process.ended)
+        async with self._lock:
+            if self._outcome is None:
+                self._disarm()
+                self._runner.ended(self)
+                self._outcome = await self._conclude(how)
+        return self._outcome
+
+    async def _conclude(self, how: Exit) -> Outcome:
+        """Return the outcome once all that it names is in the store; may be begun again after a StoreError."""
+        outcome = self._verdict(how)
+        untouched = self._space.is_untouched()
+        if not untouched:
+            try:
+                outcome = await self._ship(outcome)
+            except OSError as exc:
+                text = f"what it made could not be read: {endings.trouble(exc)}"
+                outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text)
+        logged = self.log.size > 0
+        if logged:
+            await self.log.ship()
+            if outcome.ending is Ending.FAILED:
+                outcome = replace(outcome, log_tail=self.log.tail())
+        finished = outcome.ending is Ending.SUCCEEDED
+        self._runner.give(self._space, finished=finished, untouched=untouched and not logged)
+        return outcome
+
+    def _verdict(self, how: Exit) -> Outcome:
+        if how.kind == "lost":
+            return Outcome(Ending.LOST, "the warden died, and the job with it")
+        if how.kind == "refused":
+            return Outcome(Ending.STOPPED, "out of touch with the store before it began")
+        if how.kind == "failed":
+            return Outcome(Ending.FAILED, endings.not_started(how, self._program, self._space.work))
+        outcome = Outcome(Ending.SUCCEEDED, "", endings.exit_code(how.code), seconds=how.seconds)
+        if how.left:
+            self.log.note(f"{how.left} of its processes could not be killed (a disk or share that does not answer?)")
+        if self._why is not None:
+            ending = Ending.STOPPED if self._why[0] is Why.STOPPED else Ending.FAILED
+            return replace(outcome, ending=ending, reason=self._why[1])
+        if how.code:
+            return replace(outcome, ending=Ending.FAILED, reason=endings.reason(how))
+        return outcome
+
+    async def _ship(self, outcome: Outcome) -> Outcome:
+        """Bring metrics and outputs to the store. Nobody will read what a stopped or lost attempt made of outputs."""
+        summary = await self._metrics.finish()
+        names = self._metrics.names()
+        await self._shipment("metrics/").send({name: f"{self._space.metrics}/{name}" for name in names})
+        if outcome.ending not in (Ending.SUCCEEDED, Ending.FAILED):
+            return replace(outcome, summary=summary)
+        shipment = self._shipment("outputs/")
+        await shipment.send(self._outputs())
+        return replace(outcome, summary=summary, outputs=dict(sorted(shipment.digests.items())))
+
+    def _shipment(self, below: str) -> Shipment:
+        if below not in self._shipments:
+            self._shipments[below] = Shipment(self._runner.store, self._prefix + below)
+        return self._shipments[below]
+
+    def _outputs(self) -> dict[str, str]:
+        if self._found is None:
+            notes: list[str] = []
+            self._found = find(self._space, self._prepared.globs, self._prepared.code, notes.append)
+            for note in notes[:NOTES]:
+                self.log.note(note)
+            if len(notes) > NOTES:
+                self.log.note(f"and {len(notes) - NOTES} more that are not kept")
+        return self._found
