@@ -1,0 +1,309 @@
+"""What fields mean to each other: names in commands and conditions, zip, include, exclude, counts, files.
+
+Each check returns mistakes and needs only its own fields, so that a mistake elsewhere hides none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import Any
+
+from monkey.spec import condition
+from monkey.spec.command import CommandError, compile_command
+from monkey.spec.identity import canonical
+from monkey.spec.mistake import Mistake, describe, suggest
+from monkey.spec.models import MAX_JOBS, Spec
+from monkey.spec.parameters import Parameter, count
+
+#: Keys that are planned, and what to do until then.
+NOT_YET = {
+    "datasets": "until then, keep small data below the code root, or pass its path as a parameter",
+    "image": "until then, use environment: {requirements: requirements.txt}",
+    "secrets": "until then, set the variables where the agent runs; never write them into a spec",
+    "stop_when": "until then, stop in the program itself, or with: monkey cancel",
+    "early_terminate": "until then, stop in the program itself",
+    "equivalences": "until then, jobs whose command or code changed run again",
+    "replicates": "until then, add a parameter: seed: {range: [0, 5]}",
+    "cost_cap": "until then, bound the work with run_cap and timeout",
+    "time_cap": "until then, bound the work with run_cap and timeout",
+    "target": "until then, rank results by the metric's goal",
+}
+_NOT_YET_METHODS = {
+    "sobol": "until then, use method: random",
+    "tpe": "until then, use method: random",
+    "bayes": "until then, use method: random",
+    "bayesian": "until then, use method: random",
+    "hyperband": "until then, use method: random",
+    "asha": "until then, use method: random",
+    "custom": "list the jobs under include:",
+}
+_NOT_PLAIN = re.compile(r"\s*(-r|--requirement|-c|--constraint|-e|--editable|\.{1,2}/|/|file:)", re.MULTILINE)
+
+
+def not_yet(data: dict[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
+    """Take out what is planned but not there; return the rest and a mistake for each."""
+    data, mistakes = dict(data), []
+    for key in [key for key in data if key in NOT_YET and key != "target"]:
+        mistakes.append(Mistake((key,), f"{key!r} is not there yet", NOT_YET[key], on_key=True))
+        del data[key]
+    for parent, key in (("environment", "image"), ("metric", "target")):
+        inside = data.get(parent)
+        if isinstance(inside, dict) and key in inside:
+            mistakes.append(Mistake((parent, key), f"{key!r} is not there yet", NOT_YET[key], on_key=True))
+            data[parent] = {k: v for k, v in inside.items() if k != key}
+    method = data.get("method")
+    if isinstance(method, str) and method in _NOT_YET_METHODS:
+        mistakes.append(Mistake(("method",), f"method {method!r} is not there yet", _NOT_YET_METHODS[method]))
+        del data["method"]
+    return data, mistakes
+
+
+class Checks:
+    """The checks of one spec; silent about `doubtful`, the top names of parameters that could not be read."""
+
+    def __init__(self, spec: Spec, doubtful: Collection[str], root: FilePath) -> None:
+        """Keep what is checked."""
+        self.spec = spec
+        self.parameters = spec.parameters
+        self.doubtful = set(doubtful)
+        self.root = root
+
+    def all(self, skip: Collection[str]) -> list[Mistake]:
+        """Return the mistakes of all checks but those of fields in `skip`."""
+        checks: dict[str, Callable[[], Iterator[Mistake]]] = {
+            "command": self.command,
+            "parameters": self.conditions,
+            "method": self.method,
+            "zip": self.zip,
+            "include": lambda: self.rows("include", self.spec.include),
+            "exclude": lambda: self.rows("exclude", self.spec.exclude),
+            "environment": self.requirements,
+            "code": self.code,
+        }
+        found = [mistake for field, check in checks.items() if field not in skip for mistake in check()]
+        return found if found or skip or self.doubtful else [*self.count()]
+
+    def names(self, text: str = "") -> list[str]:
+        """Return the known names; of parameters in doubt, whatever `text` calls them."""
+        inside = re.findall(r"[A-Za-z_][\w.]*", text) if self.doubtful else []
+        return [*self.parameters, *(word for word in inside if word.split(".")[0] in self.doubtful)]
+
+    def command(self) -> Iterator[Mistake]:
+        """Check that the command can be read and uses only parameters that there are."""
+        command = self.spec.command
+        try:
+            compile_command(command, self.names(command if isinstance(command, str) else " ".join(command)))
+        except CommandError as error:
+            path = ("command",) if error.word is None else ("command", error.word)
+            yield Mistake(path, error.message, error.hint, offset=error.offset)
+
+    def conditions(self) -> Iterator[Mistake]:
+        """Check every `when`, and that none waits for itself."""
+        uses: dict[str, set[str]] = {}
+        for parameter in self.parameters.values():
+            for path, text in parameter.when:
+                try:
+                    read = condition.parse(text, self.names(text))
+                    uses.setdefault(parameter.name, set()).update(read.uses)
+                except condition.ConditionError as error:
+                    yield Mistake(("parameters", *path), error.message, error.hint, offset=error.offset)
+        for name in uses:
+            if name in _reached(uses, name):
+                path, _ = self.parameters[name].when[-1]
+                message = f"whether {name!r} applies depends on {name!r} itself"
+                yield Mistake(("parameters", *path), message, "remove one of the conditions that form the circle")
+
+    def method(self) -> Iterator[Mistake]:
+        """Check that the search can deal with every parameter."""
+        random = self.spec.method == "random"
+        if random and self.spec.run_cap is None:
+            yield Mistake(("method",), "method: random needs a run_cap", "say how many jobs: run_cap: 100")
+        for parameter in self.parameters.values():
+            path = ("parameters", *parameter.path)
+            if random and parameter.grid_only:
+                hint = "write choice, or use method: grid"
+                yield Mistake((*path, "grid_search"), "grid_search needs method: grid", hint, on_key=True)
+            if not random and parameter.choices is None and parameter.distribution:
+                hint = "list values, use a q_uniform, or use method: random with a run_cap"
+                message = f"a grid cannot try all of a {parameter.distribution.kind}"
+                yield Mistake(path, message, hint)
+            if not random and parameter.probabilities:
+                hint = "remove them, or use method: random with a run_cap"
+                yield Mistake((*path, "probabilities"), "a grid has no use for probabilities", hint, on_key=True)
+            if not random and not any(parameter.name in group for group in self.spec.zip):
+                yield from self.repeated(parameter)
+
+    def repeated(self, parameter: Parameter) -> Iterator[Mistake]:
+        """Refuse a value that stands twice: a second equal job would not run."""
+        if isinstance(parameter.values, list):
+            seen: set[str] = set()
+            for value in parameter.values:
+                if (text := canonical(value)) in seen:
+                    hint = "remove one; to repeat jobs, add a parameter: seed: {range: [0, 5]}"
+                    yield Mistake(("parameters", *parameter.path), f"{text} stands twice in {parameter.name!r}", hint)
+                    return
+                seen.add(text)
+
+    def zip(self) -> Iterator[Mistake]:
+        """Check that zipped parameters exist, once, and are of one length."""
+        seen: set[str] = set()
+        for at, group in enumerate(self.spec.zip):
+            unknown = False
+            for n, name in enumerate(group):
+                mistake = self.unknown(("zip", at, n), name)
+                if mistake is None and name in seen:
+                    mistake = Mistake(("zip", at, n), f"{name!r} is zipped twice", "name it once")
+                if mistake:
+                    unknown = True
+                    yield mistake
+                seen.add(name)
+            if len(group) < 2:
+                yield Mistake(("zip", at), "expected two or more parameters to vary together", "write [[lr, hidden]]")
+            elif not unknown:
+                yield from self.lengths(at, [self.parameters[name] for name in group if name in self.parameters])
+
+    def lengths(self, at: int, group: Sequence[Parameter]) -> Iterator[Mistake]:
+        """Check that the parameters of a group have equally many values."""
+        for parameter in group:
+            if parameter.choices is None or parameter.probabilities:
+                yield Mistake(("zip", at), f"{parameter.name!r} has no list of values to zip", "give it values: […]")
+                return
+        counts = {p.name: count(p.choices) for p in group if p.choices is not None}
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(f"{name} has {n}" for name, n in counts.items())
+            hint = "give them equally many, or remove the zip to cross them"
+            yield Mistake(("zip", at), f"zipped parameters need equally many values: {listed}", hint)
+
+    def rows(self, field: str, rows: list[dict[str, Any]]) -> Iterator[Mistake]:
+        """Check the rows of include or exclude."""
+        for at, raw in enumerate(rows):
+            row, path = flat(raw, self.parameters), (field, at)
+            mistakes = [m for name in row if (m := self.unknown((*path, *_steps(raw, name)), name, on_key=True))]
+            yield from mistakes
+            if not row:
+                yield Mistake(path, f"an empty row in {field}", "name at least one parameter, or remove it")
+            elif not mistakes and field == "include":
+                yield from self.complete(path, row)
+            elif not mistakes:
+                yield from self.possible(path, raw, row)
+
+    def complete(self, path: tuple[str | int, ...], row: Mapping[str, Any]) -> Iterator[Mistake]:
+        """Check that a job to include says every parameter that could have several values."""
+        lacking = [
+            p.name
+            for p in self.parameters.values()
+            if p.name not in row and not p.when and (p.choices is None or count(p.choices) > 1)
+        ]
+        if lacking:
+            listed = ", ".join(lacking)
+            yield Mistake(
+                path, f"a job to include needs every parameter; this one lacks {listed}", f"add {lacking[0]}: …"
+            )
+
+    def possible(
+        self, path: tuple[str | int, ...], raw: Mapping[str, Any], row: Mapping[str, Any]
+    ) -> Iterator[Mistake]:
+        """Check that a row to exclude names values that occur: otherwise it is a slip."""
+        for name, value in row.items():
+            parameter = self.parameters.get(name)
+            values = parameter.values if parameter else None
+            if parameter is None or values is None or any(same(value, v) for v in parameter.otherwise):
+                continue
+            if isinstance(values, range):
+                found = isinstance(value, int | float) and not isinstance(value, bool) and value in values
+            else:
+                found = any(same(value, other) for other in values)
+            if not found:
+                hint = "remove the row, or write one of its values"
+                where = (*path, *_steps(raw, name))
+                yield Mistake(where, f"{describe(value)} is not a value of {name!r}, so nothing is excluded", hint)
+
+    def unknown(self, path: tuple[str | int, ...], name: str, *, on_key: bool = False) -> Mistake | None:
+        """Return a mistake if there is no parameter of that name."""
+        if name in self.parameters or name.split(".")[0] in self.doubtful:
+            return None
+        return Mistake(path, f"unknown parameter {name!r}", suggest(name, self.parameters, "parameters"), on_key)
+
+    def requirements(self) -> Iterator[Mistake]:
+        """Check that the requirements file is there and stands for itself: only its text travels."""
+        name = self.spec.environment.requirements
+        if name is None:
+            return
+        path = ("environment", "requirements")
+        try:
+            text = (self.root / name).read_text("utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8"
+            yield Mistake(path, f"the file {name!r} cannot be read: {reason}", "give its path below the project's root")
+            return
+        if match := _NOT_PLAIN.match(text) or re.search(r"\n" + _NOT_PLAIN.pattern, text):
+            message = f"{name!r} has a line beginning with {match[1]}, which refers to another file"
+            yield Mistake(path, message, "only the file's own text reaches the machines: list the packages in it")
+
+    def code(self) -> Iterator[Mistake]:
+        """Check that the code's root is a directory of the project."""
+        root = self.spec.code.root
+        inside = "\0" not in root and (self.root / root).resolve().is_relative_to(self.root.resolve())
+        if not inside or not (self.root / root).is_dir():
+            yield Mistake(("code", "root"), f"there is no directory {root!r} in the project", "write root: .")
+
+    def count(self) -> Iterator[Mistake]:
+        """Refuse more jobs than anyone wants, without making one of them."""
+        if self.spec.method == "random":
+            return
+        zipped = {name for group in self.spec.zip for name in group[1:]}
+        counts = {p.name: count(p.choices or ()) for p in self.parameters.values() if p.name not in zipped}
+        jobs = 1
+        for n in counts.values():
+            jobs *= n
+        if jobs > MAX_JOBS:
+            largest = sorted(counts, key=counts.__getitem__, reverse=True)[:4]
+            listed = " × ".join(f"{name} {counts[name]:,}" for name in largest if counts[name] < 10**18)
+            many = f"{jobs:,}" if jobs < 10**18 else "more than 10^18"
+            message = f"expected at most {MAX_JOBS:,} jobs, found {many} ({listed}{' × …' if len(counts) > 4 else ''})"
+            yield Mistake(("parameters",), message, "use fewer values, or method: random with a run_cap", on_key=True)
+
+
+def flat(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Write a row's nested groups as dotted names, where they are groups of parameters."""
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict) and key not in names and any(name.startswith(f"{key}.") for name in names):
+            inner = [name.removeprefix(f"{key}.") for name in names if name.startswith(f"{key}.")]
+            found |= {f"{key}.{name}": v for name, v in flat(value, inner).items()}
+        else:
+            found[key] = value
+    return found
+
+
+def same(left: Any, right: Any) -> bool:
+    """Compare values as people do: 1 is 1.0, but neither is true."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    return bool(left == right)
+
+
+def _steps(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return the keys by which a dotted name is reached in a row."""
+    steps: list[str] = []
+    rest, here = name, raw
+    while rest not in here and isinstance(here, dict):
+        key = next((k for k in here if rest.startswith(f"{k}.") and isinstance(here[k], dict)), None)
+        if key is None:
+            break
+        steps.append(key)
+        rest, here = rest.removeprefix(f"{key}."), here[key]
+    return (*steps, rest)
+
+
+def _reached(uses: Mapping[str, set[str]], start: str) -> set[str]:
+    reached: set[str] = set()
+    todo = list(uses.get(start, ()))
+    while todo:
+        name = todo.pop()
+        if name not in reached:
+            reached.add(name)
+            todo += uses.get(name, ())
+    return reached

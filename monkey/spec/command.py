@@ -1,0 +1,244 @@
+"""Commands never become code: parameters reach a process as words of its own or as environment variables.
+
+A list is argv. A string without shell syntax is split once and values go into the words. A string with shell syntax
+runs under `sh -c`, and each `{name}` in it becomes a quoted expansion of an environment variable; so does each in the
+script of `sh -c SCRIPT` written out as words. `{{` and `}}` are literal braces. Agents import this: no pydantic here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from monkey.spec.mistake import suggest
+from monkey.spec.shell import PLACE, ShellError, script, split
+from monkey.spec.table import Value
+
+_BRACES = re.compile(r"\$\{[^{}]*\}|\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_SHELLS = re.compile(r"(?:.*/)?(?:sh|bash|dash|ksh|mksh|zsh|ash)\Z", re.DOTALL)
+_SSH = re.compile(r"(?:.*/)?(?:ssh|rsh)\Z", re.DOTALL)
+_TAKES_WORD = re.compile(r"(?:[-+][A-Za-z]*[oO]|--rcfile|--init-file)\Z")
+_SCRIPT_FLAG = re.compile(r"-[A-Za-z]*c\Z")
+_WANDB = {"${env}", "${program}", "${interpreter}", "${args}", "${args_no_hyphens}", "${args_no_boolean_flags}",
+          "${args_json}", "${args_json_file}"}  # fmt: skip
+
+
+class CommandError(ValueError):
+    """Not a command; `offset` counts characters into it, or into its word number `word` where it is a list."""
+
+    def __init__(self, message: str, hint: str | None = None, offset: int | None = None, word: int | None = None):
+        """Say what was expected and found, what to write, and where."""
+        super().__init__(message)
+        self.message, self.hint, self.offset, self.word = message, hint, offset, word
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What to run: `argv`, and variables to add to the environment."""
+
+    argv: list[str]
+    env: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command with holes; `render` fills them for one job."""
+
+    #: Words as alternating text and parameter names: ["--lr=", "lr", ""] is --lr={lr}.
+    words: tuple[tuple[str, ...], ...]
+    #: Environment variable to the parameter it carries, for scripts.
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def uses(self) -> set[str]:
+        """Return the parameters that the command needs."""
+        return {name for word in self.words for name in word[1::2]} | set(self.variables.values())
+
+    def _refuse_chosen_shell(self, argv: list[str]) -> None:
+        """Refuse a value that names a shell, where another value would become its script."""
+        if any(len(word) > 1 and _SHELLS.match(argv[at]) for at, word in enumerate(self.words)):
+            for at, kind in _shell_words(argv):
+                if kind != "option" and len(self.words[at]) > 1:
+                    raise CommandError(f"the shell {argv[0]!r} would run a parameter's value as code")
+
+    def render(self, parameters: Mapping[str, Value]) -> Rendered:
+        """Fill in a job's parameters. Raises CommandError if it lacks one, or one holds a NUL."""
+        texts = {}
+        for name in self.uses:
+            if name not in parameters:
+                raise CommandError(f"this job has no parameter {name!r}, which its command uses")
+            texts[name] = text_of(parameters[name])
+            if "\0" in texts[name]:
+                raise CommandError(f"the value of {name!r} holds the character NUL, which no argument can carry")
+        argv = ["".join(texts[part] if at % 2 else part for at, part in enumerate(word)) for word in self.words]
+        self._refuse_chosen_shell(argv)
+        return Rendered(argv, {variable: texts[name] for variable, name in self.variables.items()})
+
+
+def text_of(value: Value) -> str:
+    """Return how a value reaches argv: text as it is, true/false/null, shortest floats, JSON for lists and mappings."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def compile_command(command: str | list[str], names: Collection[str]) -> Command:
+    """Read a command over parameters called `names`. Raises CommandError."""
+    if isinstance(command, list):
+        words = []
+        for at, word in enumerate(command):
+            try:
+                words.append(_Template(word, names))
+            except CommandError as error:
+                raise CommandError(error.message, error.hint, error.offset, at) from error
+        if not words or not (words[0].text or words[0].names):
+            raise CommandError("expected a command, found nothing", "write the program and its arguments")
+        return _argv(words, listed=True)
+    template = _Template(command, names)
+    if not template.text.strip():
+        raise CommandError("expected a command, found nothing", "write the program and its arguments")
+    try:
+        pieces = split(template.text)
+        if pieces is None:
+            text, variables = _script(template, {})
+            return Command((("sh",), ("-c",), (text,)), variables)
+    except ShellError as error:
+        raise CommandError(error.message, error.hint, template.origin(error.offset)) from error
+    holes = iter(zip(template.names, template.starts, strict=True))
+    words = [template.piece(text, [next(holes) for _ in range(text.count(PLACE))]) for text in pieces]
+    if not words[0].text:
+        raise CommandError("expected a program, found an empty word", "begin with the program's name", 0)
+    return _argv(words, listed=False)
+
+
+class _Template:
+    """A text whose holes are known: `text` has PLACE for each, `names` and `starts` say which and where it stood."""
+
+    def __init__(self, raw: str, known: Collection[str]) -> None:
+        if PLACE in raw:
+            raise CommandError("a command cannot hold the character NUL", "remove it", raw.index(PLACE))
+        self.known = known
+        self.names: list[str] = []
+        #: Of each hole, its offset in the raw text.
+        self.starts: list[int] = []
+        #: (offset in text, offset in raw) wherever the two part.
+        self.shifts: list[tuple[int, int]] = [(0, 0)]
+        parts: list[str] = []
+        length = done = 0
+        for match in _BRACES.finditer(raw):
+            parts += [raw[done : match.start()], self._hole(match)]
+            length += len(parts[-2]) + len(parts[-1])
+            done = match.end()
+            self.shifts.append((length, done))
+        self.text = "".join([*parts, raw[done:]])
+
+    def _hole(self, match: re.Match[str]) -> str:
+        """Return what a brace stands for in the text."""
+        found, at = match[0], match.start()
+        if found in ("{{", "}}"):
+            if found == "{{" and match.string[max(at - 1, 0) : at] == "$":
+                raise CommandError("'${{ … }}' is not a parameter", "write {name}", at - 1)
+            return found[0]
+        if found.startswith("${"):
+            return self._shell_variable(found, at)
+        name = match[1]
+        if name is None:
+            raise CommandError(f"a single {found!r}", f"write {{name}} for a parameter, {found * 2} for a brace", at)
+        if name not in self.known:
+            raise self._unknown(name, at)
+        self.names.append(name)
+        self.starts.append(at)
+        return PLACE
+
+    def _shell_variable(self, found: str, at: int) -> str:
+        if found[2:-1] in self.known:
+            raise CommandError(f"{found} is a variable of the shell", f"for the parameter, write {found[1:]}", at)
+        if found in _WANDB:
+            hint = "write the program and each parameter out: python train.py --lr {lr}"
+            raise CommandError(f"{found} is W&B's", hint, at)
+        return found
+
+    def _unknown(self, name: str, at: int) -> CommandError:
+        stripped = name.strip()
+        if stripped in self.known:
+            return CommandError(f"unknown parameter {name!r}", f"write {{{stripped}}} without spaces", at)
+        if not re.match(r"[A-Za-z_][\w.]*\Z", name):
+            shown = name if len(name) <= 40 else name[:39] + "…"
+            return CommandError(f"{{{shown}}} is not a parameter", f"for literal braces write {{{{{shown}}}}}", at)
+        hint = suggest(name, self.known, "parameters") + "; literal braces are {{ and }}"
+        return CommandError(f"unknown parameter {name!r}", hint, at)
+
+    def origin(self, offset: int) -> int:
+        """Return where a character of `text` stood in the raw text."""
+        shift = max((s for s in self.shifts if s[0] <= offset), default=(0, 0))
+        return shift[1] + offset - shift[0]
+
+    def piece(self, text: str, holes: list[tuple[str, int]]) -> _Template:
+        """Return one word of it."""
+        part = object.__new__(_Template)
+        part.known, part.text, part.shifts = self.known, text, [(0, holes[0][1] if holes else 0)]
+        part.names, part.starts = [name for name, _ in holes], [start for _, start in holes]
+        return part
+
+    def parts(self) -> tuple[str, ...]:
+        """Return text and names by turns."""
+        texts = self.text.split(PLACE)
+        return (*[part for pair in zip(texts, self.names, strict=False) for part in pair], texts[-1])
+
+
+def _argv(words: list[_Template], *, listed: bool) -> Command:
+    """Make a command that runs without a shell, unless it starts one itself: its script gets variables, not text."""
+    made = [word.parts() for word in words]
+    variables: dict[str, str] = {}
+    for at, kind in _shell_words([word.text for word in words]):
+        word = words[at]
+        if not word.names:
+            continue
+        where = at if listed else None
+        if kind != "script":
+            raise CommandError(*_RISKS[kind], word.starts[0], where)
+        try:
+            text, variables = _script(word, variables)
+        except ShellError as error:
+            offset = word.origin(error.offset) if listed else word.starts[0]
+            raise CommandError(error.message, error.hint, offset, where) from error
+        made[at] = (text,)
+    return Command(tuple(made), variables)
+
+
+_RISKS = {
+    "option": ("a value that begins with '-' would be an option of the shell here", "put -- before it: sh -- {script}"),
+    "remote": ("ssh would have the value run as code over there", "put the command in a script on that host"),
+}
+
+
+def _shell_words(words: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the words that a shell started by these words reads as a script, as options, or sends on by ssh."""
+    at = 0
+    while at < len(words):
+        if _SSH.match(words[at]):
+            yield from ((later, "remote") for later in range(at + 1, len(words)))
+        if _SHELLS.match(words[at]):
+            runs_script = False
+            at += 1
+            while at < len(words) and words[at][:1] in ("-", "+", PLACE) and words[at] not in ("-", "--"):
+                yield at, "option"
+                runs_script = runs_script or bool(_SCRIPT_FLAG.match(words[at]))
+                at += 2 if _TAKES_WORD.match(words[at]) else 1
+            at += at < len(words) and words[at] in ("-", "--")
+            if runs_script and at < len(words):
+                yield at, "script"
+                return  # what follows are the script's own arguments
+        else:
+            at += 1
+
+
+def _script(template: _Template, variables: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Return the shell's text with expansions for holes, and the variables; `variables` are those already named."""
+    variables = dict(variables)
+    for name in template.names:
+        if name not in variables.values():
+            variables[f"MONKEY_P_{len(variables)}"] = name
+    variable = {name: key for key, name in variables.items()}
+    text = script(template.text, [variable[name] for name in template.names], set(template.known))
+    return text, variables

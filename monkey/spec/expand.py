@@ -1,0 +1,272 @@
+"""From a spec to its jobs, as columns: a million of them in a few seconds and little memory.
+
+product or draws → `when` → exclude → equal jobs collapse → run_cap (grid) → include.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, islice
+from math import prod
+from typing import Any
+
+from monkey.spec import condition
+from monkey.spec.checks import flat, same
+from monkey.spec.command import compile_command
+from monkey.spec.identity import canonical
+from monkey.spec.mistake import Mistake, Mistakes, wrong
+from monkey.spec.models import Spec
+from monkey.spec.parameters import Parameter, count
+from monkey.spec.sampling import choice, ppf, units
+from monkey.spec.table import ABSENT, Column, JobTable, Value
+
+#: In the place of identities that `identify` has yet to fill in.
+_NO_ID = ""
+
+
+def expand(spec: Spec) -> JobTable:
+    """Return the sweep's jobs, without identities. Raises SpecError for what shows only now (a `when` that fails)."""
+    try:
+        columns = _draw(spec) if spec.method == "random" else _product(spec)
+        rows = len(next(iter(columns.values())).index) if columns else 1
+        columns = _apply_conditions(spec, columns)
+        columns, rows = _reduce(spec, columns, rows)
+        columns, rows = _include(spec, columns, rows)
+        _check_command(spec, columns)
+    except Mistakes as error:
+        raise spec.document.error(error.mistakes) from error
+    return JobTable(ids=[_NO_ID] * rows, columns=columns)
+
+
+def _axes(spec: Spec) -> list[list[Parameter]]:
+    """Return what is crossed: single parameters and zipped groups, in the spec's order."""
+    groups = {name: group for group in spec.zip for name in group}
+    axes = []
+    for name, parameter in spec.parameters.items():
+        group = groups.get(name, [name])
+        if all(name == other or _before(spec, name, other) for other in group):
+            axes.append([parameter, *(spec.parameters[other] for other in group if other != name)])
+    return axes
+
+
+def _before(spec: Spec, name: str, other: str) -> bool:
+    order = list(spec.parameters)
+    return order.index(name) < order.index(other)
+
+
+def _product(spec: Spec) -> dict[str, Column]:
+    axes = _axes(spec)
+    lengths = [count(axis[0].choices or ()) for axis in axes]
+    found = {}
+    for at, axis in enumerate(axes):
+        inner, outer = prod(lengths[at + 1 :]), prod(lengths[:at])
+        for parameter in axis:
+            values, index = _distinct(parameter.choices or ())
+            pattern = array("i")
+            for value in range(lengths[at]) if index is None else index:
+                pattern.extend(array("i", [value]) * inner)
+            found[parameter.name] = Column(values, pattern * outer)
+    return {name: found[name] for name in spec.parameters}
+
+
+def _distinct(values: Iterable[Value]) -> tuple[Sequence[Value], array[int] | None]:
+    """Return the values once each, and where each of the given ones went (None: they were distinct)."""
+    if isinstance(values, range):
+        return values, None
+    seen: dict[Any, int] = {}
+    kept: list[Value] = []
+    index = array("i")
+    for value in values:
+        # Numbers are their own keys, but 1, 1.0, True and 0.0, -0.0 are different values that compare equal.
+        key = (
+            (value, type(value)) if type(value) in (int, str) or (type(value) is float and value) else canonical(value)
+        )
+        at = seen.setdefault(key, len(kept))
+        if at == len(kept):
+            kept.append(value)
+        index.append(at)
+    return kept, None if len(kept) == len(index) else index
+
+
+def _draw(spec: Spec) -> dict[str, Column]:
+    cap = spec.run_cap or 0
+    found = {}
+    for axis in _axes(spec):
+        draws = islice(units(spec.seed, axis[0].name), cap)
+        first = axis[0]
+        if first.distribution is not None and len(axis) == 1:
+            values, index = _distinct(map(ppf(first.distribution), draws))
+            found[first.name] = Column(values, index or array("i", range(cap)))
+            continue
+        chosen = array("i", map(choice(count(first.choices or ()), first.probabilities), draws))
+        for parameter in axis:
+            values, index = _distinct(parameter.choices or ())
+            found[parameter.name] = Column(values, array("i", map(index.__getitem__, chosen)) if index else chosen)
+    return {name: found[name] for name in spec.parameters}
+
+
+def _apply_conditions(spec: Spec, columns: dict[str, Column]) -> dict[str, Column]:
+    """Take each parameter away (or to its `else`) where its `when` does not hold; what others depend on goes first."""
+    columns = dict(columns)
+    conditions = {
+        name: [(path, condition.parse(text, spec.parameters)) for path, text in parameter.when]
+        for name, parameter in spec.parameters.items()
+        if parameter.when
+    }
+    while conditions:
+        ready = [name for name, found in conditions.items() if not any(c.uses & conditions.keys() for _, c in found)]
+        for name in ready:
+            for path, when in conditions.pop(name):
+                columns[name] = _where(columns, spec.parameters[name], ("parameters", *path), when)
+    return columns
+
+
+def _where(columns: Mapping[str, Column], parameter: Parameter, path: tuple[Any, ...], when: Any) -> Column:
+    column, names = columns[parameter.name], [name for name in columns if name in when.uses]
+    values, elsewhere = column.values, ABSENT
+    if parameter.otherwise:
+        values, places = _distinct([*values, *parameter.otherwise])
+        elsewhere = places[-1] if places else len(values) - 1
+    decided: dict[tuple[int, ...], bool] = {}
+
+    def decide(key: tuple[int, ...]) -> bool:
+        known = {n: columns[n].values[at] for n, at in zip(names, key, strict=True) if at != ABSENT}
+        try:
+            decided[key] = when.holds(known)
+        except condition.ConditionError as error:
+            raise wrong(error.message, error.hint, path) from error
+        return decided[key]
+
+    keys = zip(*(columns[name].index for name in names), strict=True) if names else iter([()] * len(column.index))
+    index = array("i", [
+        at if (decided[key] if key in decided else decide(key)) else elsewhere
+        for at, key in zip(column.index, keys, strict=True)
+    ])  # fmt: skip
+    return Column(values, index)
+
+
+def _reduce(spec: Spec, columns: dict[str, Column], rows: int) -> tuple[dict[str, Column], int]:
+    """Leave out what is excluded, what stands there already, and what is over the cap."""
+    keep = bytearray(b"\1") * rows
+    for names, rules in _rules(spec, columns).items():
+        for row, key in enumerate(zip(*(columns[name].index for name in names), strict=True)):
+            if key in rules:
+                keep[row] = 0
+    if spec.method == "random" or any(p.when for p in spec.parameters.values()) or spec.zip:
+        _collapse(columns, rows, keep)
+    if spec.method == "grid" and spec.run_cap is not None:
+        _cap(keep, spec.run_cap)
+    kept = keep.count(1)
+    if kept == rows:
+        return columns, rows
+    return {n: Column(c.values, array("i", compress(c.index, keep))) for n, c in columns.items()}, kept
+
+
+def _cap(keep: bytearray, cap: int) -> None:
+    kept = 0
+    for row, flag in enumerate(keep):
+        kept += flag
+        if kept > cap:
+            keep[row:] = bytes(len(keep) - row)
+            return
+
+
+def _rules(spec: Spec, columns: Mapping[str, Column]) -> dict[tuple[str, ...], set[tuple[int, ...]]]:
+    """Return the rows to exclude, by the parameters they name, each value by its index."""
+    rules: dict[tuple[str, ...], set[tuple[int, ...]]] = {}
+    for raw in spec.exclude:
+        row = flat(raw, columns)
+        names = tuple(sorted(row))
+        key = tuple(_find(columns[name].values, row[name]) for name in names)
+        rules.setdefault(names, set()).update(_combinations(key))
+    return rules
+
+
+def _find(values: Sequence[Value], value: Value) -> list[int]:
+    if isinstance(values, range):
+        whole = isinstance(value, int | float) and not isinstance(value, bool) and value in values
+        return [values.index(int(value))] if whole else []  # type: ignore[arg-type]  # whole says that it is a number
+    return [at for at, other in enumerate(values) if same(value, other)]
+
+
+def _combinations(key: tuple[list[int], ...]) -> Iterable[tuple[int, ...]]:
+    """Return the keys of a rule; several where values are equal as numbers (1 and 1.0)."""
+    from itertools import product
+
+    return product(*key)
+
+
+def _collapse(columns: Mapping[str, Column], rows: int, keep: bytearray) -> None:
+    """Keep the first of equal rows: each row is one number, its indexes as digits."""
+    if any(len(c.values) == rows and ABSENT not in c.index for c in columns.values()):
+        return
+    keys = [0] * rows
+    for column in columns.values():
+        base = len(column.values) + 1
+        keys = [key * base + at + 1 for key, at in zip(keys, column.index, strict=True)]
+    seen: set[int] = set()
+    for row, key in enumerate(keys):
+        if key in seen:
+            keep[row] = 0
+        elif keep[row]:
+            seen.add(key)
+
+
+def _include(spec: Spec, columns: dict[str, Column], rows: int) -> tuple[dict[str, Column], int]:
+    """Add the jobs of `include` that are not there yet."""
+    if not spec.include:
+        return columns, rows
+    added = [_completed(spec, flat(raw, columns)) for raw in spec.include]
+    grown = {}
+    for name, column in columns.items():
+        extra = [row[name] for row in added if name in row]
+        values, index = _distinct([*column.values, *extra])
+        places = iter(
+            range(len(column.values), len(column.values) + len(extra))
+            if index is None
+            else index[-len(extra) :]
+            if extra
+            else ()
+        )
+        whole = array("i", column.index)
+        whole.extend(next(places) if name in row else ABSENT for row in added)
+        grown[name] = Column(values, whole)
+    rows += len(added)
+    keep = bytearray(b"\1") * rows
+    _collapse_exactly(grown, rows - len(added), keep)
+    kept = {name: Column(c.values, array("i", compress(c.index, keep))) for name, c in grown.items()}
+    return kept, keep.count(1)
+
+
+def _collapse_exactly(columns: Mapping[str, Column], old: int, keep: bytearray) -> None:
+    """Drop rows from `old` on that equal one before them."""
+    new: dict[tuple[int, ...], int] = {}
+    indexes = [c.index for c in columns.values()]
+    for row in range(old, len(keep)):
+        key = tuple(index[row] for index in indexes)
+        keep[row] = new.setdefault(key, row) == row
+    for key in zip(*(index[:old] for index in indexes), strict=True):
+        if key in new:
+            keep[new[key]] = 0
+
+
+def _completed(spec: Spec, row: dict[str, Value]) -> dict[str, Value]:
+    """Add the parameters that can have only one value."""
+    only = {
+        p.name: p.choices[0]
+        for p in spec.parameters.values()
+        if not p.when and p.choices is not None and count(p.choices) == 1
+    }
+    return {**only, **row}
+
+
+def _check_command(spec: Spec, columns: Mapping[str, Column]) -> None:
+    """Refuse a command that some job has no value for."""
+    uses = compile_command(spec.command, spec.parameters).uses
+    lacking = [name for name in spec.parameters if name in uses and ABSENT in columns[name].index]
+    if lacking:
+        name = lacking[0]
+        message = f"the command uses {name!r}, but some jobs do not have it (its 'when' does not hold there)"
+        hint = f"give {name} an 'else: VALUE' beside its 'when', or let the program read it from MONKEY_PARAMS"
+        raise Mistakes([Mistake(("command",), message, hint)])

@@ -1,0 +1,80 @@
+"""Mistakes in a file, before they have a line: found while values are read, placed by `document.Document`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+#: Keys and indexes from the top of a file to a node.
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One thing that is wrong at `path`: what was expected and found, and what to write instead (`hint`).
+
+    `on_key` points at the key rather than its value; `offset` counts characters into a text value.
+    """
+
+    path: Path
+    message: str
+    hint: str | None = None
+    on_key: bool = False
+    offset: int | None = None
+
+    def under(self, prefix: Path) -> Mistake:
+        """Return it as seen from further up."""
+        return replace(self, path=(*prefix, *self.path))
+
+
+class Mistakes(ValueError):
+    """Raised by whatever reads a value; a ValueError so that pydantic carries it."""
+
+    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+        """Keep them all: users are told everything at once."""
+        self.mistakes = list(mistakes)
+        super().__init__("; ".join(m.message for m in self.mistakes))
+
+
+def wrong(message: str, hint: str | None = None, path: Path = (), *, on_key: bool = False) -> Mistakes:
+    """Return one mistake, ready to raise."""
+    return Mistakes([Mistake(path, message, hint, on_key)])
+
+
+def describe(value: Any) -> str:
+    """Name a value as its author would know it again."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"the text {short(value)!r}"
+        case list() | tuple():
+            return "a list" if value else "an empty list"
+        case dict():
+            return "a mapping" if value else "an empty mapping"
+        case _:
+            return short(repr(value))
+
+
+def short(text: str, limit: int = 60) -> str:
+    """Cut a text that would fill the screen."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """Return the word that was probably meant, if any is near."""
+    lower = {w.lower(): w for w in words}
+    found = difflib.get_close_matches(word.lower()[:100], lower, n=1, cutoff=0.6)
+    return lower[found[0]] if found else None
+
+
+def suggest(word: str, words: Collection[str], what: str) -> str:
+    """Say what was probably meant, and what there is."""
+    near = nearest(word, words)
+    listed = ", ".join(sorted(words)[:20]) + (", …" if len(words) > 20 else "")
+    there = f"{what}: {listed}" if words else f"there are no {what}"
+    return f"did you mean {near!r}? {there}" if near else there

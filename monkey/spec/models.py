@@ -1,0 +1,227 @@
+"""The spec as a value: fields, their types and short forms. What fields mean to each other is in `checks`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, PrivateAttr
+
+from monkey.spec.document import Document
+from monkey.spec.mistake import Mistake, Mistakes, describe, wrong
+from monkey.spec.parameters import Parameter, declare
+from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.recipe import Resources as JobResources
+from monkey.spec.table import Value
+from monkey.spec.units import duration, size
+
+#: Jobs of one sweep; also draws of a random search.
+MAX_JOBS = 5_000_000
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def _sweep_name(raw: Any) -> str:
+    if not isinstance(raw, str) or not NAME.match(raw):
+        hint = "use letters, digits, '.', '_' and '-', at most 63, first a letter or digit"
+        raise wrong(f"expected a name, found {describe(raw)}", hint)
+    return raw
+
+
+def _word(raw: Any, what: str) -> str:
+    """Take text, and whole numbers as they are written; a float would not come out as it went in."""
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return str(raw)
+    if not isinstance(raw, str):
+        raise wrong(f"expected {what}, found {describe(raw)}", "put it in quotes")
+    return raw
+
+
+def _command(raw: Any) -> str | list[str]:
+    if isinstance(raw, str):
+        return raw
+    if not isinstance(raw, list) or not raw:
+        hint = "write it as one line, or as a list of words"
+        raise wrong(f"expected a command, found {describe(raw)}", hint)
+    return _each(raw, "a word of the command")
+
+
+def _each(raw: list[Any], what: str) -> list[str]:
+    words, mistakes = [], []
+    for at, item in enumerate(raw):
+        try:
+            words.append(_word(item, what))
+        except Mistakes as error:
+            mistakes += [m.under((at,)) for m in error.mistakes]
+    if mistakes:
+        raise Mistakes(mistakes)
+    return words
+
+
+def _one_or_many(raw: Any) -> Any:
+    return [raw] if isinstance(raw, str) else raw
+
+
+def _files(raw: Any) -> list[str]:
+    """Read globs of files below the working directory."""
+    raw = _one_or_many(raw)
+    if not isinstance(raw, list):
+        raise wrong(f"expected a list of files, found {describe(raw)}", "write [model.npz, plots/]")
+    mistakes = [
+        Mistake((at,), f"expected a file below the working directory, found {describe(item)}", "write a relative path")
+        for at, item in enumerate(raw)
+        if not isinstance(item, str) or not item.strip() or item.startswith(("/", "~")) or ".." in item.split("/")
+    ]
+    if mistakes:
+        raise Mistakes(mistakes)
+    return raw
+
+
+def _environment_variables(raw: Any) -> dict[str, str]:
+    if not isinstance(raw, dict):
+        raise wrong(f"expected a mapping of names to text, found {describe(raw)}", 'write {OMP_NUM_THREADS: "1"}')
+    mistakes, env = [], {}
+    for name, value in raw.items():
+        if not _VARIABLE.match(name):
+            hint = "use letters, digits and _"
+            mistakes.append(Mistake((name,), f"{name!r} cannot name an environment variable", hint, True))
+        elif name.startswith("MONKEY_"):
+            mistakes.append(
+                Mistake((name,), "names that begin with MONKEY_ are monkey's own", "use another name", True)
+            )
+        try:
+            env[name] = _word(value, "text")
+        except Mistakes as error:
+            mistakes += [m.under((name,)) for m in error.mistakes]
+    if mistakes:
+        raise Mistakes(mistakes)
+    return env
+
+
+def _providers(raw: Any) -> list[str]:
+    raw = _one_or_many(raw)
+    if not isinstance(raw, list) or not raw or not all(isinstance(n, str) and NAME.match(n) for n in raw):
+        raise wrong(f"expected a provider's name or a list of them, found {describe(raw)}", "write provider: local")
+    if len(set(raw)) != len(raw):
+        raise wrong("a provider is listed twice", "name each once")
+    return raw
+
+
+Duration = Annotated[float, PlainValidator(duration)]
+Size = Annotated[int, PlainValidator(size)]
+Files = Annotated[list[str], PlainValidator(_files)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Metric(_Model):
+    """What `monkey.log` calls it, and whether less or more of it is better."""
+
+    name: str = Field(min_length=1)
+    goal: Literal["minimize", "maximize"] = "minimize"
+
+
+class Resources(_Model):
+    """What one job takes of its machine."""
+
+    cpus: float = Field(1, gt=0, le=4096)
+    gpus: int = Field(0, ge=0, le=1024)
+    memory: Size = 0
+
+
+class Code(_Model):
+    """Which files a job runs with; by default all that git sees below `root`."""
+
+    root: str = "."
+    include: Files | None = None
+
+
+class Environment(_Model):
+    """The Python environment of the jobs, built once per content."""
+
+    python: str | None = Field(None, pattern=r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$")
+    requirements: str | None = Field(None, min_length=1)
+    setup: str | None = Field(None, min_length=1)
+
+
+class Spec(_Model):
+    """One sweep, as its file says it."""
+
+    name: Annotated[str, PlainValidator(_sweep_name)]
+    command: Annotated[str | list[str], PlainValidator(_command)]
+    method: Literal["grid", "random"] = "grid"
+    parameters: Annotated[dict[str, Parameter], PlainValidator(declare)] = Field(default_factory=dict)
+    zip: list[list[str]] = Field(default_factory=list)
+    include: list[dict[str, Any]] = Field(default_factory=list)
+    exclude: list[dict[str, Any]] = Field(default_factory=list)
+    metric: Metric | None = None
+    seed: int = Field(0, ge=0, lt=1 << 63)
+    run_cap: int | None = Field(None, ge=1, le=MAX_JOBS)
+    max_concurrent_jobs: Count | None = None
+    max_retries: int = Field(0, ge=0, le=1000)
+    timeout: Duration | None = None
+    grace: Duration = 10.0
+    fail_fast: bool = False
+    resources: Resources = Field(default_factory=Resources)
+    code: Code = Field(default_factory=Code)
+    environment: Environment = Field(default_factory=Environment)
+    env: Annotated[dict[str, str], PlainValidator(_environment_variables)] = Field(default_factory=dict)
+    outputs: Files = Field(default_factory=list)
+    provider: Annotated[list[str], BeforeValidator(_providers)] = Field(default_factory=lambda: ["local"])
+    priority: int = Field(0, ge=-1000, le=1000)
+
+    _document: Document = PrivateAttr()
+    _root: FilePath = PrivateAttr()
+
+    @property
+    def text(self) -> str:
+        """The file as it was read."""
+        return self._document.text
+
+    @property
+    def source(self) -> str:
+        """The file's path, relative to the project."""
+        return self._document.file
+
+    @property
+    def document(self) -> Document:
+        """The file with its lines: places mistakes that show only later."""
+        return self._document
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Return every value a parameter can take, None where it is drawn from a continuum."""
+        return {name: parameter.choices for name, parameter in self.parameters.items()}
+
+    def recipe(self, code: str) -> Recipe:
+        """Return what all jobs have in common, given the hash of their code. Reads the requirements file."""
+        asked = {"python": self.environment.python, "setup": self.environment.setup}
+        if self.environment.requirements is not None:
+            asked["requirements"] = (self._root / self.environment.requirements).read_text("utf-8")
+        environment = {name: text for name, text in asked.items() if text is not None}
+        outputs = sorted(set(self.outputs))
+        return Recipe(command=self.command, code=code, environment=environment, env=self.env, outputs=outputs)
+
+    def settings(self) -> Settings:
+        """Return how the jobs are to be run."""
+        asked = self.resources
+        return Settings(
+            max_retries=self.max_retries,
+            timeout=self.timeout,
+            grace=self.grace,
+            max_concurrent_jobs=self.max_concurrent_jobs,
+            fail_fast=self.fail_fast,
+            priority=self.priority,
+            providers=self.provider,
+            resources=JobResources(asked.cpus, asked.gpus, asked.memory),
+            metric=self.metric.name if self.metric else None,
+            maximize=self.metric is not None and self.metric.goal == "maximize",
+        )
+
+
+__all__ = ["MAX_JOBS", "NAME", "Code", "Environment", "Metric", "Resources", "Spec", "Value"]

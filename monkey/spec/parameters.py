@@ -1,0 +1,264 @@
+"""What `parameters:` may hold: short and long forms, nested groups, each read into one Parameter."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from monkey.spec import distributions
+from monkey.spec.mistake import Mistake, Mistakes, Path, describe, suggest, wrong
+from monkey.spec.sampling import Distribution
+from monkey.spec.table import Value
+
+#: Bytes of one value as JSON: Linux carries at most 128 KiB in one argument or environment variable.
+MAX_VALUE = 65_536
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
+#: Words of conditions.
+_RESERVED = {"and", "or", "not", "in", "is", "true", "false", "null", "True", "False", "None"}
+_FORMS = ("value", "values", "range", "parameters", "choice", "grid_search", *distributions.RAY)
+_KEYS = (*_FORMS, *distributions.KEYS, "probabilities", "when", "else")
+_SAY_ONE = "write a list, {values: […]}, {value: …}, {range: [0, 5]}, {min: …, max: …} or {parameters: …}"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One dimension of the sweep: either its `values` or a `distribution`."""
+
+    #: Dotted where nested.
+    name: str
+    #: Where it stands in the file.
+    path: Path
+    #: A list, or a range that may be too long to hold.
+    values: Sequence[Value] | range | None = None
+    probabilities: tuple[float, ...] | None = None
+    distribution: Distribution | None = None
+    #: Conditions that must all hold, with their places; its own and its groups'.
+    when: tuple[tuple[Path, str], ...] = ()
+    #: (value,) that it takes where `when` does not hold; () to be absent there.
+    otherwise: tuple[Value, ...] = ()
+    #: Ray's `grid_search`, which means nothing to a random search.
+    grid_only: bool = False
+
+    @property
+    def choices(self) -> Sequence[Value] | range | None:
+        """Return all values it can take, or None where they have no end or no list."""
+        d = self.distribution
+        if d is not None and d.kind == "int_uniform":
+            return range(int(d.low), int(d.high) + 1)
+        if d is not None and d.kind == "q_uniform":
+            return _Multiples(d)
+        return self.values
+
+
+class _Multiples(Sequence[Value]):
+    """All values of a q_uniform, made when asked for."""
+
+    def __init__(self, d: Distribution) -> None:
+        self.d = d
+        self.steps = d.multiples()
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.d.multiple(self.steps[at])
+
+
+def count(values: Sequence[Value] | range) -> int:
+    """Return how many values there are; `len` cannot say it of a range beyond 2**63."""
+    return max(0, -(-(values.stop - values.start) // values.step)) if isinstance(values, range) else len(values)
+
+
+def declare(raw: Any) -> dict[str, Parameter]:
+    """Read `parameters:` into parameters by dotted name, in the file's order. Raises Mistakes."""
+    mistakes: list[Mistake] = []
+    found: dict[str, Parameter] = {}
+    for parameter in _group(raw, "", (), (), mistakes):
+        if parameter.name in found:
+            mistakes.append(Mistake(parameter.path, f"the parameter {parameter.name!r} is declared twice", None, True))
+        found[parameter.name] = parameter
+    for name, parameter in found.items():
+        above = next((o for o in found if name.startswith(f"{o}.")), None)
+        if above:
+            message = f"{above!r} is a parameter, so {name!r} cannot lie in it"
+            mistakes.append(Mistake(parameter.path, message, "rename one of them", True))
+    if mistakes:
+        raise Mistakes(mistakes)
+    return found
+
+
+def _group(
+    raw: Any, prefix: str, path: Path, when: tuple[tuple[Path, str], ...], mistakes: list[Mistake]
+) -> Iterator[Parameter]:
+    if not isinstance(raw, dict):
+        message = f"expected a mapping of names to values, found {describe(raw)}"
+        mistakes.append(Mistake(path, message, "write lr: [0.1, 0.01]"))
+        return
+    for key, body in raw.items():
+        here = (*path, key)
+        if not _NAME.match(key) or _RESERVED & set(key.split(".")):
+            message = f"{short_name(key)} cannot be a parameter's name"
+            mistakes.append(Mistake(here, message, _name_hint(key), on_key=True))
+            continue
+        try:
+            if isinstance(body, dict) and "parameters" in body:
+                conditions = (*when, *_conditions(body, here))
+                yield from _group(_only_group(body), f"{prefix}{key}.", (*here, "parameters"), conditions, mistakes)
+            else:
+                parameter = _parameter(body)
+                conditions = (*when, *_conditions(body, here))
+                yield replace(parameter, name=prefix + key, path=here, when=conditions)
+        except Mistakes as error:
+            mistakes += [m.under(here) for m in error.mistakes]
+
+
+def short_name(key: str) -> str:
+    """Quote a name for a message."""
+    return repr(key if len(key) <= 60 else key[:59] + "…")
+
+
+def _name_hint(key: str) -> str:
+    fixed = re.sub(r"[^A-Za-z0-9_.]+", "_", key).strip("._")
+    if fixed in _RESERVED:
+        fixed += "_"
+    good = _NAME.match(fixed) and fixed != key
+    return f"write {fixed} (letters, digits and _)" if good else "use letters, digits and _, not first a digit"
+
+
+def _only_group(body: dict[str, Any]) -> Any:
+    for key in body:
+        if key not in ("parameters", "when"):
+            hint = "a group has only 'parameters' and 'when'"
+            raise wrong(f"a group of parameters has no {key!r}", hint, (key,), on_key=True)
+    return body["parameters"]
+
+
+def _conditions(body: Any, here: Path) -> tuple[tuple[Path, str], ...]:
+    if not isinstance(body, dict) or "when" not in body:
+        return ()
+    text = body["when"]
+    if isinstance(text, bool):
+        text = "true" if text else "false"
+    if not isinstance(text, str):
+        raise wrong(f"expected a condition, found {describe(text)}", 'write it like "lr < 0.1"', ("when",))
+    return (((*here, "when"), text),)
+
+
+def _parameter(body: Any) -> Parameter:
+    """Read one parameter but for its name. Raises Mistakes, whose paths begin at `body`."""
+    blank = Parameter("", ())
+    if isinstance(body, list):
+        return replace(blank, values=_values(body, ()))
+    if body is None:
+        raise wrong("expected a parameter, found nothing", f"{_SAY_ONE}; for null itself, {{value: null}}")
+    if not isinstance(body, dict):
+        return replace(blank, values=_values([body], ()))
+    unknown = [key for key in body if key not in _KEYS]
+    if unknown:
+        hint = "nested parameters stand under 'parameters:'; a mapping as value is {value: {…}}"
+        raise Mistakes(Mistake((k,), f"unknown key {short_name(k)}", _key_hint(k, hint), True) for k in unknown)
+    form = _form(body)
+    parameter = _read_form(form, body)
+    if "probabilities" in body:
+        parameter = replace(parameter, probabilities=_probabilities(body, parameter))
+    if "else" in body:
+        if "when" not in body:
+            raise wrong("'else' needs a 'when'", "say when the parameter applies, or remove it", ("else",), on_key=True)
+        parameter = replace(parameter, otherwise=tuple(_values([body["else"]], ("else",))))
+    return parameter
+
+
+def _key_hint(key: str, otherwise: str) -> str:
+    hint = suggest(key, _KEYS, "keys")
+    return hint if hint.startswith("did you") else otherwise
+
+
+def _form(body: dict[str, Any]) -> str:
+    forms = [key for key in body if key in _FORMS]
+    words = [key for key in body if key in distributions.KEYS]
+    listed = body.get("distribution") in ("categorical", "categorical_w_probabilities", "constant", "choice")
+    if listed and not forms:
+        need = "value" if body["distribution"] == "constant" else "values"
+        raise wrong(f"{body['distribution']} needs {need!r}", f"add {need}: …", ("distribution",))
+    extra = [key for key in words if not (forms and listed and key == "distribution")]
+    if len(forms) + bool(extra) != 1:
+        if not forms + extra:
+            raise wrong("expected the parameter's values, found none", _SAY_ONE)
+        second = [key for key in body if key in forms + extra][1]
+        raise wrong(f"{second!r} cannot stand beside {next(k for k in body if k in forms + extra)!r}",
+                    _SAY_ONE, (second,), on_key=True)  # fmt: skip
+    return forms[0] if forms else "distribution"
+
+
+def _read_form(form: str, body: dict[str, Any]) -> Parameter:
+    blank = Parameter("", ())
+    match form:
+        case "value":
+            return replace(blank, values=_values([body["value"]], ("value",)))
+        case "values" | "choice" | "grid_search":
+            return replace(blank, values=_values(body[form], (form,)), grid_only=form == "grid_search")
+        case "range":
+            return replace(blank, values=_range(body["range"]))
+        case "distribution":
+            words = {key: value for key, value in body.items() if key in distributions.KEYS}
+            return replace(blank, distribution=distributions.distribution(words))
+        case _:
+            return replace(blank, distribution=distributions.ray(form, body[form]))
+
+
+def _values(raw: Any, path: Path) -> list[Value]:
+    if not isinstance(raw, list):
+        raise wrong(f"expected a list of values, found {describe(raw)}", "write [a, b, c], or {value: …} for one", path)
+    if not raw:
+        raise wrong("expected at least one value, found an empty list", "add a value or remove the parameter", path)
+    for value in raw:
+        if isinstance(value, str | list | dict) and len(json.dumps(value, ensure_ascii=False).encode()) > MAX_VALUE:
+            message = f"a value is longer than {MAX_VALUE // 1024} KiB"
+            raise wrong(message, "put it in a file and pass the file's name", path)
+    return raw
+
+
+def _range(raw: Any) -> Sequence[Value] | range:
+    fix = "write [from, to) as {range: [0, 5]}, or with a step {range: [0, 10, 2]}"
+    good = isinstance(raw, list) and len(raw) in (2, 3)
+    if not good or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in raw):
+        raise wrong(f"expected [from, to] or [from, to, step], found {describe(raw)}", fix, ("range",))
+    start, stop, step = (*raw, 1)[:3]
+    if step == 0:
+        raise wrong("expected a step other than 0", fix, ("range", 2))
+    if all(isinstance(x, int) for x in raw):
+        values: Sequence[Value] | range = range(start, stop, step)
+    else:
+        values = _steps(*(Decimal(repr(x)) for x in (start, stop, step)))
+    if not count(values):
+        raise wrong(f"the range {raw} is empty: it ends before its second number", fix, ("range",))
+    return values
+
+
+def _steps(start: Decimal, stop: Decimal, step: Decimal) -> Sequence[Value]:
+    """Return a range of decimals, as exact as they were written (0.3, not 0.30000000000000004)."""
+    many = (stop - start) / step
+    if many > 5_000_000:
+        raise wrong(f"the range holds {many:.3g} values", "use a larger step", ("range",))
+    return [float(start + at * step) for at in range(math.ceil(many))]
+
+
+def _probabilities(body: dict[str, Any], parameter: Parameter) -> tuple[float, ...]:
+    raw, path = body["probabilities"], ("probabilities",)
+    if parameter.values is None:
+        raise wrong("'probabilities' needs 'values'", "list the values", path, on_key=True)
+    if not isinstance(raw, list) or not all(isinstance(p, int | float) and not isinstance(p, bool) for p in raw):
+        raise wrong(f"expected a list of numbers, found {describe(raw)}", "one for each value", path)
+    if len(raw) != count(parameter.values):
+        raise wrong(f"{count(parameter.values)} values, but {len(raw)} probabilities", "one for each value", path)
+    if min(raw) < 0 or not math.isclose(math.fsum(raw), 1, abs_tol=1e-6):
+        raise wrong(
+            f"probabilities must not be negative and must sum to 1; these sum to {math.fsum(raw):.6g}", None, path
+        )
+    return tuple(map(float, raw))

@@ -1,0 +1,129 @@
+"""Random draws that never reshuffle: draw i of parameter p is ppf(u) with u from SHA-256(seed, p, i)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+#: Bits of a draw: k + 0.5 of 2**52 is a float strictly between 0 and 1, for every k.
+BITS = 52
+
+#: No draw lies further out than this many sigmas (8.2 for 52 bits).
+REACH = 9.0
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Where a parameter's draws come from. `kind` is W&B's word; both bounds are included.
+
+    `low` and `high` bound the values themselves (not their exponents); `mu` and `sigma` are of the logarithm in
+    log_normal and q_log_normal; `q` rounds to its multiples, and to whole numbers where it is one.
+    """
+
+    kind: str
+    low: int | float = 0
+    high: int | float = 0
+    mu: float = 0
+    sigma: float = 1
+    q: int | float | None = None
+
+    def multiples(self) -> range:
+        """Return the n of all n * q within the bounds (q_uniform, q_log_uniform_values)."""
+        assert self.q is not None
+        # A thousandth of a step forgives 0.3 / 0.1 = 2.9999999999999996.
+        return range(math.ceil(self.low / self.q - 1e-3), math.floor(self.high / self.q + 1e-3) + 1)
+
+    def multiple(self, n: int) -> int | float:
+        """Return n * q as people write it: 0.3, not 0.30000000000000004."""
+        assert self.q is not None
+        return n * self.q if isinstance(self.q, int) else float(f"{n * self.q:.12g}")
+
+
+def units(seed: int, name: str) -> Iterator[int]:
+    """Yield draws 0, 1, 2, … of a parameter, each a whole number of 52 bits."""
+    start = hashlib.sha256(f"{seed}\0{name}\0".encode())
+    at = 0
+    while True:
+        digest = start.copy()
+        digest.update(b"%d" % at)
+        yield int.from_bytes(digest.digest()[:8], "big") >> (64 - BITS)
+        at += 1
+
+
+def fraction(unit: int) -> float:
+    """Return a draw as a number between 0 and 1, both excluded."""
+    return (unit + 0.5) / (1 << BITS)
+
+
+def choice(count: int, probabilities: Sequence[float] | None = None) -> Callable[[int], int]:
+    """Return the function from a draw to an index below `count`."""
+    if probabilities is None:
+        return lambda unit: (unit * count) >> BITS
+    bounds = list(accumulate(probabilities))
+    total = bounds[-1]
+    last = max(at for at, p in enumerate(probabilities) if p > 0)
+    return lambda unit: min(bisect_right(bounds, fraction(unit) * total), last)
+
+
+def ppf(distribution: Distribution) -> Callable[[int], int | float]:
+    """Return the function from a draw to a value."""
+    d = distribution
+    if d.kind == "int_uniform":
+        low, count = int(d.low), int(d.high) - int(d.low) + 1
+        return lambda unit: low + ((unit * count) >> BITS)
+    smooth = _SMOOTH[d.kind.removeprefix("q_")](d)
+    return _quantised(d, smooth) if d.kind.startswith("q_") else smooth
+
+
+def _uniform(d: Distribution) -> Callable[[int], float]:
+    low, high = float(d.low), float(d.high)
+
+    def draw(unit: int) -> float:
+        u = fraction(unit)
+        return min(max(low * (1 - u) + high * u, low), high)
+
+    return draw
+
+
+def _log_uniform(d: Distribution) -> Callable[[int], float]:
+    low, high = float(d.low), float(d.high)
+    start, end = math.log(low), math.log(high)
+
+    def draw(unit: int) -> float:
+        u = fraction(unit)
+        return min(max(math.exp(start * (1 - u) + end * u), low), high)
+
+    return draw
+
+
+def _normal(d: Distribution) -> Callable[[int], float]:
+    from statistics import NormalDist  # slow to import, seldom needed
+
+    z = NormalDist().inv_cdf
+    return lambda unit: d.mu + d.sigma * z(fraction(unit))
+
+
+def _log_normal(d: Distribution) -> Callable[[int], float]:
+    normal = _normal(d)
+    return lambda unit: math.exp(normal(unit))
+
+
+_SMOOTH: dict[str, Callable[[Distribution], Callable[[int], float]]] = {
+    "uniform": _uniform,
+    "log_uniform_values": _log_uniform,
+    "normal": _normal,
+    "log_normal": _log_normal,
+}
+
+
+def _quantised(d: Distribution, smooth: Callable[[int], float]) -> Callable[[int], int | float]:
+    q = d.q
+    assert q is not None
+    if "uniform" not in d.kind:
+        return lambda unit: d.multiple(round(smooth(unit) / q))
+    first, last = d.multiples()[0], d.multiples()[-1]
+    return lambda unit: d.multiple(min(max(round(smooth(unit) / q), first), last))

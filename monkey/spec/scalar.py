@@ -1,0 +1,61 @@
+"""Scalars of YAML 1.2's core schema, less what JSON, argv or an environment variable cannot carry."""
+
+from __future__ import annotations
+
+import math
+import re
+
+#: Digits of a whole number.
+MAX_DIGITS = 100
+
+_INT = re.compile(r"[-+]?[0-9]+\Z")
+_OTHER_BASE = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+_WORDS: dict[str, bool | None] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+
+
+class BadScalar(ValueError):
+    """Text that stands for no value of ours."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        """Say what was found and what to write."""
+        super().__init__(message)
+        self.message, self.hint = message, hint
+
+
+def scalar(text: str, *, plain: bool) -> bool | int | float | str | None:
+    """Return what a scalar means; one that is not `plain` (quoted, block) is text. Raises BadScalar."""
+    if not plain:
+        return _text(text)
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.match(text) or _OTHER_BASE.match(text):
+        return _whole(text)
+    if _NOT_FINITE.match(text):
+        raise BadScalar(f"expected a finite number, found {text}", "put it in quotes to pass it on as text")
+    return _real(text) if _FLOAT.match(text) else _text(text)
+
+
+def _whole(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise BadScalar(f"expected at most {MAX_DIGITS} digits, found {len(text)}", "put it in quotes to make it text")
+    return int(text[2:], 8 if text[1] == "o" else 16) if _OTHER_BASE.match(text) else int(text)
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise BadScalar(f"the number {text[:40]} is too large", "put it in quotes to pass it on as text")
+    return number
+
+
+def _text(text: str) -> str:
+    if "\0" in text:
+        raise BadScalar("text cannot hold the character NUL", "no argument of a process can carry it; remove \\0")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise BadScalar("text cannot hold half a surrogate pair", "write the character itself, or \\U and 8 digits")
+    return text
