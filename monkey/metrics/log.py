@@ -17,7 +17,7 @@ from pathlib import Path
 from time import time_ns
 from typing import Any, SupportsIndex
 
-#: Longest name that is recorded, in characters; `monkey.metrics.summary` reads no longer one.
+#: Longest name that is recorded, in characters.
 MAX_NAME = 200
 #: Names whose encoded form is remembered: a job that invents names all the time must not grow for it.
 _REMEMBERED = 10_000
@@ -82,11 +82,11 @@ class _Sink:
         at = self.step(step)
         line = f'{{"m":{{{",".join(parts)}}},"step":{"null" if at is None else at},"t":{time_ns()}e-9}}\n'
         if self.append(line.encode()) and len(_heads) < _REMEMBERED:
-            _heads.update((name, f'{{"m":{{{_quoted(name)}:') for name in metrics if _valid(name))
+            _heads.update((name, f'{{"m":{{{_quoted(name)}:') for name in metrics if valid_name(name))
 
     def checked(self, name: Any, value: Any) -> str:
         """Return the value as it is written, or "" where the name or the value cannot be recorded."""
-        if not _valid(name):
+        if not valid_name(name):
             self.say(f"a name must be a string of 1 to {MAX_NAME} printable characters, not {name!r:.80}")
             return ""
         try:
@@ -175,7 +175,8 @@ class _Sink:
             return
 
 
-def _valid(name: Any) -> bool:
+def valid_name(name: object) -> bool:
+    """Is it a string that is short, printable, and can be encoded? (Half a surrogate pair is not printable.)"""
     return isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable()
 
 

@@ -10,9 +10,10 @@ A line: `{"t": seconds since the epoch, "step": integer or null, "m": {"loss": 0
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from monkey.metrics.log import MAX_NAME
+from monkey.metrics.log import valid_name
 
 #: Longest line that is read, in bytes: what is longer is garbage, not a record to wait for.
 MAX_LINE = 1 << 20
@@ -86,7 +87,7 @@ class Summary:
         number = _number(value)
         metric = self._metrics.get(name)
         if metric is None:
-            if number is None or len(self._metrics) >= MAX_METRICS or not 0 < len(name) <= MAX_NAME:
+            if number is None or len(self._metrics) >= MAX_METRICS or not valid_name(name):
                 self.garbage += 1
                 return
             metric = self._metrics[name] = _Metric()
@@ -105,7 +106,7 @@ class Best(NamedTuple):
     step: int | None
 
 
-def best(entry: dict[str, Any], maximize: bool) -> Best | None:
+def best(entry: Mapping[str, Any], maximize: bool) -> Best | None:
     """Return the best value of one metric of a summary, or None where no finite value was logged."""
     value = entry.get("max" if maximize else "min")
     return None if value is None else Best(value, entry.get("best_max_step" if maximize else "best_min_step"))

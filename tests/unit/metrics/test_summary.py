@@ -97,6 +97,8 @@ def test_garbage_is_counted_and_passed_over() -> None:
         b"[1]\n",
         b'{"m":3}\n',
         b'{"m":{"":1}}\n',
+        b'{"m":{"\\ud800":1}}\n',
+        b'{"m":{"a\\u001b[31m":1}}\n',
         b'{"m":{"x":[1]}}\n',
         b'{"m":{"x":"high"}}\n',
         b"[" * 100_000 + b"\n",

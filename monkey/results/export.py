@@ -1,0 +1,114 @@
+"""Results for other programs: `--json` and `--csv`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import Any
+
+from monkey.results.groups import Group
+from monkey.results.rows import Results, Row
+from monkey.spec.command import text_of
+from monkey.spec.table import Value
+
+#: A spreadsheet takes a cell that begins so as a formula; the wide forms are what some of them make of these.
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+
+
+def row_json(row: Row) -> dict[str, Any]:
+    """Return a row of `results --json`.
+
+    `job`, `state`, `parameters` (dotted names), `metrics` (name to number; null where no value was finite), `summary`
+    (name to {last, min, max, step, …}), `seconds`, `attempt`, `reason`, `shared` (other sweeps that want the job).
+    """
+    return {
+        "job": row.job,
+        "state": row.state,
+        "parameters": dict(row.parameters),
+        "metrics": {name: value if isfinite(value) else None for name, value in row.metrics.items()},
+        "summary": {name: dict(entry) for name, entry in row.summary.items()},
+        "seconds": row.seconds,
+        "attempt": row.attempt,
+        "reason": row.reason,
+        "shared": list(row.shared),
+    }
+
+
+def rows_csv(results: Results) -> str:
+    """Return all rows as CSV (RFC 4180): job, state, every parameter, every metric, seconds, attempt, reason.
+
+    A metric that is called like another column is prefixed "metric.". A parameter that a job lacks is empty.
+    """
+    metrics = results.metrics
+    taken = {"job", "state", "seconds", "attempt", "reason", *results.parameters}
+    head = [
+        *("job", "state", *results.parameters),
+        *(f"metric.{name}" if name in taken else name for name in metrics),
+        *("seconds", "attempt", "reason"),
+    ]
+    rows = (
+        [
+            row.job,
+            row.state,
+            *(_parameter(row.parameters, name) for name in results.parameters),
+            *(_number(row.metrics.get(name)) for name in metrics),
+            _number(row.seconds),
+            str(row.attempt),
+            safe(row.reason or ""),
+        ]
+        for row in results.rows
+    )
+    return _csv(head, rows)
+
+
+def groups_csv(groups: Sequence[Group], names: Sequence[str], metrics: Sequence[str]) -> str:
+    """Return groups as CSV: the parameters grouped by, jobs, and mean, std and n of every metric."""
+    head = [*names, "jobs", *(f"{metric}.{part}" for metric in metrics for part in ("mean", "std", "n"))]
+    rows = (
+        [
+            *(_parameter(made.parameters, name) for name in names),
+            str(len(made.rows)),
+            *(cell for metric in metrics for cell in _spread(made, metric)),
+        ]
+        for made in groups
+    )
+    return _csv(head, rows)
+
+
+def safe(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula: with an apostrophe in front, unless it is a number."""
+    if not text.startswith(_FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def _csv(head: Iterable[str], rows: Iterable[list[str]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow([safe(name) for name in head])
+    writer.writerows(rows)
+    # A lone half of a surrogate pair is text in JSON and YAML, but in no encoding.
+    return out.getvalue().encode("utf-8", "replace").decode()
+
+
+def _parameter(parameters: Any, name: str) -> str:
+    if name not in parameters:
+        return ""
+    value: Value = parameters[name]
+    # Numbers are ours to write; a text is whatever a spec says.
+    return safe(value) if isinstance(value, str) else text_of(value)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else repr(value)
+
+
+def _spread(made: Group, metric: str) -> list[str]:
+    of = made.metrics.get(metric)
+    return [_number(of.mean), _number(of.std), str(of.n)] if of else ["", "", "0"]

@@ -1,0 +1,147 @@
+"""Jobs with what they measured: gathered from a snapshot, chosen by a condition, ranked by the sweep's metric."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isnan, nan
+from typing import Any, Protocol
+
+from monkey.errors import MonkeyError
+from monkey.metrics.summary import best
+from monkey.spec.condition import ConditionError, parse
+from monkey.spec.mistake import suggest
+from monkey.spec.recipe import Settings
+from monkey.spec.table import JobTable, Value
+
+
+class Pick(StrEnum):
+    """Which of a metric's values stands for the job."""
+
+    LAST = "last"
+    BEST = "best"
+
+
+class SeenJob(Protocol):
+    """What results need of a job; `monkey.protocol.snapshot.JobView` is one."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def metrics(self) -> Mapping[str, Mapping[str, Any]]: ...
+    @property
+    def seconds(self) -> float | None: ...
+    @property
+    def shared(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True)
+class Row:
+    """One job: what it was run with, and what came of it."""
+
+    job: str
+    state: str
+    parameters: Mapping[str, Value]
+    #: Metric to the one value that stands for it; NaN where no value of it was finite.
+    metrics: Mapping[str, float]
+    #: Metric to its whole summary.
+    summary: Mapping[str, Mapping[str, Any]]
+    seconds: float | None = None
+    attempt: int = 0
+    reason: str | None = None
+    shared: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a condition may name; a parameter goes before a metric of its name, a metric before what we add."""
+        seconds = {} if self.seconds is None else {"seconds": self.seconds}
+        return {"state": self.state, "job": self.job, **seconds, **self.metrics, **self.parameters}
+
+
+@dataclass(frozen=True)
+class Results:
+    """The rows of a sweep, and how they are to be judged."""
+
+    rows: tuple[Row, ...]
+    #: The metric that ranks them, if the spec names one, and whether more of it is better.
+    metric: str | None = None
+    maximize: bool = False
+    #: The parameters, in the spec's order; and those of them that are not the same in all jobs of the sweep.
+    parameters: tuple[str, ...] = ()
+    varying: frozenset[str] = frozenset()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All metrics, the one that ranks first."""
+        found = {name for row in self.rows for name in row.metrics}
+        first = (self.metric,) if self.metric is not None and self.metric in found else ()
+        return (*first, *sorted(found.difference(first)))
+
+
+def gather(table: JobTable, settings: Settings, jobs: Mapping[str, SeenJob], pick: Pick = Pick.LAST) -> Results:
+    """Return the results of all jobs of the table, best first."""
+    metric, maximize = settings.metric, settings.maximize
+    rows = [_row(job, parameters, jobs[job], pick, metric, maximize) for job, parameters in table.rows()]
+    varying = frozenset(name for name, column in table.columns.items() if len(set(column.index)) > 1)
+    return Results(tuple(rank(rows, metric, maximize)), metric, maximize, tuple(table.columns), varying)
+
+
+def rank(rows: Sequence[Row], metric: str | None, maximize: bool) -> list[Row]:
+    """Return the rows best first; those without a value after those with one, in the order they came."""
+    if metric is None:
+        return list(rows)
+    return sorted(rows, key=lambda row: rank_key(row.metrics.get(metric), maximize))
+
+
+def rank_key(value: float | None, maximize: bool) -> tuple[bool, float]:
+    """Sort by this: NaN, and no value at all, come last."""
+    if value is None or isnan(value):
+        return (True, 0.0)
+    return (False, -value if maximize else value)
+
+
+def choose(results: Results, condition: str) -> Results:
+    """Return the results that a `--where` holds for: over parameters, metrics, `state`, `job` and `seconds`.
+
+    Raises MonkeyError for one that cannot be read, or does not fit the values.
+    """
+    names = {*results.parameters, *results.metrics, "state", "job", "seconds"}
+    try:
+        parsed = parse(condition, names)
+        rows = tuple(row for row in results.rows if parsed.holds(row.fields))
+    except ConditionError as exc:
+        raise MonkeyError(f"--where {condition!r}: {exc.message}", hint=exc.hint) from exc
+    return Results(rows, results.metric, results.maximize, results.parameters, results.varying)
+
+
+def known(name: str, names: Collection[str], option: str, what: str) -> None:
+    """Raise MonkeyError unless the name is one of them."""
+    if name not in names:
+        raise MonkeyError(f"{option}: there is no {name!r}", hint=suggest(name, names, what))
+
+
+def _row(job: str, parameters: dict[str, Value], seen: SeenJob, pick: Pick, metric: str | None, maximize: bool) -> Row:
+    return Row(
+        job,
+        str(seen.state),
+        parameters,
+        {name: _value(entry, pick if name == metric else Pick.LAST, maximize) for name, entry in seen.metrics.items()},
+        seen.metrics,
+        seen.seconds,
+        seen.attempt,
+        seen.reason,
+        tuple(seen.shared),
+    )
+
+
+def _value(entry: Mapping[str, Any], pick: Pick, maximize: bool) -> float:
+    value = entry.get("last")
+    if pick is Pick.BEST:
+        found = best(entry, maximize)
+        value = found.value if found else None
+    return float(value) if isinstance(value, int | float) else nan

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from dataclasses import dataclass, field
+from math import isnan, nan
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monkey.errors import MonkeyError
+from monkey.results.export import groups_csv, row_json, rows_csv, safe
+from monkey.results.groups import group, group_json, spread
+from monkey.results.rows import Pick, Results, choose, gather
+from monkey.results.table import groups_table, rows_table
+from monkey.spec.recipe import Settings
+from tests.unit.plan.making import grid, table
+
+
+@dataclass(frozen=True)
+class Job:
+    state: str = "succeeded"
+    attempt: int = 1
+    reason: str | None = None
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    seconds: float | None = 2.5
+    shared: tuple[str, ...] = ()
+
+
+def metric(last: float | None, best: float | None = None, nonfinite: int = 0) -> dict[str, Any]:
+    bound = last if best is None else best
+    return {"last": last, "min": bound, "max": bound, "step": 9, "count": 1, "nonfinite": nonfinite}
+
+
+def made(jobs: list[dict[str, Any]], seen: list[Job], pick: Pick = Pick.LAST, **settings: Any) -> Results:
+    rows = table(jobs)
+    options = {"metric": "acc", "maximize": True, **settings}
+    return gather(rows, Settings(**options), dict(zip(rows.ids, seen, strict=True)), pick)
+
+
+def accs(*values: float | None, **more: Any) -> list[Job]:
+    return [Job(metrics={"acc": metric(value, **more)} if value is not None else {}) for value in values]
+
+
+JOBS = grid(lr=[0.1, 0.2], epochs=[5], seed=range(2))
+
+
+def ranked(results: Results) -> list[float | None]:
+    return [row.metrics.get("acc") for row in results.rows]
+
+
+def test_rows_are_ranked_by_the_goal_and_those_without_a_value_come_last() -> None:
+    seen = [*accs(0.5, None, 0.9), Job(metrics={"acc": metric(None, nonfinite=3)})]
+    best_first = made(JOBS, seen)
+    assert ranked(best_first)[:2] == [0.9, 0.5] and ranked(best_first)[2] is None and isnan(ranked(best_first)[3])
+    assert ranked(made(JOBS, seen, maximize=False))[:2] == [0.5, 0.9]
+
+
+def test_without_a_metric_rows_keep_the_specs_order() -> None:
+    assert ranked(made(JOBS, accs(0.1, 0.3, 0.2, 0.4), metric=None)) == [0.1, 0.3, 0.2, 0.4]
+
+
+def test_the_last_value_counts_unless_the_best_is_asked_for() -> None:
+    seen = [Job(metrics={"acc": metric(0.5, best=0.99)}), *accs(0.7, 0.6, 0.5)]
+    assert ranked(made(JOBS, seen))[0] == 0.7
+    assert ranked(made(JOBS, seen, Pick.BEST))[0] == 0.99
+
+
+def test_where_chooses_by_parameters_metrics_and_state() -> None:
+    results = made(JOBS, [*accs(0.5, 0.6, 0.7), Job(state="failed")])
+    assert len(choose(results, "lr == 0.2").rows) == 2
+    assert len(choose(results, "acc > 0.55 and lr < 0.2").rows) == 1
+    assert [row.state for row in choose(results, "state == 'failed'").rows] == ["failed"]
+
+
+@pytest.mark.parametrize("condition", ["lrr == 1", "lr ==", "__import__('os')", "state < 3", ""])
+def test_a_wrong_where_says_what_is_wrong(condition: str) -> None:
+    with pytest.raises(MonkeyError) as raised:
+        choose(made(JOBS, accs(1, 2, 3, 4)), condition)
+    assert condition in raised.value.message
+
+
+def test_groups_have_mean_and_sample_deviation() -> None:
+    groups = group(made(JOBS, accs(0.5, 0.7, 0.9, 0.8)), ["lr"])
+    assert [made.parameters for made in groups] == [{"lr": 0.2}, {"lr": 0.1}]
+    best = groups[0].metrics["acc"]
+    assert (best.mean, best.std, best.min, best.max, best.n) == pytest.approx((0.85, 0.0707107, 0.8, 0.9, 2))
+
+
+def test_a_group_tells_jobs_without_a_value() -> None:
+    groups = group(made(JOBS, [*accs(0.5, None, 0.9), Job(state="failed", metrics={"acc": metric(None)})]), ["lr"])
+    assert [made.metrics["acc"].n for made in groups] == [1, 1] and groups[0].metrics["acc"].std is None
+    assert groups[0].states == {"succeeded": 1, "failed": 1}
+    assert groups_table(groups, ["lr"], made(JOBS, accs(1, 1, 1, 1))).rows[0][-1] == "1 of 2"
+
+
+def test_groups_by_several_and_by_absent_parameters() -> None:
+    jobs = [{"lr": 1}, {"lr": 1.0}, {"lr": 1, "wd": 2}, {"lr": 1, "wd": 3}]
+    assert len(group(made(jobs, accs(1, 2, 3, 4)), ["lr", "wd"])) == 4
+    assert [made.parameters for made in group(made(jobs, accs(4, 3, 2, 1)), ["wd"])] == [{}, {"wd": 2}, {"wd": 3}]
+
+
+def test_an_unknown_group_names_the_nearest() -> None:
+    with pytest.raises(MonkeyError) as raised:
+        group(made(JOBS, accs(1, 2, 3, 4)), ["lrr"])
+    assert "'lrr'" in raised.value.message and "'lr'" in (raised.value.hint or "")
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
+def test_spread_is_what_the_statistics_module_says(values: list[float]) -> None:
+    found = spread(values)
+    size = max(map(abs, values))
+    assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-9 * size)
+    assert found.std == pytest.approx(statistics.stdev(values), abs=1e-9 * size)
+
+
+def test_the_largest_floats_have_a_spread() -> None:
+    assert spread([1.7e308, 1.7e308]).mean == pytest.approx(1.7e308)
+    assert spread([0.0]).mean == 0.0
+
+
+def test_the_table_shows_what_varies() -> None:
+    shown = rows_table(made(JOBS, accs(0.5, 0.25, 0.125, 0.123456789)))
+    assert shown.names == ("lr", "seed", "acc", "state", "time", "job")
+    assert shown.rows[0][:5] == ("0.1", "0", "0.5", "succeeded", "2.5s")
+    assert shown.rows[3][2] == "0.12346"
+    assert shown.left_out == "1 parameter that does not vary (--all shows them)"
+    assert rows_table(made(JOBS, accs(1, 2, 3, 4)), everything=True).names[1] == "epochs"
+
+
+def test_the_table_of_all_tells_why_jobs_failed() -> None:
+    results = made(JOBS, [Job(state="failed", reason="exit 1", metrics={}), *accs(1, 2, 3)])
+    shown = rows_table(results, everything=True)
+    assert shown.names[-1] == "reason" and shown.rows[-1][-1] == "exit 1"
+    assert len(shown.right) == len(shown.names)
+
+
+def test_many_metrics_are_cut_and_the_ranking_one_is_first() -> None:
+    many = {f"m{i}": metric(1.0) for i in range(9)} | {"acc": metric(0.5)}
+    results = made(JOBS, [Job(metrics=many)] * 4)
+    assert rows_table(results).names[2:6] == ("acc", "m0", "m1", "m2")
+    assert "6 metrics" in rows_table(results).left_out
+    assert len(results.metrics) == 10
+
+
+def test_a_run_that_diverged_on_the_way_says_so() -> None:
+    seen = [
+        Job(metrics={"acc": metric(0.5, nonfinite=1)}),
+        Job(metrics={"acc": metric(None, nonfinite=1)}),
+        *accs(1, 2),
+    ]
+    assert [row[2] for row in rows_table(made(JOBS, seen)).rows] == ["2", "1", "0.5 (nan)", "nan"]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [((0.9512, 0.9534), "0.9523 ± 0.0016"), ((1, 1), "1 ± 0"), ((100, 300), "200 ± 1.4e+02"), ((1e-12, 3e-12), None)],
+)
+def test_means_are_shown_as_precisely_as_they_are_known(values: tuple[float, float], text: str | None) -> None:
+    results = made(grid(lr=[1], seed=range(2)), accs(*values))
+    shown = groups_table(group(results, ["lr"]), ["lr"], results).rows[0][1]
+    assert shown == (text or "2e-12 ± 1.4e-12")
+
+
+def test_json_rows() -> None:
+    results = made(JOBS, [Job(metrics={"acc": metric(None, nonfinite=1)}, shared=("b",)), *accs(1, 2, 3)])
+    rows = json.loads(json.dumps([row_json(row) for row in results.rows], allow_nan=False))
+    assert rows[0]["parameters"] == {"lr": 0.2, "epochs": 5, "seed": 1} and rows[0]["metrics"] == {"acc": 3.0}
+    assert (rows[3]["metrics"], rows[3]["shared"]) == ({"acc": None}, ["b"])
+    assert rows[0]["summary"]["acc"]["step"] == 9 and rows[0]["state"] == "succeeded" and len(rows[0]["job"]) == 16
+
+
+def test_json_groups() -> None:
+    shown = group_json(group(made(JOBS, accs(1, 3, 5, 7)), ["lr"])[0])
+    assert shown["parameters"] == {"lr": 0.2} and len(shown["jobs"]) == 2 and shown["metrics"]["acc"]["mean"] == 6
+
+
+def read(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_csv_has_everything() -> None:
+    text = rows_csv(made(JOBS, [*accs(0.5, 0.25, None), Job(reason="exit 1", state="failed", seconds=None)]))
+    assert text.count("\r\n") == 5
+    rows = read(text)
+    assert list(rows[0]) == ["job", "state", "lr", "epochs", "seed", "acc", "seconds", "attempt", "reason"]
+    assert [row["acc"] for row in rows] == ["0.5", "0.25", "", ""]
+    assert rows[3]["reason"] == "exit 1" and rows[3]["seconds"] == "" and rows[0]["seconds"] == "2.5"
+
+
+def test_csv_of_odd_values() -> None:
+    jobs = [{"x": None}, {"x": True}, {"x": [1, "a"]}, {"y": 'a,"b"\n'}]
+    rows = read(rows_csv(made(jobs, accs(4, 3, 2, nan))))
+    assert [(row["x"], row["y"]) for row in rows] == [("null", ""), ("true", ""), ('[1,"a"]', ""), ("", 'a,"b"\n')]
+    assert rows[3]["acc"] == "nan"
+
+
+def test_csv_keeps_metrics_apart_from_parameters_of_their_name() -> None:
+    rows = read(rows_csv(made([{"acc": 1}, {"acc": 2}], accs(0.5, 0.25))))
+    assert rows[0]["acc"] == "1" and rows[0]["metric.acc"] == "0.5"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1", "＝1"])
+def test_no_cell_is_a_formula(text: str) -> None:
+    rows = read(rows_csv(made([{"x": text}, {"x": "a"}], [Job(reason=text, metrics={text: metric(1)}), Job()])))
+    assert rows[0]["x"] == f"'{text}" and rows[0]["reason"] == f"'{text}" and f"'{text}" in rows[0]
+
+
+@pytest.mark.parametrize("text", ["-1.5", "+3", "-inf", "a=b", "", "1-2"])
+def test_numbers_and_harmless_texts_stay_as_they_are(text: str) -> None:
+    assert safe(text) == text
+
+
+def test_csv_of_text_that_no_encoding_has() -> None:
+    assert "\n" in rows_csv(made([{"x": 1}], [Job(reason="\ud800")])).encode().decode()
+
+
+def test_csv_of_groups() -> None:
+    results = made(JOBS, accs(1, 3, 5, None))
+    rows = read(groups_csv(group(results, ["lr"]), ["lr"], results.metrics))
+    assert rows == [
+        {"lr": "0.2", "jobs": "2", "acc.mean": "5.0", "acc.std": "", "acc.n": "1"},
+        {"lr": "0.1", "jobs": "2", "acc.mean": "2.0", "acc.std": "1.4142135623730951", "acc.n": "2"},
+    ]
