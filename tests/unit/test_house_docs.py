@@ -1,0 +1,174 @@
+"""What the documentation promises: links that lead somewhere, commands that exist, specs that are valid."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from monkey.spec.project import load_project
+from monkey.spec.schema import schema
+
+from monkey import errors
+from monkey.cli.main import VERBS
+from monkey.spec.load import load_spec
+from monkey.spec.models import Spec
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = sorted(
+    path
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("[a-z]*/**/*.md")]
+    if not {"site", "node_modules"} & set(path.relative_to(ROOT).parts)
+)
+VERB = {verb for verbs in VERBS.values() for verb in verbs}
+
+REFRESH = "import sys, usage; sys.stdout.write(usage.refreshed(sys.stdin.read()))"
+FENCE = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield (language, the rest of the opening line, text) of every fenced block."""
+    for indent, language, rest, text in FENCE.findall(path.read_text()):
+        yield language, rest.strip(), "".join(line.removeprefix(indent) for line in text.splitlines(keepends=True))
+
+
+def prose(path: Path) -> str:
+    """Return the page without its fenced blocks."""
+    return FENCE.sub("", path.read_text())
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of the page's headings, as both the site and code hosts make them."""
+    headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings)
+    return {re.sub(r"\s+", "-", heading) for heading in plain}
+
+
+def quick_start() -> list[str]:
+    """Return the README's one-line commands, in order."""
+    section = README.read_text().split("\n## Quick start\n")[1].split("\n## ")[0]
+    return [text.strip() for _, _, _, text in FENCE.findall(section)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(prose(page)):
+        if target.startswith(("https://", "mailto:")):
+            continue
+        name, _, anchor = target.partition("#")
+        there = (page.parent / name).resolve() if name else page
+        assert there.exists(), target
+        assert there.is_relative_to(ROOT), target
+        assert not anchor or anchor in anchors(there), target
+
+
+def test_quick_start_begins_with_exactly_two_commands_of_one_line() -> None:
+    commands = quick_start()
+    assert len(commands) == 2
+    assert all("\n" not in command and not command.startswith("$") for command in commands)
+    run, test = commands
+    assert run.endswith("monkey results digits")
+    assert test.endswith("invoke test")
+
+
+def test_ci_runs_the_readme_s_second_command_last() -> None:
+    lines = [line for line in (ROOT / ".ci/run").read_text().splitlines() if line and not line.startswith("#")]
+    assert lines[-1] == quick_start()[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_commands_in_the_docs_exist(page: Path) -> None:
+    shell = [text for language, _, text in blocks(page) if language in ("console", "bash", "sh")]
+    inline = re.findall(r"`([^`\n]+)`", prose(page))
+    for text in [*shell, *inline]:
+        for verb in re.findall(r"(?:^\$ |^|\| |&& )(?:\.venv/bin/)?monkey ([a-z]+)\b", text, re.MULTILINE):
+            assert verb in VERB, text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_specs_in_the_docs_are_valid(page: Path, tmp_path: Path) -> None:
+    """A block of YAML is a whole file where it says so by its title."""
+    for number, (language, rest, text) in enumerate(blocks(page)):
+        title = re.search(r'title="([^"]+)"', rest)
+        if language != "yaml" or title is None:
+            continue
+        root = tmp_path / str(number)
+        path = root / title[1]
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        (root / "requirements.txt").write_text("numpy\n")
+        if path.name == "monkey.yaml":
+            load_project(root)
+        else:
+            load_spec(path, root)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_python_in_the_docs_compiles(page: Path) -> None:
+    for language, _, text in blocks(page):
+        if language == "python":
+            compile(text, relative(page), "exec")
+
+
+def test_every_verb_is_described() -> None:
+    assert set(re.findall(r"^## monkey ([a-z]+)", (ROOT / "docs/commands.md").read_text(), re.MULTILINE)) == VERB
+
+
+def test_usage_in_the_docs_is_what_the_commands_print() -> None:
+    text = (ROOT / "docs/commands.md").read_text()
+    done = subprocess.run(
+        [sys.executable, "-c", REFRESH], cwd=ROOT / "docs", input=text, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == text, "run: python docs/usage.py"
+
+
+def test_every_field_of_a_spec_is_described() -> None:
+    described = set(re.findall(r"^### ([a-z_]+)$", (ROOT / "docs/spec.md").read_text(), re.MULTILINE))
+    assert described >= set(Spec.model_fields)
+
+
+def test_every_error_is_in_troubleshooting() -> None:
+    tree = [line.split()[1] for line in (errors.__doc__ or "").splitlines() if "──" in line]
+    text = (ROOT / "docs/troubleshooting.md").read_text()
+    for name in {line.lstrip("│├└─ ") for line in tree} & set(vars(errors)):
+        assert f"`{name}`" in text
+
+
+def test_site_lists_every_page() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    missing = [
+        page
+        for page in ROOT.glob("docs/**/*.md")
+        if f" {page.relative_to(ROOT / 'docs').as_posix()}\n" not in navigation
+    ]
+    assert not missing
+
+
+def test_schema_beside_our_specs_is_what_monkey_prints() -> None:
+    assert json.loads((ROOT / "specs/schema.json").read_text()) == schema()
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("specs/*.yaml")), ids=relative)
+def test_our_specs_are_valid(path: Path) -> None:
+    spec = load_spec(path, ROOT)
+    assert spec.name == path.stem
+
+
+def test_site_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "index.html").exists()
