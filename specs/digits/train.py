@@ -17,8 +17,8 @@ def load() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return images (0 to 1) and labels of each part. The split is fixed: only training depends on the job's seed."""
     table = np.loadtxt(HERE / "data" / "digits.csv", delimiter=",", dtype=np.float32)
     order = np.random.default_rng(0).permutation(len(table))
-    train, val, test = np.split(table[order], [1078, 1437])
-    return {name: (t[:, :-1] / 16, t[:, -1].astype(int)) for name, t in [("train", train), ("val", val), ("test", test)]}
+    parts = zip(("train", "val", "test"), np.split(table[order], [1078, 1437]), strict=True)
+    return {name: (part[:, :-1] / 16, part[:, -1].astype(int)) for name, part in parts}
 
 
 class Network:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from monkey.spec.project import load_project
-from monkey.spec.schema import schema
 
 from monkey import errors
 from monkey.cli.main import VERBS
 from monkey.spec.load import load_spec
 from monkey.spec.models import Spec
+from monkey.spec.project import load_project
+from monkey.spec.schema import schema
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
