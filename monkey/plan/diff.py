@@ -74,7 +74,7 @@ def _sweep(want: Desired, observed: Observed, keep: tuple[str, ...]) -> SweepPla
         states, homes = _kept(want, kept, None, observed)
         return SweepPlan(want, seen, Jobs(new=new, kept=kept, kept_states=states, elsewhere=homes))
     lots = _lots(want, applied, observed)
-    stale, taken = _adopt(lots.stale, applied, observed, keep)
+    stale, taken, spared = _adopt(lots.stale, applied, observed, keep)
     states, homes = _kept(want, lots.kept, seen, observed)
     jobs = Jobs(
         new=lots.new,
@@ -83,7 +83,7 @@ def _sweep(want: Desired, observed: Observed, keep: tuple[str, ...]) -> SweepPla
         removed=lots.removed,
         kept_states={**states, "adopted": len(taken)} if taken else states,
         removed_states=_states((applied.table.ids[row] for row in lots.removed), seen),
-        replaced_states=_states((applied.table.ids[row] for row in lots.replaced), seen),
+        replaced_states=_states((applied.table.ids[row] for row in lots.replaced if row not in spared), seen),
         elsewhere=homes,
     )
     adopted = {**_carried(want, applied), **{want.table.ids[row]: job for row, job in taken.items()}}
@@ -153,9 +153,12 @@ def _groups(want: Desired, applied: Applied, matched: Matched) -> tuple[Stale, .
 
 def _adopt(
     groups: tuple[Stale, ...], applied: Applied, observed: Observed, keep: Collection[str]
-) -> tuple[tuple[Stale, ...], dict[int, str]]:
-    """Take finished jobs that are stale for no reason but those of `keep`: returns what is left, and row to job."""
-    left, taken = [], {}
+) -> tuple[tuple[Stale, ...], dict[int, str], set[int]]:
+    """Take finished jobs that are stale for no reason but those of `keep`.
+
+    Returns what is left stale, row of the desired table to the job whose result it takes, rows of the applied table.
+    """
+    left, taken, spared = [], {}, set()
     for group in groups:
         if not all(reason.kind in keep for reason in group.reasons):
             left.append(group)
@@ -166,12 +169,13 @@ def _adopt(
             job = applied.adopted.get(job, job)
             if job in observed.finished:
                 taken[row] = job
+                spared.add(before)
             else:
                 rows.append(row)
                 befores.append(before)
         if rows:
             left.append(Stale(group.reasons, rows, befores))
-    return tuple(left), taken
+    return tuple(left), taken, spared
 
 
 def _carried(want: Desired, applied: Applied) -> dict[str, str]:

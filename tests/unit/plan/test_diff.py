@@ -225,6 +225,7 @@ def test_keep_stale_adopts_what_is_finished() -> None:
     assert counts(sweep) == (0, 4, 2, 0)
     assert sweep.adopted == {ids[0]: table(JOBS).ids[0], ids[1]: table(JOBS).ids[1]}
     assert sweep.jobs.kept_states == {"adopted": 2} and sweep.keeping == ("code",)
+    assert sweep.jobs.replaced_states == {"running": 1, "queued": 3}
 
 
 def test_keep_stale_adopts_nothing_that_changed_for_another_reason_too() -> None:

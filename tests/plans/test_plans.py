@@ -1,0 +1,102 @@
+"""Every case of this directory: from a spec and what was observed to the plan, through the real loading."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monkey.plan.change import Plan
+from monkey.plan.desired import Desired
+from monkey.plan.diff import diff
+from monkey.plan.document import document
+from monkey.plan.markdown import markdown
+from monkey.plan.observed import Observed, ObservedSweep
+from monkey.spec.condition import parse
+from monkey.spec.expand import expand
+from monkey.spec.identity import identify
+from monkey.spec.load import load_spec, parse_spec
+from monkey.spec.models import Spec
+from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.table import JobTable
+
+HERE = Path(__file__).parent
+CASES = sorted(path.parent for path in HERE.glob("*/spec.yaml"))
+
+
+@dataclass(frozen=True)
+class Revision:
+    recipe: Recipe
+    settings: Settings
+    table: JobTable
+    code_files: Mapping[str, str]
+    git: None
+    adopted: Mapping[str, str]
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def recipe_of(spec: Spec, tree: Mapping[str, str]) -> Recipe:
+    return spec.recipe(sha(json.dumps(tree, sort_keys=True)))
+
+
+def hashes(tree: Mapping[str, str]) -> dict[str, str]:
+    return {path: sha(text) for path, text in tree.items()}
+
+
+def seen(name: str, told: Mapping[str, Any], root: Path) -> ObservedSweep:
+    spec = parse_spec(json.dumps({"name": name, **told["spec"]}), f"{name}.yaml", root)
+    recipe = recipe_of(spec, told["tree"])
+    table = identify(expand(spec), recipe)
+    sets = {
+        state: {job for job, values in table.rows() if parse(told[state], values).holds(values)}
+        for state in ("succeeded", "failed", "running")
+        if state in told
+    }
+    revision = Revision(recipe, spec.settings(), table, hashes(told["tree"]), None, {})
+    rest = {key: told[key] for key in ("paused", "cancelled") if key in told}
+    unmarked = tuple(told.get("unmarked", ()))
+    return ObservedSweep(told["head"], revision, told["head"], **rest, **sets, unmarked=unmarked)
+
+
+def planned(case: Path) -> Plan:
+    told = json.loads((case / "observed.json").read_text())
+    spec = load_spec(case / "spec.yaml", case)
+    recipe = recipe_of(spec, told["tree"])
+    desired = Desired(
+        name=spec.name,
+        source=spec.source,
+        recipe=recipe,
+        settings=spec.settings(),
+        table=identify(expand(spec), recipe),
+        code_files=hashes(told["tree"]),
+        code_bytes=sum(map(len, told["tree"].values())),
+    )
+    sweeps = {name: seen(name, sweep, case) for name, sweep in told["sweeps"].items()}
+    finished = {job for sweep in sweeps.values() for job in sweep.succeeded}
+    code = {sweep.applied.recipe.code for sweep in sweeps.values() if sweep.applied}
+    observed = Observed(sweeps, finished, code, told.get("agents", {}), store="5t0re")
+    return diff([desired], observed, told.get("keep_stale", ()))
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 12
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_plan(case: Path) -> None:
+    plan = planned(case)
+    text = json.dumps(document(plan), indent=2, ensure_ascii=False) + "\n"
+    expected = case / "plan.json"
+    if os.environ.get("REWRITE_PLANS"):
+        expected.write_text(text)
+    assert text == expected.read_text()
+    assert markdown(plan).startswith("### monkey plan: ")
