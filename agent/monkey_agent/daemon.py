@@ -305,9 +305,13 @@ class Agent:
         seat = self.seats.take(settings.resources)
         if seat is None:
             return False
-        taken = await self._take(board, settings.max_concurrent_jobs is not None)
+        taken = None
+        try:
+            taken = await self._take(board, settings.max_concurrent_jobs is not None)
+        finally:
+            if taken is None:
+                self.seats.give(seat)
         if taken is None:
-            self.seats.give(seat)
             return False
         job, held, permit = taken
         revision = board.revision

@@ -24,8 +24,10 @@ class Execution:
         self.over = asyncio.Event()
         self.outcome: Outcome | None = None
         rnd = self.world.random
-        self.left = rnd.uniform(1, 120)
+        self.left = rnd.uniform(*self.world.weather.jobs)
         self.verdict = rnd.choices([Ending.SUCCEEDED, Ending.FAILED, Ending.LOST], [16, 3, 0.3])[0]
+        if not self.world.weather.flaky:
+            self.verdict = Ending.SUCCEEDED
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._run()
@@ -59,7 +61,7 @@ class Execution:
     # -- Running ------------------------------------------------------------------------------------------------------
 
     def freeze(self) -> None:
-        self.world.counts["freeze"] += self.active
+        self.world.counts["freeze"] += not self.frozen and self.outcome is None
         if self.active:
             self._halt()
         self.frozen = True
@@ -108,7 +110,7 @@ class Body:
     async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> Running | None:
         rnd = self.world.random
         await self.host.sleep(rnd.choice([0.1, 0.5, rnd.uniform(0, 100)]) if not self.world.calm else 0.1)
-        if rnd.random() < 0.01 and not self.world.calm:
+        if rnd.random() < 0.01 and not self.world.calm and self.world.weather.flaky:
             raise JobFailed("the environment does not build")
         if not allowed() or self.host.now() >= self.deadline:
             self.world.counts["not launched"] += 1

@@ -85,7 +85,10 @@ class Net:
     async def _pass(self, effect: Callable[[], Any], *, creates: bool = False) -> Any:
         """Let an operation through to the store, as well as the day allows."""
         loop = self.world.loop
-        if self.world.away(loop.time()) and not self.kind:
+        if self.kind:
+            await asyncio.sleep(0.01)
+            return effect()
+        if self.world.away(loop.time()):
             self.counts["outage"] += 1
             await self._give_up()
         latency = self.random.uniform(0.01, 0.3)
@@ -102,14 +105,13 @@ class Net:
             await self._give_up()
         if fault == "twice":
             loop.call_later(self.random.uniform(0, 60), effect)
-        await asyncio.sleep(latency / 2)
+        await asyncio.sleep(latency)
         result = effect()
-        await asyncio.sleep(latency / 2)
         await self.host.awake()
         return result
 
     def _fault(self, creates: bool) -> str | None:
-        if self.kind or self.world.calm or self.random.random() >= self.world.fault_rate:
+        if self.world.calm or self.random.random() >= self.world.fault_rate:
             return None
         fault = self.random.choice(FAULTS)
         return fault if creates or fault != "spurious" else "lost"

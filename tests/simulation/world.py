@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,9 @@ class Weather:
     pause: tuple[float, float] = (30, 400)
     pause_every: float = 600
     calm_from: float | None = None
+    #: Seconds that jobs run, and whether they fail by themselves now and then.
+    jobs: tuple[float, float] = (1, 120)
+    flaky: bool = True
 
 
 @dataclass
@@ -92,7 +96,7 @@ class World:
         self.current: dict[str, Life] = {}
         self.lives = 0
         self.finished: float | None = None
-        self.poll = self.random.choice([2.0, 15.0])
+        self.poll = self.random.choice([0.9, 5.0, 15.0, 15.0])
         rate = self.weather.fault_rate
         self.fault_rate = self.random.choice([0, 0.05, 0.3]) if rate is None else rate
         self.calm_from = self.weather.calm_from or self.random.uniform(600, 2500)
@@ -124,8 +128,13 @@ class World:
             self._written(key, data)
 
     def listing(self, prefix: str, after: str) -> list[Item]:
-        objects = self.state.objects
-        return [Item(k, len(objects[k][0]), str(objects[k][1])) for k in self.state.keys if k.startswith(prefix) and k > after]
+        keys, objects, items = self.state.keys, self.state.objects, []
+        for at in range(max(bisect_left(keys, prefix), bisect_right(keys, after)), len(keys)):
+            key = keys[at]
+            if not key.startswith(prefix):
+                break
+            items.append(Item(key, len(objects[key][0]), str(objects[key][1])))
+        return items
 
     def log(self, base: str) -> Log:
         log = Log(base)
@@ -201,6 +210,8 @@ class World:
                 elif self.weather.crashes and self.random.random() < 0.4:
                     self.counts["crash"] += 1
                     life.crash()
+                    if self.random.random() < 0.2:
+                        self._lose_power(life)
                     await asyncio.gather(life.main, return_exceptions=True)
                 elif self.weather.pauses:
                     self.counts["pause of a machine"] += 1
@@ -208,6 +219,19 @@ class World:
             if self.finished is not None:
                 return
             await asyncio.sleep(self.random.choice([1, 10, 200]))
+
+    def _lose_power(self, life: Life) -> None:
+        """Cut short what the agent's machine wrote last and did not sync: its newest claim, its heartbeat."""
+        claims = [
+            k for k, (d, _) in self.state.objects.items() if life.agent.post.agent.encode() in d and b'"claim"' in d
+        ]
+        newest = max(claims, key=lambda key: self.state.objects[key][1], default=None)
+        for key in filter(None, (newest, KEYS.beat(life.agent.post.agent))):
+            log = key.rpartition("/")[0] + "/"
+            if key in self.state.objects and (key.endswith("/beat") or self.log(log).head == int(key[-8:])):
+                self.counts["loss of power"] += 1
+                data = self.state.objects[key][0]
+                self.state.write(key, data[: self.random.randrange(len(data))])
 
     # -- the verdict on the run ---------------------------------------------------------------------------------------
 

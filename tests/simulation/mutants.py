@@ -1,0 +1,124 @@
+"""What the protocol would be without one of its rules. Those of safety must break an invariant, those of economy cost."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from monkey.errors import KeyMissing, StoreError, StoreUnavailable
+from monkey.protocol.claims import Claims, Held
+from monkey.protocol.entries import Claim, End, Torn
+from monkey.protocol.heartbeat import Heart
+from monkey.protocol.observer import Observer
+from monkey.store.base import Store
+from monkey.store.create import Lost, Won
+from monkey_agent.daemon import Parts
+from tests.simulation.world import Mutant
+
+
+async def naive(store: Store, key: str, data: bytes, unknown: Won | Lost, **_: Any) -> Won | Lost:
+    """Believe the store's first answer."""
+    try:
+        if await store.create(key, data):
+            return Won()
+        return Lost(await store.get(key))
+    except (KeyMissing, StoreUnavailable):
+        return unknown
+
+
+async def unknown_is_won(store: Store, key: str, data: bytes, **_: Any) -> Won | Lost:
+    return await naive(store, key, data, Won())
+
+
+async def unknown_is_lost(store: Store, key: str, data: bytes, **_: Any) -> Won | Lost:
+    return await naive(store, key, data, Lost(b""))
+
+
+class NoFence(Heart):
+    """Works on, however long ago the last heartbeat was."""
+
+    def may_work(self, epoch: int) -> bool:
+        return self.acknowledged > float("-inf")
+
+
+class NoEpoch(Heart):
+    """Forgets that the chain of heartbeats was broken once it beats again."""
+
+    def _acknowledge(self, started: float) -> None:
+        self.acknowledged = max(self.acknowledged, started)
+
+
+class NoSequence(Observer):
+    """Takes any heartbeat that does not list a claim for proof that the claim was dropped."""
+
+    def lost(self, claim: Claim | Torn, base: str, k: int) -> bool:
+        beat = self.beats.get(claim.agent)
+        return super().lost(claim, base, k) or (beat is not None and (base, k) not in beat.held)
+
+
+class Hasty(Observer):
+    """Takes over before the owner has had to stop."""
+
+    def lost(self, claim: Claim | Torn, base: str, k: int) -> bool:
+        return super().lost(claim, base, k) or self._started - self._seen[claim.agent][1] > 25
+
+
+class EverybodyIsMyPredecessor(Observer):
+    """Takes agents of other machines for earlier lives of its own."""
+
+    def predecessor(self, agent: str) -> bool:
+        return agent != self.me
+
+
+class NoGapReset(Observer):
+    """Goes by what it saw before it could not look for a while."""
+
+    async def look(self) -> None:
+        self._looked = self._clock.now()
+        await super().look()
+
+
+class ResumeUnasked(Claims):
+    """Goes on after a gap without asking."""
+
+    async def again(self, held: Held, sweep: str) -> Held | None:
+        return Held(held.log, held.k, held.claim, self._heart.epoch)
+
+
+class PermitUnasked(Claims):
+    """Goes on after a gap without asking for the permit."""
+
+    async def again(self, held: Held, sweep: str) -> Held | None:
+        if "/permits/" in held.log.base:
+            return Held(held.log, held.k, held.claim, self._heart.epoch)
+        return await super().again(held, sweep)
+
+
+class EndAnything(Claims):
+    """Ends whatever the last entry is, its own claim or not."""
+
+    async def end(self, held: Held, end: End) -> bool:
+        with contextlib.suppress(StoreError):
+            await held.log.refresh(self._store)
+        self.drop(held)
+        return await self._insist(held.log, held.log.head + 1, end)
+
+
+SAFETY = {
+    "unknown_is_won": Mutant(Parts(create=unknown_is_won)),
+    "no_fence": Mutant(Parts(heart=NoFence), unwarded=True),
+    "no_warden": Mutant(unwarded=True),
+    "no_epoch": Mutant(Parts(heart=NoEpoch)),
+    "no_sequence": Mutant(Parts(observer=NoSequence)),
+    "hasty": Mutant(Parts(observer=Hasty)),
+    "everybody_is_my_predecessor": Mutant(Parts(observer=EverybodyIsMyPredecessor)),
+    "resume_unasked": Mutant(Parts(claims=ResumeUnasked)),
+    "permit_unasked": Mutant(Parts(claims=PermitUnasked)),
+    "end_anything": Mutant(Parts(claims=EndAnything)),
+    "end_overwrites": Mutant(end_overwrites=True),
+}
+
+ECONOMY = {
+    "unknown_is_lost": Mutant(Parts(create=unknown_is_lost)),
+    "no_gap_reset": Mutant(Parts(observer=NoGapReset)),
+}

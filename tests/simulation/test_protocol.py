@@ -1,0 +1,137 @@
+"""The real agent and protocol under faults, on virtual time: what must never happen, and what must be seen to happen."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import coverage
+import pytest
+
+import monkey.protocol
+from tests.simulation.campaign import Campaign, campaign, results
+from tests.simulation.mutants import SAFETY
+from tests.simulation.story import play
+from tests.simulation.world import Weather
+
+#: Seeds within which every mutant of safety must be caught.
+ENOUGH = 2_000
+
+#: A campaign that did not see each of these has not tested what it says.
+MUST_SEE = (
+    "lost",
+    "late",
+    "answer lost",
+    "spurious",
+    "twice",
+    "outage",
+    "crash",
+    "loss of power",
+    "pause of a machine",
+    "freeze by the warden",
+    "freeze",
+    "resumption",
+    "not launched",
+    "takeover",
+    "takeover on the same machine",
+    "handover",
+    "revision",
+    "retry",
+    "pause",
+    "resume",
+    "cancel",
+    "order obeyed",
+    "fail_fast",
+)
+
+
+#: Nothing but what a scenario adds; jobs that last.
+QUIET: dict[str, Any] = {
+    "fault_rate": 0,
+    "orders": False,
+    "crashes": False,
+    "pauses": False,
+    "flaky": False,
+    "jobs": (100, 300),
+}
+
+
+@pytest.fixture
+def shown(capsys: pytest.CaptureFixture[str]) -> object:
+    """Print past pytest's capture: a campaign's numbers are its result."""
+
+    def show(name: str, total: Campaign) -> None:
+        with capsys.disabled():
+            print(f"\n{name}: {total.report()}")
+
+    return show
+
+
+def test_nothing_breaks_the_protocol(seeds: range, whole: bool, shown: object) -> None:
+    total = campaign(seeds)
+    assert callable(shown)
+    shown("protocol", total)
+    assert not total.bad, total.report()
+    if whole:
+        assert [name for name in MUST_SEE if not total.counts[name]] == []
+
+
+@pytest.mark.parametrize("name", SAFETY)
+def test_a_mutant_of_safety_breaks_an_invariant(name: str, whole: bool) -> None:
+    if not whole:
+        pytest.skip("one seed is played again")
+    for result in results(range(ENOUGH), name):
+        if result.violations:
+            return
+    pytest.fail(f"{name} went unnoticed in {ENOUGH} seeds")
+
+
+def test_a_store_that_is_away_for_ten_minutes_costs_no_execution() -> None:
+    weather = Weather(outage=(100, 700), calm_from=800, **QUIET)
+    total = campaign(range(60), None, weather)
+    assert not total.bad, total.report()
+    assert total.counts["outage"]
+    assert total.counts["resumption"]
+    assert total.executions == total.jobs
+
+
+def test_taking_an_unknown_outcome_for_lost_costs_executions() -> None:
+    weather = Weather(**{**QUIET, "fault_rate": 0.3}, outage=(0, 0))
+    sound, mutant = campaign(range(60), None, weather), campaign(range(60), "unknown_is_lost", weather)
+    assert not sound.bad, sound.report()
+    assert mutant.executions_a_job > 1.1 * sound.executions_a_job
+
+
+def test_going_by_old_observations_after_a_gap_costs_executions() -> None:
+    weather = Weather(agents=4, outage=(60, 180), calm_from=300, **QUIET)
+    sound, mutant = campaign(range(60), None, weather), campaign(range(60), "no_gap_reset", weather)
+    assert not sound.bad, sound.report()
+    assert sound.executions == sound.jobs
+    assert mutant.executions > mutant.jobs
+
+
+def test_every_branch_of_the_protocol_is_reached(whole: bool, tmp_path: Path) -> None:
+    if not whole:
+        pytest.skip("one seed is played again")
+    package = Path(monkey.protocol.__file__).parent
+    measure = coverage.Coverage(branch=True, include=[f"{package}/*"], data_file=None)
+    measure.start()
+    for seed in range(150):
+        play(seed)
+    measure.stop()
+    measure.json_report(outfile=str(tmp_path / "coverage.json"))
+    files = json.loads((tmp_path / "coverage.json").read_text())["files"]
+    missed = {Path(name).name: _unreached(Path(name), told) for name, told in files.items()}
+    assert {name: arcs for name, arcs in missed.items() if arcs} == {}
+
+
+def _unreached(path: Path, told: dict[str, Any]) -> list[list[int]]:
+    """Return the branches inside functions that no seed took (module level ran at import, before the measuring)."""
+    inside: set[int] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside |= set(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
+    lines = [[line] for line in told["missing_lines"] if line in inside]
+    return lines + [arc for arc in told["missing_branches"] if arc[0] in inside]
