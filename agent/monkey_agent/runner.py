@@ -72,7 +72,7 @@ class LocalRunner:
                 await self._launcher.start()
                 running = self._launch(attempt, prepared, rendered, space, allowed)
             except BaseException:
-                self.give(space, finished=False, untouched=False)
+                self.give(space, finished=False)
                 raise
         except OSError as exc:
             raise JobFailed(f"the job could not be prepared: {trouble(exc)}") from exc
@@ -80,7 +80,7 @@ class LocalRunner:
             hint = f" (hint: {exc.hint})" if exc.hint else ""
             raise JobFailed(f"its command cannot be run: {exc.message}{hint}") from exc
         if running is None:
-            self.give(space, finished=False, untouched=space.is_untouched())
+            self.give(space, finished=False)
         return running
 
     async def _prepare(self, attempt: Attempt) -> Prepared:
@@ -162,10 +162,10 @@ class LocalRunner:
         """An attempt's processes are gone."""
         self._running.discard(running)
 
-    def give(self, space: Workspace, *, finished: bool, untouched: bool) -> None:
-        """Take a workspace back; removing it must hold nobody up."""
-        self.spaces.give(space, finished=finished, untouched=untouched)
-        if not untouched and (self._cleaner is None or self._cleaner.done()):
+    def give(self, space: Workspace, *, finished: bool) -> None:
+        """Take a workspace back; removing what is in it must hold nobody up."""
+        self.spaces.give(space, finished=finished)
+        if self.spaces.has_trash and (self._cleaner is None or self._cleaner.done()):
             self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
 
     def open_log(self, prefix: str, path: str) -> Log:

@@ -13,7 +13,7 @@ from monkey_agent.metric_files import MetricFiles
 from monkey_agent.outputs import Shipment, find
 from monkey_agent.ports import Attempt, Ending, Outcome
 from monkey_agent.prepared import Prepared
-from monkey_agent.workspace import Workspace
+from monkey_agent.workspace import Workspace, is_touched
 
 if TYPE_CHECKING:
     from monkey_agent.runner import LocalRunner
@@ -126,20 +126,19 @@ class LocalRunning:
     async def _conclude(self, how: Exit) -> Outcome:
         """Return the outcome once all that it names is in the store; may be begun again after a StoreError."""
         outcome = self._verdict(how)
-        untouched = self._space.is_untouched()
-        if not untouched:
-            try:
-                outcome = await self._ship(outcome)
-            except OSError as exc:
-                text = f"what it made could not be read: {endings.trouble(exc)}"
-                outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text)
-        logged = self.log.size > 0
-        if logged:
-            await self.log.ship()
-            if outcome.ending is Ending.FAILED:
-                outcome = replace(outcome, log_tail=self.log.tail())
-        finished = outcome.ending is Ending.SUCCEEDED
-        self._runner.give(self._space, finished=finished, untouched=untouched and not logged)
+        try:
+            if is_touched(self._space.metrics):
+                outcome = replace(outcome, summary=await self._ship_metrics())
+            # Nobody will read the outputs of an attempt that was stopped or lost in the middle.
+            if outcome.ending in (Ending.SUCCEEDED, Ending.FAILED):
+                outcome = replace(outcome, outputs=await self._ship_outputs())
+        except OSError as exc:
+            text = f"what it made could not be read: {endings.trouble(exc)}"
+            outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text)
+        await self.log.ship()
+        if outcome.ending is Ending.FAILED:
+            outcome = replace(outcome, log_tail=self.log.tail())
+        self._runner.give(self._space, finished=outcome.ending is Ending.SUCCEEDED)
         return outcome
 
     def _verdict(self, how: Exit) -> Outcome:
@@ -159,16 +158,18 @@ class LocalRunning:
             return replace(outcome, ending=Ending.FAILED, reason=endings.reason(how))
         return outcome
 
-    async def _ship(self, outcome: Outcome) -> Outcome:
-        """Bring metrics and outputs to the store. Nobody will read what a stopped or lost attempt made of outputs."""
+    async def _ship_metrics(self) -> dict[str, dict[str, Any]]:
         summary = await self._metrics.finish()
-        names = self._metrics.names()
-        await self._shipment("metrics/").send({name: f"{self._space.metrics}/{name}" for name in names})
-        if outcome.ending not in (Ending.SUCCEEDED, Ending.FAILED):
-            return replace(outcome, summary=summary)
+        files = {name: f"{self._space.metrics}/{name}" for name in self._metrics.names()}
+        await self._shipment("metrics/").send(files)
+        return summary
+
+    async def _ship_outputs(self) -> dict[str, str]:
+        if self._prepared.globs is None and not is_touched(self._space.outputs):
+            return {}
         shipment = self._shipment("outputs/")
         await shipment.send(self._outputs())
-        return replace(outcome, summary=summary, outputs=dict(sorted(shipment.digests.items())))
+        return dict(sorted(shipment.digests.items()))
 
     def _shipment(self, below: str) -> Shipment:
         if below not in self._shipments:

@@ -1,6 +1,6 @@
-# ruff: noqa: PTH102, PTH103, PTH104, PTH208
+# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH112, PTH116, PTH208
 # Paths are plain strings here: pathlib costs as much as the system calls.
-"""The directories of an attempt. One that was left as empty as it was given out is handed to the next job."""
+"""The directories of an attempt. They are made once and handed from job to job: that costs a tenth of making them."""
 
 from __future__ import annotations
 
@@ -13,114 +13,164 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-#: Directories that are kept for the next jobs; making one costs ten times what renaming it does.
+#: Workspaces that are kept for the next jobs.
 SPARE = 64
+#: Entries of a directory that are removed at once; more go to the trash with all of the workspace.
+FEW = 64
 #: Days after which the checkpoints of a job are given up that was not tried again on this machine.
 ABANDONED = 30
 
 
 class Workspace:
-    """Where an attempt runs; plain paths."""
+    """Where an attempt runs; plain paths.
 
-    __slots__ = ("checkpoint", "log", "metrics", "outputs", "root", "work")
+    Directories are handed out with their time of change set to 0, so that one look says whether anything came in.
+    """
 
-    def __init__(self, root: str, checkpoint: str) -> None:
-        """Name the directories below `root`; `checkpoint` outlives the attempt."""
-        self.root, self.checkpoint = root, checkpoint
+    __slots__ = ("checkpoint", "job", "log", "metrics", "outputs", "root", "work")
+
+    def __init__(self, job: str, root: str) -> None:
+        """Name what lies below `root`."""
+        self.job, self.root = job, root
         self.work, self.outputs, self.metrics = f"{root}/work", f"{root}/outputs", f"{root}/metrics"
+        self.checkpoint = f"{root}/checkpoint"
         #: Holds stdout and stderr.
         self.log = f"{root}/log"
 
-    def is_untouched(self) -> bool:
-        """Say whether the job left these directories as empty as they were; its log is not looked at."""
-        try:
-            return not (os.listdir(self.work) or os.listdir(self.outputs) or os.listdir(self.metrics))
-        except OSError:
-            return False
+    @property
+    def directories(self) -> tuple[str, str, str, str]:
+        """All of them."""
+        return self.work, self.outputs, self.metrics, self.checkpoint
+
+
+def is_touched(directory: str) -> bool:
+    """Say whether anything was made in (or removed from) a directory of a workspace."""
+    try:
+        return os.stat(directory).st_mtime_ns != 0
+    except OSError:
+        return True
 
 
 class Workspaces:
-    """All attempts of an agent, in `attempts/` and `checkpoints/` of its state directory."""
+    """All attempts of an agent, in `attempts/` of its state directory, and what they leave in `checkpoints/`."""
 
     def __init__(self, state: Path) -> None:
-        """Take over the state directory; what earlier agents left of attempts goes to `trash` (see `empty_trash`)."""
+        """Take over the state directory. Of what earlier agents left, checkpoints are kept; the rest becomes trash."""
         self._attempts, self._checkpoints = f"{state}/attempts", f"{state}/checkpoints"
         self._trash = f"{state}/trash"
         os.makedirs(self._trash, exist_ok=True)
-        if os.path.isdir(self._attempts):  # noqa: PTH112
-            os.rename(self._attempts, f"{self._trash}/{time.time_ns()}")
-        os.makedirs(self._attempts)
         os.makedirs(self._checkpoints, exist_ok=True)
-        self._spare_roots: list[str] = []
-        self._spare_checkpoints: list[str] = []
+        self._spare: list[str] = []
         self._count = 0
+        if os.path.isdir(self._attempts):
+            self._rescue()
+            self._discard(self._attempts)
+        os.makedirs(self._attempts)
+        self._forget_old_checkpoints()
+        self._mode = os.stat(self._attempts).st_mode
 
     def take(self, job: str, k: int) -> Workspace:
         """Return the workspace of a new attempt: empty, but for the checkpoints of earlier ones. Raises OSError."""
-        space = Workspace(f"{self._attempts}/{job}.{k}", f"{self._checkpoints}/{job}")
-        if self._spare_roots:
-            os.rename(self._spare_roots.pop(), space.root)
+        space = Workspace(job, f"{self._attempts}/{job}.{k}")
+        if self._spare:
+            os.rename(self._spare.pop(), space.root)
         else:
-            for path in (space.root, space.work, space.outputs, space.metrics):
+            os.mkdir(space.root)
+            for path in space.directories:
                 os.mkdir(path)
-        if self._spare_checkpoints:
-            # Replaces an empty directory, and leaves one alone that holds something.
-            spare = self._spare_checkpoints.pop()
-            try:
-                os.rename(spare, space.checkpoint)
-            except OSError:
-                self._spare_checkpoints.append(spare)
-        else:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(space.checkpoint)
+                os.utime(path, ns=(0, 0))
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(f"{self._checkpoints}/{job}", space.checkpoint)
         return space
 
-    def give(self, space: Workspace, *, finished: bool, untouched: bool) -> None:
-        """Take a workspace back. `finished`: the job needs no checkpoint any more; `untouched`: nothing is in it."""
+    def give(self, space: Workspace, *, finished: bool) -> None:
+        """Take a workspace back; `finished`: the job needs no checkpoint any more."""
         self._count += 1
-        if untouched and len(self._spare_roots) < SPARE:
-            with contextlib.suppress(OSError):
+        if not finished:
+            self._keep_checkpoint(space.job, space.checkpoint)
+        try:
+            if len(self._spare) < SPARE and self._reset(space):
                 spare = f"{self._attempts}/spare.{self._count}"
                 os.rename(space.root, spare)
-                self._spare_roots.append(spare)
-        else:
-            self._discard(space.root)
-        if finished:
-            self._give_checkpoint(space.checkpoint)
-
-    def _give_checkpoint(self, path: str) -> None:
-        with contextlib.suppress(OSError):
-            if os.listdir(path) or len(self._spare_checkpoints) >= SPARE:
-                self._discard(path)
+                self._spare.append(spare)
                 return
-            spare = f"{self._checkpoints}/spare.{self._count}"
-            os.rename(path, spare)
-            self._spare_checkpoints.append(spare)
+        except OSError:
+            pass  # the job made something strange of it
+        self._discard(space.root)
+
+    def _reset(self, space: Workspace) -> bool:
+        """Make a workspace as good as new; False where that is more work than making one."""
+        for path in space.directories:
+            status = os.stat(path)
+            if status.st_mode != self._mode:
+                return False
+            if status.st_mtime_ns != 0:
+                if not self._clear(path):
+                    return False
+                os.utime(path, ns=(0, 0))
+        if os.stat(space.log).st_size:
+            os.unlink(space.log)
+        return True
+
+    def _clear(self, path: str) -> bool:
+        with os.scandir(path) as found:
+            entries = list(found)
+        if len(entries) > FEW:
+            return False
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                self._discard(entry.path)
+            else:
+                os.unlink(entry.path)
+        return True
+
+    def _keep_checkpoint(self, job: str, path: str) -> None:
+        with contextlib.suppress(OSError):
+            if os.listdir(path):
+                kept = f"{self._checkpoints}/{job}"
+                self._discard(kept)
+                os.rename(path, kept)
+
+    def _rescue(self) -> None:
+        """Keep the checkpoints of attempts whose agent was killed, the latest of each job."""
+        roots = [name for name in os.listdir(self._attempts) if name.rpartition(".")[2].isdigit()]
+        for name in sorted(roots, key=lambda name: int(name.rpartition(".")[2])):
+            self._count += 1
+            if not name.startswith("spare."):
+                self._keep_checkpoint(name.rpartition(".")[0], f"{self._attempts}/{name}/checkpoint")
 
     def _discard(self, path: str) -> None:
-        """Move a tree to the trash, or remove it where that is as quick."""
+        """Move a tree to the trash: at once, whatever is in it."""
+        self._count += 1
         with contextlib.suppress(OSError):
             os.rename(path, f"{self._trash}/{time.time_ns()}.{self._count}")
 
+    @property
+    def has_trash(self) -> bool:
+        """Say whether anything was discarded."""
+        return is_touched(self._trash)
+
     def empty_trash(self) -> None:
         """Remove what was discarded: slow, and to be called in another thread."""
+        # First, so that what comes meanwhile is seen the next time.
+        os.utime(self._trash, ns=(0, 0))
         for name in os.listdir(self._trash):
             remove_tree(f"{self._trash}/{name}")
+        if not os.listdir(self._trash):
+            os.utime(self._trash, ns=(0, 0))
 
-    def forget_old_checkpoints(self) -> None:
-        """Discard checkpoints that nobody came back to."""
+    def _forget_old_checkpoints(self) -> None:
         before = time.time() - ABANDONED * 86400
-        for entry in os.scandir(self._checkpoints):
-            with contextlib.suppress(OSError):
-                if entry.stat().st_mtime < before:
-                    self._discard(entry.path)
+        with os.scandir(self._checkpoints) as found:
+            old = [entry.path for entry in found if entry.stat(follow_symlinks=False).st_mtime < before]
+        for path in old:
+            self._discard(path)
 
     def close(self) -> None:
-        """Remove what was kept for the next jobs."""
-        for path in (*self._spare_roots, *self._spare_checkpoints):
-            remove_tree(path)
-        self._spare_roots.clear()
-        self._spare_checkpoints.clear()
+        """Remove what was kept for the next jobs, and the trash."""
+        for path in self._spare:
+            self._discard(path)
+        self._spare.clear()
         self.empty_trash()
 
 
@@ -131,10 +181,9 @@ def remove_tree(path: str) -> None:
 
 def _retry_writable(function: Callable[..., Any], path: str, _: object) -> None:
     with contextlib.suppress(OSError):
-        parent = os.path.dirname(path)  # noqa: PTH120
-        for directory in (parent, path):
-            if os.path.isdir(directory) and not os.path.islink(directory):  # noqa: PTH112, PTH114
-                os.chmod(directory, stat.S_IRWXU)  # noqa: PTH101
+        for directory in (os.path.dirname(path), path):  # noqa: PTH120
+            if stat.S_ISDIR(os.lstat(directory).st_mode):
+                os.chmod(directory, stat.S_IRWXU)
         if function in (os.unlink, os.rmdir):
             function(path)
         else:
