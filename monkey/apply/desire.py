@@ -1,0 +1,139 @@
+"""From spec files to what is desired: expanded, its code hashed, its jobs identified."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from monkey.errors import MonkeyError, PlanError
+from monkey.plan.desired import Desired
+from monkey.plan.observed import Observed
+from monkey.spec.identity import identify
+from monkey.transfer.code import CodeSnapshot, descends, git_info, snapshot
+
+if TYPE_CHECKING:
+    from monkey.spec.models import Spec
+    from monkey.spec.project import Project
+
+#: Where specs are, and what they end in.
+SPECS, YAML = "specs", (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One spec, ready to be compared and applied."""
+
+    desired: Desired
+    code: CodeSnapshot
+    #: The spec as written.
+    text: str
+
+
+def spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
+    """Return the named spec files, or all of the project's. Raises MonkeyError where there are none."""
+    if named:
+        missing = [name for name in named if not Path(name).is_file()]
+        if missing:
+            raise MonkeyError(
+                f"there is no spec {missing[0]!r}", hint="name a file, such as specs/experiment.yaml; or none, for all"
+            )
+        return [Path(name).absolute() for name in named]
+    files = sorted(path for path in (project.root / SPECS).glob("*") if path.suffix in YAML and path.is_file())
+    if not files:
+        raise MonkeyError(f"there is no spec in {project.root / SPECS}", hint="`monkey init` writes a first one")
+    return files
+
+
+def desire(project: Project, files: Iterable[Path]) -> list[Wanted]:
+    """Read the specs. Raises SpecError with the problems of all of them, PlanError for code that cannot be taken."""
+    from monkey.spec.load import load_spec
+
+    return desire_specs(project, _load_all(files, lambda path: load_spec(path, project.root)))
+
+
+def desire_specs(project: Project, specs: Sequence[Spec]) -> list[Wanted]:
+    """Say what these specs want. Raises SpecError, and PlanError for code that cannot be taken."""
+    git: Mapping[str, Any] | None = git_info(project.root)
+    leave_out = {path.relative_to(project.root) for path in (project.root / SPECS).glob("*") if _is_spec(path)}
+    leave_out |= {Path(spec.source) for spec in specs}
+    codes: dict[tuple[str, tuple[str, ...]], CodeSnapshot] = {}
+    return [_wanted(project, spec, git, leave_out, codes) for spec in specs]
+
+
+def _load_all(files: Iterable[Path], load: Any) -> list[Spec]:
+    from monkey.errors import Problem, SpecError
+
+    specs: list[Spec] = []
+    problems: list[Problem] = []
+    for path in files:
+        try:
+            specs.append(load(path))
+        except SpecError as exc:
+            problems += exc.problems
+    if problems:
+        raise SpecError(problems)
+    return specs
+
+
+def _is_spec(path: Path) -> bool:
+    return path.suffix in (*YAML, ".json") and path.is_file()
+
+
+def _wanted(
+    project: Project,
+    spec: Spec,
+    git: Mapping[str, Any] | None,
+    leave_out: Iterable[Path],
+    codes: dict[tuple[str, tuple[str, ...]], CodeSnapshot],
+) -> Wanted:
+    from monkey.spec.expand import expand
+
+    root, include = spec.code.root, tuple(spec.code.include or ())
+    if (root, include) not in codes:
+        at = project.root / root
+        names = {os.path.relpath(project.root / path, at) for path in leave_out}
+        codes[root, include] = snapshot(at, include, names)
+    code = codes[root, include]
+    recipe = spec.recipe(code.hash)
+    desired = Desired(
+        name=spec.name,
+        source=spec.source,
+        recipe=recipe,
+        settings=spec.settings(),
+        table=identify(expand(spec), recipe),
+        code_files=code.files,
+        code_bytes=code.size,
+        git=git,
+    )
+    return Wanted(desired, code, spec.text)
+
+
+def check_providers(project: Project, wanted: Iterable[Wanted]) -> None:
+    """Raise PlanError for a sweep whose provider the project does not have."""
+    for want in wanted:
+        for name in want.desired.settings.providers:
+            if name not in project.providers:
+                raise PlanError(
+                    f"{want.desired.source}: expected one of the project's providers "
+                    f"({', '.join(sorted(project.providers))}), found {name!r}",
+                    hint="`providers:` in monkey.yaml names them; `provider:` in a spec chooses",
+                )
+
+
+def placed_in_history(project: Project, wanted: Sequence[Wanted], observed: Observed) -> list[Wanted]:
+    """Note which of the specs come from a commit that does not descend from the one that was applied last.
+
+    A commit that this clone does not even have is newer than it, or of another branch: it counts as not an ancestor.
+    """
+    return [replace(want, desired=_placed(project.root, want.desired, observed)) for want in wanted]
+
+
+def _placed(root: Path, desired: Desired, observed: Observed) -> Desired:
+    seen = observed.sweeps.get(desired.name)
+    then = seen.applied.git if seen is not None and seen.applied is not None else None
+    if desired.git is None or then is None or then["commit"] == desired.git["commit"]:
+        return desired
+    return replace(desired, descends=descends(root, then["commit"], desired.git["commit"]) is True)

@@ -1,0 +1,97 @@
+"""Making it so: the only hand. In an order in which a crash anywhere leaves what the next apply mends."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from monkey.apply.desire import Wanted
+from monkey.apply.observe import World
+from monkey.errors import NotADescendant
+from monkey.fleet.base import Machines
+from monkey.fleet.state import host_name
+from monkey.plan.change import Plan, SweepPlan
+from monkey.protocol.revision import Revision
+from monkey.protocol.sweeps import append_revision, mark_queue
+from monkey.transfer.code import upload
+
+#: Is told each thing that was done, in a word: ("digits", "revision 3").
+Say = Callable[[str, str], None]
+
+
+def check_descent(plan: Plan) -> None:
+    """Raise NotADescendant where a sweep would go back to a commit before the one that was applied last."""
+    for sweep in plan.sweeps:
+        if sweep.revises and not sweep.desired.descends:
+            assert sweep.observed and sweep.observed.applied and sweep.observed.applied.git and sweep.desired.git
+            then, now = sweep.observed.applied.git["commit"], sweep.desired.git["commit"]
+            raise NotADescendant(
+                f"sweep {sweep.name!r} was last applied from commit {then[:10]}, and this one ({now[:10]}) "
+                "does not descend from it",
+                hint="`git pull` first (in CI: clone with full history); or go back on purpose with --rollback",
+            )
+
+
+async def execute(world: World, plan: Plan, wanted: Sequence[Wanted], say: Say, *, rollback: bool = False) -> None:
+    """Apply the plan: machines are asked for first, since they take the longest, then code, revision, queue markers.
+
+    Raises NotADescendant (unless `rollback`), ConcurrentApply where the sweep's log moved on, FleetError, StoreError.
+    """
+    if not rollback:
+        check_descent(plan)
+    by_name = {want.desired.name: want for want in wanted}
+    await _machines(world, plan, say)
+    for sweep in plan.sweeps:
+        if sweep.changes:
+            await _sweep(world, sweep, by_name[sweep.name], say, rollback=rollback)
+
+
+async def _machines(world: World, plan: Plan, say: Say) -> None:
+    for part in plan.fleets:
+        if part.changes and part.after is not None:
+            fleet = world.fleet(part.fleet)
+            await fleet.converge(Machines(part.fleet, fleet.type, part.after))
+            say(part.fleet, "agent started")
+
+
+async def _sweep(world: World, plan: SweepPlan, want: Wanted, say: Say, *, rollback: bool) -> None:
+    entry, fleets = plan.head, plan.unmarked
+    if plan.revises:
+        sent = await upload(world.at, want.code) if want.desired.recipe.code else 0
+        if sent:
+            say(plan.name, f"{sent:,} bytes of code uploaded")
+        revision = _revision(plan, want, rollback=rollback and not want.desired.descends)
+        entry = await append_revision(world.at, world.keys, revision, plan.head)
+        fleets = tuple(want.desired.settings.providers)
+        say(plan.name, f"revision {entry} appended")
+    await mark_queue(world.at, world.keys, fleets, plan.name, entry)
+
+
+def _revision(plan: SweepPlan, want: Wanted, *, rollback: bool) -> Revision:
+    desired = want.desired
+    return Revision(
+        sweep=desired.name,
+        recipe=desired.recipe,
+        settings=desired.settings,
+        table=desired.table,
+        spec_text=want.text,
+        source=desired.source,
+        code_files=dict(desired.code_files),
+        git=_plain(desired.git),
+        author=_author(),
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        rollback=rollback,
+        adopted=dict(plan.adopted),
+    )
+
+
+def _plain(git: Mapping[str, object] | None) -> dict[str, object] | None:
+    return None if git is None else dict(git)
+
+
+def _author() -> str:
+    try:
+        return f"{getpass.getuser()}@{host_name()}"
+    except (KeyError, OSError):  # an account without a name, as in many containers
+        return host_name()

@@ -1,0 +1,93 @@
+"""What jobs wrote, read from the store: the segments of an attempt's log, as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from monkey.apply.observe import World
+from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
+from monkey.protocol.keys import Keys
+from monkey.protocol.snapshot import Reader, State
+from monkey.store.base import Store
+
+#: States in which a job may still write.
+AT_WORK = (State.QUEUED, State.RUNNING, State.FROZEN)
+#: Seconds between looks; agents ship every second while somebody follows.
+LOOK = 0.3
+
+
+@dataclass
+class JobLog:
+    """The log of one job, as far as it was read; goes on with the next attempt where there is one."""
+
+    job: str
+    attempt: int = 0
+    _after: str = ""
+
+    async def more(self, store: Store, keys: Keys, attempt: int) -> AsyncIterator[bytes]:
+        """Yield the segments that came since."""
+        if attempt != self.attempt:
+            if self.attempt:
+                # What the attempt before left, first.
+                async for data in self._segments(store, keys):
+                    yield data
+            self.attempt, self._after = attempt, ""
+        async for data in self._segments(store, keys):
+            yield data
+
+    async def _segments(self, store: Store, keys: Keys) -> AsyncIterator[bytes]:
+        prefix = f"{keys.out(self.job, self.attempt)}log/"
+        for item in await store.list(prefix, after=self._after):
+            try:
+                data = await store.get(item.key)
+            except KeyMissing:  # removed since it was listed
+                continue
+            yield data
+            self._after = item.key
+
+
+@dataclass
+class Follow:
+    """Jobs whose logs are read together until none of them writes any more."""
+
+    world: World
+    sweep: str
+    #: None: all of the sweep's.
+    jobs: Sequence[str] | None
+    sleep: Callable[[float], Awaitable[None]]
+    _logs: dict[str, JobLog] = field(default_factory=dict)
+    _drained: set[str] = field(default_factory=set)
+    _over: bool = False
+
+    async def chunks(self, *, follow: bool) -> AsyncIterator[tuple[str, bytes]]:
+        """Yield (job, bytes) as they come; `follow`: go on until every job has ended."""
+        reader = self.world.reader()
+        while True:
+            try:
+                async for chunk in self._look(reader):
+                    yield chunk
+                if not follow or self._over:
+                    return
+            except (StoreUnavailable, StoreMissing):
+                if not follow:
+                    raise
+            await self.sleep(LOOK)
+
+    async def _look(self, reader: Reader) -> AsyncIterator[tuple[str, bytes]]:
+        """Read once. A job's state is taken before its log: a log read after the end is whole."""
+        view = (await reader.read([self.sweep])).sweeps[self.sweep]
+        self._over = True
+        for job in view.ids if self.jobs is None else self.jobs:
+            if job in self._drained:
+                continue
+            state = view.where(job)
+            attempt = view.view(job).attempt
+            if attempt:
+                log = self._logs.setdefault(job, JobLog(job))
+                async for data in log.more(self.world.at, self.world.keys, attempt):
+                    yield job, data
+            if state in AT_WORK:
+                self._over = False
+            else:
+                self._drained.add(job)

@@ -1,0 +1,75 @@
+"""What a checkout remembers of the stores that it used: so that one which vanished is missed, not begun anew.
+
+It lies beside the default store, in the project's `.monkey/`: whoever removes all of that wants to begin anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from monkey.errors import StoreMissing
+
+#: A store's URL to its id, as JSON.
+MEMO = "stores.json"
+
+
+class Memo:
+    """The stores that this checkout has used."""
+
+    def __init__(self, root: Path) -> None:
+        """Read what is remembered in the project at `root`; what cannot be read is forgotten."""
+        self.path = root / ".monkey" / MEMO
+        try:
+            said = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            said = {}
+        self._known: dict[str, str] = said if isinstance(said, dict) else {}
+
+    def expects(self, url: str) -> bool:
+        """Was there a store at this URL?"""
+        return url in self._known
+
+    def id(self, url: str) -> str:
+        """Return the id of the store at this URL, "" where none was met."""
+        return self._known.get(url, "")
+
+    def meet(self, url: str, store_id: str) -> None:
+        """Remember the store that is at this URL. Raises StoreMissing where it is another than it was."""
+        if self._known.get(url, store_id) != store_id:
+            raise StoreMissing(
+                f"the store at {url} is another one than this project used there (found {store_id!r}, "
+                f"expected {self._known[url]!r})",
+                hint=f"bring the right one back (is its disk mounted?); or remove {self.path} to use this one",
+            )
+        if url not in self._known:
+            self._known[url] = store_id
+            self._save()
+
+    def vanished(self, exc: StoreMissing) -> StoreMissing:
+        """Return the error for a store that was there and is not."""
+        return StoreMissing(
+            f"{exc.message}; this project has used a store there: it was moved, removed, or its disk is not mounted",
+            hint=f"bring it back; or, if it is gone for good, remove {self.path} to begin a new one",
+        )
+
+    def _save(self) -> None:
+        """Write it down; where nothing can be written (a read-only checkout), that is not worth failing for."""
+        aside = self.path.with_suffix(f".{os.getpid()}")
+        try:
+            ignore_all(self.path.parent)
+            aside.write_text(json.dumps(self._known, indent=1) + "\n")
+            aside.replace(self.path)
+        except OSError:
+            with suppress(OSError):
+                aside.unlink()
+
+
+def ignore_all(directory: Path) -> None:
+    """Make the directory, one that git looks past whatever the project's .gitignore says."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ignore = directory / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")

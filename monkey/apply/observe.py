@@ -1,0 +1,177 @@
+"""Looking, before anything is changed: the store and the fleets as they are, as a plan compares them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from monkey.apply.memo import Memo
+from monkey.errors import FleetError, MonkeyError, StoreMissing
+from monkey.fleet.base import Fleet
+from monkey.fleet.local import LocalFleet
+from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.observed import Observed, ObservedSweep
+from monkey.protocol.keys import Keys
+from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
+from monkey.store.base import Store
+from monkey.store.format import FORMAT, decode_format
+from monkey.store.open import locate, open_store
+
+if TYPE_CHECKING:
+    from monkey.plan.desired import Desired
+    from monkey.spec.project import Project
+
+
+@dataclass
+class World:
+    """One project, its store and its fleets, opened."""
+
+    project: Project
+    keys: Keys
+    fleets: Mapping[str, Fleet]
+    memo: Memo
+    #: None: nothing was ever applied, and there is no store yet.
+    store: Store | None
+
+    @property
+    def at(self) -> Store:
+        """The store, where there must be one. Raises StoreMissing."""
+        if self.store is None:
+            raise StoreMissing(
+                f"nothing was applied yet: there is no store at {locate(self.project.store)}",
+                hint="`monkey apply` begins it",
+            )
+        return self.store
+
+    async def begin(self) -> None:
+        """Make the store, where none ever was. Raises StoreUnsafe and whatever else `open_store` raises."""
+        if self.store is None:
+            self.store = await _open(locate(self.project.store), self.memo, begin=True)
+
+    def reader(self) -> Reader:
+        """Return a new reader of the store. Raises StoreMissing."""
+        return Reader(self.at, self.keys)
+
+    def fleet(self, name: str) -> Fleet:
+        """Return the fleet of that provider. Raises FleetError."""
+        if name not in self.fleets:
+            raise FleetError(
+                f"expected one of this project's providers ({', '.join(sorted(self.fleets))}), found {name!r}",
+                hint="`providers:` in monkey.yaml names them; `provider:` in a spec chooses",
+            )
+        return self.fleets[name]
+
+
+@asynccontextmanager
+async def open_world(project: Project) -> AsyncIterator[World]:
+    """Open the project; its store is None where none ever was (`World.begin` makes it).
+
+    Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
+    """
+    url, memo = locate(project.store), Memo(project.root)
+    store = await _open(url, memo, begin=False)
+    world = World(project, Keys(project.name), fleets(project, url), memo, store)
+    try:
+        yield world
+    finally:
+        if world.store is not None:
+            await world.store.close()
+
+
+async def _open(url: str, memo: Memo, *, begin: bool) -> Store | None:
+    try:
+        store = await open_store(url, begin=begin)
+    except StoreMissing as exc:
+        if memo.expects(url):
+            raise memo.vanished(exc) from exc
+        return None
+    try:
+        memo.meet(url, decode_format(await store.get(FORMAT), url).id)
+    except BaseException:
+        await store.close()
+        raise
+    return store
+
+
+def fleets(project: Project, store_url: str) -> dict[str, Fleet]:
+    """Return the fleet of every provider of the project."""
+    return {
+        name: LocalFleet(store_url, project.name, name, provider.max_slots, provider.idle_timeout)
+        for name, provider in project.providers.items()
+    }
+
+
+async def observe(world: World, desired: Sequence[Desired]) -> tuple[Observed, Snapshot | None]:
+    """Look at everything that a plan for the desired sweeps is compared with; None where there is no store yet.
+
+    Raises Corrupt where a desired sweep's log cannot be read: to plan over it would be to guess.
+    """
+    if world.store is None:
+        return Observed(), None
+    snapshot = await world.reader().read()
+    wanted = {want.name for want in desired}
+    sweeps = {
+        name: _sweep(view, snapshot) for name, view in snapshot.sweeps.items() if view.state.revision or name in wanted
+    }
+    for name in wanted & snapshot.sweeps.keys():
+        _refuse_torn(snapshot.sweeps[name], snapshot)
+    code = {want.recipe.code for want in desired if want.recipe.code}
+    there = {sha for sha in code if await _exists(world, world.keys.code(sha))}
+    agents = {name: (await fleet.observe()).count for name, fleet in world.fleets.items()}
+    return Observed(sweeps, snapshot.succeeded, there, agents, world.memo.id(world.at.url)), snapshot
+
+
+def _refuse_torn(view: SweepView, snapshot: Snapshot) -> None:
+    base = f"sweeps/{view.state.name}/"
+    for problem in snapshot.problems:
+        if base in problem:
+            raise MonkeyError(
+                f"the log of sweep {view.state.name!r} cannot be read past entry {view.state.head}: {problem}",
+                hint="move that object out of the store, if nothing newer follows it, and apply again",
+            )
+
+
+def _sweep(view: SweepView, snapshot: Snapshot) -> ObservedSweep:
+    state = view.state
+    places: dict[State, set[str]] = {State.SUCCEEDED: set(), State.FAILED: set(), State.RUNNING: set()}
+    for job in view.ids:
+        where = view.where(job)
+        where = State.RUNNING if where is State.FROZEN else where
+        if where in places:
+            places[where].add(job)
+    left = len(view.ids) - len(places[State.SUCCEEDED]) - len(places[State.FAILED])
+    return ObservedSweep(
+        head=state.head,
+        applied=state.revision,
+        applied_at=state.revision_at,
+        paused=state.paused,
+        cancelled=state.cancelled,
+        succeeded=places[State.SUCCEEDED],
+        failed=places[State.FAILED],
+        running=places[State.RUNNING],
+        unmarked=_unmarked(view, snapshot) if left and state.active else (),
+    )
+
+
+def _unmarked(view: SweepView, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the fleets that have work left and were never told, or were told and think that it is done."""
+    assert view.state.revision is not None
+    name = view.state.name
+    return tuple(fleet for fleet in view.state.revision.settings.providers if not snapshot.queue[fleet].get(name))
+
+
+async def _exists(world: World, key: str) -> bool:
+    return any(item.key == key for item in await world.at.list(key))
+
+
+async def with_machines(plan: Plan, world: World) -> Plan:
+    """Let the fleets say what the plan means for their machines. Raises FleetError for a provider that is none."""
+    told: list[FleetPlan] = []
+    for part in plan.fleets:
+        fleet = world.fleet(part.fleet)
+        before = await fleet.observe()
+        after = fleet.preview(before, part.jobs)
+        told.append(FleetPlan(part.fleet, part.jobs, part.agents, fleet.type, before.count, after.count))
+    return plan.with_fleets(told)

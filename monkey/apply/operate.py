@@ -1,0 +1,99 @@
+"""Orders to sweeps that were applied: pause, resume, cancel, retry. Each is one entry of the sweep's log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from monkey.apply.find import find_job, find_sweep
+from monkey.apply.observe import World
+from monkey.apply.wait import converge
+from monkey.errors import MonkeyError
+from monkey.protocol.log import Log
+from monkey.protocol.snapshot import State, SweepView
+from monkey.protocol.sweeps import append_order, mark_queue
+
+
+@dataclass(frozen=True)
+class Done:
+    """What an order came to."""
+
+    sweep: str
+    #: False: it was so already, and nothing was written.
+    changed: bool
+    #: Jobs that it concerns: retried, stopped or opened again.
+    jobs: int = 0
+    #: Of these, how many were running.
+    running: int = 0
+
+
+async def pause(world: World, name: str) -> Done:
+    """Let nothing of the sweep run until it is resumed; what runs is stopped, its checkpoints stay. Raises NotFound."""
+    view = find_sweep(await world.reader().read(), name)
+    if view.state.cancelled is not None:
+        raise MonkeyError(f"sweep {name!r} is cancelled; there is nothing to pause")
+    if view.state.paused:
+        return Done(name, changed=False)
+    await append_order(world.at, world.keys, name, "pause")
+    return _done(view)
+
+
+async def cancel(world: World, name: str, reason: str) -> Done:
+    """Stop the sweep for good: what runs is stopped, what is queued is never begun. Raises NotFound."""
+    view = find_sweep(await world.reader().read(), name)
+    if view.state.cancelled is not None:
+        return Done(name, changed=False)
+    await append_order(world.at, world.keys, name, "cancel", reason=reason)
+    return _done(view)
+
+
+async def resume(world: World, name: str) -> Done:
+    """Go on with a sweep that was paused or cancelled. Raises NotFound."""
+    view = find_sweep(await world.reader().read(), name)
+    if view.state.active:
+        return Done(name, changed=False)
+    entry = await append_order(world.at, world.keys, name, "resume")
+    done = _done(view)
+    await _call_for_work(world, view, entry, done.jobs)
+    return done
+
+
+async def retry(world: World, name: str, jobs: Collection[str] = ()) -> Done:
+    """Let failed jobs (default: all of them) be tried again, their failures so far forgotten. Raises NotFound."""
+    view = find_sweep(await world.reader().read(), name)
+    chosen = [_failed(view, job) for job in jobs] or [job for job in view.ids if view.where(job) is State.FAILED]
+    if not chosen:
+        return Done(name, changed=False)
+    since = {job: await _head(world, job) for job in chosen}
+    entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
+    await _call_for_work(world, view, entry, len(chosen))
+    return Done(name, changed=True, jobs=len(chosen))
+
+
+def _failed(view: SweepView, beginning: str) -> str:
+    """Return the failed job whose id begins so. Raises NotFound, MonkeyError where it has not failed."""
+    job = find_job(view, beginning)
+    if view.where(job) is not State.FAILED:
+        raise MonkeyError(f"job {job} of sweep {view.state.name!r} has not failed: it is {view.where(job)}")
+    return job
+
+
+def _done(view: SweepView) -> Done:
+    counts = view.counts
+    running = counts[State.RUNNING] + counts[State.FROZEN]
+    waiting = counts[State.QUEUED] + counts[State.PAUSED] + counts[State.CANCELLED]
+    return Done(view.state.name, changed=True, jobs=running + waiting, running=running)
+
+
+async def _head(world: World, job: str) -> int:
+    log = Log(world.keys.job_log(job))
+    await log.refresh(world.at)
+    return log.head
+
+
+async def _call_for_work(world: World, view: SweepView, entry: int, jobs: int) -> None:
+    """Queue what entry `entry` of the sweep's log opened again, and see that somebody takes it."""
+    assert view.state.revision is not None
+    fleets = view.state.revision.settings.providers
+    await mark_queue(world.at, world.keys, fleets, view.state.name, entry)
+    await converge([world.fleet(name) for name in fleets], jobs)

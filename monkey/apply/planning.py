@@ -1,0 +1,64 @@
+"""A plan from start to end: specs read, world observed, difference taken, fleets asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monkey.apply.desire import Wanted, check_providers, desire, placed_in_history, spec_files
+from monkey.apply.observe import World, observe, with_machines
+from monkey.errors import StalePlan
+from monkey.plan.change import Plan
+from monkey.plan.diff import diff
+from monkey.plan.document import Saved, load, verify
+
+if TYPE_CHECKING:
+    from monkey.protocol.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and what it was made from."""
+
+    plan: Plan
+    files: Sequence[Path]
+    wanted: Sequence[Wanted]
+    #: What was observed; None where nothing was ever applied.
+    snapshot: Snapshot | None
+
+
+async def make_plan(world: World, specs: Sequence[str], keep_stale: Sequence[str] = ()) -> Planned:
+    """Plan for the named spec files (none: all of the project's). Raises MonkeyError of every kind."""
+    return await _plan(world, spec_files(world.project, specs), keep_stale)
+
+
+def read_saved(path: Path) -> Saved:
+    """Read a saved plan. Raises PlanError where the file is none."""
+    return load(path.read_text(encoding="utf-8", errors="replace"), str(path))
+
+
+async def remake_plan(world: World, saved: Saved) -> Planned:
+    """Plan again what was saved, and hold the one against the other. Raises StalePlan where anything moved."""
+    files = [world.project.root / source for source in saved.specs]
+    for file in files:
+        if not file.is_file():
+            raise StalePlan(f"since this plan was saved, {file} was removed", hint="plan again, look, and apply that")
+    planned = await _plan(world, files, saved.keep_stale)
+    verify(saved, planned.plan)
+    return planned
+
+
+async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str]) -> Planned:
+    wanted = desire(world.project, files)
+    check_providers(world.project, wanted)
+    return replace(await plan_for(world, wanted, keep_stale), files=files)
+
+
+async def plan_for(world: World, wanted: Sequence[Wanted], keep_stale: Sequence[str]) -> Planned:
+    """Plan for what is wanted, wherever that comes from."""
+    observed, snapshot = await observe(world, [want.desired for want in wanted])
+    wanted = placed_in_history(world.project, wanted, observed)
+    plan = diff([want.desired for want in wanted], observed, keep_stale)
+    return Planned(await with_machines(plan, world), (), wanted, snapshot)

@@ -1,0 +1,114 @@
+"""`monkey apply`: make it so, and watch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.main import INTERRUPTED
+from monkey.cli.plan import keep_stale_option
+from monkey.cli.session import in_world
+from monkey.errors import MonkeyError
+
+if TYPE_CHECKING:
+    from monkey.apply.observe import World
+    from monkey.apply.planning import Planned
+
+
+@dataclass
+class Order:
+    """What was asked for on the command line, and how far it came."""
+
+    specs: Sequence[str]
+    keep_stale: Sequence[str]
+    yes: bool = False
+    detach: bool = False
+    rollback: bool = False
+    #: Sweeps that are applied and being watched: from here on an interrupt only detaches.
+    watched: list[str] = field(default_factory=list)
+
+
+@click.command("apply")
+@click.argument("specs", nargs=-1, metavar="[SPEC]... | [PLAN.json]")
+@click.option("-y", "--yes", is_flag=True, help="Stop running jobs that are no longer wanted without asking.")
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as the work is handed over; nothing is watched.")
+@click.option("--rollback", is_flag=True, help="Apply a commit that does not descend from the one applied last.")
+@keep_stale_option
+def command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, keep_stale: tuple[str, ...]) -> int:
+    """Make what SPECs want so (default: all in specs/), and watch until it is done.
+
+    PLAN.json, saved by `monkey plan -o`, is applied as it was shown, or refused. An interrupt (Ctrl-C) detaches: the
+    jobs go on. Exits with 1 where jobs failed.
+    """
+    order = Order(specs, keep_stale, yes, detach, rollback)
+    try:
+        return in_world(lambda world: _apply(world, order))
+    except KeyboardInterrupt:
+        if not order.watched:
+            raise
+        from monkey.cli.render.outcome import detached
+
+        click.echo("\n".join(["", *detached(order.watched)]))
+        return INTERRUPTED
+
+
+async def _apply(world: World, order: Order) -> int:
+    from monkey.apply.execute import check_descent, execute
+
+    planned = await _planned(world, order)
+    if not order.rollback:
+        check_descent(planned.plan)
+    if planned.plan.changes:
+        _show(planned)
+        _confirm(planned, order)
+        await world.begin()
+        await execute(world, planned.plan, planned.wanted, _say, rollback=order.rollback)
+    names = [sweep.name for sweep in planned.plan.sweeps]
+    if order.detach:
+        from monkey.cli.render.outcome import detached
+
+        click.echo("\n".join(detached(names) if planned.plan.changes else ["Nothing to change."]))
+        return 0
+    from monkey.cli.watching import watch_to_end
+
+    order.watched = names
+    return await watch_to_end(world, names, changed=planned.plan.changes)
+
+
+async def _planned(world: World, order: Order) -> Planned:
+    from monkey.apply.planning import make_plan, read_saved, remake_plan
+
+    saved = [name for name in order.specs if name.endswith(".json")]
+    if not saved:
+        return await make_plan(world, order.specs, order.keep_stale)
+    if len(order.specs) > 1 or order.keep_stale:
+        raise MonkeyError("a saved plan is applied alone, as it was saved", hint=f"`monkey apply {saved[0]}`")
+    return await remake_plan(world, read_saved(Path(saved[0])))
+
+
+def _show(planned: Planned) -> None:
+    from monkey.cli.render.plan import plan_lines
+    from monkey.cli.render.words import terminal
+
+    click.echo("\n".join([*plan_lines(planned.plan, terminal()), ""]))
+
+
+def _confirm(planned: Planned, order: Order) -> None:
+    """Ask before running jobs are stopped: their work since the last checkpoint is lost."""
+    count = planned.plan.released
+    if not count or order.yes:
+        return
+    jobs = "1 running job that is" if count == 1 else f"{count:,} running jobs that are"
+    if not sys.stdin.isatty():
+        raise MonkeyError(f"applying would stop {jobs} no longer wanted", hint="--yes agrees to that")
+    if not click.confirm(f"Stop {jobs} no longer wanted?"):
+        raise MonkeyError("nothing was applied")
+
+
+def _say(what: str, done: str) -> None:
+    click.echo(f"{what}: {done}")

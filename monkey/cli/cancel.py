@@ -1,0 +1,19 @@
+"""`monkey cancel`."""
+
+from __future__ import annotations
+
+import click
+
+from monkey.cli.session import in_world, names_complete
+from monkey.cli.steering import report
+
+
+@click.command("cancel")
+@click.argument("sweep", shell_complete=names_complete)
+@click.option("-m", "--reason", default="", metavar="TEXT", help="Say why, for whoever looks later.")
+def command(sweep: str, reason: str) -> None:
+    """Stop SWEEP for good: what runs is stopped, what is queued is never begun. What is finished stays."""
+    from monkey.apply.operate import cancel
+
+    done = in_world(lambda world: cancel(world, sweep, reason))
+    report(done, did="cancelled", already="is cancelled already", then=f"`monkey resume {sweep}` would go on after all")

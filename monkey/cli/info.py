@@ -1,0 +1,39 @@
+"""`monkey info`: all about one job or one sweep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import in_world, json_option, names_complete
+
+if TYPE_CHECKING:
+    from monkey.apply.observe import World
+
+
+@click.command("info")
+@click.argument("what", metavar="JOB|SWEEP", shell_complete=names_complete)
+@json_option
+def command(what: str, as_json: bool) -> None:
+    """Show all about JOB (its id, or the beginning of it) or SWEEP."""
+    click.echo(in_world(lambda world: _info(world, what, as_json=as_json)))
+
+
+async def _info(world: World, what: str, *, as_json: bool) -> str:
+    from monkey.apply.find import find
+    from monkey.cli.render import info as render
+    from monkey.cli.render.words import json_text, terminal
+    from monkey.protocol.log import Log
+
+    snapshot = await world.reader().read()
+    found = find(snapshot, what)
+    if found.job is None:
+        if as_json:
+            return json_text(render.sweep_info_json(found.view), indent=2)
+        return "\n".join(render.sweep_info(found.view, snapshot, terminal()))
+    log = Log(world.keys.job_log(found.job))
+    await log.refresh(world.at)
+    if as_json:
+        return json_text(render.job_info_json(found.view, found.job, log), indent=2)
+    return "\n".join(render.job_info(found.view, found.job, log, world.keys, terminal()))

@@ -1,0 +1,76 @@
+"""`monkey list`: jobs, sweeps, providers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import in_world, json_option, names_complete
+
+if TYPE_CHECKING:
+    from monkey.apply.observe import World
+
+#: A job's states, as the protocol names them (not imported: `monkey list --help` is quick).
+STATES = ("queued", "running", "frozen", "succeeded", "failed", "cancelled", "paused")
+
+
+@click.group("list")
+def command() -> None:
+    """List jobs, sweeps or providers."""
+
+
+@command.command("jobs")
+@click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=names_complete)
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only jobs in this state.")
+@json_option
+def jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
+    """List the jobs of SWEEPs (default: all sweeps) with their state and parameters."""
+
+    async def show(world: World) -> str:
+        from monkey.apply.find import find_sweep
+        from monkey.cli.render.lists import jobs_json, jobs_lines
+        from monkey.cli.render.words import json_text, terminal
+
+        snapshot = await world.reader().read()
+        views = [find_sweep(snapshot, name) for name in sweeps] or list(snapshot.sweeps.values())
+        if as_json:
+            return json_text(jobs_json(views, states), indent=1)
+        return "\n".join(jobs_lines(views, states, terminal()))
+
+    click.echo(in_world(show))
+
+
+@command.command("sweeps")
+@json_option
+def sweeps(as_json: bool) -> None:
+    """List the sweeps that were applied."""
+
+    async def show(world: World) -> str:
+        from monkey.cli.render.lists import sweeps_json, sweeps_lines
+        from monkey.cli.render.words import json_text, terminal
+
+        snapshot = await world.reader().read()
+        views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
+        return json_text(sweeps_json(views), indent=2) if as_json else "\n".join(sweeps_lines(views, terminal()))
+
+    click.echo(in_world(show))
+
+
+@command.command("providers")
+@json_option
+def providers(as_json: bool) -> None:
+    """List where jobs can run, and what is there now."""
+
+    async def show(world: World) -> str:
+        from monkey.cli.render.lists import providers_json, providers_lines
+        from monkey.cli.render.words import json_text, terminal
+
+        machines = [await fleet.observe() for fleet in world.fleets.values()]
+        return (
+            json_text(providers_json(machines), indent=2)
+            if as_json
+            else "\n".join(providers_lines(machines, terminal()))
+        )
+
+    click.echo(in_world(show))

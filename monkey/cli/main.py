@@ -1,0 +1,180 @@
+"""`monkey`: the verbs, and the one place that turns what went wrong into words and an exit code.
+
+Nothing heavy is imported here: `monkey --help` and shell completion are answered before click is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from monkey import __version__
+
+TYPE_CHECKING = False  # not from typing, nor errors with its dataclasses: each costs the help some milliseconds
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from monkey.errors import MonkeyError
+
+#: Every verb by the group under which the help lists it; a verb's module is imported when it is called.
+VERBS = {
+    "Write": {
+        "init": "Start a project: a spec, a training script, and nothing else.",
+        "schema": "Print the JSON schema of specs, for editors.",
+    },
+    "Run": {
+        "plan": "Show what apply would do.",
+        "apply": "Make it so, and watch.",
+        "run": "Run one command as a job: monkey run -- CMD.",
+    },
+    "Look": {
+        "status": "Show how sweeps, agents and the store are doing.",
+        "list": "List jobs, sweeps or providers.",
+        "info": "Show all about one job or one sweep.",
+        "logs": "Show what jobs wrote; -f follows.",
+        "results": "Show jobs with their metrics, best first.",
+    },
+    "Steer": {
+        "cancel": "Stop a sweep, or some of its jobs' work, for good.",
+        "pause": "Stop a sweep until it is resumed.",
+        "resume": "Go on with a paused sweep.",
+        "retry": "Give failed jobs another chance.",
+    },
+    "Machinery": {
+        "agent": "Run an agent here, in the foreground.",
+        "completion": "Print the completion script of a shell.",
+    },
+}
+
+#: What a bug's report needs, said where one shows itself.
+REPORT = "this is a bug in monkey; please report it, with what this prints: MONKEY_DEBUG=1 {command}"
+
+#: What is returned where a signal ended us, as shells do.
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+
+def help_text() -> str:
+    """Return what `monkey --help` prints."""
+    lines = ["Usage: monkey [-C DIR] VERB …", "", "  Commit a sweep; the machines follow.", ""]
+    for group, verbs in VERBS.items():
+        lines.append(f"{group}:")
+        lines += [f"  {verb:<11} {text}" for verb, text in verbs.items()]
+        lines.append("")
+    lines += [
+        "Options:",
+        "  -C DIR      Work as if started in DIR.",
+        "  --version   Print the version.",
+        "  -h, --help  Print this; `monkey VERB --help` tells about a verb.",
+        "",
+        "First steps: monkey init, monkey plan, monkey apply, monkey results.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run `monkey` with these arguments (default: the process's) and exit."""
+    given = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a value that this terminal's encoding lacks must not end in a traceback
+            stream.reconfigure(errors="backslashreplace")
+    code = guarded(given)
+    try:
+        sys.stdout.flush()
+    except OSError as exc:
+        code = _output_failed(exc)
+    sys.exit(code)
+
+
+def guarded(arguments: list[str]) -> int:
+    """Run `monkey` with these arguments; every way to fail becomes words on stderr and the returned exit code."""
+    try:
+        return 0 if _answered(arguments) else _called(arguments)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError as exc:
+        return _output_failed(exc)
+    except MemoryError:
+        print("error: out of memory", file=sys.stderr)
+        return 1
+    except OSError as exc:
+        return _system_said_no(exc)
+    except Exception as exc:
+        return _bug(exc, arguments)
+
+
+def _answered(arguments: list[str]) -> bool:
+    """Answer what needs nothing but this file."""
+    if "_MONKEY_COMPLETE" in os.environ:
+        return False
+    if arguments in ([], ["-h"], ["--help"], ["help"]):
+        sys.stdout.write(help_text())
+        return True
+    if arguments == ["--version"]:
+        print(f"monkey {__version__}")
+        return True
+    return False
+
+
+def _called(arguments: list[str]) -> int:
+    from monkey.cli.verbs import call
+    from monkey.errors import MonkeyError
+
+    try:
+        return call(arguments)
+    except MonkeyError as exc:
+        _explain(exc)
+        return exc.exit_code
+
+
+def _explain(exc: MonkeyError) -> None:
+    from monkey.cli.render.words import printable
+
+    print(f"error: {printable(exc.message)}", file=sys.stderr)
+    if exc.hint:
+        print(f"hint: {printable(exc.hint)}", file=sys.stderr)
+    if os.environ.get("MONKEY_DEBUG"):
+        _traceback(exc)
+
+
+def _system_said_no(exc: OSError) -> int:
+    """Report what the operating system refused: a full disk or a missing right is no bug of ours."""
+    from monkey.cli.render.words import printable
+
+    where = f": {printable(str(exc.filename))}" if exc.filename is not None else ""
+    print(f"error: {exc.strerror or exc}{where}", file=sys.stderr)
+    if os.environ.get("MONKEY_DEBUG"):
+        _traceback(exc)
+    return 1
+
+
+def _output_failed(exc: OSError) -> int:
+    """Leave quietly when nobody reads our output any more, and say so when it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter flushes into it once more, and complains
+    if isinstance(exc, BrokenPipeError):
+        return BROKEN_PIPE
+    print(f"error: cannot write the output: {exc.strerror or exc}", file=sys.stderr)
+    return 1
+
+
+def _bug(exc: Exception, arguments: list[str]) -> int:
+    if os.environ.get("MONKEY_DEBUG"):
+        _traceback(exc)
+    import shlex
+    import traceback
+
+    frame = traceback.extract_tb(exc.__traceback__)[-1]
+    print(f"error: {type(exc).__name__}: {exc} ({frame.filename}:{frame.lineno})", file=sys.stderr)
+    print("hint: " + REPORT.format(command=shlex.join(["monkey", *arguments])), file=sys.stderr)
+    return 1
+
+
+def _traceback(exc: BaseException) -> None:
+    import traceback
+
+    traceback.print_exception(exc)
+
+
+if __name__ == "__main__":
+    main()

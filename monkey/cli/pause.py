@@ -1,0 +1,18 @@
+"""`monkey pause`."""
+
+from __future__ import annotations
+
+import click
+
+from monkey.cli.session import in_world, names_complete
+from monkey.cli.steering import report
+
+
+@click.command("pause")
+@click.argument("sweep", shell_complete=names_complete)
+def command(sweep: str) -> None:
+    """Stop SWEEP until it is resumed: what runs is stopped (its checkpoints stay), what is queued waits."""
+    from monkey.apply.operate import pause
+
+    done = in_world(lambda world: pause(world, sweep))
+    report(done, did="paused", already="is paused already", then=f"`monkey resume {sweep}` goes on")

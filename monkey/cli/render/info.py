@@ -1,0 +1,164 @@
+"""All about one job or one sweep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from monkey.cli.render.lists import job_json, sweeps_json
+from monkey.cli.render.outcome import parameters_text
+from monkey.cli.render.progress import counts_text
+from monkey.cli.render.status import word
+from monkey.cli.render.words import Terminal, cut, duration, one_line, plural, table, text
+from monkey.plan.describe import describe
+from monkey.protocol.entries import Claim, End, Ended
+from monkey.protocol.keys import Keys
+from monkey.protocol.log import Log
+from monkey.protocol.snapshot import Snapshot, SweepView
+from monkey.spec.command import CommandError, compile_command
+
+#: Last lines of the log that are shown, and the files of code or outputs.
+LOG_LINES, FILES = 10, 20
+
+
+def job_info(view: SweepView, job: str, log: Log, keys: Keys, to: Terminal) -> list[str]:
+    """Return a job: what it is, how it went, each attempt, what it measured and left."""
+    revision, seen = view.state.revision, view.view(job)
+    assert revision is not None  # the job was found in it
+    parameters = revision.table.parameters(revision.rows[job])
+    state = f"{seen.state}: {seen.reason}" if seen.reason and seen.state != "running" else str(seen.state)
+    facts = [
+        ("job", job),
+        ("sweep", view.state.name + (f" (shared with {', '.join(seen.shared)})" if seen.shared else "")),
+        ("state", state),
+        ("parameters", parameters_text(parameters)),
+        ("command", _command(revision.recipe.command, parameters)),
+        ("adopts", revision.adopted.get(job, "")),
+        ("agent", seen.agent or ""),
+        ("time", duration(seen.seconds)),
+        ("files", keys.out(job, seen.attempt) if seen.attempt else ""),
+    ]
+    lines = _facts(facts, to) + _part("attempts", _attempts(log, to), to)
+    lines += _part("metrics", _metrics(seen.metrics, to), to)
+    outputs = [f"{one_line(path)}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()]
+    lines += _part("outputs", _some(outputs), to)
+    tail = [f"│ {one_line(line)}" for line in seen.log_tail[-LOG_LINES:]]
+    return lines + _part("end of its log", [cut(line, to.width) if to.width else line for line in tail], to)
+
+
+def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
+    import shlex
+
+    try:
+        return shlex.join(compile_command(command, parameters).render(parameters).argv)
+    except CommandError:
+        return command if isinstance(command, str) else shlex.join(command)
+
+
+def _attempts(log: Log, to: Terminal) -> list[str]:
+    rows = []
+    for k, entry in enumerate(log.entries, 1):
+        if isinstance(entry, Claim) and not entry.continues:
+            after = log.entries[k] if k < len(log.entries) else None
+            rows.append([k, entry.agent.rpartition("/")[0], entry.sweep, *_ending(after)])
+    return table(["CLAIM", "AGENT", "SWEEP", "ENDED", "TIME", "HOW"], rows, to)
+
+
+def _ending(entry: object) -> list[str]:
+    if isinstance(entry, End):
+        how = "succeeded" if entry.outcome is Ended.SUCCEEDED else f"{entry.outcome}: {entry.reason}"
+        return [_ago(entry.at), duration(entry.seconds), how]
+    if entry is None:
+        return ["", "", "not ended"]
+    return ["", "", "asked again for it" if isinstance(entry, Claim) and entry.continues else "lost with its agent"]
+
+
+def _ago(at: float) -> str:
+    return f"{duration(time.time() - at)} ago" if at else ""
+
+
+def _metrics(metrics: dict[str, dict[str, Any]], to: Terminal) -> list[str]:
+    names = ("last", "min", "max", "step", "count", "nonfinite")
+    rows = [[metric, *(summary.get(name) for name in names)] for metric, summary in metrics.items()]
+    return table(["METRIC", *(name.upper() for name in names)], rows, to)
+
+
+def sweep_info(view: SweepView, snapshot: Snapshot, to: Terminal) -> list[str]:
+    """Return a sweep: its newest revision, settings, code, and how far it is."""
+    revision, counts = view.state.revision, view.counts
+    assert revision is not None  # it was found
+    waiting = {fleet: marks for fleet, of in snapshot.queue.items() if (marks := of.get(view.state.name))}
+    settings = revision.settings.to_json()
+    facts = [
+        ("sweep", view.state.name),
+        ("state", word(view, counts)),
+        ("jobs", counts_text(counts, to)),
+        ("revision", f"{view.state.revision_at}, applied {revision.at} by {revision.author}"),
+        ("spec", revision.source),
+        ("commit", _commit(revision.git)),
+        ("command", _command(revision.recipe.command, {})),
+        (
+            "code",
+            f"{revision.recipe.code[:12]}, {plural(len(revision.code_files), 'file')}" if revision.recipe.code else "",
+        ),
+        ("settings", ", ".join(f"{name} {text(value)}" for name, value in settings.items() if _told(name, value))),
+        ("queued on", ", ".join(waiting)),
+        ("adopted", plural(len(revision.adopted), "result") if revision.adopted else ""),
+    ]
+    matrix = describe(revision.table, range(len(revision.table)))
+    lines = _facts(facts, to) + _part("matrix", [one_line(line) for line in matrix], to)
+    return lines + _part("code", _some(map(one_line, sorted(revision.code_files))), to)
+
+
+def _commit(git: dict[str, Any] | None) -> str:
+    if git is None:
+        return ""
+    return f"{git['commit'][:12]} on {git['branch'] or 'no branch'}{', with changes' if git['dirty'] else ''}"
+
+
+def _told(name: str, value: object) -> bool:
+    return value not in (None, False, 0, []) and name not in ("metric", "maximize")
+
+
+def _some(lines: Iterable[str]) -> list[str]:
+    every = list(lines)
+    return every if len(every) <= FILES else [*every[: FILES - 1], f"… and {len(every) - FILES + 1} more"]
+
+
+def _facts(facts: Iterable[tuple[str, str]], to: Terminal) -> list[str]:
+    return [f"{to.paint(f'{name:<11}', 'bold')} {one_line(value)}" for name, value in facts if value]
+
+
+def _part(title: str, lines: list[str], to: Terminal) -> list[str]:
+    return ["", to.paint(title, "bold"), *(f"  {line}" for line in lines)] if lines else []
+
+
+def job_info_json(view: SweepView, job: str, log: Log) -> dict[str, Any]:
+    """Return a job for programs, with every claim on it."""
+    revision = view.state.revision
+    assert revision is not None  # the job was found in it
+    parameters = revision.table.parameters(revision.rows[job])
+    attempts = []
+    for k, entry in enumerate(log.entries, 1):
+        if isinstance(entry, Claim) and not entry.continues:
+            after = log.entries[k] if k < len(log.entries) else None
+            outcome = str(after.outcome) if isinstance(after, End) else None
+            reason = after.reason if isinstance(after, End) else None
+            attempts.append(
+                {"claim": k, "agent": entry.agent, "sweep": entry.sweep, "outcome": outcome, "reason": reason}
+            )
+    return {**job_json(view, view.view(job), parameters), "attempts": attempts, "log_tail": view.view(job).log_tail}
+
+
+def sweep_info_json(view: SweepView) -> dict[str, Any]:
+    """Return a sweep for programs: as `list sweeps` does, with its recipe, settings and code."""
+    revision = view.state.revision
+    assert revision is not None  # it was found
+    return {
+        **sweeps_json([view])[0],
+        "recipe": revision.recipe.to_json(),
+        "settings": revision.settings.to_json(),
+        "code_files": revision.code_files,
+        "spec": revision.spec_text,
+    }

@@ -1,0 +1,119 @@
+"""Jobs, sweeps and providers, in tables and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from monkey.cli.render.outcome import parameters_text
+from monkey.cli.render.status import sweep_json, word
+from monkey.cli.render.words import Terminal, duration, plural, table
+from monkey.fleet.base import Machines
+from monkey.protocol.snapshot import JobView, State, SweepView
+from monkey.spec.table import Value
+
+_COLOURS = {State.FAILED: "red", State.RUNNING: "cyan", State.FROZEN: "yellow", State.SUCCEEDED: "green"}
+
+
+def _jobs(views: Sequence[SweepView], states: Collection[str]) -> Iterator[tuple[SweepView, JobView, dict[str, Value]]]:
+    for view in views:
+        if view.state.revision is None:
+            continue
+        for job, parameters in view.state.revision.table.rows():
+            if not states or view.where(job) in states:
+                yield view, view.view(job), parameters
+
+
+def jobs_lines(views: Sequence[SweepView], states: Collection[str], to: Terminal) -> list[str]:
+    """Return a line a job: which sweep's, how it is, with which parameters."""
+    found = list(_jobs(views, states))
+    if not found:
+        return ["No such job."]
+    many = len({view.state.name for view, _, _ in found}) > 1
+    rows = [
+        [
+            *([view.state.name] if many else []),
+            job.job,
+            str(job.state) + (" (shared)" if job.shared else ""),
+            job.failures or "",
+            duration(job.seconds),
+            parameters_text(parameters),
+            job.reason or "",
+        ]
+        for view, job, parameters in found
+    ]
+    headers = [*(["SWEEP"] if many else []), "JOB", "STATE", "FAILURES", "TIME", "PARAMETERS", "REASON"]
+    used = [i for i, head in enumerate(headers) if head in ("JOB", "STATE") or any(row[i] for row in rows)]
+    colours = {i: _COLOURS.get(job.state, "") for i, (_, job, _) in enumerate(found)}
+    return table([headers[i] for i in used], [[row[i] for i in used] for row in rows], to, colours)
+
+
+def job_json(view: SweepView, job: JobView, parameters: dict[str, Value]) -> dict[str, Any]:
+    """Return one job for programs."""
+    return {
+        "sweep": view.state.name,
+        "job": job.job,
+        "state": str(job.state),
+        "parameters": parameters,
+        "attempt": job.attempt,
+        "failures": job.failures,
+        "agent": job.agent,
+        "ran_for": job.sweep,
+        "shared": list(job.shared),
+        "exit_code": job.exit_code,
+        "reason": job.reason,
+        "seconds": job.seconds,
+        "started": job.started,
+        "ended": job.ended,
+        "metrics": job.metrics,
+        "outputs": job.outputs,
+    }
+
+
+def jobs_json(views: Sequence[SweepView], states: Collection[str]) -> list[dict[str, Any]]:
+    """Return the jobs for programs, a dict each."""
+    return [job_json(view, job, parameters) for view, job, parameters in _jobs(views, states)]
+
+
+def sweeps_lines(views: Sequence[SweepView], to: Terminal) -> list[str]:
+    """Return a line a sweep: its revision, who applied it when, how it stands."""
+    if not views:
+        return ["No sweep was applied yet; `monkey apply` does."]
+    rows = []
+    for view in views:
+        revision, counts = view.state.revision, view.counts
+        assert revision is not None  # sweeps without one were never applied
+        rows.append(
+            [
+                view.state.name,
+                view.state.revision_at,
+                sum(counts.values()),
+                word(view, counts),
+                revision.source,
+                revision.at.replace("T", " ").removesuffix("+00:00"),
+                revision.author,
+            ]
+        )
+    return table(["SWEEP", "REVISION", "JOBS", "STATE", "SPEC", "APPLIED (UTC)", "BY"], rows, to)
+
+
+def sweeps_json(views: Sequence[SweepView]) -> list[dict[str, Any]]:
+    """Return the sweeps for programs."""
+    found = []
+    for view in views:
+        revision = view.state.revision
+        assert revision is not None  # sweeps without one were never applied
+        about = {"source": revision.source, "applied": revision.at, "author": revision.author, "git": revision.git}
+        found.append({**sweep_json(view), **about})
+    return found
+
+
+def providers_lines(machines: Sequence[Machines], to: Terminal) -> list[str]:
+    """Return a line a provider."""
+    rows = [[one.fleet, one.type, plural(one.count, "agent") if one.count else "none"] for one in machines]
+    return table(["PROVIDER", "TYPE", "AGENTS HERE"], rows, to)
+
+
+def providers_json(machines: Sequence[Machines]) -> list[dict[str, Any]]:
+    """Return the providers for programs."""
+    return [{"name": one.fleet, "type": one.type, "agents": one.count} for one in machines]

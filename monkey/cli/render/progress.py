@@ -1,0 +1,118 @@
+"""A watched sweep: as a picture that is redrawn on a terminal, and as a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from monkey.apply.wait import Progress
+from monkey.cli.render.words import Terminal, bar, cut, duration, one_line, plural, text, width_of
+from monkey.protocol.snapshot import AgentView, Snapshot, State
+
+#: The colour of each state, in the order in which bars and counts tell them.
+STATES = {
+    State.SUCCEEDED: "green",
+    State.FAILED: "red",
+    State.RUNNING: "cyan",
+    State.FROZEN: "yellow",
+    State.QUEUED: "dim",
+    State.PAUSED: "yellow",
+    State.CANCELLED: "yellow",
+}
+#: Columns that a bar takes where there is room, and at the least.
+BAR, SHORT_BAR = 36, 10
+
+
+class Best(NamedTuple):
+    """The best job so far: by which metric, its value, and what tells the job from others."""
+
+    metric: str
+    value: float
+    job: str
+    parameters: str
+
+
+def counts_text(counts: Mapping[State, int], to: Terminal, *, leave_out: Sequence[State] = ()) -> str:
+    """Return "12 succeeded, 2 running, 10 queued"; states without jobs are left out."""
+    told = [
+        to.paint(f"{counts[state]:,} {state}", colour if colour != "dim" else "")
+        for state, colour in STATES.items()
+        if counts.get(state) and state not in leave_out
+    ]
+    return ", ".join(told) or "no jobs"
+
+
+def drawn(
+    snapshot: Snapshot | None, progress: Sequence[Progress], best: Mapping[str, Best], trouble: str, to: Terminal
+) -> list[str]:
+    """Return the picture of one look: two lines a sweep, one for the agents, and what is wrong."""
+    lines: list[str] = []
+    widest = max((width_of(one_line(one.name)) for one in progress), default=0)
+    for one in progress:
+        lines += _sweep(one, best.get(one.name), min(widest, 24), to)
+    if trouble:
+        lines.append(to.paint(f"the store does not answer: {one_line(trouble)}; waiting for it", "yellow"))
+    elif snapshot is not None:
+        lines += _agents(snapshot, progress, to)
+    return lines
+
+
+def _sweep(one: Progress, best: Best | None, widest: int, to: Terminal) -> list[str]:
+    done = one.total - one.unfinished
+    name = cut(one_line(one.name), widest)
+    head = f"{name}{' ' * (widest - width_of(name))}"
+    tail = f"{done:,}/{one.total:,}{_pace(one)}"
+    room = (to.width or 100) - widest - width_of(tail) - 4
+    picture = bar(
+        [(one.counts.get(state, 0), colour) for state, colour in STATES.items() if state is not State.QUEUED],
+        one.total,
+        max(min(room, BAR), SHORT_BAR),
+        to,
+    )
+    lines = [f"{to.paint(head, 'bold')}  {picture}  {tail}", f"{' ' * widest}  {counts_text(one.counts, to)}"]
+    if best is not None:
+        lines.append(f"{' ' * widest}  {best_text(best)}")
+    return lines
+
+
+def best_text(best: Best) -> str:
+    """Return "best loss 0.12 (lr=0.1 seed=3)"."""
+    return f"best {one_line(best.metric)} {text(best.value)} ({one_line(best.parameters)})"
+
+
+def _pace(one: Progress) -> str:
+    if one.rate is None or not one.unfinished:
+        return ""
+    rate = (
+        f"{one.rate:.0f}/s" if one.rate >= 10 else f"{one.rate:.1f}/s" if one.rate >= 1 else f"{one.rate * 60:.1f}/min"
+    )
+    return f"  {rate}  {duration(one.eta)} left"
+
+
+def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> list[str]:
+    fleets = {
+        fleet for one in progress if one.view.state.revision for fleet in one.view.state.revision.settings.providers
+    }
+    alive = [agent for agent in snapshot.agents if agent.fleet in fleets and agent.alive]
+    lines = [to.paint(agents_text(alive), "dim")]
+    alerts = dict.fromkeys(agent.alert for agent in alive if agent.alert)
+    return lines + [to.paint(f"! {one_line(alert)}", "yellow") for alert in alerts]
+
+
+def agents_text(alive: Sequence[AgentView]) -> str:
+    """Return "2 agents at work", or that one is being started."""
+    return f"{plural(len(alive), 'agent')} at work" if alive else "an agent is starting"
+
+
+def said(progress: Sequence[Progress], best: Mapping[str, Best], trouble: str) -> list[str]:
+    """Return one plain line a sweep."""
+    plain = Terminal()
+    if trouble:
+        return [f"the store does not answer: {one_line(trouble)}; waiting for it"]
+    lines = []
+    for one in progress:
+        rest = counts_text(one.counts, plain, leave_out=[State.SUCCEEDED])
+        line = f"{one_line(one.name)}: {one.total - one.unfinished:,}/{one.total:,} done; {rest}{_pace(one)}"
+        found = best.get(one.name)
+        lines.append(f"{line}; {best_text(found)}" if found else line)
+    return lines

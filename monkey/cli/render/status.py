@@ -1,0 +1,118 @@
+"""How sweeps and agents are doing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from monkey.apply.wait import Wait, judge
+from monkey.cli.render.words import Terminal, duration, one_line, plural, table
+from monkey.protocol.snapshot import AgentView, Snapshot, State, SweepView
+
+#: Columns of the table: state of jobs by heading. Frozen jobs run, as far as these counts go.
+_COUNTED = {"DONE": State.SUCCEEDED, "FAILED": State.FAILED, "RUNNING": State.RUNNING, "QUEUED": State.QUEUED}
+_COLOURS = {Wait.FAILED: "red", Wait.PAUSED: "yellow", Wait.CANCELLED: "yellow", Wait.SUCCEEDED: "green"}
+
+
+def status_lines(store: str, snapshot: Snapshot, views: Sequence[SweepView], to: Terminal) -> list[str]:
+    """Return sweeps with their counts, agents with when they were heard of last, and what needs attention."""
+    counts = {view.state.name: view.counts for view in views}
+    lines = [f"store {one_line(store)}", ""]
+    if views:
+        lines += _sweeps(views, counts, to)
+    else:
+        lines.append("No sweep was applied yet; `monkey apply` does.")
+    lines += ["", *_agents(snapshot, counts, to)]
+    shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
+    lines += [f"{name}: {plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
+    if snapshot.problems:
+        lines += ["", to.paint("Needs attention:", "yellow"), *(f"  {one_line(text)}" for text in snapshot.problems)]
+    return lines
+
+
+def _sweeps(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
+    rows, colours = [], {}
+    for i, view in enumerate(views):
+        seen = counts[view.state.name]
+        told = [seen.get(state, 0) for state in _COUNTED.values()]
+        told[2] += seen.get(State.FROZEN, 0)
+        rows.append([view.state.name, sum(seen.values()), *told, word(view, seen)])
+        colours[i] = _COLOURS.get(judge(seen), "")
+    return table(["SWEEP", "JOBS", *_COUNTED, "STATE"], rows, to, colours)
+
+
+def word(view: SweepView, counts: Mapping[State, int]) -> str:
+    """Return the sweep's state in a word or two."""
+    if view.state.cancelled is not None:
+        return f"cancelled: {one_line(view.state.cancelled)}" if view.state.cancelled != "cancelled" else "cancelled"
+    if view.state.paused:
+        return "paused"
+    if counts.get(State.FROZEN):
+        return "frozen: its agent cannot reach the store"
+    return str(judge(counts))
+
+
+def _agents(snapshot: Snapshot, counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
+    alive = [agent for agent in snapshot.agents if agent.alive]
+    if not alive:
+        left = any(judge(seen) is Wait.WORKING for seen in counts.values())
+        return (
+            [to.paint("No agent is at work; `monkey apply` starts one.", "yellow")]
+            if left
+            else ["No agent is at work."]
+        )
+    rows = [[agent.id.rpartition("/")[0], heard(agent), agent.claims] for agent in alive]
+    return table(["AGENT", "HEARD OF", "JOBS"], rows, to)
+
+
+def heard(agent: AgentView) -> str:
+    """Return how long ago the agent was heard of, by its clock and ours."""
+    return f"{duration(time.time() - agent.at)} ago"
+
+
+def _shared(views: Sequence[SweepView]) -> dict[str, int]:
+    """Count the jobs of each sweep that another one wants too."""
+    ids = {view.state.name: set(view.ids) for view in views}
+    shared = {}
+    for name, own in ids.items():
+        others: set[str] = set().union(*(theirs for other, theirs in ids.items() if other != name))
+        if count := len(own & others):
+            shared[name] = count
+    return shared
+
+
+def status_json(store: str, snapshot: Snapshot, views: Sequence[SweepView]) -> dict[str, Any]:
+    """Return the same for programs: `sweeps`, `agents`, `problems`."""
+    shared = _shared(views)
+    return {
+        "store": store,
+        "sweeps": [sweep_json(view, shared.get(view.state.name, 0)) for view in views],
+        "agents": [
+            {
+                "id": agent.id,
+                "fleet": agent.fleet,
+                "alive": agent.alive,
+                "at": agent.at,
+                "jobs": agent.claims,
+                "alert": agent.alert,
+            }
+            for agent in snapshot.agents
+        ],
+        "problems": snapshot.problems,
+    }
+
+
+def sweep_json(view: SweepView, shared: int = 0) -> dict[str, Any]:
+    """Return one sweep as `status` and `list sweeps` tell it to programs."""
+    counts = view.counts
+    return {
+        "name": view.state.name,
+        "revision": view.state.revision_at,
+        "jobs": sum(counts.values()),
+        "states": {str(state): counts.get(state, 0) for state in State},
+        "state": str(judge(counts)),
+        "paused": view.state.paused,
+        "cancelled": view.state.cancelled,
+        "shared": shared,
+    }

@@ -1,0 +1,221 @@
+"""How words, numbers and tables look. Everything that a user reads passes through here; nothing here prints.
+
+Values, paths and logs come from jobs and from other people: what a terminal would obey is taken out of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, TextIO
+
+#: What a terminal obeys instead of showing: CSI, OSC and its kin up to their end, two-byte escapes, C0, DEL, C1, and
+#: the marks that reorder text, behind which a value could show as another.
+_OBEYED = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+_PLAIN = re.compile(r"[ -~\n\t]*").fullmatch
+
+_NUMBER = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?(e[-+]?[0-9]+)?%?|-?\.[0-9]+|-|–|nan|-?inf", re.IGNORECASE).fullmatch
+
+#: SGR codes of the few colours in use.
+_COLOURS = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1"}
+#: What a cell is cut to at the least, however narrow the terminal is.
+NARROWEST = 8
+
+
+def printable(text: str) -> str:
+    """Return the text without anything that a terminal would obey; lines and tabs stay."""
+    if _PLAIN(text):
+        return text
+    return _OBEYED.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def one_line(text: str) -> str:
+    """Return the text as one printable line: a newline shows as ⏎, a tab as a space."""
+    if _PLAIN(text) and "\n" not in text and "\t" not in text:
+        return text
+    return printable(text).replace("\n", "⏎").replace("\t", " ")
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """Where text goes: `width` in columns (None: no limit, as in a pipe), and whether colours are welcome there."""
+
+    width: int | None = None
+    colour: bool = False
+
+    def paint(self, text: str, colour: str) -> str:
+        """Colour the text where that is welcome."""
+        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self.colour and text and colour else text
+
+
+def terminal(stream: TextIO | None = None) -> Terminal:
+    """Find out where the stream (default: stdout) goes. NO_COLOR and FORCE_COLOR are heeded, as is COLUMNS."""
+    stream = stream or sys.stdout
+    tty = stream.isatty()
+    colour = tty and os.environ.get("TERM") != "dumb"
+    if os.environ.get("FORCE_COLOR"):
+        colour = True
+    if os.environ.get("NO_COLOR"):
+        colour = False
+    return Terminal(_columns(stream) if tty else None, colour)
+
+
+def _columns(stream: TextIO) -> int:
+    if os.environ.get("COLUMNS", "").isdigit() and int(os.environ["COLUMNS"]) > 0:
+        return int(os.environ["COLUMNS"])
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def width_of(text: str) -> int:
+    """Return how many columns the text takes: wide characters take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, width: int) -> str:
+    """Return the text in at most `width` columns, its loss shown by '…'."""
+    if width_of(text) <= width:
+        return text
+    if text.isascii():
+        return text[: max(width - 1, 0)] + "…"
+    kept, used = [], 0
+    for c in text:
+        used += width_of(c)
+        if used > width - 1:
+            break
+        kept.append(c)
+    return "".join(kept) + "…"
+
+
+def table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    to: Terminal,
+    colours: Mapping[int, str] | None = None,
+    right: Sequence[bool] | None = None,
+) -> list[str]:
+    """Lay rows out in columns, the widest cut where the terminal is narrow.
+
+    `colours` colours whole rows, by their index; `right`: which columns stand to the right (None: those of numbers).
+    """
+    cells = [[text(value) for value in row] for row in rows]
+    if not cells:
+        return []
+    right = right or [_numbers([row[i] for row in cells]) for i in range(len(headers))]
+    widths = [max(width_of(head), *(width_of(row[i]) for row in cells)) for i, head in enumerate(headers)]
+    _narrow(widths, to.width)
+    lines = [to.paint(_line([one_line(head) for head in headers], widths, right), "bold")]
+    for i, row in enumerate(cells):
+        lines.append(to.paint(_line(row, widths, right), (colours or {}).get(i, "")))
+    return lines
+
+
+def _narrow(widths: list[int], limit: int | None) -> None:
+    """Take columns from the widest until the line fits, or nothing is left to take."""
+    while limit is not None and sum(widths) + 2 * (len(widths) - 1) > limit:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        if widths[widest] <= NARROWEST:
+            return
+        widths[widest] -= 1
+
+
+def _line(cells: Sequence[str], widths: list[int], right: Sequence[bool]) -> str:
+    shown = []
+    for value, width, to_right in zip(cells, widths, right, strict=True):
+        value = cut(value, width)
+        space = " " * (width - width_of(value))
+        shown.append(space + value if to_right else value + space)
+    return "  ".join(shown).rstrip()
+
+
+def _numbers(column: Sequence[str]) -> bool:
+    return any(column) and all(_NUMBER(cell) for cell in column if cell)
+
+
+def text(value: Any) -> str:
+    """Return a value as a cell shows it: strings as they are, floats with at most six digits that count."""
+    if isinstance(value, str):
+        return one_line(value)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, int):
+        return str(value)
+    return one_line(json_text(value))
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """Return the value as JSON: UTF-8, in the order given; what JSON cannot say (nan, inf) becomes a string."""
+    import json
+
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False, default=str)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, indent=indent, default=str)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def plural(count: int, noun: str) -> str:
+    """Return "1 job", "2 jobs", "1,000 jobs"."""
+    ending = "" if count == 1 else "es" if noun.endswith(("s", "x", "ch")) else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def size(count: float) -> str:
+    """Return bytes as people say them: "0 B", "12.3 kB", "4.0 GB"."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(count) < 999.5 or unit == "TB":
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def duration(seconds: float | None) -> str:
+    """Return seconds as people say them: "0.3s", "12s", "3m04s", "2h05m", "3d04h"."""
+    if seconds is None:
+        return ""
+    seconds = max(seconds, 0.0)
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
+
+
+def bar(parts: Iterable[tuple[int, str]], total: int, width: int, to: Terminal) -> str:
+    """Draw a bar of `width` columns whose parts are (count, colour); what is left of the total stays dotted."""
+    drawn, used = [], 0
+    for count, colour in parts:
+        cells = round(count * width / total) if total else 0
+        cells = min(max(cells, 1 if count else 0), width - used)
+        used += cells
+        drawn.append(to.paint("━" * cells, colour))
+    return "".join(drawn) + to.paint("╌" * (width - used), "dim")

@@ -1,0 +1,19 @@
+"""`monkey retry`."""
+
+from __future__ import annotations
+
+import click
+
+from monkey.cli.session import in_world, names_complete
+from monkey.cli.steering import report
+
+
+@click.command("retry")
+@click.argument("sweep", shell_complete=names_complete)
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+def command(sweep: str, jobs: tuple[str, ...]) -> None:
+    """Give failed JOBs of SWEEP (default: all that failed) another chance, as if they had never failed."""
+    from monkey.apply.operate import retry
+
+    done = in_world(lambda world: retry(world, sweep, jobs))
+    report(done, did="tries again", already="has no failed jobs", then=f"`monkey status -w {sweep}` watches")

@@ -1,0 +1,132 @@
+"""`monkey run -- CMD`: one command as a job, by the same path as a sweep of thousands."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from monkey.cli.main import INTERRUPTED
+from monkey.cli.session import in_world
+from monkey.errors import MonkeyError
+
+if TYPE_CHECKING:
+    from monkey.apply.observe import World
+    from monkey.protocol.snapshot import JobView
+
+#: What is returned where it is monkey that failed, not the command (as env, timeout and docker do).
+OURS = 125
+
+
+@dataclass
+class _Asked:
+    spec: dict[str, Any]
+    detach: bool
+    #: The sweep, once it is applied: from here on an interrupt only detaches.
+    applied: list[str] = field(default_factory=list)
+
+
+@click.command("run", context_settings={"allow_interspersed_args": False})
+@click.argument("words", metavar="-- CMD [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--name", help="Name the sweep that the job becomes (default: run- and something random).")
+@click.option("--cpus", type=float, help="CPUs that the job takes.")
+@click.option("--gpus", type=int, help="GPUs that the job takes.")
+@click.option("--memory", metavar="SIZE", help="Memory that the job takes: 2GiB.")
+@click.option("--timeout", metavar="TIME", help="Stop it after so long: 90s, 2h.")
+@click.option("--requirements", metavar="FILE", help="Run in an environment with these Python packages.")
+@click.option("--output", "outputs", multiple=True, metavar="GLOB", help="Keep these files.")
+@click.option("--provider", help="Run it there.")
+@click.option("-d", "--detach", is_flag=True, help="Do not wait for it.")
+def command(words: tuple[str, ...], detach: bool, **options: Any) -> int:
+    """Run CMD once, as a job: in a copy of the project's code, its output shown here and kept in the store.
+
+    Exits with CMD's exit code, or with 125 where it could not be run. An interrupt (Ctrl-C) detaches.
+    """
+    asked = _Asked(_spec(words, options), detach)
+    try:
+        return in_world(lambda world: _run(world, asked))
+    except MonkeyError as exc:
+        exc.exit_code = OURS
+        raise
+    except KeyboardInterrupt:
+        if not asked.applied:
+            raise
+        from monkey.cli.render.outcome import detached
+
+        click.echo("\n".join(["", *detached(asked.applied)]), err=True)
+        return INTERRUPTED
+
+
+def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Write the spec that the command line amounts to."""
+    run = secrets.token_hex(4)
+    resources = {name: options[name] for name in ("cpus", "gpus", "memory") if options[name] is not None}
+    spec: dict[str, Any] = {
+        "name": options["name"] or f"run-{run}",
+        # Braces would be holes for parameters; here they are the command's own.
+        "command": [word.replace("{", "{{").replace("}", "}}") for word in words],
+        # A job is never run twice; whoever runs a command again wants it to run again.
+        "parameters": {"run": {"value": run}},
+    }
+    spec |= {"resources": resources} if resources else {}
+    spec |= {"environment": {"requirements": options["requirements"]}} if options["requirements"] else {}
+    spec |= {"outputs": list(options["outputs"])} if options["outputs"] else {}
+    return spec | {name: options[name] for name in ("timeout", "provider") if options[name] is not None}
+
+
+async def _run(world: World, asked: _Asked) -> int:
+    from monkey.apply.desire import check_providers, desire_specs
+    from monkey.apply.execute import execute
+    from monkey.apply.planning import plan_for
+    from monkey.cli.render.words import json_text
+    from monkey.spec.load import parse_spec
+
+    spec = parse_spec(json_text(asked.spec), "(monkey run)", world.project.root)
+    wanted = desire_specs(world.project, [spec])
+    check_providers(world.project, wanted)
+    planned = await plan_for(world, wanted, [])
+    await world.begin()
+    await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+    job = wanted[0].desired.table.ids[0]
+    asked.applied = [spec.name]
+    if asked.detach:
+        click.echo(f"{spec.name}: job {job}; `monkey logs -f {job}` follows it")
+        return 0
+    return _exit_code(await _follow(world, spec.name, job))
+
+
+async def _follow(world: World, sweep: str, job: str) -> JobView:
+    """Show what the job writes until it has ended, while seeing that an agent is there to run it."""
+    import asyncio
+
+    from monkey.apply.logs import Follow
+    from monkey.apply.wait import Watch
+    from monkey.cli.sink import Sink
+
+    sink = Sink(sys.stdout.buffer, prefixed=False, raw=not sys.stdout.isatty())
+
+    async def stream() -> None:
+        async for _, data in Follow(world, sweep, [job], asyncio.sleep).chunks(follow=True):
+            sink.write(job, data)
+        sink.close()
+
+    watch = Watch(world.at, world.keys, world.reader(), world.fleets, [sweep], lambda snapshot, progress, trouble: None)
+    tasks = asyncio.create_task(watch.run()), asyncio.create_task(stream())
+    try:
+        progress, _ = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    return progress[0].view.view(job)
+
+
+def _exit_code(job: JobView) -> int:
+    if job.state == "succeeded":
+        return 0
+    if job.exit_code:
+        return job.exit_code
+    click.echo(f"error: the command was not run to its end: {job.reason or job.state}", err=True)
+    return OURS

@@ -1,0 +1,57 @@
+"""What every verb that looks at the store begins with: the project around us, opened."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from monkey.apply.observe import World
+    from monkey.spec.project import Project
+
+T = TypeVar("T")
+
+#: `--json`, the same for everything that lists.
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+def project() -> Project:
+    """Return the project around the working directory."""
+    from monkey.spec.project import load_project
+
+    return load_project(Path.cwd())
+
+
+def in_world(work: Callable[[World], Awaitable[T]]) -> T:
+    """Open the project's store, do the work, close it, and return what the work returns."""
+    import asyncio
+
+    from monkey.apply.observe import open_world
+
+    here = project()
+
+    async def inside() -> T:
+        async with open_world(here) as world:
+            return await work(world)
+
+    return asyncio.run(inside())
+
+
+def names_complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """Complete the names of sweeps; silence where there is no store, or no answer."""
+    from click.shell_completion import CompletionItem
+
+    try:
+        names = in_world(_names)
+    except Exception:
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+async def _names(world: World) -> list[str]:
+    from monkey.protocol.sweeps import list_sweeps
+
+    return await list_sweeps(world.at, world.keys)

@@ -1,0 +1,41 @@
+"""The port that every fleet implements: the machines of one provider entry, and the agents on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What a fleet has, or is to have: how many machines with an agent, and of what kind."""
+
+    fleet: str
+    type: str
+    count: int
+
+
+class Fleet(Protocol):
+    """The machines of one provider. Every method but `preview` may raise FleetError."""
+
+    #: The provider's name in monkey.yaml, and its type.
+    name: str
+    type: str
+
+    async def observe(self) -> Machines:
+        """Return what is there now."""
+
+    def preview(self, seen: Machines, jobs: int) -> Machines:
+        """Return what `converge` would make of it for so many unfinished jobs; asks nobody."""
+
+    async def converge(self, machines: Machines) -> None:
+        """Make it so. Returns as soon as the machines are asked for; `check` says what became of them."""
+
+    async def check(self) -> bool:
+        """Say whether something that can do work is there or on its way.
+
+        Raises FleetError, with its last words, where what `converge` started has died instead of working.
+        """
+
+    async def destroy(self) -> None:
+        """Take everything away that `converge` ever made; its work is released, and goes on elsewhere."""

@@ -1,0 +1,142 @@
+"""The fleet of this machine: one detached agent, which outlives the terminal and leaves when it is idle."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from monkey.errors import FleetError
+from monkey.fleet.base import Machines
+from monkey.fleet.state import agent_pid, host_name, lives, state_dir
+
+#: How many of an agent's last lines an error shows.
+LAST_WORDS = 15
+#: Bytes of agent.log after which it is begun anew when an agent starts (the old one stays beside it).
+LOG_LIMIT = 10_000_000
+
+
+@dataclass
+class LocalFleet:
+    """An agent on this machine, for one store and project."""
+
+    store_url: str
+    project: str
+    name: str = "local"
+    max_slots: int | None = None
+    #: Seconds without work after which the agent leaves.
+    idle_timeout: float = 10
+    type: str = "local"
+    agent: str = field(default_factory=host_name)
+    _started: subprocess.Popen[bytes] | None = None
+    _log_from: int = 0
+
+    @property
+    def directory(self) -> Path:
+        """Where the agent keeps its state."""
+        return state_dir(self.store_url, self.project, self.name, self.agent)
+
+    @property
+    def log(self) -> Path:
+        """What the agent says."""
+        return self.directory / "agent.log"
+
+    async def observe(self) -> Machines:
+        """Say whether an agent lives here."""
+        return Machines(self.name, self.type, int(lives(self.directory)))
+
+    def preview(self, seen: Machines, jobs: int) -> Machines:
+        """One agent is enough for any number of jobs; one that is there stays."""
+        return Machines(self.name, self.type, max(seen.count, min(jobs, 1)))
+
+    async def converge(self, machines: Machines) -> None:
+        """Start the agent unless one lives."""
+        if machines.count and not lives(self.directory) and not self._running():
+            self._start()
+
+    async def check(self) -> bool:
+        """Say whether an agent lives or is starting."""
+        if self._running():
+            return True
+        code = self._started.returncode if self._started else 0
+        self._started = None
+        if code and not lives(self.directory):
+            raise FleetError(
+                f"the agent on this machine ended ({_how(code)}); the end of {self.log}:\n{self.last_words()}",
+                hint="what is finished stays finished: mend it, then `monkey apply` goes on",
+            )
+        return lives(self.directory)
+
+    async def destroy(self) -> None:
+        """Ask the agent to leave; it releases its work."""
+        pid = agent_pid(self.directory)
+        if pid is not None and lives(self.directory):
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except OSError as exc:
+                raise FleetError(f"the agent (process {pid}) cannot be asked to leave: {exc.strerror}") from exc
+
+    def last_words(self) -> str:
+        """Return the last lines that the agent wrote since we started it."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(self._log_from)
+                lines = file.read().decode(errors="replace").splitlines()
+        except OSError as exc:
+            return f"  (not readable: {exc.strerror})"
+        return "\n".join(f"  {line}" for line in lines[-LAST_WORDS:]) or "  (nothing)"
+
+    def _running(self) -> bool:
+        return self._started is not None and self._started.poll() is None
+
+    def _command(self) -> list[str]:
+        # -P: a random.py or json.py in the directory that we happen to be in must not become part of the agent.
+        command = [sys.executable, "-P", "-m", "monkey_agent.main"]
+        command += ["--store", self.store_url, "--project", self.project, "--fleet", self.name, "--name", self.agent]
+        command += ["--idle-timeout", str(self.idle_timeout)]
+        return command + (["--max-slots", str(self.max_slots)] if self.max_slots is not None else [])
+
+    def _start(self) -> None:
+        try:
+            log = self._open_log()
+        except OSError as exc:
+            raise FleetError(
+                f"the agent's directory {self.directory} cannot be written: {exc.strerror}",
+                hint="XDG_STATE_HOME names another place for it",
+            ) from exc
+        try:
+            self._started = subprocess.Popen(
+                self._command(),
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        except OSError as exc:
+            raise FleetError(f"the agent could not be started: {exc.strerror}") from exc
+        finally:
+            os.close(log)
+
+    def _open_log(self) -> int:
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.directory.stat().st_uid != os.getuid():  # in /tmp anybody may have made it, to read along
+            raise PermissionError(errno.EPERM, "it belongs to another user")
+        if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
+            self.log.replace(self.log.with_suffix(".log.old"))
+        log = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._log_from = os.fstat(log).st_size
+        return log
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"by signal {-code}"

@@ -1,0 +1,62 @@
+"""Where an agent keeps what must outlive it on this machine, and whether one lives there.
+
+Both sides use this file: the agent, which holds the lock, and the fleet that starts it and asks whether it lives.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+
+def state_home() -> Path:
+    """Return where this user's programs keep their state: XDG_STATE_HOME, ~/.local/state, or a place in /tmp."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    if given.startswith("/"):
+        return Path(given)
+    try:
+        home = Path.home()
+    except RuntimeError:  # an account without an entry in passwd, as in many containers
+        home = Path("/")
+    return Path(f"/tmp/monkey-{os.getuid()}") if home == Path("/") else home / ".local" / "state"
+
+
+def host_name() -> str:
+    """Return the name of this machine as a name of an agent: letters, digits, '-', '_' and '.' alone."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in os.uname().nodename)
+    return name.strip(".-") or "localhost"
+
+
+def state_dir(store_url: str, project: str, fleet: str, name: str) -> Path:
+    """Return the directory of one agent: lock, agent.log, attempts, checkpoints. It may not exist yet.
+
+    `store_url` is the store's own `url` (normalised), so that both sides say the same of one place.
+    """
+    place = sha256(f"{store_url}\n{project}".encode()).hexdigest()[:12]
+    return state_home() / "monkey" / place / fleet / name
+
+
+def lives(directory: Path) -> bool:
+    """Say whether an agent holds the lock of this state directory (asking takes no lock that an agent could meet)."""
+    import fcntl
+
+    try:
+        lock = os.open(directory / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def agent_pid(directory: Path) -> int | None:
+    """Return the process that holds (or last held) the lock, as it wrote into it; None where it did not."""
+    try:
+        return int((directory / "lock").read_bytes().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None

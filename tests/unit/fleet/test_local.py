@@ -1,0 +1,111 @@
+"""The local fleet, with real processes: who lives, who has died, where it all lies."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from monkey.errors import FleetError
+from monkey.fleet.base import Machines
+from monkey.fleet.local import LocalFleet
+from monkey.fleet.state import agent_pid, host_name, lives, state_dir, state_home
+
+
+class Scripted(LocalFleet):
+    """The local fleet with an agent of a few lines of Python in place of the real one."""
+
+    script = ""
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-I", "-S", "-c", self.script]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return Scripted("/store", "project")
+
+
+def wait_for_death(fleet: LocalFleet) -> None:
+    deadline = time.monotonic() + 20
+    while fleet._running() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def test_nobody_lives_where_there_is_nothing(fleet: Scripted) -> None:
+    assert asyncio.run(fleet.observe()) == Machines("local", "local", 0)
+    assert not asyncio.run(fleet.check())
+
+
+def test_one_agent_is_enough_and_stays(fleet: Scripted) -> None:
+    none, one = Machines("local", "local", 0), Machines("local", "local", 1)
+    assert fleet.preview(none, 0) == none
+    assert fleet.preview(none, 1000) == one
+    assert fleet.preview(one, 0) == one
+
+
+def test_a_held_lock_is_a_living_agent(fleet: Scripted) -> None:
+    fleet.directory.mkdir(parents=True)
+    with (fleet.directory / "lock").open("w") as lock:
+        assert not lives(fleet.directory)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        assert lives(fleet.directory)
+        assert agent_pid(fleet.directory) == os.getpid()
+        asyncio.run(fleet.converge(Machines("local", "local", 1)))
+        assert not fleet._running(), "a second agent was started beside a living one"
+    assert not lives(fleet.directory)
+
+
+def test_started_agent_is_detached_and_logs(fleet: Scripted) -> None:
+    fleet.script = "import os, sys; print(os.getsid(0) == os.getpid(), os.getcwd(), sys.stdin.read() == '')"
+    asyncio.run(fleet.converge(Machines("local", "local", 1)))
+    assert asyncio.run(fleet.check())
+    wait_for_death(fleet)
+    assert not asyncio.run(fleet.check()), "an agent that ended well has left; that is no error"
+    assert fleet.log.read_text().split() == ["True", str(fleet.directory), "True"]
+    assert fleet.log.stat().st_mode & 0o077 == 0
+
+
+def test_death_shows_the_last_words_of_this_life_alone(fleet: Scripted) -> None:
+    fleet.directory.mkdir(parents=True)
+    fleet.log.write_text("an earlier life\n")
+    fleet.script = "import sys; sys.exit('no such \\x1b[31mstore')"
+    asyncio.run(fleet.converge(Machines("local", "local", 1)))
+    wait_for_death(fleet)
+    with pytest.raises(FleetError, match=r"exit code 1(?s:.)*no such") as caught:
+        asyncio.run(fleet.check())
+    assert "an earlier life" not in caught.value.message
+    fleet.script = "import os; os.kill(os.getpid(), 9)"
+    asyncio.run(fleet.converge(Machines("local", "local", 1)))
+    wait_for_death(fleet)
+    with pytest.raises(FleetError, match="by SIGKILL"):
+        asyncio.run(fleet.check())
+
+
+def test_directory_that_cannot_be_made_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(FleetError, match="cannot be written") as caught:
+        asyncio.run(LocalFleet("/store", "project").converge(Machines("local", "local", 1)))
+    assert "XDG_STATE_HOME" in (caught.value.hint or "")
+
+
+def test_state_lies_by_store_and_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    places = {state_dir(url, project, "local", "me") for url in ("/a", "/b") for project in ("p", "q")}
+    assert len(places) == 4
+    assert all(place.is_relative_to(tmp_path / "monkey") for place in places)
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    assert state_home() == tmp_path / "me" / ".local" / "state"
+    monkeypatch.setenv("HOME", "")
+    assert state_home() == Path(f"/tmp/monkey-{os.getuid()}")
+    assert host_name() and "/" not in host_name()
