@@ -48,13 +48,21 @@ class DirectoryStore(Store):
         target = self._place.path(key)
         directory = target.rpartition("/")[0]
         if durable:
-            return await self._committer.submit(Write(key, target, data, before=self._loose.pop(directory, ())))
+            return await self._commit(key, target, data, directory)
         if not self._write(key, target, data, replace=False):
             return False
         if len(self._loose) > LOOSE:
             self._loose.clear()  # by now the kernel has written the most of it
         self._loose.setdefault(directory, []).append(target)
         return True
+
+    async def _commit(self, key: str, target: str, data: bytes, directory: str) -> bool:
+        before = self._loose.pop(directory, [])
+        try:
+            return await self._committer.submit(Write(key, target, data, before=before))
+        except BaseException:
+            self._loose.setdefault(directory, []).extend(before)
+            raise
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""

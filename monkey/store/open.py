@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused
 from monkey.store.base import Store
@@ -49,6 +48,8 @@ def _absolute(path: str) -> str:
 
 
 def _path_of(url: str) -> str:
+    from urllib.parse import unquote, urlsplit  # slow to import, and rarely needed
+
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or not parts.path:
         raise StoreError(f"expected file:///absolute/path, found {url!r}", hint="a file URL has three slashes")

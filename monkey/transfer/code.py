@@ -52,11 +52,13 @@ def code_key(sha: str) -> str:
     return f"code/{sha}.tar.gz"
 
 
-def snapshot(root: Path, include: Sequence[str] = (), leave_out: Collection[str] = ()) -> CodeSnapshot:
+def snapshot(
+    root: Path, include: Sequence[str] = (), leave_out: Collection[str] = (), *, max_total: int = MAX_TOTAL
+) -> CodeSnapshot:
     """Read the code under `root`: see `code_select.select` for which files.
 
     Raises PlanError for what cannot be in a snapshot: links that lead out, devices, names that are not UTF-8, files
-    over 50 MB, more than 500 MB in all, files that change while they are read.
+    over 50 MB, more than `max_total` bytes in all, files that change while they are read.
     """
     entries: list[Entry] = []
     size = 0
@@ -66,9 +68,9 @@ def snapshot(root: Path, include: Sequence[str] = (), leave_out: Collection[str]
             continue
         size += length
         entries.append(entry)
-        if size > MAX_TOTAL or len(entries) > MAX_FILES:
+        if size > max_total or len(entries) > MAX_FILES:
             raise PlanError(
-                f"the code under {root} is too large for a snapshot: expected at most {MAX_TOTAL // 10**6} MB in "
+                f"the code under {root} is too large for a snapshot: expected at most {max_total / 10**6:g} MB in "
                 f"{MAX_FILES} files, found more",
                 hint="name what the jobs need with 'code: include:', or add the rest to .gitignore",
             )
@@ -87,8 +89,13 @@ def _read(root: Path, path: str) -> tuple[Entry | None, int]:
         mode = full.lstat().st_mode
         if stat.S_ISLNK(mode):
             return Entry(path, Kind.LINK, _link(root, path)), 0
+        if stat.S_ISDIR(mode):
+            raise PlanError(
+                f"the submodule {path!r} of {root} is not checked out, so the code snapshot would lack it",
+                hint="run: git submodule update --init --recursive",
+            )
         if not stat.S_ISREG(mode):
-            raise PlanError(f"expected a file or a link at {full}, found a device, a pipe or a directory")
+            raise PlanError(f"expected a file or a link at {full}, found a device or a pipe")
         return _read_file(full, path)
     except (FileNotFoundError, NotADirectoryError):
         return None, 0

@@ -22,18 +22,18 @@ _OVERHEAD = 10_240 + MAX_FILES * 4096
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def extract(archive: Path, into: Path, sha: str) -> None:
+def extract(archive: Path, into: Path, sha: str, *, max_total: int = MAX_TOTAL) -> None:
     """Unpack the snapshot with the code hash `sha` to `into`, whole or not at all.
 
     Where `into` exists already, nothing is done. Raises Corrupt where the archive is not what its hash promises (a path
-    or link that leads out, a device, too much, cut short); OSError where `into` cannot be written.
+    or link that leads out, a device, more than `max_total` bytes, cut short); OSError where `into` cannot be written.
     """
     if into.exists():
         return
     aside = into.with_name(f".{into.name}.{secrets.token_hex(6)}.part")
     aside.mkdir(parents=True)
     try:
-        found = code_hash(_Unpacking(f"code/{sha}.tar.gz", aside).run(archive))
+        found = code_hash(_Unpacking(f"code/{sha}.tar.gz", aside, max_total).run(archive))
         if found != sha:
             raise Corrupt(f"code/{sha}.tar.gz", f"its contents have the code hash {found}")
         for directory, _, _ in os.walk(aside, topdown=False):
@@ -55,8 +55,8 @@ def _publish(aside: Path, into: Path) -> None:
 class _Unpacking:
     """One archive on its way to a directory. Links come last: no file is ever written through one."""
 
-    def __init__(self, key: str, root: Path) -> None:
-        self.key, self.root = key, root
+    def __init__(self, key: str, root: Path, max_total: int) -> None:
+        self.key, self.root, self.max_total = key, root, max_total
         self.entries: dict[str, Entry] = {}
         self.total = 0
 
@@ -64,7 +64,7 @@ class _Unpacking:
         """Unpack, and return what was there; raises Corrupt, OSError."""
         with archive.open("rb") as file:
             try:
-                with tarfile.open(fileobj=_Capped(file, self.key), mode="r|") as tar:  # type: ignore[call-overload] # only read() is used
+                with tarfile.open(fileobj=_Capped(file, self.key, self.max_total), mode="r|") as tar:  # type: ignore[call-overload] # only read() is used
                     for member in tar:
                         self._member(tar, member)
             except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as exc:
@@ -91,7 +91,7 @@ class _Unpacking:
 
     def _file(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
         self.total += member.size
-        if member.size > MAX_FILE or self.total > MAX_TOTAL:
+        if member.size > MAX_FILE or self.total > self.max_total:
             raise self._corrupt(f"{member.name!r} is too large")
         source = tar.extractfile(member)
         data = source.read() if source else b""
@@ -143,9 +143,9 @@ class _Unpacking:
 class _Capped:
     """Unzips what is asked for, up to what a snapshot can have."""
 
-    def __init__(self, file: BinaryIO, key: str) -> None:
+    def __init__(self, file: BinaryIO, key: str, max_total: int) -> None:
         self._unzipped, self._key = gzip.GzipFile(fileobj=file, mode="rb"), key
-        self._left = MAX_TOTAL + _OVERHEAD
+        self._left = max_total + _OVERHEAD
 
     def read(self, size: int) -> bytes:
         data = self._unzipped.read(min(size, self._left + 1))

@@ -57,8 +57,8 @@ def work_tree(root: Path) -> Path | None:
 def list_files(root: Path) -> list[str] | None:
     """Return the paths below `root` that git sees: tracked, or untracked and not ignored, of submodules too.
 
-    Paths may be gone from the disk. None outside of a work tree, or where the whole of `root` is ignored.
-    Raises PlanError where git cannot tell, or a submodule is not checked out.
+    Paths may be gone from the disk; a submodule that is not checked out is its directory. None outside of a work tree,
+    or where the whole of `root` is ignored. Raises PlanError where git cannot tell.
     """
     if work_tree(root) is None:
         return None
@@ -68,20 +68,16 @@ def list_files(root: Path) -> list[str] | None:
     paths: dict[str, None] = {}
     for path in found:
         name = path.rstrip("/")
-        if name and os.path.isdir(root / name) and not os.path.islink(root / name):  # noqa: PTH112, PTH114
-            paths.update((f"{name}/{inner}", None) for inner in _submodule(root, name))
+        if name and _is_repository(root / name):
+            paths.update((f"{name}/{inner}", None) for inner in list_files(root / name) or ())
         elif name:
             paths[name] = None
     return list(paths)
 
 
-def _submodule(root: Path, name: str) -> list[str]:
-    if not os.path.lexists(root / name / ".git"):
-        raise PlanError(
-            f"the submodule {name!r} of {root} is not checked out, so the code snapshot would lack it",
-            hint="run: git submodule update --init --recursive",
-        )
-    return list_files(root / name) or []
+def _is_repository(path: Path) -> bool:
+    """Tell whether a submodule is checked out here, or a repository that nobody added."""
+    return os.path.lexists(path / ".git") and not path.is_symlink()
 
 
 def _git(root: Path, *arguments: str) -> str:

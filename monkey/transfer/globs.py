@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 
 class Globs:
@@ -11,16 +12,41 @@ class Globs:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         """Take the patterns; raises ValueError for one that is empty or leads out of the root."""
-        self._expressions = {pattern: re.compile(_translate(_clean(pattern))) for pattern in patterns}
+        # "**" at the end: whatever is below.
+        self._patterns = {pattern: [*map(_matcher, _clean(pattern).split("/")), None] for pattern in patterns}
 
     def match(self, path: str) -> bool:
         """Tell whether any pattern names `path`."""
-        return any(expression.fullmatch(path) for expression in self._expressions.values())
+        parts = path.split("/")
+        return any(_match(pattern, parts) for pattern in self._patterns.values())
 
     def idle(self, paths: Iterable[str]) -> list[str]:
         """Return the patterns that name none of `paths`."""
-        paths = list(paths)
-        return [p for p, expression in self._expressions.items() if not any(map(expression.fullmatch, paths))]
+        split = [path.split("/") for path in paths]
+        return [text for text, pattern in self._patterns.items() if not any(_match(pattern, parts) for parts in split)]
+
+
+#: Tells whether one part of a path fits; None for "**".
+Matcher = Callable[[str], object] | None
+
+
+def _match(pattern: Sequence[Matcher], parts: Sequence[str]) -> bool:
+    """Match in steps of at most len(pattern) * len(parts): after a "**", the first fit is as good as any later one."""
+    at = here = 0
+    star, mark = -1, 0
+    while here < len(parts):
+        if at < len(pattern) and (matcher := pattern[at]) is None:
+            star, mark = at, here
+            at += 1
+        elif at < len(pattern) and matcher is not None and matcher(parts[here]):
+            at += 1
+            here += 1
+        elif star >= 0:
+            mark += 1
+            at, here = star + 1, mark
+        else:
+            return False
+    return all(matcher is None for matcher in pattern[at:])
 
 
 def _clean(pattern: str) -> str:
@@ -35,38 +61,40 @@ def _clean(pattern: str) -> str:
     return cleaned
 
 
-def _translate(pattern: str) -> str:
-    """Return the regular expression of `pattern`, which matches whatever is below, too."""
-    out = ""
-    parts = pattern.split("/")
-    for n, part in enumerate(parts):
-        last = n == len(parts) - 1
-        if part == "**":
-            out += ".*" if last else "(?:[^/]+/)*"
-        else:
-            out += _part(part) + ("" if last else "/")
-    return f"(?s:{out}(?:/.*)?)"
+@cache
+def _matcher(part: str) -> Matcher:
+    """Return what matches one part of a pattern."""
+    if part == "**":
+        return None
+    try:
+        expression = re.compile(_translate(part), re.DOTALL)
+    except re.error as exc:
+        raise ValueError(f"expected a pattern, found {part!r} ({exc.msg})") from exc
+    return cache(lambda name: expression.fullmatch(name) is not None)
 
 
-def _part(part: str) -> str:
+def _translate(part: str) -> str:
     """Return the regular expression of what stands between two slashes."""
-    out, at = "", 0
+    out, at = [""], 0
     while at < len(part):
         char = part[at]
         at += 1
         if char == "*":
-            out += "[^/]*"
+            out.append("")
         elif char == "?":
-            out += "[^/]"
+            out[-1] += "."
         elif char == "[" and (end := part.find("]", at + 1 + (part[at : at + 1] == "!"))) > 0:
-            out += _class(part[at:end])
+            out[-1] += _class(part[at:end])
             at = end + 1
         else:
-            out += re.escape(char)
-    return out
+            out[-1] += re.escape(char)
+    if len(out) == 1:
+        return out[0]
+    # Between two stars the first fit is as good as any: atomic groups, or "*a*a*a…" takes for ever.
+    return out[0] + "".join(f"(?>.*?{fixed})" for fixed in out[1:-1] if fixed) + ".*" + out[-1]
 
 
 def _class(body: str) -> str:
     negated = body.startswith("!")
     inner = re.sub(r"([\\\[\]^&~|])", r"\\\1", body[negated:])
-    return f"(?!/)[{'^' if negated else ''}{inner}]"
+    return f"[{'^' if negated else ''}{inner}]"

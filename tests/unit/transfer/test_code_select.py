@@ -1,0 +1,124 @@
+"""Which files are code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from monkey.errors import PlanError
+from monkey.transfer.code import snapshot
+from monkey.transfer.code_select import select
+from tests.unit.transfer.conftest import Git, write
+
+
+def test_git_says_what_there_is(repository: Path) -> None:
+    write(repository, new_py="untracked", lib__ignored_py="no")
+    (repository / "data" / "x.csv").unlink()
+    assert select(repository, (), {"specs/digits.yaml"}) == ["data/x.csv", "lib/model.py", "new.py", "train.py"]
+
+
+def test_a_directory_below_the_work_tree_is_a_root_of_its_own(repository: Path) -> None:
+    assert select(repository / "lib", ()) == ["model.py"]
+
+
+def test_included_is_what_is_named_and_nothing_else(repository: Path) -> None:
+    assert select(repository, ["**/*.py"]) == ["lib/model.py", "train.py"]
+    assert select(repository, ["lib", "*.md", "specs/*.yaml"]) == ["README.md", "lib/model.py", "specs/digits.yaml"]
+
+
+@pytest.mark.parametrize("pattern", ["*.pyx", "ignored.txt", "nothing/**"])
+def test_a_pattern_that_names_nothing_is_a_mistake(repository: Path, pattern: str) -> None:
+    with pytest.raises(PlanError, match=r"code\.include") as caught:
+        select(repository, ["train.py", pattern])
+    assert pattern in caught.value.message
+
+
+@pytest.mark.parametrize("pattern", ["../*.py", "/etc/passwd", ""])
+def test_a_pattern_that_leads_out_is_a_mistake(repository: Path, pattern: str) -> None:
+    with pytest.raises(PlanError, match="expected a pattern"):
+        select(repository, [pattern])
+
+
+def test_no_directory_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="expected a directory of code"):
+        select(tmp_path / "nothing", ())
+
+
+def test_our_own_store_is_never_code(repository: Path) -> None:
+    write(repository, **{".monkey__store__format_x": "x"})
+    expected = select(repository, ())
+    assert not [path for path in expected if ".monkey" in path]
+    with pytest.raises(PlanError):
+        select(repository, [".monkey/**"])
+
+
+def test_without_git_all_but_litter(tmp_path: Path) -> None:
+    write(tmp_path, train_py="", a__b_py="", __pycache____c_pyc="", a__node_modules__m_js="", env__lib__x_py="")
+    (tmp_path / "env" / "pyvenv.cfg").write_text("")
+    (tmp_path / ".mypy_cache").mkdir()
+    (tmp_path / ".mypy_cache" / "x").write_text("")
+    assert select(tmp_path, ()) == ["a/b.py", "train.py"]
+
+
+def test_submodules_belong_to_it(repository: Path, git: Git, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    write(other, inner_py="inner", ignored_py="i")
+    (other / ".gitignore").write_text("ignored*\n")
+    git(other, "init", "-q")
+    git(other, "add", ".")
+    git(other, "commit", "-q", "-m", "o")
+    git(repository, "submodule", "--quiet", "add", str(other), "vendored")
+    write(repository, vendored__new_py="new")
+    assert [path for path in select(repository, ()) if "/" in path and path.startswith("v")] == [
+        "vendored/inner.py",
+        "vendored/new.py",
+    ]
+    git(repository, "commit", "-q", "-m", "s")
+    git(repository, "submodule", "--quiet", "deinit", "-f", "vendored")
+    with pytest.raises(PlanError, match=r"'vendored' .* is not checked out") as caught:
+        snapshot(repository)
+    assert "submodule update" in (caught.value.hint or "")
+    assert select(repository, ["train.py"]) == ["train.py"]
+
+
+def test_a_repository_inside_that_nobody_added_belongs_to_it(repository: Path, git: Git) -> None:
+    write(repository, nested__n_py="n")
+    git(repository / "nested", "init", "-q")
+    assert "nested/n.py" in select(repository, ())
+
+
+def test_a_root_that_git_ignores_is_walked(repository: Path) -> None:
+    write(repository, ignored__a_py="a")
+    assert select(repository / "ignored", ()) == ["a.py"]
+
+
+def test_a_hooks_variables_do_not_mislead(
+    repository: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "hooked"
+    other.mkdir()
+    git(other, "init", "-q")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
+    assert "train.py" in select(repository, ())
+
+
+def test_without_a_git_to_ask_nothing_is_guessed(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(PlanError, match="no git here") as caught:
+        select(repository, ())
+    assert caught.value.hint == "install git"
+
+
+def test_what_git_says_when_it_fails_is_passed_on(repository: Path) -> None:
+    (repository / ".git" / "index").write_bytes(b"garbage")
+    with pytest.raises(PlanError, match="git cannot read the work tree"):
+        select(repository, ())
+
+
+def test_odd_names_are_listed(repository: Path, git: Git) -> None:
+    for name in ("with space.py", "quote'\".py", "größe.py", "new\nline.py", "-rf"):
+        (repository / name).write_text("x")
+    found = select(repository, ())
+    assert {"with space.py", "quote'\".py", "größe.py", "new\nline.py", "-rf"} <= set(found)
