@@ -69,6 +69,8 @@ class Checks:
         self.parameters = spec.parameters
         self.doubtful = set(doubtful)
         self.root = root
+        #: What the requirements file says, once `requirements` has read it.
+        self.requirements_text: str | None = None
 
     def all(self, skip: Collection[str]) -> list[Mistake]:
         """Return the mistakes of all checks but those of fields in `skip`."""
@@ -81,6 +83,8 @@ class Checks:
             "exclude": lambda: self.rows("exclude", self.spec.exclude),
             "environment": self.requirements,
             "code": self.code,
+            "env": lambda: self.holes("env", self.spec.env),
+            "outputs": lambda: self.holes("outputs", dict(enumerate(self.spec.outputs))),
         }
         found = [mistake for field, check in checks.items() if field not in skip for mistake in check()]
         return found if found or skip or self.doubtful else [*self.count()]
@@ -88,7 +92,7 @@ class Checks:
     def names(self, text: str = "") -> list[str]:
         """Return the known names; of parameters in doubt, whatever `text` calls them."""
         inside = re.findall(r"[A-Za-z_][\w.]*", text) if self.doubtful else []
-        return [*self.parameters, *(word for word in inside if word.split(".")[0] in self.doubtful)]
+        return [*self.parameters, *self.doubtful, *(word for word in inside if word.split(".")[0] in self.doubtful)]
 
     def command(self) -> Iterator[Mistake]:
         """Check that the command can be read and uses only parameters that there are."""
@@ -171,7 +175,9 @@ class Checks:
                 yield Mistake(("zip", at), f"{parameter.name!r} has no list of values to zip", "give it values: […]")
                 return
         counts = {p.name: count(p.choices) for p in group if p.choices is not None}
-        if len(set(counts.values())) > 1:
+        if max(counts.values()) > MAX_JOBS:
+            yield Mistake(("zip", at), f"expected at most {MAX_JOBS:,} values to zip, found more", "use fewer")
+        elif len(set(counts.values())) > 1:
             listed = ", ".join(f"{name} has {n}" for name, n in counts.items())
             hint = "give them equally many, or remove the zip to cross them"
             yield Mistake(("zip", at), f"zipped parameters need equally many values: {listed}", hint)
@@ -194,7 +200,7 @@ class Checks:
         lacking = [
             p.name
             for p in self.parameters.values()
-            if p.name not in row and not p.when and (p.choices is None or count(p.choices) > 1)
+            if p.name not in row and (p.otherwise or not p.when) and (p.choices is None or count(p.choices) > 1)
         ]
         if lacking:
             listed = ", ".join(lacking)
@@ -211,11 +217,7 @@ class Checks:
             values = parameter.values if parameter else None
             if parameter is None or values is None or any(same(value, v) for v in parameter.otherwise):
                 continue
-            if isinstance(values, range):
-                found = isinstance(value, int | float) and not isinstance(value, bool) and value in values
-            else:
-                found = any(same(value, other) for other in values)
-            if not found:
+            if not places(values, value):
                 hint = "remove the row, or write one of its values"
                 where = (*path, *_steps(raw, name))
                 yield Mistake(where, f"{describe(value)} is not a value of {name!r}, so nothing is excluded", hint)
@@ -233,7 +235,7 @@ class Checks:
             return
         path = ("environment", "requirements")
         try:
-            text = (self.root / name).read_text("utf-8")
+            self.requirements_text = text = (self.root / name).read_text("utf-8")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8"
             yield Mistake(path, f"the file {name!r} cannot be read: {reason}", "give its path below the project's root")
@@ -241,6 +243,14 @@ class Checks:
         if match := _NOT_PLAIN.match(text) or re.search(r"\n" + _NOT_PLAIN.pattern, text):
             message = f"{name!r} has a line beginning with {match[1]}, which refers to another file"
             yield Mistake(path, message, "only the file's own text reaches the machines: list the packages in it")
+
+    def holes(self, field: str, texts: Mapping[str, str] | Mapping[int, str]) -> Iterator[Mistake]:
+        """Refuse `{lr}` where nothing would fill it in."""
+        for at, text in texts.items():
+            for name in self.parameters:
+                if f"{{{name}}}" in text:
+                    hint = "pass it by the command; a job also finds all its parameters in MONKEY_PARAMS"
+                    yield Mistake((field, at), f"{{{name}}} is filled in only in the command, not in {field}", hint)
 
     def code(self) -> Iterator[Mistake]:
         """Check that the code's root is a directory of the project."""
@@ -283,6 +293,15 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     return bool(left == right)
+
+
+def places(values: Sequence[Any] | range, value: Any) -> list[int]:
+    """Return where a value stands among others."""
+    if not isinstance(values, range):
+        return [at for at, other in enumerate(values) if same(value, other)]
+    # A range looks for a float by counting up to it.
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == int(value)
+    return [values.index(int(value))] if whole and int(value) in values else []
 
 
 def _steps(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -75,22 +75,28 @@ class Document:
             else:
                 break
         if mistake.offset is not None and isinstance(node.content, str):
-            column += self._inside(node, mistake.offset)
+            line, column = self._inside(node, mistake.offset)
         return _problem(self.file, self._lines, line, column, mistake.message, mistake.hint)
 
-    def _inside(self, node: Node, offset: int) -> int:
-        """Return how far right of its node a character of a text stands, 0 where the file writes it otherwise."""
+    def _inside(self, node: Node, offset: int) -> tuple[int, int]:
+        """Return where a character of a text stands; the text's beginning where the file writes it otherwise."""
         line = self._lines[node.line] if node.line < len(self._lines) else ""
-        for opening in (0, 1):
+        for opening in (0, 1):  # plain, or after a quote
             if line.startswith(node.content, node.column + opening):
-                return opening + offset
-        return 0
+                return node.line, node.column + opening + offset
+        above = node.content.count("\n", 0, offset)
+        written, own = self._lines[node.line + 1 + above : node.line + 2 + above], node.content.split("\n")[above]
+        if written and own and written[0].endswith(own):  # a block, its indent taken off
+            into = offset - (node.content.rfind("\n", 0, offset) + 1)
+            return node.line + 1 + above, len(written[0]) - len(own) + into
+        return node.line, node.column
 
 
 def read(path: FilePath, file: str) -> Document:
     """Read a file that errors call `file`. Raises SpecError."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         hint = "check the path, or begin with: monkey init"
         raise SpecError([Problem(file, 1, 1, "there is no such file", hint)]) from error

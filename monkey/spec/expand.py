@@ -6,13 +6,13 @@ product or draws → `when` → exclude → equal jobs collapse → run_cap (gri
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress, islice, product
 from math import prod
 from typing import Any
 
 from monkey.spec import condition
-from monkey.spec.checks import flat, same
+from monkey.spec.checks import flat, places
 from monkey.spec.command import compile_command
 from monkey.spec.identity import canonical
 from monkey.spec.mistake import Mistake, Mistakes, wrong
@@ -41,18 +41,15 @@ def expand(spec: Spec) -> JobTable:
 
 def _axes(spec: Spec) -> list[list[Parameter]]:
     """Return what is crossed: single parameters and zipped groups, in the spec's order."""
-    groups = {name: group for group in spec.zip for name in group}
-    axes = []
-    for name, parameter in spec.parameters.items():
-        group = groups.get(name, [name])
-        if all(name == other or _before(spec, name, other) for other in group):
-            axes.append([parameter, *(spec.parameters[other] for other in group if other != name)])
+    groups = {name: set(group) for group in spec.zip for name in group}
+    axes: list[list[Parameter]] = []
+    done: set[str] = set()
+    for name in spec.parameters:
+        if name not in done:
+            group = groups.get(name, {name})
+            axes.append([parameter for other, parameter in spec.parameters.items() if other in group])
+            done |= group
     return axes
-
-
-def _before(spec: Spec, name: str, other: str) -> bool:
-    order = list(spec.parameters)
-    return order.index(name) < order.index(other)
 
 
 def _product(spec: Spec) -> dict[str, Column]:
@@ -91,19 +88,38 @@ def _distinct(values: Iterable[Value]) -> tuple[Sequence[Value], array[int] | No
 
 def _draw(spec: Spec) -> dict[str, Column]:
     cap = spec.run_cap or 0
-    found = {}
+    found: dict[str, Column] = {}
     for axis in _axes(spec):
         draws = islice(units(spec.seed, axis[0].name), cap)
-        first = axis[0]
-        if first.distribution is not None and len(axis) == 1:
-            values, index = _distinct(map(ppf(first.distribution), draws))
-            found[first.name] = Column(values, index or array("i", range(cap)))
-            continue
-        chosen = array("i", map(choice(count(first.choices or ()), first.probabilities), draws))
-        for parameter in axis:
-            values, index = _distinct(parameter.choices or ())
-            found[parameter.name] = Column(values, array("i", map(index.__getitem__, chosen)) if index else chosen)
+        found |= _alone(axis[0], draws) if len(axis) == 1 else _together(axis, draws)
     return {name: found[name] for name in spec.parameters}
+
+
+def _alone(parameter: Parameter, draws: Iterator[int]) -> dict[str, Column]:
+    if parameter.distribution is not None:
+        return {parameter.name: _drawn(list(map(ppf(parameter.distribution), draws)))}
+    values = parameter.values or ()
+    if isinstance(values, range):  # perhaps longer than an index can count
+        return {parameter.name: _drawn([values[at] for at in map(choice(count(values)), draws)])}
+    return _together([parameter], draws)
+
+
+def _together(axis: list[Parameter], draws: Iterator[int]) -> dict[str, Column]:
+    """Draw one place for all of a zipped group."""
+    chosen = array("i", map(choice(count(axis[0].choices or ()), axis[0].probabilities), draws))
+    found = {}
+    for parameter in axis:
+        values, index = _distinct(parameter.choices or ())
+        found[parameter.name] = Column(values, array("i", map(index.__getitem__, chosen)) if index else chosen)
+    return found
+
+
+def _drawn(draws: Sequence[int | float]) -> Column:
+    """Make a column of draws; all are of one type, so equal ones are the same."""
+    places = {value: at for at, value in enumerate(dict.fromkeys(draws))}
+    if len(places) == len(draws):
+        return Column(draws, array("i", range(len(draws))))
+    return Column(list(places), array("i", map(places.__getitem__, draws)))
 
 
 def _apply_conditions(spec: Spec, columns: dict[str, Column]) -> dict[str, Column]:
@@ -178,28 +194,14 @@ def _rules(spec: Spec, columns: Mapping[str, Column]) -> dict[tuple[str, ...], s
     for raw in spec.exclude:
         row = flat(raw, columns)
         names = tuple(sorted(row))
-        key = tuple(_find(columns[name].values, row[name]) for name in names)
-        rules.setdefault(names, set()).update(_combinations(key))
+        key = tuple(places(columns[name].values, row[name]) for name in names)
+        rules.setdefault(names, set()).update(product(*key))  # several where values are equal as numbers: 1, 1.0
     return rules
-
-
-def _find(values: Sequence[Value], value: Value) -> list[int]:
-    if isinstance(values, range):
-        whole = isinstance(value, int | float) and not isinstance(value, bool) and value in values
-        return [values.index(int(value))] if whole else []  # type: ignore[arg-type]  # whole says that it is a number
-    return [at for at, other in enumerate(values) if same(value, other)]
-
-
-def _combinations(key: tuple[list[int], ...]) -> Iterable[tuple[int, ...]]:
-    """Return the keys of a rule; several where values are equal as numbers (1 and 1.0)."""
-    from itertools import product
-
-    return product(*key)
 
 
 def _collapse(columns: Mapping[str, Column], rows: int, keep: bytearray) -> None:
     """Keep the first of equal rows: each row is one number, its indexes as digits."""
-    if any(len(c.values) == rows and ABSENT not in c.index for c in columns.values()):
+    if any(len(c.values) >= rows and len(set(c.index)) == rows for c in columns.values()):
         return
     keys = [0] * rows
     for column in columns.values():

@@ -81,6 +81,8 @@ def _explain(detail: ErrorDetails, model: type[BaseModel], hints: Mapping[str, s
             return Mistake(path, f"expected a version in quotes, found {describe(found)}", 'write "3.11"')
     if kind in _BOUNDS:
         return Mistake(path, f"expected {_BOUNDS[kind].format(**context)}, found {describe(found)}")
+    if path == ("metric",) and isinstance(found, str):
+        return Mistake(path, "expected a mapping, found a name", f"write {{name: {found[:60]}, goal: maximize}}")
     if kind in _EXPECTED:
         hint = _FIXES.get(kind) if isinstance(found, str | int | float) else None
         return Mistake(path, f"expected {_EXPECTED[kind]}, found {describe(found)}", hint)

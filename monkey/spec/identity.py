@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from monkey.spec.recipe import Recipe
@@ -64,14 +64,18 @@ def _rows(tree: dict[str, Any]) -> Iterator[bytes]:
 
 def _part(name: str, inside: Column | dict[str, Any]) -> Iterable[bytes]:
     if isinstance(inside, Column):
-        return map(_encoded(name, inside.values).__getitem__, inside.index)
+        return _encoded(name, inside)
     head = f',"{name}":{{'.encode()
     return (b"%b%b}" % (head, members[1:]) if members else b"" for members in _rows(inside))
 
 
-def _encoded(name: str, values: Sequence[Value]) -> list[bytes]:
-    """Return each value as a member of an object; then nothing, which the index of ABSENT (-1) finds."""
-    head = f',"{name}":'
-    plain = all(type(value) is int or type(value) is float for value in values)
+def _encoded(name: str, column: Column) -> Iterator[bytes]:
+    """Yield each row's value as a member of an object, nothing where it is absent."""
+    head = f',"{name}":'.encode()
+    plain = all(type(value) is int or type(value) is float for value in column.values)
     encode = repr if plain else canonical
-    return [f"{head}{encode(value)}".encode() for value in values] + [b""]
+    if len(column.values) * 2 > len(column.index):  # hardly a value comes twice: do not hold their texts
+        values = column.values
+        return (head + encode(values[at]).encode() if at >= 0 else b"" for at in column.index)
+    texts = [head + encode(value).encode() for value in column.values]
+    return map([*texts, b""].__getitem__, column.index)  # ABSENT is -1, the last

@@ -18,6 +18,9 @@ _HINTS = {
     "name": "add a line such as: name: digits",
 }
 
+#: Fields that cannot be checked where `parameters` is no mapping at all.
+_NEED_NAMES = {"command", "zip", "include", "exclude", "env", "outputs"}
+
 
 def load_spec(path: Path, root: Path) -> Spec:
     """Read the sweep in `path`, of the project at `root`. Raises SpecError with all that is wrong."""
@@ -50,14 +53,12 @@ def _spec(file: document.Document, root: Path, stem: str) -> Spec:
         sound, doubtful = _sound(data, invalid)
         spec, _ = _validate(sound)
     if spec is not None:
-        structure = {"parameters", "method"} if "parameters" in bad else set()
         checks = Checks(spec, doubtful, root)
         nameless = "parameters" in bad and not isinstance(data.get("parameters"), dict)
-        skip = bad - {"parameters"} | ({"command", "zip", "include", "exclude"} if nameless else set())
-        mistakes += checks.all(skip | (structure if nameless else set()))
+        mistakes += checks.all(bad - {"parameters"} | (_NEED_NAMES if nameless else set()))
+        spec._document, spec._requirements = file, checks.requirements_text
     if mistakes or spec is None:
         raise file.error(mistakes)
-    spec._document, spec._root = file, root
     return spec
 
 

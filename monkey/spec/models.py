@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, PrivateAttr
@@ -176,7 +175,7 @@ class Spec(_Model):
     priority: int = Field(0, ge=-1000, le=1000)
 
     _document: Document = PrivateAttr()
-    _root: FilePath = PrivateAttr()
+    _requirements: str | None = PrivateAttr(None)
 
     @property
     def text(self) -> str:
@@ -193,16 +192,9 @@ class Spec(_Model):
         """The file with its lines: places mistakes that show only later."""
         return self._document
 
-    @property
-    def choices(self) -> dict[str, Any]:
-        """Return every value a parameter can take, None where it is drawn from a continuum."""
-        return {name: parameter.choices for name, parameter in self.parameters.items()}
-
     def recipe(self, code: str) -> Recipe:
-        """Return what all jobs have in common, given the hash of their code. Reads the requirements file."""
-        asked = {"python": self.environment.python, "setup": self.environment.setup}
-        if self.environment.requirements is not None:
-            asked["requirements"] = (self._root / self.environment.requirements).read_text("utf-8")
+        """Return what all jobs have in common, given the hash of their code; the requirements are those at loading."""
+        asked = self.environment.model_dump() | {"requirements": self._requirements}
         environment = {name: text for name, text in asked.items() if text is not None}
         outputs = sorted(set(self.outputs))
         return Recipe(command=self.command, code=code, environment=environment, env=self.env, outputs=outputs)

@@ -17,6 +17,8 @@ from monkey.spec.table import Value
 
 #: Bytes of one value as JSON: Linux carries at most 128 KiB in one argument or environment variable.
 MAX_VALUE = 65_536
+#: Bytes of all values of a job: they also travel in one variable, MONKEY_PARAMS.
+MAX_ALL = 98_304
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
 #: Words of conditions.
@@ -88,9 +90,23 @@ def declare(raw: Any) -> dict[str, Parameter]:
         if above:
             message = f"{above!r} is a parameter, so {name!r} cannot lie in it"
             mistakes.append(Mistake(parameter.path, message, "rename one of them", True))
+    if sum(map(_longest, found.values())) > MAX_ALL:
+        message = f"the parameters of one job may be longer than {MAX_ALL // 1024} KiB together"
+        mistakes.append(Mistake((), message, "put long values in files and pass the files' names", True))
     if mistakes:
         raise Mistakes(mistakes)
     return found
+
+
+def _longest(parameter: Parameter) -> int:
+    """Return the bytes of the longest value as JSON, where it may be long at all."""
+    listed = parameter.values if isinstance(parameter.values, list) else []
+    texts = [value for value in (*listed, *parameter.otherwise) if isinstance(value, str | list | dict)]
+    return max((_bytes(value) for value in texts), default=0)
+
+
+def _bytes(value: Value) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode())
 
 
 def _group(
@@ -218,7 +234,7 @@ def _values(raw: Any, path: Path) -> list[Value]:
     if not raw:
         raise wrong("expected at least one value, found an empty list", "add a value or remove the parameter", path)
     for value in raw:
-        if isinstance(value, str | list | dict) and len(json.dumps(value, ensure_ascii=False).encode()) > MAX_VALUE:
+        if isinstance(value, str | list | dict) and _bytes(value) > MAX_VALUE:
             message = f"a value is longer than {MAX_VALUE // 1024} KiB"
             raise wrong(message, "put it in a file and pass the file's name", path)
     return raw
