@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from monkey.errors import StoreError, StoreUnavailable
+from monkey.errors import MonkeyError, StoreUnavailable
 from monkey.store.place import Place
 from monkey.store.publish import publish, remove, remove_stale, write_aside
 from monkey.store.sync import Syncer
@@ -144,7 +144,7 @@ class Committer:
                 step(write)
             except OSError as exc:
                 write.error = self._place.translate(exc, write.key)
-            except StoreError as exc:
+            except MonkeyError as exc:
                 write.error = exc
 
     def _write(self, write: Write) -> None:

@@ -27,8 +27,8 @@ MANY = 3
 #: Seconds a syncfs may take for each file before it counts as waiting for other people's data, and at least.
 PATIENCE, PATIENCE_MIN = 0.001, 0.03
 
-#: Seconds without syncfs after a slow one.
-PENALTY = 30.0
+#: Seconds without syncfs after a slow one, twice as many after each further one, and at most.
+PENALTY, PENALTY_MAX = 1.0, 64.0
 
 #: File systems whose syncfs is known to reach the disk: ext4, XFS, btrfs, F2FS. (On FUSE it does nothing.)
 _SYNCFS_WORKS = frozenset((0xEF53, 0x58465342, 0x9123683E, 0xF2F52010))
@@ -67,6 +67,7 @@ class Syncer:
     def __init__(self) -> None:
         """Know nothing yet about how fast the disk is."""
         self._syncfs_after = 0.0
+        self._penalty = PENALTY
 
     def files(self, fds: Sequence[int]) -> dict[int, OSError]:
         """Sync the open files; returns the errors of those that failed."""
@@ -89,9 +90,16 @@ class Syncer:
         if libc is None or not _known(fds, libc):
             return False
         done: bool = libc.syncfs(fds[0]) == 0
-        if time.monotonic() - began > max(PATIENCE_MIN, PATIENCE * count):
-            self._syncfs_after = time.monotonic() + PENALTY
+        self._judge(time.monotonic() - began, count)
         return done
+
+    def _judge(self, seconds: float, count: int) -> None:
+        """Leave syncfs alone for a while if it took too long for `count` things of ours."""
+        if seconds <= max(PATIENCE_MIN, PATIENCE * count):
+            self._penalty = PENALTY
+            return
+        self._syncfs_after = time.monotonic() + self._penalty
+        self._penalty = min(2 * self._penalty, PENALTY_MAX)
 
 
 def _each(sync: Callable[[T], None], things: Iterable[T]) -> dict[T, OSError]:
@@ -127,4 +135,7 @@ def _known(fds: Sequence[int], libc: ctypes.CDLL) -> bool:
     answer = (ctypes.c_long * 64)()  # a struct statfs, and more; the first word is the type
     if libc.fstatfs(fds[0], answer) != 0 or answer[0] & 0xFFFFFFFF not in _SYNCFS_WORKS:
         return False
-    return len({os.fstat(fd).st_dev for fd in fds}) == 1
+    try:
+        return len({os.fstat(fd).st_dev for fd in fds}) == 1
+    except OSError:
+        return False
