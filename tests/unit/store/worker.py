@@ -43,6 +43,8 @@ async def durable(place: str) -> None:
         await store.create(f"jobs/many{n}/1", b"claim", durable=False)
     await asyncio.gather(*(store.create(name, b"end") for name in names))
     mark("answered " + " ".join(names))
+    await asyncio.gather(*(store.create(f"log/{n}", b"entry") for n in range(40)))
+    mark("answered " + " ".join(f"log/{n}" for n in range(40)))
     await store.put_file("jobs/a/out/log", Path(__file__))
     mark("answered jobs/a/out/log")
     await store.close()
