@@ -18,6 +18,9 @@ from monkey_agent.processes import (
     tree,
 )
 
+#: Seconds by which the kernel's record of a process's start may lie before the truth: it counts in these.
+TICK = 0.02
+
 
 class Job:
     """One job, from its launch until its end is reported."""
@@ -89,7 +92,7 @@ class Wards:
         # It hides whose it is (`env -i`, a title over its environment). Never take it from a job that may be its own.
         born = started(pid)
         rivals = (other for other in self.jobs.values() if other is not job and other.status is None)
-        return over and born is not None and all(other.began > born for other in rivals)
+        return over and born is not None and all(other.began > born + TICK for other in rivals)
 
     def signal(self, job: Job, number: int) -> None:
         """Signal a job's process group at once, then whatever of it has left the group."""

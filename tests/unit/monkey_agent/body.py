@@ -1,0 +1,104 @@
+"""A runner on a store of its own, and what a test asks of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from monkey.protocol.keys import Keys
+from monkey.spec.recipe import Recipe, Settings
+from monkey.store.base import Store
+from monkey.store.memory import MemoryStore
+from monkey.transfer.code import snapshot, upload
+from monkey_agent import processes
+from monkey_agent.ports import Attempt, Outcome, Seat
+from monkey_agent.runner import LocalRunner
+from monkey_agent.running import LocalRunning
+
+#: Seconds that anything here may take before it counts as never.
+NEVER = 20.0
+
+
+class Body:
+    """A machine with a runner."""
+
+    def __init__(self, place: Path, store: Store | None = None, env: dict[str, str] | None = None) -> None:
+        self.place, self.store, self.keys = place, store or MemoryStore(), Keys("project")
+        self.state, self.cache = place / "state", place / "cache"
+        self.state.mkdir(parents=True, exist_ok=True)
+        self.runner = LocalRunner(self.store, self.keys, self.state, self.cache, env)
+        self.runner.renew(self.runner.clock.now() + 3600)
+        self.jobs = 0
+
+    async def code(self, files: dict[str, str]) -> str:
+        """Store a code snapshot; returns its hash."""
+        root = self.place / f"source{time.monotonic_ns()}"
+        root.mkdir()
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        code = snapshot(root)
+        await upload(self.store, code)
+        return code.hash
+
+    async def start(self, command: str | list[str], job: str = "", k: int = 1, **more: Any) -> LocalRunning:
+        """Start an attempt; `more` goes to Recipe (code, outputs, environment, env), `settings` and `parameters`."""
+        self.jobs += 1
+        settings, parameters = Settings(**more.pop("settings", {})), more.pop("parameters", {})
+        code = more.pop("code", None) or await self.code({})
+        recipe = Recipe(command, code, **more)
+        attempt = Attempt(job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, Seat(1, (), 0), k)
+        running = await self.runner.start(attempt, lambda: True)
+        assert running is not None
+        return running
+
+    async def run(self, command: str | list[str], **more: Any) -> Outcome:
+        """Run an attempt to its end."""
+        return await (await self.start(command, **more)).wait()
+
+    async def stored(self, running: LocalRunning | str, below: str = "") -> dict[str, bytes]:
+        """Return what an attempt left in the store, by its path."""
+        prefix = self.keys.out(running, 1) if isinstance(running, str) else running._prefix
+        return {
+            item.key.removeprefix(prefix): await self.store.get(item.key)
+            for item in await self.store.list(prefix + below)
+        }
+
+
+async def until(condition: Callable[[], Any], seconds: float = NEVER) -> Any:
+    """Wait until `condition` holds, and return what it said."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"not within {seconds} s"
+        await asyncio.sleep(0.005)
+    return value
+
+
+def alive(pid: int) -> bool:
+    """Say whether a process lives; a zombie does not."""
+    return not processes.is_dead(pid)
+
+
+def pids(*files: Path) -> list[int]:
+    """Return the processes that wrote their number to these files; [] until all did."""
+    try:
+        return [int(file.read_text()) for file in files]
+    except (OSError, ValueError):
+        return []
+
+
+@contextmanager
+def killed_after(*files: Path) -> Iterator[None]:
+    """Kill the processes named in the files in the end, should they still live: no test leaves anything behind."""
+    try:
+        yield
+    finally:
+        for file in files:
+            for pid in pids(file):
+                if alive(pid):
+                    os.kill(pid, 9)
