@@ -14,6 +14,9 @@ from monkey.errors import MonkeyError
 if TYPE_CHECKING:
     from monkey.apply.planning import Planned
 
+#: What a saved plan is called, or ends in, where code is: such files are left out of snapshots.
+PLAN = "plan.json"
+
 #: `plan` and `apply` alike.
 keep_stale_option = click.option(
     "--keep-stale",
@@ -77,9 +80,13 @@ def _shown(planned: Planned, *, as_json: bool, as_markdown: bool, everything: bo
 def _save(planned: Planned, output: str, keep_stale: Sequence[str]) -> None:
     from monkey.plan.document import save
 
-    root = project().root
+    root, target = project().root, Path(output)
+    if target.absolute().is_relative_to(root) and not (target.name == PLAN or target.name.endswith("." + PLAN)):
+        raise MonkeyError(
+            f"{output!r} would become part of the project's code, and the plan be stale at once",
+            hint=f"call it {PLAN} or NAME.{PLAN}, which never are code; or save it outside of the project",
+        )
     text = save(planned.plan, [str(path.relative_to(root)) for path in planned.files], keep_stale)
-    target = Path(output)
     aside = target.with_name(f".{target.name}.part")
     try:
         aside.write_text(text, encoding="utf-8")

@@ -16,6 +16,9 @@ NOT_CODE = Globs(
         "**/*.md",
         "**/*.markdown",
         "monkey.yaml",
+        # Saved plans (`monkey plan -o`): one that were code would make itself stale.
+        "**/plan.json",
+        "**/*.plan.json",
         ".github",
         ".gitlab",
         ".gitlab-ci.yml",

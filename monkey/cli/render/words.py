@@ -16,7 +16,7 @@ from typing import Any, TextIO
 #: What a terminal obeys instead of showing: CSI, OSC and its kin up to their end, two-byte escapes, C0, DEL, C1, and
 #: the marks that reorder text, behind which a value could show as another.
 _OBEYED = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]P^_X][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 _PLAIN = re.compile(r"[ -~\n\t]*").fullmatch

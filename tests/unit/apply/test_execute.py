@@ -1,0 +1,263 @@
+"""Applying: what is written, in which order, and what a crash or a rival leaves to be mended."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from monkey.apply.execute import execute
+from monkey.apply.observe import open_world
+from monkey.apply.planning import make_plan, read_saved, remake_plan
+from monkey.errors import ConcurrentApply, MonkeyError, NotADescendant, PlanError, StalePlan, StoreMissing
+from monkey.plan.document import save
+from monkey.protocol.entries import Ended
+from monkey.protocol.sweeps import append_order, open_markers, read_sweep
+from monkey.spec.project import load_project
+from tests.unit.apply.world import SPEC, Pen, StillFleet, apply, opened, write_project
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_project(tmp_path)
+    return tmp_path
+
+
+def test_first_apply_begins_the_store_and_leaves_nothing_to_do(root: Path) -> None:
+    async def main() -> None:
+        fleet = StillFleet()
+        async with opened(root, fleet) as world:
+            assert world.store is None
+            planned = await apply(world)
+            assert planned.plan.changes and fleet.asked == [1]
+            state = await read_sweep(world.at, world.keys, "small")
+            assert state.head == 1 and state.revision is not None
+            assert len(state.revision.table) == 3 and state.revision.spec_text == SPEC
+            assert await open_markers(world.at, world.keys, "local") == {"small": [1]}
+            assert [item.key for item in await world.at.list("code/")] == [world.keys.code(state.revision.recipe.code)]
+            assert not (await make_plan(world, [])).plan.changes
+        assert (root / ".monkey" / ".gitignore").read_text() == "*\n"
+
+    asyncio.run(main())
+
+
+def test_planning_creates_nothing(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await make_plan(world, [])
+
+    asyncio.run(main())
+    assert not (root / ".monkey").exists()
+
+
+def test_revision_without_its_markers_is_seen_and_mended(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            await world.at.delete(world.keys.marker("local", "small", 1))
+            planned = await make_plan(world, [])
+            assert planned.plan.sweeps[0].unmarked == ("local",) and planned.plan.changes
+            await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+            assert await open_markers(world.at, world.keys, "local") == {"small": [1]}
+            assert (await read_sweep(world.at, world.keys, "small")).head == 1
+
+    asyncio.run(main())
+
+
+def test_rival_s_revision_wins_and_we_are_told(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            (root / "specs" / "small.yaml").write_text(SPEC.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+            planned = await make_plan(world, [])
+            await append_order(world.at, world.keys, "small", "pause")
+            with pytest.raises(ConcurrentApply, match="'small'"):
+                await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+            assert (await read_sweep(world.at, world.keys, "small")).paused
+
+    asyncio.run(main())
+
+
+def test_added_value_is_one_new_job_and_a_finished_one_is_kept(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            planned = await apply(world)
+            pen, jobs = Pen(world), planned.wanted[0].desired.table.ids
+            await pen.begin(jobs[0])
+            await pen.end(jobs[0])
+            await pen.begin(jobs[1])
+            (root / "specs" / "small.yaml").write_text(SPEC.replace("[1, 2, 3]", "[1, 3, 4]"))
+            plan = (await make_plan(world, [])).plan
+            assert plan.sweeps[0].jobs.counts == {"new": 1, "stale": 0, "kept": 2, "removed": 1}
+            assert plan.released == 1, "the job that runs and is no longer wanted"
+
+    asyncio.run(main())
+
+
+def test_saved_plan_is_applied_once_and_then_refused(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            planned = await make_plan(world, [])
+            path = root / "plan.json"
+            path.write_text(save(planned.plan, ["specs/small.yaml"]))
+            again = await remake_plan(world, read_saved(path))
+            await world.begin()
+            await execute(world, again.plan, again.wanted, lambda what, done: None)
+            with pytest.raises(StalePlan, match="log went on"):
+                await remake_plan(world, read_saved(path))
+            (root / "specs" / "small.yaml").unlink()
+            with pytest.raises(StalePlan, match="was removed"):
+                await remake_plan(world, read_saved(path))
+
+    asyncio.run(main())
+
+
+def test_change_of_other_specs_or_the_schema_makes_nothing_stale(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            (root / "specs" / "other.yaml").write_text("name: other\ncommand: 'true'\n")
+            (root / "specs" / "schema.json").write_text("{}")
+            (root / "README.md").write_text("new")
+            plan = (await make_plan(world, [str(root / "specs/small.yaml")])).plan
+            assert not plan.changes
+            (root / "train.py").write_text("print('changed')\n")
+            plan = (await make_plan(world, [str(root / "specs/small.yaml")])).plan
+            assert plan.sweeps[0].jobs.counts["stale"] == 3
+            assert plan.sweeps[0].jobs.stale[0].why == "code changed: train.py"
+
+    asyncio.run(main())
+
+
+def test_provider_that_the_project_lacks(root: Path) -> None:
+    (root / "specs" / "small.yaml").write_text(SPEC + "provider: cluster\n")
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await make_plan(world, [])
+
+    with pytest.raises(PlanError, match=r"specs/small.yaml: expected one of .*\(local\), found 'cluster'"):
+        asyncio.run(main())
+
+
+def test_no_spec_at_all(tmp_path: Path) -> None:
+    async def main(*named: str) -> None:
+        async with opened(tmp_path) as world:
+            await make_plan(world, named)
+
+    (tmp_path / "monkey.yaml").write_text("")
+    with pytest.raises(MonkeyError, match="there is no spec in") as caught:
+        asyncio.run(main())
+    assert "monkey init" in (caught.value.hint or "")
+    with pytest.raises(MonkeyError, match=r"there is no spec 'gone.yaml'"):
+        asyncio.run(main("gone.yaml"))
+
+
+def test_store_that_vanished_is_not_begun_anew(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+        store = root / ".monkey" / "store"
+        store.rename(root / ".monkey" / "away")
+        for empty in (False, True):
+            if empty:
+                store.mkdir()  # an empty mount point
+            with pytest.raises(StoreMissing, match="moved, removed, or its disk is not mounted"):
+                async with open_world(load_project(root)):
+                    pass
+            assert not store.exists() or not any(store.iterdir())
+        store.rmdir()
+        (root / ".monkey" / "away").rename(store)
+        async with opened(root) as world:
+            assert not (await make_plan(world, [])).plan.sweeps[0].changes
+
+    asyncio.run(main())
+
+
+def test_another_store_in_its_place_is_noticed(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+        other = root / "other"
+        write_project(other)
+        async with opened(other) as world:
+            await apply(world)
+        (root / ".monkey" / "store").rename(root / ".monkey" / "away")
+        (other / ".monkey" / "store").rename(root / ".monkey" / "store")
+        with pytest.raises(StoreMissing, match="another one"):
+            async with open_world(load_project(root)):
+                pass
+
+    asyncio.run(main())
+
+
+def git(root: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    return subprocess.run(
+        ["git", "-C", root, *who, *arguments], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def commit(root: Path, text: str) -> str:
+    (root / "train.py").write_text(f"print({text!r})\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", text)
+    return git(root, "rev-parse", "HEAD")
+
+
+def test_earlier_commit_is_refused_unless_asked_for(root: Path) -> None:
+    git(root, "init", "-q")
+    first = commit(root, "first")
+    second = commit(root, "second")
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            git(root, "checkout", "-q", first)
+            planned = await make_plan(world, [])
+            with pytest.raises(NotADescendant, match=second[:10]) as caught:
+                await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+            assert "--rollback" in (caught.value.hint or "")
+            await apply(world, rollback=True)
+            state = await read_sweep(world.at, world.keys, "small")
+            assert state.revision is not None and state.revision.rollback
+            assert state.revision.git == {"commit": first, "branch": None, "dirty": False}
+
+    asyncio.run(main())
+
+
+def test_commit_that_this_clone_lacks_is_not_an_ancestor(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    git(root, "init", "-q")
+    commit(root, "first")
+    late = tmp_path_factory.mktemp("late") / "clone"
+    git(root, "clone", "-q", str(root), str(late))
+    (late / "monkey.yaml").write_text(f"project: test\nstore: {root}/.monkey/store\n")
+    commit(root, "second")
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+        async with opened(late) as world:
+            planned = await make_plan(world, [])
+            with pytest.raises(NotADescendant):
+                await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+
+    asyncio.run(main())
+
+
+def test_finished_elsewhere_is_not_run_again(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            planned = await apply(world)
+            pen, jobs = Pen(world), planned.wanted[0].desired.table.ids
+            for job in jobs:
+                await pen.begin(job)
+                await pen.end(job, Ended.SUCCEEDED)
+            (root / "specs" / "small.yaml").write_text(SPEC.replace("name: small", "name: renamed"))
+            sweep = (await make_plan(world, [])).plan.sweeps[0]
+            assert sweep.jobs.counts == {"new": 0, "stale": 0, "kept": 3, "removed": 0}
+            assert sweep.jobs.elsewhere == {"small": 3}
+
+    asyncio.run(main())

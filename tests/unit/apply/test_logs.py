@@ -1,0 +1,87 @@
+"""Reading what jobs wrote: in order, once, on from one attempt to the next, until the end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from monkey.apply.find import find
+from monkey.apply.logs import Follow
+from monkey.errors import NotFound
+from monkey.protocol.entries import Ended
+from tests.unit.apply.world import SPEC, Pen, apply, opened, write_project
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_project(tmp_path, SPEC + "max_retries: 1\n")
+    return tmp_path
+
+
+def test_follow_goes_on_through_attempts_to_the_end(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            job = (await apply(world)).wanted[0].desired.table.ids[0]
+            pen = Pen(world)
+
+            async def life() -> None:
+                yield_ = asyncio.sleep
+                k = await pen.begin(job)
+                await pen.write(job, k, 0, b"one ")
+                await yield_(0)
+                await pen.write(job, k, 1, b"two ")
+                await pen.end(job, Ended.FAILED)
+                k = await pen.begin(job)
+                await pen.write(job, k, 0, b"three ")
+                await pen.write(job, k, 1, b"\xff\x00four")
+                await pen.end(job)
+
+            task: asyncio.Task[None] | None = None
+
+            async def sleep(seconds: float) -> None:
+                nonlocal task
+                task = task or asyncio.create_task(life())
+                await asyncio.sleep(0.001)
+
+            got = b"".join([data async for _, data in Follow(world, "small", [job], sleep).chunks(follow=True)])
+            assert got.endswith(b"three \xff\x00four")
+            assert got in (b"one two three \xff\x00four", b"three \xff\x00four")
+
+    asyncio.run(main())
+
+
+def test_without_follow_what_is_there_is_all(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            pen = Pen(world)
+            for job in jobs[:2]:
+                k = await pen.begin(job)
+                await pen.write(job, k, 0, job.encode())
+
+            async def never(seconds: float) -> None:
+                raise AssertionError("waited without being asked to follow")
+
+            got = [chunk async for chunk in Follow(world, "small", None, never).chunks(follow=False)]
+            assert got == [(job, job.encode()) for job in jobs[:2]]
+
+    asyncio.run(main())
+
+
+def test_names_and_beginnings_of_ids(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            snapshot = await world.reader().read()
+            assert find(snapshot, "small").job is None
+            assert find(snapshot, jobs[1]).job == jobs[1]
+            assert find(snapshot, jobs[1][:10]).job == jobs[1]
+            with pytest.raises(NotFound, match="there is no sweep or job 'smalll'") as caught:
+                find(snapshot, "smalll")
+            assert caught.value.hint == "did you mean 'small'?"
+            with pytest.raises(NotFound):
+                find(snapshot, "")
+
+    asyncio.run(main())
