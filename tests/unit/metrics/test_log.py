@@ -59,9 +59,29 @@ def test_the_time_is_in_seconds_since_the_epoch(tmp_path: Path) -> None:
     assert 1.7e9 < one <= two < 4e9
 
 
-def test_every_float_comes_back_bit_for_bit(tmp_path: Path) -> None:
-    values = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 1e22]
-    assert [m["x"] for m, _ in logged(tmp_path, f"for v in {values}: monkey.log('x', v)")] == values
+def test_floats_come_back_to_14_digits_each_way(tmp_path: Path) -> None:
+    values = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 1e22, -1e-7 / 3, 123456789012345.0]
+    code = f"""
+    for v in {values}:
+        monkey.log("x", v, step=1); monkey.log("x", v); monkey.log({{"x": v, "y": v}}, step=1)
+    """
+    found = [value for m, _ in logged(tmp_path, code) for value in m.values()]
+    assert found == pytest.approx([v for v in values for _ in range(4)], rel=1e-13, abs=0)
+
+
+def test_names_are_never_formats(tmp_path: Path) -> None:
+    code = """
+    for _ in range(3):
+        monkey.log("100%d %s", 0.5, step=1); monkey.log({'a"%%': 0.5, "{b}": 1}, step=2)
+    """
+    assert logged(tmp_path, code) == [({"100%d %s": 0.5}, 1), ({'a"%%': 0.5, "{b}": 1.0}, 2)] * 3
+
+
+def test_a_dict_of_the_same_names_is_checked_each_time(tmp_path: Path) -> None:
+    code = """
+    for v in (0.5, 1, float("nan"), True, 10**400, 0.25): monkey.log({"a": v, "b": 2.0}, step=1)
+    """
+    assert [m["a"] for m, _ in logged(tmp_path, code)] == [0.5, 1, "nan", 1, "inf", 0.25]
 
 
 def test_what_is_not_finite_is_valid_json_and_counted_by_the_summary(tmp_path: Path) -> None:
@@ -226,5 +246,9 @@ def test_a_process_that_closes_all_its_files_logs_on(tmp_path: Path) -> None:
 
 
 def test_names_without_end_do_not_grow_the_process(tmp_path: Path) -> None:
-    code = "for i in range(12000): monkey.log(f'n{i}', 1.0)\nfrom monkey.metrics.log import _heads\nprint(len(_heads))"
-    assert run(code, tmp_path).stdout == "10000\n"
+    code = """
+    from monkey.metrics import log
+    for i in range(3000): monkey.log(f"n{i}", 1.0); monkey.log({f"n{i}": 1.0, "m": 2.0})
+    print(len(log._stepped), len(log._plain), len(log._joint))
+    """
+    assert run(code, tmp_path).stdout == "1000 1000 1000\n"
