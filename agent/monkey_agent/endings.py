@@ -70,7 +70,8 @@ def not_started(how: Exit, program: str, work: str) -> str:
 def _not_found(program: str, work: str) -> str:
     path = Path(work, program)
     if "/" in program and path.is_file():
-        first = path.open("rb").readline(200).decode(errors="replace").strip()
+        with path.open("rb") as file:
+            first = file.readline(200).decode(errors="replace").strip()
         return f"the interpreter of {program} is missing: {first}"
     if "/" in program:
         return f"command not found: {program}" + _hint("it must be part of the code snapshot, or an absolute path")

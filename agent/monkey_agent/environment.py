@@ -33,9 +33,9 @@ LINES = 15
 class Environments:
     """The environments in a cache that all agents of the user share."""
 
-    def __init__(self, cache: Path, env: Mapping[str, str]) -> None:
-        """Build into `cache`/environments, with the variables `env`."""
-        self._directory, self._env = cache / "environments", dict(env)
+    def __init__(self, cache: Path, env: Mapping[str, str], remembered: float = REMEMBERED) -> None:
+        """Build into `cache`/environments, with the variables `env`; do not try again `remembered` s after a failure."""
+        self._directory, self._env, self._remembered = cache / "environments", dict(env), remembered
         self._flights: Flights[Path] = Flights()
         self._ready: dict[str, Path] = {}
         self._failed: dict[str, tuple[float, str]] = {}
@@ -53,7 +53,7 @@ class Environments:
 
     async def _obtain(self, name: str, wanted: Mapping[str, str]) -> Path:
         at, why = self._failed.get(name, (0.0, ""))
-        if why and time.monotonic() - at < REMEMBERED:
+        if why and time.monotonic() - at < self._remembered:
             raise JobFailed(why)
         self._failed.pop(name, None)
         try:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.monkey_agent.body import Body, alive, killed_after, pids, until
 
 from monkey_agent import leftovers, processes
 from monkey_agent.machine import MachineClock
 from monkey_agent.ports import Ending
+from tests.unit.monkey_agent.body import Body, alive, killed_after, pids, until
 
 Run = Callable[[Any], Any]
 
@@ -26,7 +26,7 @@ STAY = "echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000"
 #: The same, in a session of its own, and its parent gone.
 DAEMON = "(setsid sh -c '" + STAY + "' &) ; "
 #: The same, and without any variable that would tell whose it is.
-HIDDEN = "(env -i PATH=\"$PATH\" setsid sh -c '" + STAY + "' &) ; "
+HIDDEN = '(env -i PATH="$PATH" setsid sh -c \'' + STAY + "' &) ; "
 #: Appends to FILE for ever.
 GROW = "while :; do echo x >> {0}; sleep 0.01; done"
 
@@ -72,7 +72,9 @@ def test_jobs_are_gone_within_a_second_of_their_agent(victim: Callable[..., int]
 
 
 def test_a_fork_bomb_does_not_outlive_its_agent(victim: Callable[..., int], tmp_path: Path) -> None:
-    bomb = "import os,time\nfor i in range(6): os.fork()\nwhile 1:\n  p=os.fork()\n  if p==0: time.sleep(.05); os._exit(0)\n  os.waitpid(p,0)"
+    lines = ["import os, time", "for i in range(6): os.fork()", "while 1:", "  p = os.fork()"]
+    lines += ["  if p == 0: time.sleep(.05); os._exit(0)", "  os.waitpid(p, 0)"]
+    bomb = "\n".join(lines)
     (tmp_path / "bomb.py").write_text(bomb)
     agent = victim(f"exec {sys.executable} {tmp_path}/bomb.py")
     warden = warden_of(tmp_path / "state")

@@ -1,0 +1,195 @@
+"""Environments: built once, whole or not at all, and their failures told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monkey.errors import JobFailed
+from monkey_agent.environment import Environments, name_of
+from monkey_agent.ports import Ending
+from tests.unit.monkey_agent.body import Body, alive, until
+
+Run = Callable[[Any], Any]
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> str:
+    """Return a requirement that needs no network: a package `tiny` that says 42."""
+    file = tmp_path / "tiny-1-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("tiny.py", "answer = 42\n")
+        archive.writestr("tiny-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n")
+        archive.writestr("tiny-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("tiny-1.dist-info/RECORD", "tiny.py,,\ntiny-1.dist-info/METADATA,,\n")
+    return f"tiny @ {file.as_uri()}\n"
+
+
+@pytest.fixture
+def without_uv(tmp_path: Path) -> dict[str, str]:
+    """Return an environment whose PATH has all that ours has but uv."""
+    path = os.pathsep.join(d for d in os.environ["PATH"].split(os.pathsep) if not (Path(d) / "uv").exists())
+    assert shutil.which("uv", path=path) is None
+    return {**os.environ, "PATH": path}
+
+
+def builds(cache: Path, wanted: dict[str, str]) -> int:
+    """Return how often an environment was begun since its log was."""
+    return (cache / "environments" / f"{name_of(wanted)}.log").read_text().count(" venv ")
+
+
+def answer(path: Path) -> bytes:
+    """Return what the package in an environment says."""
+    code = "import tiny; print(tiny.answer)"
+    return subprocess.run([path / "bin" / "python", "-c", code], capture_output=True, check=True).stdout
+
+
+def test_jobs_run_in_their_environment(body: Body, wheel: str, run: Run) -> None:
+    async def scenario() -> None:
+        text = "import sys, os, tiny, monkey; print(tiny.answer, sys.prefix == os.environ['VIRTUAL_ENV'])"
+        running = await body.start(["python", "-c", text], environment={"requirements": wheel})
+        outcome = await running.wait()
+        assert outcome.ending is Ending.SUCCEEDED, outcome
+        assert (await body.stored(running))["log/000000"] == b"42 True\n"
+
+    run(scenario())
+
+
+def test_many_who_ask_share_one_build(tmp_path: Path, wheel: str, run: Run) -> None:
+    async def scenario() -> None:
+        wanted = {"requirements": wheel}
+        agents = [Environments(tmp_path, os.environ) for _ in range(3)]
+        paths = await asyncio.gather(*(agents[i % 3].get(wanted) for i in range(8)))
+        assert len(set(paths)) == 1
+        assert builds(tmp_path, wanted) == 1
+        assert await Environments(tmp_path, os.environ).get(wanted) == paths[0]
+        assert builds(tmp_path, wanted) == 1
+
+    run(scenario())
+
+
+def test_pip_does_where_there_is_no_uv(tmp_path: Path, wheel: str, without_uv: dict[str, str], run: Run) -> None:
+    async def scenario() -> None:
+        path = await Environments(tmp_path, without_uv).get({"requirements": wheel})
+        assert answer(path) == b"42\n"
+
+    run(scenario())
+
+
+def test_a_failure_shows_the_log_and_is_remembered_for_a_while(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        wanted = {"requirements": f"missing @ {(tmp_path / 'missing-1-py3-none-any.whl').as_uri()}\n"}
+        environments = Environments(tmp_path, os.environ, remembered=2)
+        began = time.monotonic()
+        with pytest.raises(JobFailed, match="install the requirements") as failure:
+            await environments.get(wanted)
+        assert "missing-1-py3-none-any.whl" in failure.value.message
+        log = tmp_path / "environments" / f"{name_of(wanted)}.log"
+        built = log.stat().st_mtime_ns
+        with pytest.raises(JobFailed, match="install the requirements"):
+            await environments.get(wanted)
+        assert log.stat().st_mtime_ns == built or time.monotonic() - began > 2
+
+        async def again() -> bool:
+            with pytest.raises(JobFailed):
+                await environments.get(wanted)
+            return log.stat().st_mtime_ns != built
+
+        end = time.monotonic() + 20
+        while not await again():
+            assert time.monotonic() < end, "never tried again"
+            await asyncio.sleep(0.1)
+
+    run(scenario())
+
+
+def test_a_python_that_is_not_here_is_named(tmp_path: Path, without_uv: dict[str, str], run: Run) -> None:
+    async def scenario() -> None:
+        with pytest.raises(JobFailed, match=r"Python 3\.99 is not on this machine"):
+            await Environments(tmp_path, without_uv).get({"python": "3.99"})
+
+    run(scenario())
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "environments").write_text("in the way")
+
+    async def scenario() -> None:
+        with pytest.raises(JobFailed, match="cannot be built"):
+            await Environments(tmp_path, os.environ).get({"requirements": ""})
+
+    run(scenario())
+
+
+BUILD = """
+import asyncio, os, sys
+from pathlib import Path
+from monkey_agent.environment import Environments
+asyncio.run(Environments(Path(sys.argv[1]), os.environ).get({"requirements": sys.argv[2]}))
+"""
+
+
+def test_a_half_built_environment_is_built_anew(
+    tmp_path: Path, wheel: str, without_uv: dict[str, str], run: Run
+) -> None:
+    wanted = {"requirements": wheel}
+    path = tmp_path / "environments" / name_of(wanted)
+
+    builder = subprocess.Popen([sys.executable, "-c", BUILD, str(tmp_path), wheel], env=without_uv)
+
+    async def scenario() -> None:
+        await until((path / "bin").exists)
+        builder.kill()
+        builder.wait()
+        assert not (path / ".complete").exists()
+        # What it had started may still write there: nobody builds beside it.
+        found = await Environments(tmp_path, without_uv).get(wanted)
+        assert found == path
+        assert answer(path) == b"42\n"
+
+    run(scenario())
+
+
+def test_an_environment_whose_python_is_gone_is_built_anew(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        environments = Environments(tmp_path, os.environ)
+        path = await environments.get({"requirements": "# nothing\n"})
+        (path / "bin" / "python").unlink()
+        assert await environments.get({"requirements": "# nothing\n"}) == path
+        assert (path / "bin" / "python").exists()
+
+    run(scenario())
+
+
+def test_closing_ends_a_build(tmp_path: Path, without_uv: dict[str, str], run: Run) -> None:
+    async def scenario() -> None:
+        environments = Environments(tmp_path, without_uv)
+        asking = asyncio.ensure_future(environments.get({"requirements": ""}))
+        await until(lambda: list(tmp_path.glob("environments/*/bin")))
+        await environments.close()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert not list(tmp_path.glob("environments/*/bin"))
+        mine = [
+            pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if alive(pid) and _runs(pid, tmp_path)
+        ]
+        assert mine == []
+
+    run(scenario())
+
+
+def _runs(pid: int, place: Path) -> bool:
+    try:
+        return str(place).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

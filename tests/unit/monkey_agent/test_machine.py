@@ -1,0 +1,167 @@
+"""The machine: what it is, what it carries, and who holds it."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monkey.errors import FleetError
+from monkey.fleet.state import agent_pid, lives
+from monkey.spec.recipe import Resources
+from monkey_agent import gpus, machine
+from monkey_agent.home import Home
+from monkey_agent.machine import Capacity, MachineClock
+from monkey_agent.register import ENTRIES, Register
+from monkey_agent.seats import MachineSeats
+
+GIB = 1 << 30
+
+
+def test_capacity_is_what_we_may_use() -> None:
+    found = machine.capacity()
+    assert 0 < found.cpus <= (os.cpu_count() or 1)
+    assert 0 < found.memory <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone has affinities")
+def test_capacity_respects_the_affinity() -> None:
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    code += "from monkey_agent.machine import capacity; print(capacity().cpus)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) <= 1.0
+
+
+def test_the_clock_only_moves_forward() -> None:
+    clock = MachineClock()
+    first = clock.now()
+    assert clock.now() >= first
+    assert abs(clock.wall() - time.time()) < 5
+    if sys.platform == "linux":
+        assert math.isclose(first, float(Path("/proc/uptime").read_text().split()[0]), abs_tol=1)
+
+
+def test_a_listing_of_gpus_is_read() -> None:
+    listing = (
+        "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-aaaa-1)\n"
+        "  MIG 3g.40gb     Device  0: (UUID: MIG-bbbb-1)\n  MIG 3g.40gb     Device  1: (UUID: MIG-bbbb-2)\n"
+        "GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-aaaa-2)\n"
+    )
+    assert gpus.parse(listing) == ("MIG-bbbb-1", "MIG-bbbb-2", "GPU-aaaa-2")
+    assert gpus.parse("No devices were found\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("given_", "expected"), [("", ()), ("0,1", ("0", "1")), ("GPU-a, GPU-b", ("GPU-a", "GPU-b")), ("0,-1,1", ("0",))]
+)
+def test_cuda_visible_devices_is_respected(
+    given_: str, expected: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given_)
+    assert gpus.gpus() == expected
+
+
+def test_seats_are_packed() -> None:
+    seats = MachineSeats(Capacity(2, 8 * GIB, ("a", "b")))
+    one, two = seats.take(Resources(1, 1, 4 * GIB)), seats.take(Resources(1, 1, 4 * GIB))
+    assert one is not None and two is not None
+    assert (one.gpus, two.gpus) == (("a",), ("b",))
+    assert seats.take(Resources(0.1)) is None
+    seats.give(one)
+    assert seats.take(Resources(0.5, 0, 5 * GIB)) is None, "no memory"
+    assert seats.take(Resources(0.5, 2, 0)) is None, "no GPU"
+    again = seats.take(Resources(1, 1, 4 * GIB))
+    assert again == one
+
+
+def test_tenths_of_cpus_come_out_even() -> None:
+    seats = MachineSeats(Capacity(1, GIB))
+    taken = [seats.take(Resources(0.1)) for _ in range(10)]
+    assert None not in taken
+    assert seats.take(Resources(0.1)) is None
+
+
+def test_seats_say_what_never_fits() -> None:
+    seats = MachineSeats(Capacity(2, 8 * GIB, ("a",)), max_slots=3)
+    assert seats.fits(Resources(2, 1, 8 * GIB))
+    assert not any(map(seats.fits, [Resources(2.5), Resources(1, 2), Resources(1, 0, 9 * GIB)]))
+    taken = [seats.take(Resources(0.1)) for _ in range(4)]
+    assert [seat is not None for seat in taken] == [True, True, True, False]
+
+
+SIZES = st.builds(Resources, st.sampled_from([0.1, 0.5, 1, 3]), st.integers(0, 2), st.sampled_from([0, GIB, 3 * GIB]))
+
+
+@given(st.lists(st.tuples(st.booleans(), SIZES), max_size=40))
+def test_seats_never_exceed_the_machine(steps: list[tuple[bool, Resources]]) -> None:
+    capacity = Capacity(4, 8 * GIB, ("a", "b", "c"))
+    seats = MachineSeats(capacity)
+    held = []
+    for take, resources in steps:
+        if take:
+            seat = seats.take(resources)
+            if seat is not None:
+                held.append(seat)
+        elif held:
+            seats.give(held.pop(0))
+        assert sum(seat.cpus for seat in held) <= capacity.cpus + 1e-9
+        assert sum(seat.memory for seat in held) <= capacity.memory
+        used = [gpu for seat in held for gpu in seat.gpus]
+        assert len(used) == len(set(used)) and set(used) <= set(capacity.gpus)
+    for seat in held:
+        seats.give(seat)
+    assert seats.take(Resources(4, 3, 8 * GIB)) is not None
+
+
+def test_one_agent_holds_a_home(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    assert lives(tmp_path / "home")
+    assert agent_pid(tmp_path / "home") == os.getpid()
+    with pytest.raises(FleetError, match=f"already runs here .process {os.getpid()}"):
+        Home(tmp_path / "home")
+    home.close()
+    assert not lives(tmp_path / "home")
+    Home(tmp_path / "home").close()
+
+
+def test_who_only_asks_does_not_keep_an_agent_out(tmp_path: Path) -> None:
+    import fcntl
+    import threading
+
+    Home(tmp_path).close()
+    asking = os.open(tmp_path / "lock", os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    timer = threading.Timer(0.2, os.close, [asking])
+    timer.start()
+    Home(tmp_path).close()
+    timer.join()
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FleetError, match="cannot be used"):
+        Home(tmp_path / "file" / "home")
+
+
+def test_the_register_remembers_what_runs(tmp_path: Path) -> None:
+    path = str(tmp_path / "register")
+    ours = Register.create(path, "boot-1")
+    ours.deadline = 12.5
+    ours.enter(7, 1.0, 2.0, 0)
+    entries = [ours.enter(100 + i, 1.0, 2.0) for i in range(ENTRIES)]
+    assert entries[-1] == -1, "one more than it has room for"
+    theirs = Register(path)
+    assert (theirs.boot, theirs.deadline) == ("boot-1", 12.5)
+    assert len(theirs.entries()) == ENTRIES
+    for entry in entries:
+        ours.leave(entry)
+    assert theirs.entries() == [(7, 1.0, 2.0)]
+    ours.close()
+    theirs.close()
