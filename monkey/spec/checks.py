@@ -163,7 +163,7 @@ class Checks:
                     unknown = True
                     yield mistake
                 seen.add(name)
-            if len(group) < 2:
+            if len(group) < 2 and not unknown:
                 yield Mistake(("zip", at), "expected two or more parameters to vary together", "write [[lr, hidden]]")
             elif not unknown:
                 yield from self.lengths(at, [self.parameters[name] for name in group if name in self.parameters])
@@ -175,7 +175,7 @@ class Checks:
                 yield Mistake(("zip", at), f"{parameter.name!r} has no list of values to zip", "give it values: […]")
                 return
         counts = {p.name: count(p.choices) for p in group if p.choices is not None}
-        if max(counts.values()) > MAX_JOBS:
+        if max(counts.values(), default=0) > MAX_JOBS:
             yield Mistake(("zip", at), f"expected at most {MAX_JOBS:,} values to zip, found more", "use fewer")
         elif len(set(counts.values())) > 1:
             listed = ", ".join(f"{name} has {n}" for name, n in counts.items())

@@ -13,10 +13,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from monkey.spec.mistake import suggest
-from monkey.spec.shell import PLACE, ShellError, script, split
+from monkey.spec.shell import PLACE, ShellError, script
 from monkey.spec.table import Value
+from monkey.spec.words import split
 
-_BRACES = re.compile(r"\$\{[^{}]*\}|\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_BRACES = re.compile(r"\$\{\{[^{}]*\}\}|\$\{[^{}]*\}|\$\{|\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _SHELLS = re.compile(r"(?:.*/)?(?:sh|bash|dash|ksh|mksh|zsh|ash)\Z", re.DOTALL)
 _SSH = re.compile(r"(?:.*/)?(?:ssh|rsh)\Z", re.DOTALL)
 _TAKES_WORD = re.compile(r"(?:[-+][A-Za-z]*[oO]|--rcfile|--init-file)\Z")
@@ -136,8 +137,6 @@ class _Template:
         """Return what a brace stands for in the text."""
         found, at = match[0], match.start()
         if found in ("{{", "}}"):
-            if found == "{{" and match.string[max(at - 1, 0) : at] == "$":
-                raise CommandError("'${{ … }}' is not a parameter", "write {name}", at - 1)
             return found[0]
         if found.startswith("${"):
             return self._shell_variable(found, at)
@@ -151,6 +150,15 @@ class _Template:
         return PLACE
 
     def _shell_variable(self, found: str, at: int) -> str:
+        if found == "${":
+            raise CommandError(
+                "a '${…}' with more than a name and plain text", "give it a variable of its own first", at
+            )
+        if found.startswith("${{"):
+            inside = found[3:-2]
+            if inside.strip() in self.known or inside != inside.strip():
+                raise CommandError(f"{found} is not a parameter", "write {name}", at)
+            return f"${{{inside}}}"
         if found[2:-1] in self.known:
             raise CommandError(f"{found} is a variable of the shell", f"for the parameter, write {found[1:]}", at)
         if found in _WANDB:
@@ -221,7 +229,7 @@ def _shell_words(words: list[str]) -> Iterator[tuple[int, str]]:
         if _SHELLS.match(words[at]):
             runs_script = False
             at += 1
-            while at < len(words) and words[at][:1] in ("-", "+", PLACE) and words[at] not in ("-", "--"):
+            while at < len(words) and _is_option(words[at], runs_script):
                 yield at, "option"
                 runs_script = runs_script or bool(_SCRIPT_FLAG.match(words[at]))
                 at += 2 if _TAKES_WORD.match(words[at]) else 1
@@ -231,6 +239,11 @@ def _shell_words(words: list[str]) -> Iterator[tuple[int, str]]:
                 return  # what follows are the script's own arguments
         else:
             at += 1
+
+
+def _is_option(word: str, runs_script: bool) -> bool:
+    """Say whether a shell takes a word for an option; a value may look like one, but not once it is in a script."""
+    return word not in ("-", "--") and (word[:1] in ("-", "+") or (word[:1] == PLACE and not runs_script))
 
 
 def _script(template: _Template, variables: dict[str, str]) -> tuple[str, dict[str, str]]:

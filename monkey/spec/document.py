@@ -253,7 +253,7 @@ def _events(text: str) -> Iterator[Any]:
 
 def _yaml_hint(what: str) -> str | None:
     if "\\t" in what or "tab" in what:
-        return "indent with spaces"
+        return "use spaces instead, or put the text in quotes"
     if "mapping values are not allowed" in what:
         return "put text that contains ': ' in quotes"
     if "cannot start any token" in what or "alias" in what or "anchor" in what:

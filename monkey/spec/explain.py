@@ -30,7 +30,7 @@ _FIXES = {
     "bool_type": "write true or false without quotes",
     "list_type": "write [a, b]",
 }
-_BOUNDS = {"greater_than": "more than {gt}", "greater_than_equal": "{ge} or more", "less_than": "less than {lt}",
+_BOUNDS = {"greater_than": "more than {gt:g}", "greater_than_equal": "{ge} or more", "less_than": "less than {lt}",
            "less_than_equal": "at most {le}"}  # fmt: skip
 
 #: Words of other tools for ours.

@@ -68,7 +68,9 @@ def short(text: str, limit: int = 60) -> str:
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """Return the word that was probably meant, if any is near."""
     lower = {w.lower(): w for w in words}
-    found = difflib.get_close_matches(word.lower()[:100], lower, n=1, cutoff=0.6)
+    word = word.lower()[:100]
+    found = difflib.get_close_matches(word, lower, n=1, cutoff=0.6)
+    found = found or [w for w in lower if sorted(w) == sorted(word) or (len(word) > 1 and w.startswith(word))]
     return lower[found[0]] if found else None
 
 

@@ -78,6 +78,12 @@ def _files(raw: Any) -> list[str]:
     return raw
 
 
+def _groups(raw: Any) -> Any:
+    if isinstance(raw, list) and raw and all(isinstance(name, str) for name in raw):
+        raise wrong("expected a list of lists of names, found a list of names", f"write zip: [[{', '.join(raw)[:60]}]]")
+    return raw
+
+
 def _environment_variables(raw: Any) -> dict[str, str]:
     if not isinstance(raw, dict):
         raise wrong(f"expected a mapping of names to text, found {describe(raw)}", 'write {OMP_NUM_THREADS: "1"}')
@@ -155,7 +161,7 @@ class Spec(_Model):
     command: Annotated[str | list[str], PlainValidator(_command)]
     method: Literal["grid", "random"] = "grid"
     parameters: Annotated[dict[str, Parameter], PlainValidator(declare)] = Field(default_factory=dict)
-    zip: list[list[str]] = Field(default_factory=list)
+    zip: Annotated[list[list[str]], BeforeValidator(_groups)] = Field(default_factory=list)
     include: list[dict[str, Any]] = Field(default_factory=list)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
     metric: Metric | None = None

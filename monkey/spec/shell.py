@@ -1,7 +1,7 @@
-"""Just enough of sh to know where a parameter stands in a script, and whether a line is a script at all.
+"""Just enough of sh to know where a parameter stands in a script.
 
-Both functions take a text in which PLACE stands for each parameter. What this reader does not fully understand
-(heredocs, backticks around a parameter, `case` inside `$(…)`, …) it refuses: a guess could let a value become code.
+The script comes with PLACE for each parameter. What this reader does not fully understand (heredocs, backticks around a
+parameter, `case` inside `$(…)`, …) it refuses: a guess could let a value become code.
 """
 
 from __future__ import annotations
@@ -11,18 +11,6 @@ from collections.abc import Collection, Sequence
 
 #: Stands for a parameter; no process can be given this character, so no text holds it.
 PLACE = "\0"
-
-#: Unquoted, these make a line a script wherever they stand.
-_OPERATORS = set("|&;<>()$`*?\n")
-#: As first word, these are the shell's own.
-_BUILTINS = {
-    "!", ".", ":", "alias", "break", "case", "cd", "command", "continue", "do", "eval", "exec", "exit", "export",
-    "for", "if", "local", "read", "readonly", "return", "set", "shift", "source", "times", "trap", "type", "ulimit",
-    "umask", "unalias", "unset", "until", "wait", "while", "{",
-}  # fmt: skip
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_BLANK = " \t"
-_DOUBLE_ESCAPES = '"\\$`\n'
 
 #: Commands that take their arguments for code, or for names that may hold code (bash's a[$(…)]); `risk` names them.
 _OPTIONS = r"(?:[-+][A-Za-z]*[oO]\s+\w+\s+|[-+](?!-?\s)\S+\s+)*"
@@ -38,6 +26,8 @@ _EVALUATE = re.compile(
     r")",
     re.DOTALL,
 )
+#: A whole script after `sh -c`: what follows are its arguments.
+_SCRIPT_DONE = re.compile(r"\s-[A-Za-z]*c\s+(?:'[^']*'|\"[^\"\\$`\0]*\"|[^\s'\"\\$`\0]+)\s")
 
 
 class ShellError(ValueError):
@@ -47,80 +37,6 @@ class ShellError(ValueError):
         """Say what was found, what to write, and where."""
         super().__init__(message)
         self.message, self.hint, self.offset = message, hint, offset
-
-
-def split(text: str) -> list[str] | None:
-    """Return the words of a line as sh would, or None if only a shell can run it. Raises ShellError."""
-    text = text.strip(_BLANK + "\n")
-    words: list[str] = []
-    word: list[str] | None = None
-    first_raw = ""
-    at = 0
-    while at < len(text):
-        char = text[at]
-        if char in _OPERATORS or (word is None and char in "#~"):
-            return None
-        if char in _BLANK:
-            if word is not None:
-                words.append("".join(word))
-            word, at = None, at + 1
-            continue
-        if text.startswith("\\\n", at):
-            at += 2
-            continue
-        piece, end = _quoted(text, at)
-        if piece is None:
-            return None
-        word = [*(word or []), piece] if word is None else _grow(word, piece)
-        if not words:
-            first_raw += text[at:end]
-        at = end
-    if word is not None:
-        words.append("".join(word))
-    if _ASSIGNMENT.match(first_raw) or (words and first_raw in _BUILTINS):
-        return None
-    return words
-
-
-def _grow(word: list[str], piece: str) -> list[str]:
-    word.append(piece)
-    return word
-
-
-def _quoted(text: str, at: int) -> tuple[str | None, int]:
-    """Return the character or quoted stretch at `at` without its quotes, and its end; None: only a shell can say."""
-    char = text[at]
-    if char == "\\":
-        if at + 1 == len(text):
-            raise ShellError("a backslash at the end", "remove it, or double it", at)
-        if text[at + 1] == PLACE:
-            raise _escaped(at)
-        return text[at + 1], at + 2
-    if char == "'":
-        end = text.find("'", at + 1)
-        if end < 0:
-            raise _unclosed("'", at)
-        return text[at + 1 : end], end + 1
-    return _double(text, at) if char == '"' else (char, at + 1)
-
-
-def _double(text: str, at: int) -> tuple[str | None, int]:
-    piece, start = [], at
-    at += 1
-    while at < len(text) and text[at] != '"':
-        if text[at] in "$`":
-            return None, at
-        if text[at] == "\\" and text[at + 1 : at + 2] == PLACE:
-            raise _escaped(at)
-        if text[at] == "\\" and at + 1 < len(text) and text[at + 1] in _DOUBLE_ESCAPES:
-            piece.append(text[at + 1] if text[at + 1] != "\n" else "")
-            at += 2
-        else:
-            piece.append(text[at])
-            at += 1
-    if at >= len(text):
-        raise _unclosed('"', start)
-    return "".join(piece), at + 1
 
 
 def script(text: str, variables: Sequence[str], parameters: Collection[str]) -> str:
@@ -182,7 +98,7 @@ class _Reader:
         match self.text[at]:
             case "\\":
                 if self.text[at + 1 : at + 2] == PLACE:
-                    raise _escaped(at)
+                    raise escaped(at)
                 return self.copy(at, min(at + 2, len(self.text)))
             case "'":
                 return self.single(at)
@@ -197,7 +113,7 @@ class _Reader:
     def single(self, at: int) -> int:
         end = self.text.find("'", at + 1)
         if end < 0:
-            raise _unclosed("'", at)
+            raise unclosed("'", at)
         if PLACE in self.text[at:end]:
             hint = "use double quotes: the value is passed whole, whatever it holds"
             raise ShellError("a parameter inside single quotes", hint, self.text.index(PLACE, at))
@@ -211,7 +127,7 @@ class _Reader:
                     return self.copy(at, at + 1)
                 case "\\":
                     if self.text[at + 1 : at + 2] == PLACE:
-                        raise _escaped(at)
+                        raise escaped(at)
                     at = self.copy(at, min(at + 2, len(self.text)))
                 case "$":
                     at = self.dollar(at, quoted=True)
@@ -223,7 +139,7 @@ class _Reader:
                     at += 1
                 case _:
                     at = self.copy(at, at + 1)
-        raise _unclosed('"', start)
+        raise unclosed('"', start)
 
     def dollar(self, at: int, *, quoted: bool) -> int:
         """Copy what a `$` begins, and refuse what cannot be followed."""
@@ -270,7 +186,7 @@ class _Reader:
     def backtick(self, start: int) -> int:
         match = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL).match(self.text, start)
         if not match:
-            raise _unclosed("`", start)
+            raise unclosed("`", start)
         if PLACE in match[0]:
             raise ShellError("a parameter inside backticks", "use $(…)", self.text.index(PLACE, start))
         return self.copy(start, match.end())
@@ -297,8 +213,9 @@ class _Reader:
 
     def refuse_evaluation(self, at: int) -> None:
         """Refuse a parameter among the arguments of a command that takes them for code."""
-        found = _EVALUATE.search(re.sub(r"[\"'\\]", "", self.text[self.begin : at]))
-        if not found:
+        before = self.text[self.begin : at]
+        found = _EVALUATE.search(re.sub(r"[\"'\\]", "", before))
+        if not found or (found["shell"] and _SCRIPT_DONE.search(before)):
             return
         if found["shell"]:
             message, hint = (
@@ -319,9 +236,11 @@ class _Reader:
         raise ShellError(message, hint, at)
 
 
-def _escaped(at: int) -> ShellError:
+def escaped(at: int) -> ShellError:
+    """Return the error of a backslash before a parameter, whose meaning nobody could guess."""
     return ShellError("a backslash before a parameter", "remove it; for a literal brace write {{", at)
 
 
-def _unclosed(quote: str, at: int) -> ShellError:
+def unclosed(quote: str, at: int) -> ShellError:
+    """Return the error of a quote without its other one."""
     return ShellError(f"the quote {quote} is never closed", "add the other one", at)
