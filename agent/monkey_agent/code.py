@@ -154,6 +154,10 @@ class CodeCache:
         finally:
             archive.unlink(missing_ok=True)
 
+    async def close(self) -> None:
+        """Stop what is being fetched."""
+        await self._flights.close()
+
     def forget(self, sha: str) -> None:
         """Remove a snapshot that turned out to be incomplete: some cleaner of caches was here."""
         self._known.pop(sha, None)

@@ -34,7 +34,7 @@ class Environments:
     """The environments in a cache that all agents of the user share."""
 
     def __init__(self, cache: Path, env: Mapping[str, str], remembered: float = REMEMBERED) -> None:
-        """Build into `cache`/environments, with the variables `env`; do not try again `remembered` s after a failure."""
+        """Build into `cache`/environments, with the variables `env`; after a failure, rest `remembered` seconds."""
         self._directory, self._env, self._remembered = cache / "environments", dict(env), remembered
         self._flights: Flights[Path] = Flights()
         self._ready: dict[str, Path] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import marshal
+import os
 import signal
 import socket
 import subprocess
@@ -108,14 +109,16 @@ class Launcher:
         self._register = Register.create(str(path), boot_id())
         self._register.deadline = self._deadline
         ours, its = socket.socketpair()
-        command = [sys.executable, "-I", "-S", str(WARDEN), str(its.fileno()), str(path), str(CLOCK), str(self._state)]
+        command = [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", str(WARDEN)]
+        command += [str(its.fileno()), str(path), str(CLOCK), str(self._state)]
         with its:
             self._warden = subprocess.Popen(
                 command,
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 cwd="/",
-                env={MARK: f"{self._state}:0"},
+                # The locale says how both of us write names that are no UTF-8; the mark is for our successor.
+                env={**os.environ, MARK: f"{self._state}:0"},
                 start_new_session=True,
             )
         ours.setblocking(False)

@@ -23,6 +23,7 @@ from monkey_agent.logs import Log
 from monkey_agent.machine import MachineClock
 from monkey_agent.ports import Attempt
 from monkey_agent.prepared import Prepared, Preparer
+from monkey_agent.processes import MARK
 from monkey_agent.running import LocalRunning
 from monkey_agent.workspace import Workspace, Workspaces
 
@@ -53,7 +54,8 @@ class LocalRunner:
         self.spaces = Workspaces(state)
         self._launcher = Launcher(state, self.clock)
         self._code = CodeCache(store, cache)
-        self._environments = Environments(cache, inherited)
+        # Marked, so that our successor ends a build that outlives us.
+        self._environments = Environments(cache, {**inherited, MARK: f"{state}:0"})
         self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
         self._deadline = 0.0
         self._followed = False
@@ -177,6 +179,7 @@ class LocalRunner:
         if self._ticker is not None:
             self._ticker.cancel()
         await self._environments.close()
+        await self._code.close()
         await self._launcher.close()
         if self._cleaner is not None:
             await self._cleaner

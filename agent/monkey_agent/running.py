@@ -168,7 +168,7 @@ class LocalRunning:
         if self._prepared.globs is None and not is_touched(self._space.outputs):
             return {}
         shipment = self._shipment("outputs/")
-        await shipment.send(self._outputs())
+        await shipment.send(await asyncio.to_thread(self._outputs))
         return dict(sorted(shipment.digests.items()))
 
     def _shipment(self, below: str) -> Shipment:

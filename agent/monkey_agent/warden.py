@@ -198,6 +198,7 @@ class Warden:
                 break
             if not pid:
                 break
+            self.wards.hopeless.discard(pid)
             job = self.wards.mains.pop(pid, None)
             if job:
                 send_group(pid, KILL)
@@ -225,6 +226,7 @@ class Warden:
             for pid in left:
                 send(pid, KILL)
             if job.status is not None and (not left or self.now() - job.hunted > PATIENCE):
+                self.wards.hopeless.update(left)
                 self.report(job, len(left))
 
     def report(self, job: Job, left: int) -> None:

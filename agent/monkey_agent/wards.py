@@ -55,6 +55,8 @@ class Wards:
         self.state = state
         self.jobs: dict[int, Job] = {}
         self.mains: dict[int, Job] = {}
+        #: Processes that did not die when killed (a dead network disk): no later job waits for them.
+        self.hopeless: set[int] = set()
         own = f"/proc/self/task/{os.getpid()}/children"
         self._children = os.open(own, os.O_RDONLY | os.O_CLOEXEC) if LISTS_CHILDREN else -1
 
@@ -68,7 +70,7 @@ class Wards:
             pids = [pid for pid in ours if pid not in below]
         else:
             return []
-        return [pid for pid in pids if pid not in self.mains]
+        return [pid for pid in pids if pid not in self.mains and pid not in self.hopeless]
 
     def members(self, job: Job) -> list[int]:
         """Return all processes of a job but a reaped first one."""

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import JobFailed
+from monkey_agent import leftovers, processes
 from monkey_agent.environment import Environments, name_of
 from monkey_agent.ports import Ending
 from tests.unit.monkey_agent.body import Body, alive, until
@@ -134,6 +135,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, run: Run) -> No
 BUILD = """
 import asyncio, os, sys
 from pathlib import Path
+from monkey_agent import leftovers, processes
 from monkey_agent.environment import Environments
 asyncio.run(Environments(Path(sys.argv[1]), os.environ).get({"requirements": sys.argv[2]}))
 """
@@ -179,17 +181,24 @@ def test_closing_ends_a_build(tmp_path: Path, without_uv: dict[str, str], run: R
         await environments.close()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert not list(tmp_path.glob("environments/*/bin"))
-        mine = [
-            pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if alive(pid) and _runs(pid, tmp_path)
-        ]
-        assert mine == []
 
     run(scenario())
+    assert not list(tmp_path.glob("environments/*/bin"))
+    builders = [pid for pid in processes.everyone() if str(tmp_path).encode() in processes.read(f"/proc/{pid}/cmdline")]
+    assert not any(map(alive, builders))
 
 
-def _runs(pid: int, place: Path) -> bool:
+def test_a_successor_ends_the_build_of_an_agent_that_was_killed(
+    tmp_path: Path, wheel: str, without_uv: dict[str, str], run: Run
+) -> None:
+    code = "import asyncio, sys\nfrom pathlib import Path\nfrom tests.unit.monkey_agent.body import Body\n"
+    code += "async def main():\n    body = Body(Path(sys.argv[1]))\n"
+    code += "    await body.start('true', environment={'requirements': sys.argv[2]})\nasyncio.run(main())"
+    agent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path), wheel], env=without_uv)
     try:
-        return str(place).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
+        run(until(lambda: list(tmp_path.glob("cache/environments/*/bin"))))
+    finally:
+        agent.kill()
+        agent.wait()
+    assert leftovers.clear(tmp_path / "state") >= 1
+    assert not [pid for pid in processes.everyone() if str(tmp_path).encode() in processes.read(f"/proc/{pid}/cmdline")]

@@ -16,8 +16,9 @@ import pytest
 
 from monkey.errors import Corrupt, JobFailed, StoreError, StoreUnavailable
 from monkey.store.memory import MemoryStore
+from monkey_agent import processes
 from monkey_agent.ports import Ending
-from tests.unit.monkey_agent.body import Body, until
+from tests.unit.monkey_agent.body import Body, alive, until
 
 Run = Callable[[Any], Any]
 PYTHON = sys.executable
@@ -506,3 +507,20 @@ def test_a_full_disk_is_a_clear_failure(tmp_path: Path, require: Callable[[str],
     done = subprocess.run(command, input=FULL, capture_output=True, text=True, timeout=60, cwd=Path.cwd())
     assert done.returncode == 0, done.stderr
     assert "the disk of this machine is full" in done.stdout
+
+
+def test_many_jobs_at_once(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        code = await body.code({"say.sh": "echo $MONKEY_JOB; (setsid sleep 1000 &); exit $1"})
+
+        async def one(i: int) -> None:
+            running = await body.start(["sh", "say.sh", str(i % 3)], job=f"{i:016x}", code=code)
+            outcome = await running.wait()
+            assert outcome.exit_code == i % 3
+            assert await body.stored(running) == {"log/000000": f"{i:016x}\n".encode()}
+
+        await asyncio.gather(*map(one, range(60)))
+
+    run(scenario())
+    left = [pid for pid in processes.everyone() if (processes.mark(pid) or "").startswith(f"{body.state}:")]
+    assert len([pid for pid in left if alive(pid)]) == 1, "the warden, and nobody else"
