@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import secrets
 import time
 from collections import deque
@@ -204,6 +205,7 @@ async def converge(fleets: Collection[Fleet], jobs: int) -> None:
 @asynccontextmanager
 async def watching(store: Store, keys: Keys) -> AsyncIterator[None]:
     """Let the agents know that somebody watches, for as long as this is open."""
+    gc.enable()  # the command line starts without: this is where it may run for days
     key = keys.watcher(secrets.token_hex(4))
 
     async def renew() -> None:

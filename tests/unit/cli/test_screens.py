@@ -1,0 +1,160 @@
+"""What the screens say: plans, progress, outcomes; from a project that an agent's pen moves along."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from monkey.apply.observe import World
+from monkey.apply.planning import make_plan
+from monkey.apply.wait import Progress
+from monkey.cli.live import Live
+from monkey.cli.render.info import job_info, sweep_info
+from monkey.cli.render.lists import jobs_lines, sweeps_lines
+from monkey.cli.render.outcome import detached, outcome
+from monkey.cli.render.plan import plan_lines
+from monkey.cli.render.progress import drawn, said
+from monkey.cli.render.status import status_lines
+from monkey.cli.render.words import Terminal, width_of
+from monkey.cli.watching import find_best
+from monkey.protocol.entries import Ended
+from monkey.protocol.log import Log
+from monkey.protocol.snapshot import Snapshot
+from tests.unit.apply.world import Pen, apply, opened, write_project
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07\rsecond"
+
+
+def played(root: Path, scene: Callable[[World, Pen, list[str]], Awaitable[None]]) -> None:
+    """Apply the small sweep, and let the scene play with its world, a pen, and its jobs."""
+
+    async def main() -> None:
+        async with opened(root) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            await scene(world, Pen(world), list(jobs))
+
+    write_project(root)
+    asyncio.run(main())
+
+
+async def looked(world: World) -> tuple[Snapshot, Progress]:
+    """Return how things are now."""
+    snapshot = await world.reader().read()
+    view = snapshot.sweeps["small"]
+    return snapshot, Progress(view, view.counts, rate=1.5, eta=80)
+
+
+async def three_ends(world: World, pen: Pen, jobs: list[str]) -> None:
+    """One job fails in words that would steer a terminal, one succeeds, one runs."""
+    await pen.begin(jobs[0])
+    await pen.end(jobs[0], Ended.FAILED, reason=HOSTILE, exit_code=1, log_tail=["first", f"why: {HOSTILE}"])
+    await pen.begin(jobs[1])
+    await pen.end(jobs[1], metrics={"loss": {"last": 0.25, "min": 0.25, "max": 1.0, "step": 3, "count": 3}})
+    await pen.begin(jobs[2])
+
+
+def test_plan_shows_changes_in_colour_and_ends_in_a_sentence(tmp_path: Path) -> None:
+    write_project(tmp_path)
+
+    async def main() -> None:
+        async with opened(tmp_path) as world:
+            planned = await make_plan(world, [])
+            lines = plan_lines(planned.plan, Terminal(colour=True))
+            assert lines[0] == "\x1b[1msmall\x1b[0m \x1b[2m(specs/small.yaml)\x1b[0m"
+            assert lines[1].startswith("\x1b[32m  + ")
+            assert plan_lines(planned.plan, Terminal())[-1].startswith("Plan: 3 new; ")
+            assert all(width_of(line) <= 40 for line in plan_lines(planned.plan, Terminal(40)))
+            await apply(world)
+            lines = plan_lines((await make_plan(world, [])).plan, Terminal())
+            assert lines == ["No changes: 3 kept."]
+            assert len(plan_lines((await make_plan(world, [])).plan, Terminal(), everything=True)) > 3
+
+    asyncio.run(main())
+
+
+def test_every_screen_is_free_of_what_jobs_would_steer_it_with(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        await three_ends(world, pen, jobs)
+        snapshot, progress = await looked(world)
+        best = {"small": found} if (found := find_best(progress)) else {}
+        log = Log(world.keys.job_log(jobs[0]))
+        await log.refresh(world.at)
+        view = progress.view
+        for width in (None, 100, 30):
+            to = Terminal(width)
+            screens = {
+                "drawn": drawn(snapshot, [progress], best, "", to),
+                "said": said([progress], best, HOSTILE),
+                "outcome": outcome([progress], best, {}, to, changed=True),
+                "status": status_lines("/store", snapshot, [view], to),
+                "jobs": jobs_lines([view], (), to),
+                "sweeps": sweeps_lines([view], to),
+                "job": job_info(view, jobs[0], log, world.keys, to),
+                "sweep": sweep_info(view, snapshot, to),
+            }
+            for name, lines in screens.items():
+                for line in lines:
+                    assert not re.search(r"[\x00-\x1f\x7f]", line), (name, line)
+
+    played(tmp_path, scene)
+
+
+def test_progress_tells_counts_pace_and_the_best(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        await three_ends(world, pen, jobs)
+        snapshot, progress = await looked(world)
+        best = find_best(progress)
+        assert best is not None and (best.job, best.value) == (jobs[1], 0.25)
+        lines = drawn(snapshot, [progress], {"small": best}, "", Terminal(80))
+        assert lines[0].endswith("2/3  1.5/s  1m20s left")
+        assert lines[1].strip() == "1 succeeded, 1 failed, 1 running"
+        assert lines[2].strip() == "best loss 0.25 (lr=2)"
+        assert lines[3] == "1 agent at work"
+        (line,) = said([progress], {"small": best}, "")
+        assert line == "small: 2/3 done; 1 failed, 1 running  1.5/s  1m20s left; best loss 0.25 (lr=2)"
+
+    played(tmp_path, scene)
+
+
+def test_outcome_groups_failures_and_quotes_the_first(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        for job, why in zip(jobs, ("exit code 1", "exit code 1", "timed out after 5s"), strict=True):
+            await pen.begin(job)
+            await pen.end(job, Ended.FAILED, reason=why, log_tail=["...", f"last line of {why}"])
+        _, progress = await looked(world)
+        text = "\n".join(outcome([progress], {}, {}, Terminal(), changed=True))
+        assert text.startswith("small: 3 failed.")
+        assert (
+            f"2 jobs failed: exit code 1 (the first: lr=1; job {jobs[0]})\n  │ ...\n  │ last line of exit code 1"
+            in text
+        )
+        assert "1 job failed: timed out after 5s (lr=3" in text
+        assert "last line of timed out" not in text
+        assert f"`monkey logs {jobs[0]}`" in text and "`monkey retry small`" in text
+
+    played(tmp_path, scene)
+
+
+def test_detaching_says_how_to_come_back() -> None:
+    text = "\n".join(detached(["small"]))
+    assert all(way in text for way in ("monkey status small", "monkey apply", "monkey cancel small"))
+
+
+def test_plain_view_is_a_line_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    out = io.StringIO()
+
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        snapshot, progress = await looked(world)
+        with Live(find_best, out) as live:
+            for now[0] in (0.0, 4.0, 6.0, 7.0, 15.0, 17.0, 100.0):
+                live.show(snapshot, [progress], "")
+        assert out.getvalue() == "small: 0/3 done; 3 queued  1.5/s  1m20s left\n", "the same is not said twice"
+
+    played(tmp_path, scene)
