@@ -1,8 +1,8 @@
 """A set of jobs as few rectangles: products of values, so that people read ten jobs as one line.
 
-Rows begin as points. Points that differ in one column alone merge into one whose value there is a set; done for every
-column in turn, until nothing merges, this leaves disjoint rectangles. Fewest is a hard problem; these are few, and come
-in linear time.
+Rows begin as points. Points that differ in one column alone merge into one whose value there is a set. Done once for
+every column this leaves disjoint rectangles that merge no further: to any values of the other columns belongs one set
+of the column that was merged, and stays the only one. Fewest is a hard problem; these are few, and come in linear time.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from monkey.spec.table import JobTable
 
 #: Up to how many cells (rows × columns) more than one order of the columns is tried.
 _TRIES = 200_000
-#: Rounds over all columns; the third seldom finds anything.
-_ROUNDS = 10
 
 
 def factor(table: JobTable, rows: Sequence[int], names: Sequence[str]) -> Rectangles:
@@ -104,21 +102,20 @@ class Rectangles:
         return counts
 
     def merged(self, order: list[int]) -> Rectangles:
-        """Merge along the columns in this order, again and again, until a round changes nothing."""
-        for _ in range(_ROUNDS):
-            if not any([self._merge(column) for column in order]):  # noqa: C419  # every column, not the first to merge
-                break
+        """Merge along each of the columns, in this order."""
+        for column in order:
+            self._merge(column)
         return self
 
-    def _merge(self, column: int) -> bool:
+    def _merge(self, column: int) -> None:
         """Merge what differs in this column alone."""
         if any(at != column and self._all_differ(at) for at in range(len(self.columns))):
-            return False
+            return
         keys = self._keys(column)
         last = dict(zip(keys, range(len(keys)), strict=True))
         if len(last) == len(keys):
-            return False
-        groups: dict[int, list[int]] = {key: [] for key in dict.fromkeys(keys)}
+            return
+        groups: dict[int, list[int]] = {key: [] for key in last}
         for key, number in zip(keys, self.columns[column], strict=True):
             groups[key].append(number)
         merged = [self._union(column, tuple(numbers)) for numbers in groups.values()]
@@ -126,7 +123,6 @@ class Rectangles:
         self.columns = [
             merged if at == column else [numbers[place] for place in places] for at, numbers in enumerate(self.columns)
         ]
-        return True
 
     def _all_differ(self, column: int) -> bool:
         """Has each a set of its own here? Then no two differ in another column alone."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.errors import NotADescendant, PlanError
-from monkey.plan.change import Plan, Reason, SweepPlan
+from monkey.plan.change import FleetPlan, Plan, Reason, SweepPlan
 from monkey.plan.desired import Desired
 from monkey.plan.diff import check_descent, diff
 from monkey.plan.observed import Observed, ObservedSweep
@@ -116,6 +116,11 @@ def test_a_job_beside_one_that_is_kept_is_new_not_stale() -> None:
 
 def test_tables_without_a_common_parameter_are_strangers() -> None:
     assert counts(planned(want(grid(rate=[0.1, 0.2])), seen(grid(lr=[0.1, 0.2])))) == (2, 0, 0, 2)
+
+
+def test_a_table_without_parameters_and_one_with_are_strangers() -> None:
+    assert counts(planned(want([{}], CODE), seen(grid(lr=[0.1, 0.2])))) == (1, 0, 0, 2)
+    assert counts(planned(want(grid(lr=[0.1, 0.2]), CODE), seen([{}]))) == (2, 0, 0, 1)
 
 
 def test_a_job_without_parameters_can_be_stale() -> None:
@@ -300,3 +305,17 @@ def test_lots_part_both_tables(
 
 def test_a_plan_without_sweeps_changes_nothing() -> None:
     assert not Plan(()).changes
+
+
+@pytest.mark.parametrize(
+    ("fleet", "changes"),
+    [
+        (FleetPlan("local", 1, 0), True),
+        (FleetPlan("local", 1, 1), False),
+        (FleetPlan("local", 0, 0), False),
+        (FleetPlan("aws", 9, 1, "aws", 1, 2), True),
+        (FleetPlan("aws", 9, 0, "aws", 2, 2), False),
+    ],
+)
+def test_what_a_fleet_changes(fleet: FleetPlan, changes: bool) -> None:
+    assert Plan((), (fleet,)).changes is changes

@@ -139,3 +139,32 @@ def test_lines_count_every_job_once(chosen: list[tuple[int, int, int]]) -> None:
     lines = told(jobs, limit=3)
     assert len(lines) <= 3
     assert sum(int(line.rpartition("= ")[2].split()[0]) for line in lines) == len(jobs)
+
+
+@given(_POINTS)
+def test_no_two_rectangles_could_be_one(chosen: list[tuple[int, int, int]]) -> None:
+    jobs = [{"a": a, "b": b, **({"c": c} if c >= 0 else {})} for a, b, c in chosen]
+    made = table(jobs)
+    rectangles = factor(made, range(len(jobs)), list(made.columns))
+    for at in range(len(rectangles.columns)):
+        others = [numbers for column, numbers in enumerate(rectangles.columns) if column != at]
+        keys = list(zip(*others, strict=True))
+        assert len(set(keys)) == len(keys) or not others
+
+
+def test_texts_and_mixed_values_are_shown_by_the_first_few() -> None:
+    assert told(grid(x=[f"v{i}" for i in range(9)])) == ["x{v0,v1,v2,…, 9 values} = 9 jobs"]
+    assert told(grid(x=[1, "a", None, 2, 3, 4, 5])) == ["x{1,a,null,…, 7 values} = 7 jobs"]
+    assert told([{"x": "abcd"[i % 4], "y": i} for i in range(8)], limit=7)[1:2] == ["x=b × y{1,5} = 2 jobs"]
+
+
+def test_a_few_choices_are_told_apart_and_many_are_summed_up() -> None:
+    def drawn(kinds: str) -> list[dict[str, object]]:
+        return [{"k": kind, "x": i / 7 + ord(kind), "y": i / 9 + ord(kind)} for kind in kinds for i in range(9)]
+
+    assert [line.split(" × ")[0] for line in told(drawn("abcd"))] == ["k=a", "k=b", "k=c", "k=d"]
+    assert told(drawn("abcde")) == ["k a,b,c,…, x 97.0 … 102, y 97.0 … 102 (45 draws) = 45 jobs"]
+
+
+def test_values_of_the_longest_length_are_whole() -> None:
+    assert text_of("x" * 32) == "x" * 32 and len(text_of("x" * 33)) == 32
