@@ -106,6 +106,7 @@ class Agent:
         self._wire()
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._sealing = asyncio.Lock()
         self._failure: BaseException | None = None
         self._idle_since: float | None = None
         #: What hinders it now, for people.
@@ -113,7 +114,7 @@ class Agent:
 
     def _wire(self) -> None:
         self.picker.in_hand = self.attempts.in_hand
-        self.desk.all_told = self._all_told
+        self.desk.all_told = lambda: not self.heart.journal.open
         self.picker.on_failed = self.desk.job_failed
         self.attempts.on_vacant = self._vacant
         self.attempts.on_over = self._over
@@ -202,16 +203,17 @@ class Agent:
 
     async def _seal(self) -> bool:
         """Write what the journal gathered as a segment. Its bytes stay the same until the store has answered."""
-        i, block = self.heart.journal.pending()
-        if not block:
+        async with self._sealing:
+            i, block = self.heart.journal.pending()
+            if not block:
+                return True
+            try:
+                await self._create(self.store, self.keys.segment(self.post.agent, i), block.encode())
+            except StoreError as exc:
+                self._trouble(exc)
+                return False
+            self.heart.journal.seal()
             return True
-        try:
-            await self._create(self.store, self.keys.segment(self.post.agent, i), block.encode())
-        except StoreError as exc:
-            self._trouble(exc)
-            return False
-        self.heart.journal.seal()
-        return True
 
     async def _fence(self) -> None:
         while True:
@@ -240,6 +242,8 @@ class Agent:
         self.runner.follow(self.desk.watched)
         for work in list(self.attempts.seated):
             self._mind(work)
+        if self.desk.finished:
+            await self._seal()  # that nothing is left is said only once it is durable what became of it all
         await self.desk.tidy(self._at_work())
         self._idle()
         self._wake.set()
@@ -288,11 +292,8 @@ class Agent:
                     break
         for sweep in self.permits.idle:
             await self.permits.release(sweep)
-        if self.desk.finished and not self._all_told():
-            self._beat_now.set()
-
-    def _all_told(self) -> bool:
-        return self.heart.told == self.heart.journal.total
+        if self.desk.finished and self.heart.told < self.heart.journal.total:
+            self._beat_now.set()  # whoever waits for the sweep's end is told at once
 
     async def _begin_one(self, name: str) -> bool:
         board = self.desk.boards.get(name)

@@ -77,9 +77,6 @@ class Claims:
         Asks until the store answers. None: another has it, or it must be assumed; it is no longer held then.
         """
         while True:
-            if held.log.head != held.k:
-                self.drop(held)
-                return None
             epoch, spot = self._heart.epoch, (held.log.base, held.k + 1)
             claim = self._make(sweep, continues=True)
             self._heart.held.add(spot)
@@ -97,7 +94,7 @@ class Claims:
     async def end(self, held: Held, end: End) -> bool:
         """Append the end of a claim in hand; asks until the store answers. False: another has taken it over."""
         try:
-            return held.log.head == held.k and await self._insist(held.log, held.k + 1, end)
+            return await self._insist(held.log, held.k + 1, end)
         finally:
             self.drop(held)
 

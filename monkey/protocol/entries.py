@@ -24,15 +24,19 @@ class Claim:
     nonce: int
     seq: int
     #: The sweep under whose settings the job runs.
-    sweep: str = ""
+    sweep: str
     #: The claim only asks again for a job that its agent has in hand (after a gap, or for another sweep).
     continues: bool = False
 
     def encode(self) -> bytes:
         """Return the bytes of the entry."""
-        body: dict[str, Any] = {"kind": "claim", "agent": self.agent, "nonce": self.nonce, "seq": self.seq}
-        if self.sweep:
-            body["sweep"] = self.sweep
+        body: dict[str, Any] = {
+            "kind": "claim",
+            "agent": self.agent,
+            "nonce": self.nonce,
+            "seq": self.seq,
+            "sweep": self.sweep,
+        }
         if self.continues:
             body["continues"] = True
         return _dump(body)

@@ -6,7 +6,6 @@ Records travel as columns, so that a hundred thousand of them are read in a frac
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -91,10 +90,6 @@ class Block:
             self.extra.get(i, {}),
         )
 
-    def rows(self) -> Iterator[Record]:
-        """Yield all records in order."""
-        return (self.row(i) for i in range(len(self.jobs)))
-
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads; sweeps are numbered, since there are few."""
         names = list(dict.fromkeys(self.sweeps))
@@ -143,6 +138,8 @@ class Journal:
     def __init__(self) -> None:
         """Begin an empty journal."""
         self.sealed = 0
+        #: Records after which a segment is due.
+        self.limit = SEAL_RECORDS
         #: Records ever written.
         self.total = 0
         self.open = Block()
@@ -159,7 +156,7 @@ class Journal:
     @property
     def full(self) -> bool:
         """Is it time to seal?"""
-        return len(self.open) >= SEAL_RECORDS or self._bytes >= SEAL_BYTES
+        return len(self.open) >= self.limit or self._bytes >= SEAL_BYTES
 
     def pending(self) -> tuple[int, Block]:
         """Return the number and the records of the segment to be written; the same until seal() is called."""

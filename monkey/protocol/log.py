@@ -67,8 +67,8 @@ class Log:
 
         Raises Unresolved where the outcome could not be found out, and whatever else the store raises.
         """
-        if self.head + 1 != k:
-            return False  # somebody here read on while the caller made up its mind
+        if self.head + 1 != k:  # pragma: no cover - another task of this process has read on; none should have
+            return False
         answer = await create(store, self.key(k), entry.encode(), durable=durable)
         won = isinstance(answer, Won)
         self._learn(k, entry if isinstance(answer, Won) else decode(self.key(k), answer.existing))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -20,7 +20,7 @@ from monkey.protocol.sweeps import SweepState, list_sweeps, open_markers, read_s
 from monkey.protocol.verdicts import Verdict, verdict
 from monkey.store.base import Store
 
-#: Jobs whose logs are read one by one where the journals say nothing of them and no agent lives.
+#: Jobs of a sweep whose logs are read one by one in one reading, where the journals do not add up.
 REPAIRS = 2_000
 
 
@@ -86,9 +86,6 @@ class SweepView:
         """Look at the jobs of `state` through the journals' index."""
         self.state = state
         self._index, self._running, self._others = index, running, others
-
-    def __repr__(self) -> str:
-        return f"SweepView({self.state.name!r})"
 
     @property
     def ids(self) -> Collection[str]:
@@ -211,9 +208,9 @@ class Snapshot:
 class Reader:
     """Reads the project, again and again: each time only what changed."""
 
-    def __init__(self, store: Store, keys: Keys) -> None:
-        """Read the project of these keys."""
-        self._store, self._keys = store, keys
+    def __init__(self, store: Store, keys: Keys, wall: Callable[[], float] = time.time) -> None:
+        """Read the project of these keys; `wall` is the clock by which agents are said to live, for people."""
+        self._store, self._keys, self._wall = store, keys, wall
         self._index = Index(store, keys)
         self._states: dict[str, SweepState] = {}
         self._torn: set[str] = set()
@@ -237,19 +234,23 @@ class Reader:
         agents = [self._agent(beat) for beat in self._index.beats.values()]
         running = self._running(agents)
         views = {s.name: SweepView(s, self._index, running, [o for o in states if o is not s]) for s in states}
-        if not any(agent.alive for agent in agents):
-            await self._repair(views.values())
+        queue = await self._queue(states)
+        if any(agent.alive for agent in agents):
+            at_work = {sweep for open_there in queue.values() for sweep in open_there}
+        else:
+            at_work = set()
+        await self._repair([view for name, view in views.items() if name not in at_work])
         problems += self._index.corrupt.values()
         problems += [f"{key}: cut short (power was lost?); the job will be run again" for key in sorted(self._torn)]
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
-        return Snapshot(views, agents, problems, self._index.succeeded, await self._queue(states))
+        return Snapshot(views, agents, problems, self._index.succeeded, queue)
 
     async def _queue(self, states: list[SweepState]) -> dict[str, dict[str, list[int]]]:
         fleets = {fleet for s in states if s.revision for fleet in s.revision.settings.providers}
         return {fleet: await open_markers(self._store, self._keys, fleet) for fleet in sorted(fleets)}
 
     def _agent(self, beat: Beat) -> AgentView:
-        alive = not beat.left and time.time() - beat.at < TAKE
+        alive = not beat.left and self._wall() - beat.at < TAKE
         alert = beat.vitals.get("alert") or None
         fleet = beat.agent.partition("/")[0]
         return AgentView(beat.agent, fleet, beat.seq, beat.at, len(beat.held), beat.vitals, alert, alive)
@@ -269,10 +270,11 @@ class Reader:
         return running
 
     async def _repair(self, views: Collection[SweepView]) -> None:
-        """Read the logs of jobs that no journal knows the end of: their agents may have died before they could say."""
-        for view in views:
-            if not self._index.beats:
-                return
+        """Read the logs of jobs of which no journal knows the end, where nobody works on the sweep.
+
+        The agents died before they could say, or their last heartbeat was lost with its machine's power.
+        """
+        for view in views if self._index.beats else ():
             unknown = [job for job in view.ids if job not in self._repaired and view.where(job) is State.QUEUED]
             for job in unknown[:REPAIRS]:
                 self._repaired.add(job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -157,11 +157,6 @@ async def open_markers(store: Store, keys: Keys, fleet: str) -> dict[str, list[i
             found.setdefault(sweep, set()).add(int(n))
     left = {sweep: sorted(n for n in numbers if (sweep, n) not in ended) for sweep, numbers in found.items()}
     return {sweep: numbers for sweep, numbers in left.items() if numbers}
-
-
-def fleets_of(state: SweepState) -> Collection[str]:
-    """Return the providers that the sweep's newest revision names."""
-    return state.revision.settings.providers if state.revision else ()
 
 
 def _dump(body: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""What the protocol would be without one of its rules. Those of safety must break an invariant, those of economy cost."""
+"""The protocol without one of its rules. Mutants of safety must break an invariant, those of economy must cost."""
 
 from __future__ import annotations
 

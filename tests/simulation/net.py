@@ -39,8 +39,9 @@ class Host:
         await self.awake()
 
     async def awake(self) -> None:
-        while self.world.loop.time() < self.paused_until:
-            await asyncio.sleep(self.paused_until - self.world.loop.time())
+        """Return when the machine moves."""
+        while (left := self.paused_until - self.world.loop.time()) > 0:
+            await asyncio.sleep(left)
 
 
 class Net:
@@ -54,6 +55,8 @@ class Net:
         self.poll = world.poll
         self.random: random.Random = world.random
         self.counts: Counter[str] = world.counts
+        #: Listing to what it says until when, whatever happens: some stores' listings lag.
+        self._lagging: dict[tuple[str, str], tuple[list[Item], float]] = {}
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         return await self._pass(lambda: self.world.create(key, data), creates=True)
@@ -68,7 +71,16 @@ class Net:
         return found[0]
 
     async def list(self, prefix: str, after: str = "") -> list[Item]:
-        return await self._pass(lambda: self.world.listing(prefix, after))
+        fresh = await self._pass(lambda: self.world.listing(prefix, after))
+        now, (before, until) = self.world.loop.time(), self._lagging.get((prefix, after), (fresh, 0.0))
+        if self.kind or self.world.calm:
+            return fresh
+        if now < until:
+            self.counts["stale listing"] += 1
+            return before
+        lags = self.random.random() < self.world.fault_rate / 20
+        self._lagging[prefix, after] = (fresh, now + self.random.uniform(0, 300) if lags else 0.0)
+        return fresh
 
     async def delete(self, key: str) -> None:
         await self._pass(lambda: self.world.state.remove(key))

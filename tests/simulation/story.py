@@ -6,6 +6,9 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+import pytest
+
+from monkey.errors import NotFound
 from monkey.protocol.log import tally
 from monkey.protocol.revision import Revision
 from monkey.protocol.snapshot import Reader
@@ -52,15 +55,17 @@ class Story:
     retries: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.net = Net(self.world, Host(self.world, "people"), kind=True)
+        host = Host(self.world, "people")
+        self.net = Net(self.world, host, kind=True)
         self.random = self.world.random
+        self.reader = Reader(self.net, KEYS, host.wall)
 
     def _settings(self) -> Settings:
         rnd = self.random
         return Settings(
             max_retries=rnd.randint(0, 2),
             max_concurrent_jobs=rnd.choice([None, None, 1, 2, 3]),
-            fail_fast=rnd.random() < 0.15,
+            fail_fast=rnd.random() < 0.25,
             priority=rnd.randint(0, 1),
             providers=["f"],
             grace=10,
@@ -104,7 +109,9 @@ class Story:
         world = self.world
         await self.apply(revision("a", range(6), self._settings()))
         await self.apply(revision("b", range(3, 9), self._settings()))
+        await self._litter()
         world.raise_machines()
+        watch = world.loop.create_task(self._watch())
         while world.weather.orders and not world.calm:
             await asyncio.sleep(self.random.expovariate(1 / 150))
             await self._interfere(self.random.choice("ab"))
@@ -117,10 +124,16 @@ class Story:
                 break
             await asyncio.sleep(5)
         world.finished = world.loop.time()
+        if watch.done():
+            watch.result()
+        watch.cancel()
         await self._farewell()
 
     async def _interfere(self, name: str) -> None:
-        kind = self.random.choice(["pause", "resume", "cancel", "retry", "revise"])
+        kind = self.random.choice(["pause", "resume", "cancel", "retry", "revise", "both"])
+        if kind == "both":
+            await self._two_people(name)
+            return
         if kind == "revise":
             await self.revise(name)
             return
@@ -147,12 +160,47 @@ class Story:
             state = await read_sweep(self.net, KEYS, name)
             assert state.revision
             if state.cancelled and state.cancelled.startswith("fail_fast"):
-                self.world.counts["fail_fast"] += 1
                 continue
             for job in state.revision.table.ids:
                 if verdict(job, tally(self.world.log(KEYS.job_log(job))), state) is Verdict.OPEN:
                     return False
         return True
+
+    async def _litter(self) -> None:
+        """Leave things in the store that are not what they should be: they must be reported, and harm nothing."""
+        junk = self.random.choice([b'{"kind":', b'{"kind":"dance"}'])
+        litter = {f"{KEYS.queue('f')}a/README": b"", f"{KEYS.sweep_log('c')}00000001": junk}
+        litter |= {f"{KEYS.job_log(job_id(99))}00000001": junk}
+        litter |= {f"{KEYS.sweep_log('d')}00000001": b'{"kind":"revision"}', KEYS.marker("f", "d", 1): b"{}"}
+        litter |= {KEYS.segment("f/x/b0", 1): b"{", f"{KEYS.agents}f/x/b0/notes": b"?", KEYS.marker("f", "c", 1): b"{}"}
+        for key, data in litter.items():
+            self.world.state.write(key, data)
+        with pytest.raises(NotFound):
+            await append_order(self.net, KEYS, "nobody", "pause")
+        await append_revision(self.net, KEYS, revision("e", range(99, 100), Settings(providers=["f"])), 0)
+
+    async def _watch(self) -> None:
+        """Look at everything now and then, as `monkey status` and an apply that waits do."""
+        while True:
+            await asyncio.sleep(self.random.uniform(20, 60))
+            await self.net.put(KEYS.watcher("people"), b"{}")
+            seen = await self.reader.read()
+            assert len(seen.problems) >= 2, "the litter is reported"
+            for sweep in seen.sweeps.values():
+                assert sweep.counts.total() == len(list(sweep.jobs.values()))
+                assert sweep.unfinished <= sweep.counts.total()
+                assert "nobody" not in sweep.jobs
+            assert len(seen.alive("f")) <= len(seen.agents)
+
+    async def _two_people(self, name: str) -> None:
+        """Two apply at once, from the same plan: one of them is told that it lost."""
+        state = await read_sweep(self.net, KEYS, name)
+        both = [append_revision(self.net, KEYS, self.sweeps[name], state.head) for _ in range(2)]
+        answers = await asyncio.gather(*both, return_exceptions=True)
+        assert sorted(type(answer).__name__ for answer in answers) == ["ConcurrentApply", "int"], answers
+        await mark_queue(self.net, KEYS, ["f"], name, state.head + 1)
+        self.world.counts["concurrent apply"] += 1
+        await asyncio.gather(self.order(name, "resume"), self.order(name, "resume"))
 
     async def _farewell(self) -> None:
         """Let the agents end what they have in hand and leave; then the journals must know every success."""
@@ -164,7 +212,10 @@ class Story:
             await asyncio.wait([life.main], timeout=1000)
             if not life.main.done():
                 self.world.violations["an agent did not leave"] += 1
-        known = (await Reader(self.net, KEYS).read()).succeeded
+        last = await Reader(self.net, KEYS, self.net.host.wall).read()
+        known = last.succeeded
+        if any(view.unfinished for name, view in last.sweeps.items() if name in self.sweeps and view.state.active):
+            self.world.violations["the last status does not add up"] += 1
         for n in range(12):
             self._check(job_id(n), known)
 

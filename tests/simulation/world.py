@@ -65,6 +65,7 @@ class Life:
         rng = random.Random(world.random.random())
         self.seats = Seats(world.random.randint(1, 3))
         self.agent = Agent(Net(world, host), post, host, self.body, self.seats, rng, mutant.parts)
+        self.agent.heart.journal.limit = 4
         self.main = world.loop.create_task(self._run())
 
     async def _run(self) -> None:
@@ -124,6 +125,7 @@ class World:
 
     def write(self, key: str, data: bytes) -> None:
         self.state.write(key, data)
+        self.counts["fail_fast"] += key.startswith(KEYS.sweeps) and b'"cause":' in data
         if key.startswith(KEYS.jobs) and "/out/" not in key:
             self._written(key, data)
 
@@ -157,6 +159,11 @@ class World:
             self.counts["takeover on the same machine" if same else "takeover"] += 1
         if isinstance(before, Claim) and entry.continues and before.sweep != entry.sweep:
             self.counts["handover"] += 1
+        if entry.continues and self.weather.pauses and not self.calm and self.random.random() < 0.1:
+            # The worst moment for a machine to stand still: before it hears that it may go on.
+            host = next(host for host in self.hosts if host.name == entry.agent.split("/")[1])
+            host.paused_until = self.loop.time() + self.random.uniform(30, 300)
+            self.counts["pause while asking again"] += 1
         if any(e.body.host.name != entry.agent.split("/")[1] and e.active for e in self.active[job]):
             self.violations["work after a takeover"] += 1
 
@@ -212,6 +219,8 @@ class World:
                     life.crash()
                     if self.random.random() < 0.2:
                         self._lose_power(life)
+                    elif self.random.random() < 0.2:
+                        self.state.remove(KEYS.beat(life.agent.post.agent))  # as a clean-up might
                     await asyncio.gather(life.main, return_exceptions=True)
                 elif self.weather.pauses:
                     self.counts["pause of a machine"] += 1
@@ -222,9 +231,8 @@ class World:
 
     def _lose_power(self, life: Life) -> None:
         """Cut short what the agent's machine wrote last and did not sync: its newest claim, its heartbeat."""
-        claims = [
-            k for k, (d, _) in self.state.objects.items() if life.agent.post.agent.encode() in d and b'"claim"' in d
-        ]
+        me = life.agent.post.agent.encode()
+        claims = [key for key, (data, _) in self.state.objects.items() if me in data and b'"claim"' in data]
         newest = max(claims, key=lambda key: self.state.objects[key][1], default=None)
         for key in filter(None, (newest, KEYS.beat(life.agent.post.agent))):
             log = key.rpartition("/")[0] + "/"
