@@ -200,7 +200,7 @@ class Checks:
         lacking = [
             p.name
             for p in self.parameters.values()
-            if p.name not in row and (p.otherwise or not p.when) and (p.choices is None or count(p.choices) > 1)
+            if p.name not in row and (p.otherwise or (not p.when and (p.choices is None or count(p.choices) > 1)))
         ]
         if lacking:
             listed = ", ".join(lacking)

@@ -74,7 +74,7 @@ def ray(name: str, arguments: Any) -> Distribution:
 
 def distribution(raw: dict[str, Any], where: Callable[[str], tuple[str, ...]] = lambda key: (key,)) -> Distribution:
     """Read `{distribution: …, min: …, max: …}`; `where` says where a key stands. Raises Mistakes."""
-    word = raw.get("distribution", _guess(raw))
+    word = raw["distribution"] if "distribution" in raw else _guess(raw)
     kind = _kind(word, raw, where)
     needed, optional = KINDS[kind]
     if word in ("lograndint",):

@@ -214,8 +214,11 @@ class _Composer:
             if type(event).__name__ == "MappingEndEvent":
                 return
             key = self.key(event, node, depth)
-            child = self.node(next(self.events), depth + 1)
+            value = next(self.events)
+            child = self.node(value, depth + 1)
             node.keys[key] = (event.start_mark.line, event.start_mark.column)
+            if type(value).__name__ == "ScalarEvent" and not value.value and value.style is None:
+                child.line, child.column = node.keys[key]  # nothing stands nowhere
             node.size += child.size
             node.content[key] = child
 

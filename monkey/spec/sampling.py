@@ -85,6 +85,11 @@ def ppf(distribution: Distribution) -> Callable[[int], int | float]:
     return _quantised(d, smooth) if d.kind.startswith("q_") else smooth
 
 
+def _portable(value: float) -> float:
+    """Drop the last digits: libraries for exp and log differ there, and with them jobs would on another machine."""
+    return float(f"{value:.10g}")
+
+
 def _uniform(d: Distribution) -> Callable[[int], float]:
     low, high = float(d.low), float(d.high)
 
@@ -102,7 +107,7 @@ def _log_uniform(d: Distribution) -> Callable[[int], float]:
     width = math.log(high) - start
 
     def draw(unit: int) -> float:
-        value = exp(start + width * ((unit + 0.5) * _SCALE))
+        value = _portable(exp(start + width * ((unit + 0.5) * _SCALE)))
         return low if value < low else min(value, high)
 
     return draw
@@ -113,12 +118,12 @@ def _normal(d: Distribution) -> Callable[[int], float]:
 
     z = NormalDist().inv_cdf
     mu, sigma = float(d.mu), float(d.sigma)
-    return lambda unit: mu + sigma * z((unit + 0.5) * _SCALE)
+    return lambda unit: mu + sigma * _portable(z((unit + 0.5) * _SCALE))
 
 
 def _log_normal(d: Distribution) -> Callable[[int], float]:
     normal = _normal(d)
-    return lambda unit: math.exp(normal(unit))
+    return lambda unit: _portable(math.exp(normal(unit)))
 
 
 _SMOOTH: dict[str, Callable[[Distribution], Callable[[int], float]]] = {
