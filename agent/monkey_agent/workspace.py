@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -119,7 +120,7 @@ class Workspaces:
             return False
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                self._discard(entry.path)
+                self._to_trash(entry.path)
             else:
                 os.unlink(entry.path)
         return True
@@ -129,7 +130,7 @@ class Workspaces:
             if os.listdir(path):
                 kept = f"{self._checkpoints}/{job}"
                 self._discard(kept)
-                os.rename(path, kept)
+                _move(path, kept)
 
     def _rescue(self) -> None:
         """Keep the checkpoints of attempts whose agent was killed, the latest of each job."""
@@ -140,10 +141,13 @@ class Workspaces:
                 self._keep_checkpoint(name.rpartition(".")[0], f"{self._attempts}/{name}/checkpoint")
 
     def _discard(self, path: str) -> None:
-        """Move a tree to the trash: at once, whatever is in it."""
-        self._count += 1
+        """Move a tree to the trash, if it is there."""
         with contextlib.suppress(OSError):
-            os.rename(path, f"{self._trash}/{time.time_ns()}.{self._count}")
+            self._to_trash(path)
+
+    def _to_trash(self, path: str) -> None:
+        self._count += 1
+        _move(path, f"{self._trash}/{time.time_ns()}.{self._count}")
 
     @property
     def has_trash(self) -> bool:
@@ -174,9 +178,20 @@ class Workspaces:
         self.empty_trash()
 
 
+def _move(path: str, to: str) -> None:
+    try:
+        os.rename(path, to)
+    except PermissionError:  # only who may write to a directory may move it
+        os.chmod(path, stat.S_IRWXU)
+        os.rename(path, to)
+
+
 def remove_tree(path: str) -> None:
     """Remove a tree as far as possible, also one whose directories the job made read-only."""
-    shutil.rmtree(path, onerror=_retry_writable)
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(path, onexc=_retry_writable)
+    else:
+        shutil.rmtree(path, onerror=_retry_writable)
 
 
 def _retry_writable(function: Callable[..., Any], path: str, _: object) -> None:
