@@ -69,6 +69,8 @@ class Post:
     name: str
     #: This life of it: random.
     boot: str
+    #: Earlier lives of it on this machine ("fleet/name/boot"): what they held is taken over at once.
+    predecessors: frozenset[str] = frozenset()
     #: Seconds without work after which it leaves; None to stay.
     idle_timeout: float | None = 10.0
 
@@ -97,7 +99,7 @@ class Agent:
         self.keys = Keys(post.project)
         self.heart = parts.heart(store, self.keys.beat(post.agent), clock)
         self.heart.vitals = self._vitals
-        self.observer = parts.observer(store, self.keys, clock, post.agent)
+        self.observer = parts.observer(store, self.keys, clock, post.agent, post.predecessors)
         self.claims = parts.claims(store, parts.create, self.heart, self.observer, clock)
         self.picker = Picker(store, self.keys, self.claims, self.heart, self.observer, clock)
         self.permits = Permits(store, self.keys, self.claims, self.heart, self.observer, rng)

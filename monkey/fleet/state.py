@@ -12,14 +12,24 @@ from pathlib import Path
 
 def state_home() -> Path:
     """Return where this user's programs keep their state: XDG_STATE_HOME, ~/.local/state, or a place in /tmp."""
-    given = os.environ.get("XDG_STATE_HOME", "")
+    return _user_directory("XDG_STATE_HOME", ".local/state")
+
+
+def cache_home() -> Path:
+    """Return where monkey keeps what can be had again: below XDG_CACHE_HOME, ~/.cache, or a place in /tmp."""
+    return _user_directory("XDG_CACHE_HOME", ".cache") / "monkey"
+
+
+def _user_directory(variable: str, below_home: str) -> Path:
+    given = os.environ.get(variable, "")
     if given.startswith("/"):
         return Path(given)
+    nowhere = Path(f"/tmp/monkey-{os.getuid()}") / below_home
     try:
         home = Path.home()
-    except RuntimeError:  # an account without an entry in passwd, as in many containers
-        home = Path("/")
-    return Path(f"/tmp/monkey-{os.getuid()}") if home == Path("/") else home / ".local" / "state"
+    except RuntimeError:  # no HOME, and an account without an entry in passwd, as in many containers
+        return nowhere
+    return home / below_home if home != Path("/") or os.access("/", os.W_OK) else nowhere
 
 
 def host_name() -> str:

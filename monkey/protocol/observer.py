@@ -111,10 +111,15 @@ class Index:
 class Observer(Index):
     """An index with a clock: knows since when each owner's heartbeat has not moved, as seen from here."""
 
-    def __init__(self, store: Store, keys: Keys, clock: Clock, me: str) -> None:
-        """Observe for the agent `me` ("fleet/name/boot")."""
+    def __init__(
+        self, store: Store, keys: Keys, clock: Clock, me: str, predecessors: frozenset[str] = frozenset()
+    ) -> None:
+        """Observe for the agent `me` ("fleet/name/boot").
+
+        `predecessors`: earlier lives of it on this machine, of which nothing runs any more.
+        """
         super().__init__(store, keys)
-        self._clock, self.me = clock, me
+        self._clock, self.me, self._predecessors = clock, me, predecessors
         self.skip = f"{keys.agents}{me}/"
         self._seen: dict[str, tuple[int | None, float]] = {}
         self._looked = float("-inf")
@@ -137,7 +142,7 @@ class Observer(Index):
 
     def predecessor(self, agent: str) -> bool:
         """Is it an earlier life of this agent? We hold the machine's lock and have ended what it left."""
-        return agent != self.me and agent.rpartition("/")[0] == self.me.rpartition("/")[0]
+        return agent in self._predecessors
 
     def lost(self, claim: Claim | Torn, base: str, k: int) -> bool:
         """May this claim be taken over, as far as this look tells? `base`, `k`: as heartbeats list it."""

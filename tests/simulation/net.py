@@ -27,6 +27,8 @@ class Host:
         self.world, self.name = world, name
         self.drift = 1 + world.random.uniform(-1e-3, 1e-3)
         self.paused_until = 0.0
+        #: The agents that have run here: what they left is ended before another starts.
+        self.lives: list[str] = []
 
     def now(self) -> float:
         return self.world.loop.time() * self.drift

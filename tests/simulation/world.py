@@ -61,7 +61,9 @@ class Life:
         self.world, self.host = world, host
         self.body = Body(world, host)
         self.body.warded = not mutant.unwarded
-        post = Post("p", "f", host.name, f"b{world.lives}", idle_timeout=None)
+        before = frozenset(host.lives)
+        post = Post("p", "f", host.name, f"b{world.lives}", before, idle_timeout=None)
+        host.lives.append(post.agent)
         rng = random.Random(world.random.random())
         self.seats = Seats(world.random.randint(1, 3))
         self.agent = Agent(Net(world, host), post, host, self.body, self.seats, rng, mutant.parts)

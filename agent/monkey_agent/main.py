@@ -1,0 +1,108 @@
+"""`monkey-agent`: one agent, from the command line to its last heartbeat. Only this file exits."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+from monkey.errors import FleetError, MonkeyError
+from monkey.fleet.state import cache_home, host_name, state_dir
+from monkey.protocol.keys import NAME, Keys
+from monkey.store.open import open_store
+from monkey_agent import leftovers, past
+from monkey_agent.daemon import Agent, Post
+from monkey_agent.home import Home
+from monkey_agent.machine import Capacity, MachineClock, capacity
+from monkey_agent.runner import LocalRunner
+from monkey_agent.seats import MachineSeats
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="monkey-agent", description="Work for a store until nothing is left to do.")
+    parser.add_argument("--store", required=True, help="URL or directory of the store")
+    parser.add_argument("--project", required=True, type=_name, help="the project whose sweeps to work on")
+    parser.add_argument("--fleet", default="local", type=_name, help="the provider entry that this agent belongs to")
+    parser.add_argument("--name", default=host_name(), type=_name, help="one a machine and fleet (default: host name)")
+    parser.add_argument("--max-slots", type=_count, help="how many jobs may run at once (default: as many as fit)")
+    parser.add_argument(
+        "--idle-timeout", type=float, default=10.0, metavar="SECONDS", help="leave after so long without work"
+    )
+    return parser.parse_args(argv)
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"expected letters, digits, '.', '_' and '-', found {text!r}")
+    return text
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of jobs from 1 on, found {text!r}")
+    return int(text)
+
+
+async def live(asked: argparse.Namespace) -> None:
+    """Live one life. Raises MonkeyError where that cannot begin, or cannot go on."""
+    store = await open_store(asked.store)
+    home = Home(state_dir(store.url, asked.project, asked.fleet, asked.name))
+    leftovers.clear(home.directory)
+    post = _post(asked, home)
+    machine = capacity()
+    clock = MachineClock()
+    runner = LocalRunner(store, Keys(asked.project), home.directory, cache_home(), gpus=bool(machine.gpus))
+    agent = Agent(store, post, clock, runner, MachineSeats(machine, asked.max_slots), random.Random())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, agent.stop)
+    _say(f"agent {post.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
+    try:
+        await agent.run()
+    finally:
+        await runner.close()
+        await store.close()
+        home.close()
+    _say(f"agent {post.agent} leaves")
+
+
+def _post(asked: argparse.Namespace, home: Home) -> Post:
+    boot = secrets.token_hex(4)
+    try:
+        before = past.begin(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
+    except OSError as exc:
+        raise FleetError(f"the agent's directory {home.directory} cannot be written: {exc.strerror}") from exc
+    return Post(asked.project, asked.fleet, asked.name, boot, before, asked.idle_timeout)
+
+
+def _told(machine: Capacity, slots: int | None) -> str:
+    told = f"{machine.cpus:g} CPUs, {machine.memory / 2**30:.1f} GiB, {len(machine.gpus)} GPUs"
+    return f"{told}, at most {slots} jobs at once" if slots else told
+
+
+def _say(line: str) -> None:
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=sys.stderr, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run `monkey-agent`. Exits 0 when it left in peace, 1 on an error, 2 on a wrong command line."""
+    asked = arguments(argv)
+    try:
+        asyncio.run(live(asked))
+    except MonkeyError as exc:
+        _say(f"error: {exc.message}")
+        if exc.hint:
+            _say(f"hint: {exc.hint}")
+        if os.environ.get("MONKEY_DEBUG"):
+            raise
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
