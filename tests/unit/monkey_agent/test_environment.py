@@ -188,6 +188,7 @@ def test_closing_ends_a_build(tmp_path: Path, without_uv: dict[str, str], run: R
     assert not any(map(alive, builders))
 
 
+@pytest.mark.skipif(not processes.HAS_PROC, reason="needs /proc")
 def test_a_successor_ends_the_build_of_an_agent_that_was_killed(
     tmp_path: Path, wheel: str, without_uv: dict[str, str], run: Run
 ) -> None:

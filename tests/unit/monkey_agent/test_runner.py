@@ -509,6 +509,7 @@ def test_a_full_disk_is_a_clear_failure(tmp_path: Path, require: Callable[[str],
     assert "the disk of this machine is full" in done.stdout
 
 
+@pytest.mark.skipif(not processes.HAS_PROC, reason="needs /proc")
 def test_many_jobs_at_once(body: Body, run: Run) -> None:
     async def scenario() -> None:
         code = await body.code({"say.sh": "echo $MONKEY_JOB; (setsid sleep 1000 &); exit $1"})

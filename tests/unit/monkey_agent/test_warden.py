@@ -21,6 +21,9 @@ from tests.unit.monkey_agent.body import Body, alive, killed_after, pids, until
 
 Run = Callable[[Any], Any]
 
+#: Without /proc only process groups are known, and daemons get away.
+knows_all = pytest.mark.skipif(not processes.HAS_PROC, reason="needs /proc")
+
 #: Writes its number to FILE, then stays.
 STAY = "echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000"
 #: The same, in a session of its own, and its parent gone.
@@ -55,6 +58,7 @@ def warden_of(state: Path) -> int:
     return leftovers._entries(state)[0][0]
 
 
+@knows_all
 def test_jobs_are_gone_within_a_second_of_their_agent(victim: Callable[..., int], tmp_path: Path) -> None:
     plain, daemon, hidden, deaf = (tmp_path / name for name in ("plain", "daemon", "hidden", "deaf"))
     with killed_after(plain, daemon, hidden, deaf):
@@ -71,6 +75,7 @@ def test_jobs_are_gone_within_a_second_of_their_agent(victim: Callable[..., int]
         asyncio.run(until(lambda: not any(map(alive, [*jobs, warden])), seconds=1.0))
 
 
+@knows_all
 def test_a_fork_bomb_does_not_outlive_its_agent(victim: Callable[..., int], tmp_path: Path) -> None:
     lines = ["import os, time", "for i in range(6): os.fork()", "while 1:", "  p = os.fork()"]
     lines += ["  if p == 0: time.sleep(.05); os._exit(0)", "  os.waitpid(p, 0)"]
@@ -84,6 +89,7 @@ def test_a_fork_bomb_does_not_outlive_its_agent(victim: Callable[..., int], tmp_
     assert leftovers.clear(tmp_path / "state") == 0
 
 
+@knows_all
 def test_a_successor_ends_what_agent_and_warden_left(victim: Callable[..., int], tmp_path: Path) -> None:
     plain, daemon, below, other = (tmp_path / name for name in ("plain", "daemon", "below", "other"))
     # Somebody else's process, with a mark that only begins like ours.
@@ -121,6 +127,7 @@ def test_a_recycled_pid_is_not_killed(tmp_path: Path) -> None:
     assert bystander.wait() == -signal.SIGKILL
 
 
+@knows_all
 def test_jobs_stand_still_when_the_deadline_passes_and_go_on_when_it_is_renewed(
     body: Body, tmp_path: Path, run: Run
 ) -> None:
@@ -222,6 +229,7 @@ def test_nothing_is_launched_after_the_deadline(body: Body, tmp_path: Path, run:
     run(scenario())
 
 
+@knows_all
 def test_what_a_job_leaves_behind_ends_with_it(body: Body, tmp_path: Path, run: Run) -> None:
     child, daemon, hidden = (tmp_path / name for name in ("child", "daemon", "hidden"))
 
@@ -236,6 +244,7 @@ def test_what_a_job_leaves_behind_ends_with_it(body: Body, tmp_path: Path, run: 
     run(scenario())
 
 
+@knows_all
 def test_what_another_job_made_is_left_alone(body: Body, tmp_path: Path, run: Run) -> None:
     daemon, hidden = tmp_path / "daemon", tmp_path / "hidden"
 
@@ -256,6 +265,7 @@ def test_what_another_job_made_is_left_alone(body: Body, tmp_path: Path, run: Ru
     run(scenario())
 
 
+@knows_all
 def test_when_the_warden_dies_its_jobs_do_and_another_goes_on(body: Body, tmp_path: Path, run: Run) -> None:
     plain, daemon = tmp_path / "plain", tmp_path / "daemon"
 
