@@ -85,12 +85,14 @@ def test_a_dict_of_the_same_names_is_checked_each_time(tmp_path: Path) -> None:
 
 
 def test_what_is_not_finite_is_valid_json_and_counted_by_the_summary(tmp_path: Path) -> None:
-    code = "for v in [float('nan'), float('inf'), -float('inf'), 10**400, 0.5]: monkey.log('loss', v, step=1)"
-    assert [m["loss"] for m, _ in logged(tmp_path, code)] == ["nan", "inf", "-inf", "inf", 0.5]
+    code = (
+        "for v in [float('nan'), float('inf'), -float('inf'), 10**400, -(10**400), 0.5]: monkey.log('loss', v, step=1)"
+    )
+    assert [m["loss"] for m, _ in logged(tmp_path, code)] == ["nan", "inf", "-inf", "inf", "-inf", 0.5]
     summary = Summary()
     for path in tmp_path.iterdir():
         summary.feed(path.read_bytes())
-    assert (summary.finish()["loss"]["nonfinite"], summary.garbage) == (4, 0)
+    assert (summary.finish()["loss"]["nonfinite"], summary.garbage) == (5, 0)
 
 
 def test_scalars_of_array_libraries_are_numbers(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_the_good_metrics_of_a_record_are_kept(tmp_path: Path) -> None:
 
 def test_mistakes_without_end_do_not_fill_the_log(tmp_path: Path) -> None:
     done = run("for i in range(1000): monkey.log(f'n{i}', 'x')", tmp_path)
-    assert 0 < done.stderr.count("\n") <= 21
+    assert done.stderr.count("\n") == 20
 
 
 def test_outside_of_a_job_it_says_so_once() -> None:

@@ -110,6 +110,13 @@ def test_garbage_is_counted_and_passed_over() -> None:
     assert list(summary.finish()) == ["loss"]
 
 
+def test_steps_of_64_bits_are_steps() -> None:
+    assert [folded(line(1.0, step))["loss"]["step"] for step in (-(1 << 63), (1 << 63) - 1)] == [
+        -(1 << 63),
+        (1 << 63) - 1,
+    ]
+
+
 def test_an_integer_too_large_for_a_float_is_infinite() -> None:
     assert folded(b'{"m":{"loss":1' + b"0" * 400 + b"}}\n")["loss"]["nonfinite"] == 1
 

@@ -145,6 +145,13 @@ def test_a_job_finished_in_another_sweep_is_kept_and_says_where() -> None:
     assert sweep.jobs.elsewhere == {"other": 2} and sweep.jobs.kept_states == {"succeeded": 2}
 
 
+def test_jobs_finished_in_several_sweeps_are_counted_once() -> None:
+    sweeps = {name: seen(JOBS[:n], succeeded=range(n)) for name, n in (("a", 2), ("b", 3), ("digits", 1))}
+    sweep = diff([want(JOBS)], Observed(sweeps, set(table(JOBS).ids[:4]))).sweeps[0]
+    assert sweep.jobs.elsewhere == {"a": 1, "b": 1, "": 1}
+    assert sweep.jobs.kept_states == {"succeeded": 4}
+
+
 def test_a_job_finished_before_and_wanted_again_is_kept() -> None:
     again = table(JOBS).ids[5]
     sweep = planned(want(JOBS), seen(JOBS[:5]), finished={again})

@@ -176,6 +176,13 @@ def test_markdown_shows_the_same() -> None:
     assert "! lr=0.1 × 5 seeds = 5 jobs" in text and "**Applying stops 1 running job.**" in text
 
 
+def test_markdown_shows_fleets_that_have_something_to_do() -> None:
+    idle = diff([want(JOBS)], WORLD).with_fleets([FleetPlan("local", 0, 1)])
+    assert "local:" not in markdown(idle)
+    assert "local: 3 jobs" in markdown(idle.with_fleets([FleetPlan("local", 3, 1)]))
+    assert "aws:" in markdown(idle.with_fleets([FleetPlan("aws", 0, 0, "aws", 2, 0)]))
+
+
 HOSTILE = [
     "```\n# pwned\n![x](http://evil)",
     "`````",

@@ -226,3 +226,27 @@ def test_csv_of_groups() -> None:
         {"lr": "0.2", "jobs": "2", "acc.mean": "5.0", "acc.std": "", "acc.n": "1"},
         {"lr": "0.1", "jobs": "2", "acc.mean": "2.0", "acc.std": "1.4142135623730951", "acc.n": "2"},
     ]
+
+
+def test_a_metric_that_nobody_logged_ranks_nothing() -> None:
+    seen = [Job(metrics={"loss": metric(value)}) for value in (3.0, 1.0, 4.0, 2.0)]
+    results = made(JOBS, seen)
+    assert results.metrics == ("loss",) and [row.metrics["loss"] for row in results.rows] == [3.0, 1.0, 4.0, 2.0]
+    assert rows_table(results).names == ("lr", "seed", "loss", "state", "time", "job")
+
+
+def test_groups_without_a_metric_keep_the_specs_order_and_count_nothing() -> None:
+    results = made(JOBS, [Job()] * 4, metric=None)
+    groups = group(results, ["lr"])
+    assert [made.parameters["lr"] for made in groups] == [0.1, 0.2]
+    shown = groups_table(groups, ["lr"], results)
+    assert (shown.names, shown.rows) == (("lr", "n"), (("0.1", "0 of 2"), ("0.2", "0 of 2")))
+
+
+def test_columns_of_numbers_stand_right() -> None:
+    jobs = [{"lr": 0.1, "opt": "a"}, {"lr": 2, "opt": "b"}, {"opt": "c"}]
+    shown = rows_table(made(jobs, accs(1, 2, 3)), everything=True)
+    assert dict(zip(shown.names, shown.right, strict=True)) == {
+        "lr": True, "opt": False, "acc": True, "state": False, "time": True, "job": False,
+    }  # fmt: skip
+    assert [row[0] for row in shown.rows] == ["", "2", "0.1"]
