@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from monkey.errors import JobFailed, StoreError
+from monkey.errors import FleetError, JobFailed, StoreError
 from monkey.metrics.client_path import client_path
 from monkey.protocol.keys import Keys
 from monkey.spec.command import CommandError, Rendered
@@ -62,6 +62,7 @@ class LocalRunner:
         self._running: set[LocalRunning] = set()
         self._ticker: asyncio.Task[None] | None = None
         self._cleaner: asyncio.Future[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
 
     async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> LocalRunning | None:
         """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
@@ -140,9 +141,15 @@ class LocalRunner:
         return variables
 
     def renew(self, deadline: float) -> None:
-        """See `Runner.renew`."""
+        """See `Runner.renew`. The first call starts the warden, so that the first job need not wait for it."""
         self._deadline = deadline
         self._launcher.renew(deadline)
+        if self._warming is None:
+            self._warming = asyncio.get_running_loop().create_task(self._warm())
+
+    async def _warm(self) -> None:
+        with contextlib.suppress(FleetError):  # the first job meets it again
+            await self._launcher.start()
 
     def follow(self, on: bool) -> None:
         """See `Runner.follow`."""
@@ -178,6 +185,8 @@ class LocalRunner:
         """See `Runner.close`."""
         if self._ticker is not None:
             self._ticker.cancel()
+        if self._warming is not None:
+            await self._warming
         await self._environments.close()
         await self._code.close()
         await self._launcher.close()
