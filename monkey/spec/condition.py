@@ -156,7 +156,7 @@ class _Reader:
         return lambda _: value
 
     def name(self, node: ast.AST) -> _Evaluate:
-        name = self.dotted(node)
+        name = self.dotted(node, node)
         if name in _CONSTANTS and (self.names is None or name not in self.names):
             value = _CONSTANTS[name]
             return lambda _: value
@@ -166,12 +166,12 @@ class _Reader:
         self.uses.add(name)
         return lambda parameters: parameters.get(name, _UNKNOWN)
 
-    def dotted(self, node: ast.AST) -> str:
+    def dotted(self, node: ast.AST, whole: ast.AST) -> str:
         if isinstance(node, ast.Attribute):
-            return f"{self.dotted(node.value)}.{self.unmask(node, node.attr)}"
+            return f"{self.dotted(node.value, whole)}.{self.unmask(node, node.attr)}"
         if isinstance(node, ast.Name):
             return self.unmask(node, node.id)
-        raise self.refuse(node)
+        raise self.refuse(whole)
 
     def unmask(self, node: ast.Name | ast.Attribute, word: str) -> str:
         """Undo `_mask`: ask the text itself what stands under underscores."""
@@ -200,7 +200,7 @@ class _Reader:
 
 _NAMES = {"Call": "a call", "BinOp": "this operator", "UnaryOp": "this operator", "Attribute": "an attribute",
           "Subscript": "an index", "Lambda": "a function", "JoinedStr": "an f-string", "IfExp": "if … else",
-          "Dict": "a mapping"}  # fmt: skip
+          "Dict": "a mapping", "Constant": "this literal"}  # fmt: skip
 
 _ARITHMETIC: dict[type[ast.operator], Callable[..., Any]] = {
     ast.Add: operator.add,

@@ -23,8 +23,8 @@ MAX_ALL = 98_304
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
 #: Words of conditions.
 _RESERVED = {"and", "or", "not", "in", "is", "true", "false", "null", "True", "False", "None"}
-_FORMS = ("value", "values", "range", "parameters", "choice", "grid_search", *distributions.RAY)
-_KEYS = (*_FORMS, *distributions.KEYS, "probabilities", "when", "else")
+FORMS = ("value", "values", "range", "parameters", "choice", "grid_search", *distributions.RAY)
+KEYS = (*FORMS, *distributions.KEYS, "probabilities", "when", "else")
 _SAY_ONE = "write a list, {values: […]}, {value: …}, {range: [0, 5]}, {min: …, max: …} or {parameters: …}"
 
 
@@ -175,7 +175,7 @@ def _parameter(body: Any) -> Parameter:
         raise wrong("expected a parameter, found nothing", f"{_SAY_ONE}; for null itself, {{value: null}}")
     if not isinstance(body, dict):
         return replace(blank, values=_values([body], ()))
-    unknown = [key for key in body if key not in _KEYS]
+    unknown = [key for key in body if key not in KEYS]
     if unknown:
         hint = "nested parameters stand under 'parameters:'; a mapping as value is {value: {…}}"
         raise Mistakes(Mistake((k,), f"unknown key {short_name(k)}", _key_hint(k, hint), True) for k in unknown)
@@ -191,12 +191,12 @@ def _parameter(body: Any) -> Parameter:
 
 
 def _key_hint(key: str, otherwise: str) -> str:
-    hint = suggest(key, _KEYS, "keys")
+    hint = suggest(key, KEYS, "keys")
     return hint if hint.startswith("did you") else otherwise
 
 
 def _form(body: dict[str, Any]) -> str:
-    forms = [key for key in body if key in _FORMS]
+    forms = [key for key in body if key in FORMS]
     words = [key for key in body if key in distributions.KEYS]
     listed = body.get("distribution") in ("categorical", "categorical_w_probabilities", "constant", "choice")
     if listed and not forms:
