@@ -1,0 +1,49 @@
+"""Entries of jobs' logs: what is written is what is read, and what was cut short is never a success."""
+
+from __future__ import annotations
+
+import pytest
+
+from monkey.protocol.entries import Claim, End, Ended, Entry, Torn, decode
+
+ENTRIES: list[Claim | End] = [
+    Claim("f/h/b", 7, 3, "digits"),
+    Claim("f/h/b", 8, 4, "digits", continues=True),
+    End(Ended.SUCCEEDED, "f/h/b", 7, "digits", seconds=1.5, at=1e9, out=1, metrics={"acc": {"last": 0.9}}, exit_code=0),
+    End(Ended.FAILED, "f/h/b", 7, reason="exit code 1", exit_code=1, log_tail=['a "quoted" line', "é\u0000"]),
+    End(Ended.RELEASED, "f/h/b", 7, reason="paused", outputs={"model.npz": "0" * 64}),
+]
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_what_is_written_is_read(entry: Entry) -> None:
+    assert not isinstance(entry, Torn)
+    assert decode("k", entry.encode()) == entry
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_entry_cut_short_at_any_byte_is_torn_and_names_its_key(entry: Claim | End) -> None:
+    data = entry.encode()
+    for length in range(len(data)):
+        assert decode("jobs/j/00000001", data[:length]) == Torn("jobs/j/00000001")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"null",
+        b"[]",
+        b'"claim"',
+        b"{}",
+        b'{"kind":"dance"}',
+        b'{"kind":"claim"}',
+        b"\xff\xfe",
+        b'{"kind":"end","outcome":"won"}',
+    ],
+)
+def test_what_is_no_entry_is_torn(data: bytes) -> None:
+    assert isinstance(decode("k", data), Torn)
+
+
+def test_a_torn_entry_belongs_to_nobody_who_could_ever_beat() -> None:
+    assert decode("jobs/j/1", b"").agent.startswith("(torn)")

@@ -1,0 +1,132 @@
+"""Journals and heartbeats: columns that come back, segments that seal, late writes that are ignored."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from monkey.errors import Corrupt
+from monkey.protocol.entries import End, Ended
+from monkey.protocol.heartbeat import Heart, decode_beat
+from monkey.protocol.journal import Block, Journal, Record, record_of
+from monkey.protocol.keys import Keys
+from monkey.protocol.observer import Index
+from monkey.store.memory import MemoryStore
+
+KEYS = Keys("p")
+
+
+def job(n: int) -> str:
+    return f"{n:016x}"
+
+
+def record(n: int, outcome: str = "s", k: int = 2) -> Record:
+    return Record(job(n), k, outcome, "digits", 1.25, 1e9, {"metrics": {"acc": {"last": n}}} if n % 2 else {})
+
+
+class StillClock:
+    """A clock that stands still."""
+
+    def now(self) -> float:
+        return 100.0
+
+    def wall(self) -> float:
+        return 1e9
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing here sleeps")
+
+
+def test_a_block_comes_back_whole() -> None:
+    block = Block()
+    for n in range(50):
+        block.add(record(n, "sfrl"[n % 4]))
+    back = Block.decode("k", block.encode())
+    assert [back.row(i) for i in range(len(back))] == [record(n, "sfrl"[n % 4]) for n in range(50)]
+
+
+@pytest.mark.parametrize("share", [0, 0.3, 0.99])
+def test_a_segment_cut_short_is_reported(share: float) -> None:
+    block = Block()
+    block.add(record(1))
+    data = block.encode()
+    with pytest.raises(Corrupt, match="agents/f/h/b/1"):
+        Block.decode("agents/f/h/b/1", data[: int(len(data) * share)])
+
+
+def test_what_is_pending_stays_the_same_until_it_is_sealed() -> None:
+    journal = Journal()
+    journal.record(record(1))
+    number, block = journal.pending()
+    before = block.encode()
+    journal.record(record(2))
+    assert journal.pending() == (number, block)
+    assert block.encode() == before
+    journal.seal()
+    assert (journal.sealed, journal.open.jobs, journal.total) == (1, [job(2)], 2)
+
+
+def test_an_index_reads_beats_and_segments_once_and_ignores_late_beats() -> None:
+    async def index() -> None:
+        store = MemoryStore()
+        heart = Heart(store, KEYS.beat("f/h/b"), StillClock())
+        for n in range(3):
+            heart.journal.record(record(n))
+        assert await heart.beat()
+        old = await store.get(KEYS.beat("f/h/b"))
+        seen = Index(store, KEYS)
+        await seen.refresh()
+        number, block = heart.journal.pending()
+        await store.put(KEYS.segment("f/h/b", number), block.encode())
+        heart.journal.seal()
+        heart.journal.record(record(3, "f"))
+        await heart.beat()
+        await seen.refresh()
+        await store.put(KEYS.beat("f/h/b"), old)
+        await seen.refresh()
+        assert seen.beats["f/h/b"].seq == 2, "a late write of an older beat changes nothing"
+        assert seen.succeeded == {job(0), job(1), job(2)}
+        failed = seen.tally(job(3))
+        assert failed is not None
+        assert failed.failed_at == [2]
+        assert seen.record(job(1)) == record(1)
+
+    asyncio.run(index())
+
+
+def test_an_empty_heartbeat_is_reported_and_harms_nothing() -> None:
+    async def empty() -> None:
+        store = MemoryStore()
+        await store.put(KEYS.beat("f/h/b"), b"")
+        seen = Index(store, KEYS)
+        await seen.refresh()
+        assert list(seen.corrupt) == [KEYS.beat("f/h/b")]
+        await Heart(store, KEYS.beat("f/h/b"), StillClock()).beat()
+        await seen.refresh()
+        assert not seen.corrupt
+        assert "f/h/b" in seen.beats
+
+    asyncio.run(empty())
+
+
+def test_a_beat_cut_at_any_byte_is_corrupt() -> None:
+    async def beat() -> bytes:
+        store = MemoryStore()
+        heart = Heart(store, "b", StillClock())
+        heart.held.add(("projects/p/jobs/x/", 3))
+        await heart.beat()
+        return await store.get("b")
+
+    data = asyncio.run(beat())
+    assert decode_beat("a", "b", data).held == {("projects/p/jobs/x/", 3)}
+    for length in range(len(data)):
+        with pytest.raises(Corrupt):
+            decode_beat("a", "b", data[:length])
+
+
+def test_a_record_says_what_its_end_says() -> None:
+    end = End(Ended.FAILED, "f/h/b", 1, "digits", "exit code 3", 3, 2.0, 1e9, out=1, log_tail=["boom"])
+    assert record_of(job(1), 2, end) == Record(
+        job(1), 2, "f", "digits", 2.0, 1e9, {"exit_code": 3, "reason": "exit code 3", "log_tail": ["boom"]}
+    )
