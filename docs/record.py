@@ -1,13 +1,15 @@
-"""Records docs/run.svg: real commands in a real terminal, as a screen of it stood in the end.
+"""Records docs/run.svg: real commands in a real terminal, half way and at their end.
 
     pip install pyte && python docs/record.py
 
-Needs a clone that has not run the sweep yet: it works in a copy, so that the developer's store is left alone.
+It works in a copy, so that the developer's store is left alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import io
 import os
 import pty
 import re
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyte
@@ -26,55 +29,61 @@ from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
 COLUMNS, LINES = 100, 200
-#: What is shown, in this order. A pair: what the picture says was typed, and what runs.
+#: What is typed.
 COMMANDS = [
-    ("monkey plan specs/digits.yaml", None),
-    ("monkey apply specs/digits.yaml", None),
-    ("monkey results digits --group-by lr,hidden", None),
+    "monkey apply specs/digits.yaml",
+    "monkey results digits --group-by lr,hidden --top 5",
+    "sed -i 's/0.1, 0.3]/0.1, 0.2, 0.3]/' specs/digits.yaml && monkey plan",
 ]
+#: What a screen shows in the middle of a run; such a screen is kept, since the end of the run wipes it.
+HALFWAY = re.compile(r" (1[2-9]|2[0-9])/36 ")
+#: The font that rich would have viewers fetch from elsewhere.
+FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
 def main() -> None:
-    """Run the commands on one screen and save it."""
-    screen = pyte.Screen(COLUMNS, LINES)
-    stream = pyte.ByteStream(screen)
+    """Run the commands one after another, each on a screen of its own, and save what was seen."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     with tempfile.TemporaryDirectory() as scratch:
         project = Path(scratch) / "digits"
         shutil.copytree(ROOT / "specs", project / "specs")
         subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-        for typed, command in COMMANDS:
-            stream.feed(f"\x1b[1;32m$\x1b[0m \x1b[1m{typed}\x1b[0m\r\n".encode())
-            play(command or typed, project, stream)
-            stream.feed(b"\r\n")
-    console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w"), force_terminal=True)  # noqa: PTH123, SIM115
-    for row in rows(screen):
-        console.print(row, no_wrap=True, overflow="crop")
-    console.save_svg(str(ROOT / "docs" / "run.svg"), title="monkey", unique_id="run")
+        for typed in COMMANDS:
+            console.print(Text.assemble(("$ ", "bold green"), (typed, "bold")), no_wrap=True)
+            for row in play(typed, project):
+                console.print(row, no_wrap=True, overflow="crop")
+            console.print()
+    svg = console.export_svg(title="monkey", unique_id="run")
+    (ROOT / "docs" / "run.svg").write_text(FONT.sub("", svg))
 
 
-def play(command: str, project: Path, stream: pyte.ByteStream) -> None:
-    """Run a command in a terminal of our size, and feed the screen with all that it prints."""
+def play(command: str, project: Path) -> list[Text]:
+    """Run a command in a terminal of our size, and return what was to be seen: half way, and what then came."""
+    screen = pyte.Screen(COLUMNS, LINES)
+    stream = pyte.ByteStream(screen)
+    halfway: list[Text] = []
+    for data in output(command, project):
+        stream.feed(data)
+        if any(HALFWAY.search(shown) for shown in screen.display):
+            halfway = rows(screen)
+    end = rows(screen)
+    same = next((at for at, (one, other) in enumerate(zip(halfway, end, strict=False)) if one != other), 0)
+    return halfway + end[same:]
+
+
+def output(command: str, project: Path) -> Iterator[bytes]:
+    """Yield what a command writes to its terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        env = {
-            "PATH": path,
-            "HOME": os.environ["HOME"],
-            "TERM": "xterm-256color",
-            "COLORTERM": "truecolor",
-            "LANG": "C.UTF-8",
-        }
+        env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "MONKEY_DEBUG")}
+        env |= {"PATH": path, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
         os.chdir(project)
         os.execvpe("bash", ["bash", "-c", command], env)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-    while True:
-        try:
-            data = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        stream.feed(data)
+    with contextlib.suppress(OSError):  # how a terminal says that its last process has gone
+        while data := os.read(terminal, 65536):
+            yield data
     if os.waitpid(pid, 0)[1]:
         raise SystemExit(f"{command} failed")
 
