@@ -48,7 +48,7 @@ def _top(one: Progress) -> list[str]:
 
 
 def find_best(one: Progress) -> Best | None:
-    """Return the best job so far by the sweep's own metric; None where none has it."""
+    """Return the best job so far by the sweep's own metric, of those that have not failed; None where none has it."""
     from monkey.cli.render.outcome import parameters_text
     from monkey.cli.render.progress import Best
 
@@ -56,7 +56,8 @@ def find_best(one: Progress) -> Best | None:
     if revision is None or revision.settings.metric is None:
         return None
     metric, sign = revision.settings.metric, -1 if revision.settings.maximize else 1
-    values = ((job, one.view.view(job).metrics.get(metric, {}).get("last")) for job in one.view.ids)
+    jobs = map(one.view.view, one.view.ids)
+    values = ((job.job, job.metrics.get(metric, {}).get("last")) for job in jobs if job.state != "failed")
     known = [(sign * value, job) for job, value in values if isinstance(value, int | float) and isfinite(value)]
     if not known:
         return None

@@ -27,9 +27,9 @@ def _user_directory(variable: str, below_home: str) -> Path:
     nowhere = Path(f"/tmp/monkey-{os.getuid()}") / below_home
     try:
         home = Path.home()
-    except RuntimeError:  # no HOME, and an account without an entry in passwd, as in many containers
+    except RuntimeError:  # an account without an entry in passwd, as in many containers
         return nowhere
-    return home / below_home if home != Path("/") or os.access("/", os.W_OK) else nowhere
+    return home / below_home if home != Path("/") else nowhere
 
 
 def host_name() -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from monkey.apply.wait import Progress, Wait
 from monkey.cli.render.progress import Best, best_text, counts_text
@@ -13,6 +14,7 @@ from monkey.spec.table import Value
 
 #: Last lines of a failed job's log that are shown.
 LOG_LINES = 10
+_DIGITS = re.compile(r"[0-9]+").sub
 #: Kinds of failure that are told apart; the rest are counted.
 KINDS = 5
 
@@ -40,7 +42,8 @@ def outcome(
 def _ended(one: Progress, to: Terminal, *, changed: bool) -> list[str]:
     name = to.paint(one_line(one.name), "bold")
     if one.wait is Wait.SUCCEEDED:
-        done = f"{name}: " + to.paint(f"all {plural(one.total, 'job')} succeeded", "green")
+        jobs = f"all {one.total:,} jobs" if one.total > 1 else "its job"
+        done = f"{name}: " + to.paint(f"{jobs} succeeded", "green")
         return [f"{done}." if changed else f"{done}; nothing to do."]
     lines = [f"{name}: {counts_text(one.counts, to)}."]
     if one.wait is Wait.PAUSED:
@@ -53,12 +56,10 @@ def _ended(one: Progress, to: Terminal, *, changed: bool) -> list[str]:
 
 @dataclass
 class _Kind:
-    """Failures that look alike: same reason, same last line."""
+    """Failures that look alike: same reason, same last line but for numbers."""
 
     first: JobView
     count: int = 0
-    sweep: str = ""
-    jobs: list[str] = field(default_factory=list)
 
 
 def failures(one: Progress, to: Terminal) -> list[str]:
@@ -90,7 +91,8 @@ def _kinds(one: Progress) -> list[_Kind]:
         if one.counts.get(State.FAILED) and one.view.where(job) is State.FAILED:
             view = one.view.view(job)
             last = next((line for line in reversed(view.log_tail) if line.strip()), "")
-            kinds.setdefault((view.reason or "", last), _Kind(view)).count += 1
+            # Numbers differ from job to job where the mistake is the same.
+            kinds.setdefault((view.reason or "", _DIGITS("#", last)), _Kind(view)).count += 1
     return list(kinds.values())
 
 

@@ -61,7 +61,7 @@ def _sweep(one: Progress, best: Best | None, widest: int, to: Terminal) -> list[
     done = one.total - one.unfinished
     name = cut(one_line(one.name), widest)
     head = f"{name}{' ' * (widest - width_of(name))}"
-    tail = f"{done:,}/{one.total:,}{_pace(one)}"
+    tail = "  ".join([f"{done:,}/{one.total:,}", *_pace(one)])
     room = (to.width or 100) - widest - width_of(tail) - 4
     picture = bar(
         [(one.counts.get(state, 0), colour) for state, colour in STATES.items() if state is not State.QUEUED],
@@ -80,13 +80,17 @@ def best_text(best: Best) -> str:
     return f"best {one_line(best.metric)} {text(best.value)} ({one_line(best.parameters)})"
 
 
-def _pace(one: Progress) -> str:
+def _pace(one: Progress) -> list[str]:
     if one.rate is None or not one.unfinished:
-        return ""
-    rate = (
-        f"{one.rate:.0f}/s" if one.rate >= 10 else f"{one.rate:.1f}/s" if one.rate >= 1 else f"{one.rate * 60:.1f}/min"
-    )
-    return f"  {rate}  {duration(one.eta)} left"
+        return []
+    return [rate_text(one.rate), f"{duration(one.eta)} left"]
+
+
+def rate_text(rate: float) -> str:
+    """Return jobs a second, or a minute where that is less than one: "12/s", "1.5/s", "20.0/min"."""
+    if rate < 1:
+        return f"{rate * 60:.1f}/min"
+    return f"{rate:.1f}/s" if rate < 10 else f"{rate:.0f}/s"
 
 
 def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> list[str]:
@@ -112,7 +116,8 @@ def said(progress: Sequence[Progress], best: Mapping[str, Best], trouble: str) -
     lines = []
     for one in progress:
         rest = counts_text(one.counts, plain, leave_out=[State.SUCCEEDED])
-        line = f"{one_line(one.name)}: {one.total - one.unfinished:,}/{one.total:,} done; {rest}{_pace(one)}"
         found = best.get(one.name)
-        lines.append(f"{line}; {best_text(found)}" if found else line)
+        parts = [f"{one.total - one.unfinished:,}/{one.total:,} done", rest, ", ".join(_pace(one))]
+        parts += [best_text(found)] if found else []
+        lines.append(f"{one_line(one.name)}: {'; '.join(filter(None, parts))}")
     return lines

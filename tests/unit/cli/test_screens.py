@@ -116,7 +116,7 @@ def test_progress_tells_counts_pace_and_the_best(tmp_path: Path) -> None:
         assert lines[2].strip() == "best loss 0.25 (lr=2)"
         assert lines[3] == "1 agent at work"
         (line,) = said([progress], {"small": best}, "")
-        assert line == "small: 2/3 done; 1 failed, 1 running  1.5/s  1m20s left; best loss 0.25 (lr=2)"
+        assert line == "small: 2/3 done; 1 failed, 1 running; 1.5/s, 1m20s left; best loss 0.25 (lr=2)"
 
     played(tmp_path, scene)
 
@@ -155,6 +155,6 @@ def test_plain_view_is_a_line_now_and_then(tmp_path: Path, monkeypatch: pytest.M
         with Live(find_best, out) as live:
             for now[0] in (0.0, 4.0, 6.0, 7.0, 15.0, 17.0, 100.0):
                 live.show(snapshot, [progress], "")
-        assert out.getvalue() == "small: 0/3 done; 3 queued  1.5/s  1m20s left\n", "the same is not said twice"
+        assert out.getvalue() == "small: 0/3 done; 3 queued; 1.5/s, 1m20s left\n", "the same is not said twice"
 
     played(tmp_path, scene)

@@ -107,5 +107,5 @@ def test_state_lies_by_store_and_project(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
     assert state_home() == tmp_path / "me" / ".local" / "state"
     monkeypatch.setenv("HOME", "")
-    assert state_home() == Path(f"/tmp/monkey-{os.getuid()}")
+    assert state_home() == Path(f"/tmp/monkey-{os.getuid()}/.local/state")
     assert host_name() and "/" not in host_name()

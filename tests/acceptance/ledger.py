@@ -1,0 +1,96 @@
+"""A ledger outside the store, in which each job of a test notes when it began and ended: what really ran.
+
+`JOB` is the jobs' script. Every execution holds a lock of its job while it lives, which goes with the process however
+it ends: who finds it taken has met another execution of the same job, and says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+JOB = """\
+import fcntl, hashlib, json, os, sys, time
+
+ledger, seconds = sys.argv[1], float(sys.argv[2])
+
+
+def note(what, **more):
+    line = {"what": what, "job": os.environ["MONKEY_JOB"], "attempt": int(os.environ["MONKEY_ATTEMPT"])}
+    line |= {"pid": os.getpid(), "at": time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", 1)), **more}
+    fd = os.open(f"{ledger}/ledger", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    os.write(fd, (json.dumps(line) + "\\n").encode())
+    os.close(fd)
+
+
+lock = os.open(f"{ledger}/{os.environ['MONKEY_JOB']}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    note("overlap")
+note("begin")
+print("begun", os.environ["MONKEY_JOB"], flush=True)
+time.sleep(seconds)
+text = f"{os.environ['MONKEY_JOB']} {os.getpid()} {time.time_ns()}"
+with open("result.txt", "w") as file:
+    file.write(text)
+print(f'{{"done": "{os.getpid()}"}}', flush=True)
+note("end", sha256=hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the ledger; `at` in seconds since the machine was booted."""
+
+    what: str
+    job: str
+    attempt: int
+    pid: int
+    at: float
+    sha256: str = ""
+
+
+class Ledger:
+    """The ledger in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """Make the directory; anybody may write in it."""
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.chmod(0o777)
+        self.directory = directory
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines so far, in the order of writing."""
+        try:
+            text = (self.directory / "ledger").read_text()
+        except FileNotFoundError:
+            return []
+        return [Line(**json.loads(line)) for line in text.splitlines()]
+
+    @property
+    def begins(self) -> Counter[str]:
+        """Job to how often it was begun."""
+        return Counter(line.job for line in self.lines if line.what == "begin")
+
+    @property
+    def executions(self) -> int:
+        """How often any job was begun."""
+        return sum(self.begins.values())
+
+    @property
+    def overlaps(self) -> list[Line]:
+        """Executions that met another of the same job."""
+        return [line for line in self.lines if line.what == "overlap"]
+
+    @property
+    def digests(self) -> dict[str, set[str]]:
+        """Job to the digests of what its executions that came to their end wrote."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for line in self.lines:
+            if line.what == "end":
+                found[line.job].add(line.sha256)
+        return found

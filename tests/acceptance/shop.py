@@ -1,0 +1,159 @@
+"""A user's project in a directory of its own, and `monkey` run in it as a user does: real processes, no shortcuts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.ledger import JOB, Ledger
+
+#: Seconds within which anything here must have happened; a hung test must say where.
+PATIENCE = 120.0
+MONKEY = [sys.executable, "-P", "-m", "monkey.cli.main"]
+
+
+def until(what: Callable[[], Any], message: str, patience: float = PATIENCE) -> Any:
+    """Wait until it is true, and return it."""
+    deadline = time.monotonic() + patience
+    while True:
+        found = what()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain: {message}"
+        time.sleep(0.02)
+
+
+class Shop:
+    """A project, with its own home, state and cache."""
+
+    def __init__(self, base: Path, *, user: int | None = None, **env: str) -> None:
+        """Make it below `base`; `user`: run everything as that user (we must be root)."""
+        self.root, self.user = base / "project", user
+        self.root.mkdir(parents=True)
+        self.ledger = Ledger(base / "ledger")
+        self.state = str(base / "state")
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        keep = {name: os.environ[name] for name in ("LANG", "UV_CACHE_DIR", "PIP_CACHE_DIR") if name in os.environ}
+        self.env = {
+            **keep,
+            "PATH": path,
+            "HOME": str(base / "home"),
+            "XDG_STATE_HOME": self.state,
+            "TERM": "xterm",
+            **env,
+        }
+        self.env["XDG_CACHE_HOME"] = str(base / "cache")
+        (base / "home").mkdir()
+        (self.root / "job.py").write_text(JOB)
+        (self.root / "monkey.yaml").write_text("project: shop\n")
+        if user is not None:
+            subprocess.run(["chown", "-R", str(user), str(base)], check=True)
+
+    def spec(self, text: str = "", *, jobs: int = 4, seconds: float = 0.05, name: str = "sweep") -> None:
+        """Write a spec of so many jobs that keep the ledger; `text`: what it says instead, or besides."""
+        specs = self.root / "specs"
+        specs.mkdir(exist_ok=True)
+        lines = {
+            "name": name,
+            "command": f"[python3, job.py, '{self.ledger.directory}', '{seconds}', '{{i}}']",
+            "parameters": f"{{i: {{range: [0, {jobs}]}}}}",
+            "outputs": "[result.txt]",
+        }
+        said = {line.partition(":")[0] for line in text.splitlines()}
+        defaults = [f"{key}: {value}\n" for key, value in lines.items() if key not in said]
+        (specs / f"{name}.yaml").write_text("".join(defaults) + text)
+
+    def run(
+        self, *arguments: str, code: int | None = 0, patience: float = PATIENCE
+    ) -> subprocess.CompletedProcess[str]:
+        """Run monkey to its end; `code`: what it must exit with (None: anything)."""
+        done = subprocess.run(
+            self._command(arguments),
+            cwd=self.root,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=patience,
+        )
+        said = (
+            f"monkey {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.agent_log}"
+        )
+        assert code is None or done.returncode == code, said
+        assert "Traceback" not in done.stderr, said
+        return done
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[Any]:
+        """Start monkey in a session of its own, its output in pipes."""
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+        command = self._command(arguments)
+        return subprocess.Popen(
+            command, cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, start_new_session=True, **options
+        )
+
+    def _command(self, arguments: tuple[str, ...]) -> list[str]:
+        if self.user is None:
+            return [*MONKEY, *arguments]
+        return ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", *MONKEY, *arguments]
+
+    def json(self, *arguments: str, code: int | None = 0) -> Any:
+        """Run monkey with --json and return what it printed."""
+        return json.loads(self.run(*arguments, "--json", code=code).stdout)
+
+    def states(self, sweep: str = "sweep") -> dict[str, int]:
+        """Return how many jobs of the sweep are in each state that any is in."""
+        (found,) = [one for one in self.json("status")["sweeps"] if one["name"] == sweep]
+        return {state: count for state, count in found["states"].items() if count}
+
+    # -- processes ----------------------------------------------------------------------------------------------------
+
+    def processes(self, *words: str) -> list[int]:
+        """Return the processes that this project started and whose command line has all the words."""
+        mark, found = f"XDG_STATE_HOME={self.state}".encode(), []
+        for directory in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark not in (directory / "environ").read_bytes().split(b"\0"):
+                    continue
+                line = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                alive = b"State:\tZ" not in (directory / "status").read_bytes()
+                if alive and all(word in line for word in words):
+                    found.append(int(directory.name))
+        return found
+
+    @property
+    def agents(self) -> list[int]:
+        """The agents' processes."""
+        return self.processes("monkey_agent.main")
+
+    @property
+    def jobs(self) -> list[int]:
+        """The jobs' processes."""
+        return self.processes("job.py")
+
+    def kill(self, pids: list[int]) -> None:
+        """kill -9, and wait until none of them is left."""
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: not set(pids) & set(self.processes()), "killed processes are gone")
+
+    def kill_all(self) -> None:
+        """kill -9 everything that this project started, until nothing is left."""
+        deadline = time.monotonic() + 20
+        while pids := self.processes():
+            self.kill(pids)
+            assert time.monotonic() < deadline, "something starts processes faster than they are killed"
+
+    @property
+    def agent_log(self) -> str:
+        """What the agents said."""
+        return "\n".join(path.read_text(errors="replace") for path in Path(self.state).rglob("agent.log"))

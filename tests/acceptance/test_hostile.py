@@ -1,0 +1,160 @@
+"""What a hostile machine, a hostile job or bad luck can do: always a clear word, nothing hanging, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.acceptance.shop import MONKEY, Shop, until
+
+NOBODY = 65534
+
+
+def one_job(shop: Shop, *command: str, more: str = "") -> None:
+    """Write a spec of a single job."""
+    shop.spec(f"command: {json.dumps(list(command))}\nparameters: {{}}\noutputs: []\n{more}")
+
+
+def test_command_not_found_is_the_job_s_reason(shop: Shop) -> None:
+    one_job(shop, "no-such-program", "--lr", "1")
+    done = shop.run("apply", code=1)
+    assert "1 job failed" in done.stdout and "no-such-program" in done.stdout
+
+
+def test_job_that_ignores_term_is_killed_after_its_grace(shop: Shop) -> None:
+    script = "trap '' TERM INT HUP; echo ready; while :; do sleep 0.1; done"
+    one_job(shop, "sh", "-c", script, more="grace: 1s\ntimeout: 1s\n")
+    began = time.monotonic()
+    done = shop.run("apply", code=1)
+    assert time.monotonic() - began < 20
+    assert "timed out" in done.stdout
+    until(lambda: not shop.processes("echo ready"), "it is gone")
+
+
+def test_child_that_daemonises_is_cleaned_up(shop: Shop) -> None:
+    one_job(shop, "sh", "-c", "setsid sleep 987 </dev/null >/dev/null 2>&1 & echo started")
+    shop.run("apply")
+    until(lambda: not shop.processes("sleep 987"), "what the job left behind is gone")
+
+
+def test_gigabyte_of_output_harms_nobody(shop: Shop) -> None:
+    one_job(shop, "sh", "-c", "head -c 200000000 /dev/zero | tr '\\0' 'x'; echo end")
+    shop.run("apply", patience=300)
+    (job,) = shop.json("list", "jobs")
+    follow = shop.start("logs", job["job"], text=False)
+    out, _ = follow.communicate(timeout=120)
+    assert out.endswith(b"end\n")
+
+
+def test_binary_output_is_kept_and_shown_harmlessly(shop: Shop) -> None:
+    one_job(shop, "sh", "-c", r"printf '\377\376\000\033]0;title\007bad'; exit 1")
+    done = shop.run("apply", code=1)
+    assert "\x1b" not in done.stdout and "\x07" not in done.stdout and "bad" in done.stdout
+
+
+def test_store_of_a_newer_layout_is_left_alone(shop: Shop) -> None:
+    shop.spec(jobs=1)
+    shop.run("apply")
+    store = shop.root / ".monkey" / "store"
+    path = store / "format"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
+    before = sorted(store.rglob("*"))
+    for verb in (["apply"], ["plan"], ["status"], ["results"], ["logs", "sweep"], ["cancel", "sweep"]):
+        done = shop.run(*verb, code=1)
+        assert "layout 99" in done.stderr and "pip install --upgrade" in done.stderr
+    assert sorted(store.rglob("*")) == before
+
+
+def test_entry_cut_short_is_reported_by_its_key(shop: Shop) -> None:
+    shop.spec(jobs=2, seconds=0)
+    shop.run("apply")
+    until(lambda: not shop.agents, "the agent leaves", patience=30)
+    entry = sorted(shop.root.glob(".monkey/store/projects/shop/sweeps/sweep/*"))[-1]
+    torn = entry.with_name("00000002")
+    torn.write_bytes(entry.read_bytes()[:40])
+    assert "sweeps/sweep/00000002" in shop.run("status").stdout
+    refused = shop.run("apply", code=1)
+    assert "00000002" in refused.stderr
+    torn.unlink()
+    shop.run("apply")
+
+
+def test_unwritable_places_are_named(make_shop: Callable[..., Shop], require: Callable[[str], str]) -> None:
+    require("unprivileged")
+    shop = make_shop("nobody", user=NOBODY if os.geteuid() == 0 else None)
+    shop.spec(jobs=1)
+    shop.root.chmod(0o555)
+    if shop.user is not None:
+        subprocess.run(["chown", "0", str(shop.root)], check=True)
+    done = shop.run("apply", code=1)
+    assert "permission denied" in done.stderr.lower() and str(shop.root) in done.stderr
+    assert shop.run("plan").stdout.startswith("sweep")
+    assert "Permission denied" in shop.run("init", "new", code=1).stderr
+    shop.root.chmod(0o777)
+    Path(shop.state).mkdir()
+    Path(shop.state).chmod(0o555)
+    done = shop.run("apply", code=1)
+    assert "XDG_STATE_HOME" in done.stderr
+    Path(shop.state).chmod(0o777)
+    shop.run("apply")
+    assert shop.ledger.executions == 1
+
+
+def test_no_home_at_all(make_shop: Callable[..., Shop], require: Callable[[str], str]) -> None:
+    """As an account that exists nowhere, in an environment that says nothing."""
+    require("unprivileged")
+    shop = make_shop("homeless", user=54321 if os.geteuid() == 0 else None)
+    for name in ("HOME", "XDG_CACHE_HOME", "LANG"):
+        shop.env.pop(name, None)
+    shop.spec(jobs=2)
+    shop.run("apply")
+    assert shop.ledger.executions == 2
+
+
+def test_full_disk_is_said_and_nothing_is_lost(
+    make_shop: Callable[..., Shop], require: Callable[[str], str], tmp_path: Path
+) -> None:
+    """In a mount namespace of its own: a store on a disk of 4 MB, filled, then freed."""
+    require("mount")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    shop = make_shop("full")
+    (shop.root / "monkey.yaml").write_text(f"project: shop\nstore: {disk}/store\n")
+    shop.spec(jobs=4)
+    monkey = " ".join(MONKEY)
+    script = f"""
+    mount -t tmpfs -o size=4m none {disk} || exit 99
+    {monkey} plan >/dev/null || exit 1
+    head -c 5000000 /dev/zero > {disk}/ballast 2>/dev/null
+    mkdir -p {disk}/store
+    {monkey} apply && exit 2
+    rm {disk}/ballast
+    {monkey} apply || exit 3
+    {monkey} results --json
+    """
+    done = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "bash", "-c", script],
+        cwd=shop.root,
+        env=shop.env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr + shop.agent_log
+    assert "no space left" in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+    assert shop.ledger.executions == 4 and not shop.ledger.overlaps
+
+
+def test_project_s_own_modules_do_not_become_part_of_monkey(shop: Shop) -> None:
+    for name in ("json.py", "random.py", "monkey.py", "asyncio.py"):
+        (shop.root / name).write_text("raise SystemExit('imported the wrong one')\n")
+    shop.spec("command: ['true']\nparameters: {}\noutputs: []\n")
+    script = Path(sys.executable).parent / "monkey"
+    done = subprocess.run([script, "apply"], cwd=shop.root, env=shop.env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr + shop.agent_log
