@@ -8,7 +8,7 @@ from typing import Any
 from monkey.errors import Corrupt, JobFailed, StoreError
 from monkey.protocol.claims import RETRY, Claims, Held
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import Claim, End, Ended
+from monkey.protocol.entries import End, Ended
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
 from monkey.protocol.permits import Permits
@@ -175,8 +175,3 @@ class Attempts:
             if work.held is None:
                 self._spawn(work.stop("another agent took it over"))
         self.check(work)
-
-
-def attempt_number(held: Held) -> int:
-    """Return which try this is: claims that only went on with a job are not counted."""
-    return sum(isinstance(entry, Claim) and not entry.continues for entry in held.log.entries)

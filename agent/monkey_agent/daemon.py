@@ -6,23 +6,22 @@ import asyncio
 import random
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from monkey.errors import MonkeyError, StoreError
-from monkey.protocol.claims import Claims, Held
+from monkey.protocol.claims import Claims
 from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED, Heart
 from monkey.protocol.keys import Keys
 from monkey.protocol.log import Create
 from monkey.protocol.observer import Observer
 from monkey.protocol.permits import Permits
-from monkey.spec.recipe import Resources
 from monkey.store.base import Store
 from monkey.store.create import create
-from monkey_agent.attempts import Attempts, attempt_number
-from monkey_agent.board import Board
+from monkey_agent.attempts import Attempts
 from monkey_agent.desk import Desk
+from monkey_agent.dispatch import Dispatcher, Seats
 from monkey_agent.picker import Picker
-from monkey_agent.ports import Attempt, Clock, Runner, Seat
+from monkey_agent.ports import Clock, Runner
 from monkey_agent.work import Work
 
 #: Seconds before a heartbeat is tried again that the store did not acknowledge.
@@ -34,19 +33,6 @@ FRESH = 3.0
 FRESH_POLL = 0.02
 #: Seconds that a leaving agent waits for a store that does not answer, beyond its jobs' grace.
 PATIENCE = 60.0
-
-
-class Seats(Protocol):
-    """The machine's capacity, packed."""
-
-    def take(self, resources: Resources) -> Seat | None:
-        """Return a seat, or None when none is free now."""
-
-    def give(self, seat: Seat) -> None:
-        """Give a seat back."""
-
-    def fits(self, resources: Resources) -> bool:
-        """Could the machine ever have such a seat?"""
 
 
 @dataclass(frozen=True)
@@ -94,7 +80,7 @@ class Agent:
         parts: Parts = Parts(),
     ) -> None:
         """Work at `post`, by way of `store`; whatever touches the machine is `runner`'s, `seats`' and `clock`'s."""
-        self.store, self.post, self.clock, self.runner, self.seats = store, post, clock, runner, seats
+        self.store, self.post, self.clock, self.runner = store, post, clock, runner
         self.random, self._create = rng, parts.create
         self.keys = Keys(post.project)
         self.heart = parts.heart(store, self.keys.beat(post.agent), clock)
@@ -105,6 +91,7 @@ class Agent:
         self.permits = Permits(store, self.keys, self.claims, self.heart, self.observer, rng)
         self.attempts = Attempts(runner, self.claims, self.permits, self.picker, self.heart, clock, self._spawn)
         self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create)
+        self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts)
         self._wire()
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -118,8 +105,7 @@ class Agent:
         self.picker.in_hand = self.attempts.in_hand
         self.desk.all_told = lambda: not self.heart.journal.open
         self.picker.on_failed = self.desk.job_failed
-        self.attempts.on_vacant = self._vacant
-        self.attempts.on_over = self._over
+        self.dispatcher.on_change = lambda: self._wake.set()
         self.claims.on_trouble = self._trouble
 
     # -- a life -------------------------------------------------------------------------------------------------------
@@ -279,89 +265,11 @@ class Agent:
             await self._wake.wait()
             self._wake.clear()
             try:
-                await self._fill()
+                await self.dispatcher.fill(self._leaving.is_set)
             except StoreError as exc:
                 self._trouble(exc)
-
-    async def _fill(self) -> None:
-        """Begin attempts until no seat is free or no job is left before the next look."""
-        again = True
-        while again and not self._leaving.is_set():
-            again = False
-            for name in self.desk.order():
-                if await self._begin_one(name):
-                    again = True
-                    break
-        for sweep in self.permits.idle:
-            await self.permits.release(sweep)
-        if self.desk.finished and self.heart.told < self.heart.journal.total:
-            self._beat_now.set()  # whoever waits for the sweep's end is told at once
-
-    async def _begin_one(self, name: str) -> bool:
-        board = self.desk.boards.get(name)
-        if board is None:
-            return False  # a look came between
-        settings = board.revision.settings
-        if not self.seats.fits(settings.resources):
-            self.desk.unfit[name] = settings.resources
-            return False
-        seat = self.seats.take(settings.resources)
-        if seat is None:
-            return False
-        taken = None
-        try:
-            taken = await self._take(board, settings.max_concurrent_jobs is not None)
-        finally:
-            if taken is None:
-                self.seats.give(seat)
-        if taken is None:
-            return False
-        job, held, permit = taken
-        revision = board.revision
-        attempt = Attempt(
-            job=job,
-            k=held.k,
-            sweep=name,
-            recipe=revision.recipe,
-            settings=settings,
-            parameters=revision.table.parameters(revision.rows[job]),
-            seat=seat,
-            number=attempt_number(held),
-        )
-        self.attempts.begin(Work(attempt, held, name, seat, permit))
-        return True
-
-    async def _take(self, board: Board, capped: bool) -> tuple[str, Held, tuple[int, Held] | None] | None:
-        """Claim a job of the board, and before it a permit where the sweep is capped."""
-        permit = None
-        try:
-            while found := await self.picker.find(board):
-                job, log = found
-                permit = permit or (await self.permits.take(board.state) if capped else None)
-                if capped and permit is None:
-                    board.wait(job, 0)
-                    return None
-                held = await self.picker.claim(board, job, log)
-                if held:
-                    kept, permit = permit, None
-                    return job, held, kept
-        finally:
-            if permit:
-                self.permits.give(board.state.name, permit)
-        return None
-
-    def _vacant(self, work: Work) -> None:
-        self.seats.give(work.seat)
-        self._wake.set()
-
-    def _over(self, work: Work, held: Held | None) -> None:
-        if work.permit:
-            self.permits.give(work.sweep, work.permit)
-        board = self.desk.boards.get(work.sweep)
-        if board and held and self.desk.wanted(work.sweep, work.job):
-            board.busy(work.job, self.picker.look)
-            self.picker.settle(board, work.job, held.log)
-        self._wake.set()
+            if self.desk.finished and self.heart.told < self.heart.journal.total:
+                self._beat_now.set()  # whoever waits for the sweep's end is told at once
 
     # -- for people ---------------------------------------------------------------------------------------------------
 

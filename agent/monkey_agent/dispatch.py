@@ -1,0 +1,123 @@
+"""Handing out seats: as long as one is free, the most urgent sweep's next job is claimed and begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from monkey.protocol.claims import Held
+from monkey.protocol.entries import Claim
+from monkey.protocol.permits import Permits
+from monkey.spec.recipe import Resources
+from monkey_agent.attempts import Attempts
+from monkey_agent.board import Board
+from monkey_agent.desk import Desk
+from monkey_agent.picker import Picker
+from monkey_agent.ports import Attempt, Seat
+from monkey_agent.work import Work
+
+
+class Seats(Protocol):
+    """The machine's capacity, packed."""
+
+    def take(self, resources: Resources) -> Seat | None:
+        """Return a seat, or None when none is free now."""
+
+    def give(self, seat: Seat) -> None:
+        """Give a seat back."""
+
+    def fits(self, resources: Resources) -> bool:
+        """Could the machine ever have such a seat?"""
+
+
+class Dispatcher:
+    """Begins attempts, and puts back what they leave free."""
+
+    def __init__(self, desk: Desk, picker: Picker, permits: Permits, seats: Seats, attempts: Attempts) -> None:
+        """Hand out `seats` to the jobs of the desk's sweeps."""
+        self._desk, self._picker, self._permits = desk, picker, permits
+        self._seats, self._attempts = seats, attempts
+        attempts.on_vacant, attempts.on_over = self._vacant, self._over
+        #: Told that it is worth to fill the seats again.
+        self.on_change: Callable[[], None] = lambda: None
+
+    async def fill(self, leaving: Callable[[], bool]) -> None:
+        """Begin attempts until no seat is free or no job is left before the next look. Raises StoreError."""
+        while not leaving() and await self._begin_any():
+            pass
+        for sweep in self._permits.idle:
+            await self._permits.release(sweep)
+
+    async def _begin_any(self) -> bool:
+        for name in self._desk.order():
+            if await self._begin_one(name):
+                return True
+        return False
+
+    async def _begin_one(self, name: str) -> bool:
+        board = self._desk.boards.get(name)
+        if board is None:
+            return False  # a look came between
+        need = board.revision.settings.resources
+        if not self._seats.fits(need):
+            self._desk.unfit[name] = need
+            return False
+        seat = self._seats.take(need)
+        if seat is None:
+            return False
+        work = None
+        try:
+            work = await self._claim(board, seat)
+        finally:
+            if work is None:
+                self._seats.give(seat)
+        if work:
+            self._attempts.begin(work)
+        return work is not None
+
+    async def _claim(self, board: Board, seat: Seat) -> Work | None:
+        """Claim a job of the board, and before it a permit where the sweep is capped."""
+        capped = board.revision.settings.max_concurrent_jobs is not None
+        permit = held = None
+        try:
+            while found := await self._picker.find(board):
+                job, log = found
+                permit = permit or (await self._permits.take(board.state) if capped else None)
+                if capped and permit is None:
+                    board.wait(job, 0)
+                    return None
+                held = await self._picker.claim(board, job, log)
+                if held:
+                    return Work(_attempt(board, job, held, seat), held, board.state.name, seat, permit)
+            return None
+        finally:
+            if permit and not held:
+                self._permits.give(board.state.name, permit)
+
+    def _vacant(self, work: Work) -> None:
+        self._seats.give(work.seat)
+        self.on_change()
+
+    def _over(self, work: Work, held: Held | None) -> None:
+        if work.permit:
+            self._permits.give(work.sweep, work.permit)
+        board = self._desk.boards.get(work.sweep)
+        if board and held and self._desk.wanted(work.sweep, work.job):
+            board.busy(work.job, self._picker.look)
+            self._picker.settle(board, work.job, held.log)
+        self.on_change()
+
+
+def _attempt(board: Board, job: str, held: Held, seat: Seat) -> Attempt:
+    revision = board.revision
+    return Attempt(
+        job=job,
+        k=held.k,
+        sweep=board.state.name,
+        recipe=revision.recipe,
+        settings=revision.settings,
+        parameters=revision.table.parameters(revision.rows[job]),
+        seat=seat,
+        # Claims that only went on with a job are no tries of their own.
+        number=sum(isinstance(entry, Claim) and not entry.continues for entry in held.log.entries),
+    )
