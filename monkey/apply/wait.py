@@ -179,7 +179,8 @@ class Watch:
             self._ended = ended
             if self._left > GIVE_UP_AFTER:
                 raise FleetError(
-                    f"fleet {fleet.name!r}: its agent left {GIVE_UP_AFTER} times with work undone and nothing finished",
+                    f"fleet {fleet.name!r}: its agent left {GIVE_UP_AFTER} times with work undone and nothing finished; "
+                    f"it said last:\n{fleet.last_words()}",
                     hint="`monkey status` shows why; a job may ask for more than the machine has",
                 )
             await converge([fleet], sum(one.unfinished for one in progress))

@@ -34,8 +34,11 @@ class Fleet(Protocol):
     async def check(self) -> bool:
         """Say whether something that can do work is there or on its way.
 
-        Raises FleetError, with its last words, where what `converge` started has died instead of working.
+        Raises FleetError, with its last words, where what `converge` started could not even begin.
         """
+
+    def last_words(self) -> str:
+        """Return what its agents said last, as indented lines, where that is to be had."""
 
     async def destroy(self) -> None:
         """Take everything away that `converge` ever made; its work is released, and goes on elsewhere."""

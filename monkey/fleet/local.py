@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from monkey.fleet.state import agent_pid, host_name, lives, state_dir
 
 #: How many of an agent's last lines an error shows.
 LAST_WORDS = 15
+#: Seconds within which an agent that ends with an error never began: starting another would not help.
+STILLBORN = 5.0
 #: Bytes of agent.log after which it is begun anew when an agent starts (the old one stays beside it).
 LOG_LIMIT = 10_000_000
 
@@ -34,6 +37,7 @@ class LocalFleet:
     agent: str = field(default_factory=host_name)
     _started: subprocess.Popen[bytes] | None = None
     _log_from: int = 0
+    _began: float = 0.0
 
     @property
     def directory(self) -> Path:
@@ -59,14 +63,14 @@ class LocalFleet:
             self._start()
 
     async def check(self) -> bool:
-        """Say whether an agent lives or is starting."""
+        """Say whether an agent lives or is starting. One that was killed is only gone."""
         if self._running():
             return True
         code = self._started.returncode if self._started else 0
         self._started = None
-        if code and not lives(self.directory):
+        if code > 0 and time.monotonic() - self._began < STILLBORN and not lives(self.directory):
             raise FleetError(
-                f"the agent on this machine ended ({_how(code)}); the end of {self.log}:\n{self.last_words()}",
+                f"the agent on this machine ended (exit code {code}); the end of {self.log}:\n{self.last_words()}",
                 hint="what is finished stays finished: mend it, then `monkey apply` goes on",
             )
         return lives(self.directory)
@@ -109,6 +113,7 @@ class LocalFleet:
                 hint="XDG_STATE_HOME names another place for it",
             ) from exc
         try:
+            self._began = time.monotonic()
             self._started = subprocess.Popen(
                 self._command(),
                 cwd=self.directory,
@@ -131,12 +136,3 @@ class LocalFleet:
         log = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._log_from = os.fstat(log).st_size
         return log
-
-
-def _how(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"by signal {-code}"

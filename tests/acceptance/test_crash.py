@@ -42,7 +42,7 @@ def test_kill_of_all_three_times_then_of_agent_and_warden(shop: Shop) -> None:
         until(lambda done=done: len(shop.ledger.digests) > done + 20, "some jobs end")
         if kill < 3:
             shop.kill_all()
-            apply.wait()
+            apply.communicate()
         else:
             agent_and_warden = shop.processes("monkey_agent")
             assert len(agent_and_warden) >= 2

@@ -61,6 +61,9 @@ class StillFleet:
     async def check(self) -> bool:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
+    def last_words(self) -> str:
+        return "  (nothing)"
+
     async def destroy(self) -> None:
         self.count = 0
 
