@@ -55,7 +55,8 @@ class Picker:
             job = board.next(self._clock.now(), self.look)
             if job is None:
                 return None
-            if self._final(board, job):
+            if job in self._observer.succeeded:
+                self._logs.pop(job, None)
                 continue
             board.busy(job, self.look)
             if job not in self.in_hand:
@@ -63,16 +64,6 @@ class Picker:
                 if log:
                     return job, log
         raise AssertionError("unreachable")
-
-    def _final(self, board: Board, job: str) -> bool:
-        """Do the journals say that the job is final for the sweep? Then its log is not read."""
-        known = self._observer.tally(job)
-        judged = verdict(job, known, board.state) if known else Verdict.OPEN
-        if judged is Verdict.FAILED and known:
-            self.on_failed(board, job, max(known.failed_at + known.lost_at))
-        if judged is not Verdict.OPEN:
-            self._logs.pop(job, None)
-        return judged is not Verdict.OPEN
 
     async def _open(self, board: Board, job: str) -> Log | None:
         """Return the job's log if a claim may be appended to it."""

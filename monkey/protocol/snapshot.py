@@ -157,6 +157,9 @@ class SweepView:
         return JobView(job, self.where(job), **view)
 
 
+#: States that one more record could change.
+_DOUBTFUL = (State.QUEUED, State.FAILED)
+
 _EXTRA = ("reason", "metrics", "outputs", "log_tail", "agent")
 
 
@@ -275,8 +278,8 @@ class Reader:
         The agents died before they could say, or their last heartbeat was lost with its machine's power.
         """
         for view in views if self._index.beats else ():
-            unknown = [job for job in view.ids if job not in self._repaired and view.where(job) is State.QUEUED]
-            for job in unknown[:REPAIRS]:
+            doubtful = [job for job in view.ids if job not in self._repaired and view.where(job) in _DOUBTFUL]
+            for job in doubtful[:REPAIRS]:
                 self._repaired.add(job)
                 await self._read_log(job)
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.protocol.entries import Claim, End, Ended, decode
+from monkey.protocol.entries import Claim, End, Ended, Torn, decode
 from monkey.protocol.keys import Keys
 from monkey.protocol.log import Log
 from monkey.store.base import Item
@@ -255,7 +255,7 @@ class World:
         if sum(e.outcome is Ended.FAILED for e in ends) > failures:
             self.violations["more failures than allowed"] += 1
         for before, entry in zip([None, *entries], entries, strict=False):
-            if isinstance(entry, End):
+            if isinstance(entry, End) and not isinstance(before, Torn):
                 mine = isinstance(before, Claim) and (before.agent, before.nonce) == (entry.agent, entry.nonce)
                 if not mine:
                     self.violations["an end of another's claim"] += 1
