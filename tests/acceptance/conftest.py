@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,16 +14,20 @@ from tests.acceptance.shop import Shop
 
 @pytest.fixture
 def make_shop(tmp_path: Path) -> Iterator[Callable[..., Shop]]:
-    """Return a function that makes a project below a directory of its own."""
+    """Return a function that makes a project; `user`: who works in it, if that is not us."""
     made: list[Shop] = []
+    # pytest's own directories are closed to other users.
+    base = Path(tempfile.mkdtemp(prefix="monkey-shops-"))
+    base.chmod(0o755)
 
-    def make(name: str = "shop", **options: object) -> Shop:
-        made.append(Shop(tmp_path / name, **options))  # type: ignore[arg-type]  # whatever Shop takes
+    def make(name: str = "shop", *, user: int | None = None) -> Shop:
+        made.append(Shop((tmp_path if user is None else base) / name, user=user))
         return made[-1]
 
     yield make
     for shop in made:
         shop.kill_all()
+    shutil.rmtree(base)
 
 
 @pytest.fixture

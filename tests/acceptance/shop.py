@@ -34,7 +34,7 @@ def until(what: Callable[[], Any], message: str, patience: float = PATIENCE) -> 
 class Shop:
     """A project, with its own home, state and cache."""
 
-    def __init__(self, base: Path, *, user: int | None = None, **env: str) -> None:
+    def __init__(self, base: Path, *, user: int | None = None) -> None:
         """Make it below `base`; `user`: run everything as that user (we must be root)."""
         self.root, self.user = base / "project", user
         self.root.mkdir(parents=True)
@@ -48,7 +48,6 @@ class Shop:
             "HOME": str(base / "home"),
             "XDG_STATE_HOME": self.state,
             "TERM": "xterm",
-            **env,
         }
         self.env["XDG_CACHE_HOME"] = str(base / "cache")
         (base / "home").mkdir()
@@ -103,7 +102,10 @@ class Shop:
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
         if self.user is None:
             return [*MONKEY, *arguments]
-        return ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", *MONKEY, *arguments]
+        # Our Python may lie in root's home: the right to read anything is left, that to write is not.
+        read = "+dac_read_search"
+        who = [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
+        return ["setpriv", *who, f"--inh-caps={read}", f"--ambient-caps={read}", *MONKEY, *arguments]
 
     def json(self, *arguments: str, code: int | None = 0) -> Any:
         """Run monkey with --json and return what it printed."""
