@@ -99,10 +99,10 @@ class World:
         self.current: dict[str, Life] = {}
         self.lives = 0
         self.finished: float | None = None
-        self.poll = self.random.choice([0.9, 5.0, 15.0, 15.0])
+        self.poll = self.random.choice([2.0, 7.0, 15.0, 15.0])
         rate = self.weather.fault_rate
         self.fault_rate = self.random.choice([0, 0.05, 0.3]) if rate is None else rate
-        self.calm_from = self.weather.calm_from or self.random.uniform(600, 2500)
+        self.calm_from = self.weather.calm_from or self.random.uniform(400, 1500)
         self.outage = self.weather.outage or self._draw_outage()
 
     def _draw_outage(self) -> tuple[float, float]:
