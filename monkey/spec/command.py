@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from monkey.spec.mistake import suggest
-from monkey.spec.shell import PLACE, ShellError, script
+from monkey.spec.risks import PLACE, RISKS, shell_words
+from monkey.spec.shell import ShellError, script
 from monkey.spec.table import Value
 from monkey.spec.words import split
 
 _BRACES = re.compile(r"\$\{\{[^{}]*\}\}|\$\{[^{}]*\}|\$\{|\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_SHELLS = re.compile(r"(?:.*/)?(?:sh|bash|dash|ksh|mksh|zsh|ash)\Z", re.DOTALL)
-_SSH = re.compile(r"(?:.*/)?(?:ssh|rsh)\Z", re.DOTALL)
-_TAKES_WORD = re.compile(r"(?:[-+][A-Za-z]*[oO]|--rcfile|--init-file)\Z")
-_SCRIPT_FLAG = re.compile(r"-[A-Za-z]*c\Z")
 _WANDB = {"${env}", "${program}", "${interpreter}", "${args}", "${args_no_hyphens}", "${args_no_boolean_flags}",
           "${args_json}", "${args_json_file}"}  # fmt: skip
 
@@ -52,17 +50,21 @@ class Command:
     #: Environment variable to the parameter it carries, for scripts.
     variables: dict[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def _chooses_program(self) -> bool:
+        """Say whether a value could be a shell that gets another: there are two words or more with holes."""
+        return sum(len(word) > 1 for word in self.words) > 1
+
     @property
     def uses(self) -> set[str]:
         """Return the parameters that the command needs."""
         return {name for word in self.words for name in word[1::2]} | set(self.variables.values())
 
     def _refuse_chosen_shell(self, argv: list[str]) -> None:
-        """Refuse a value that names a shell, where another value would become its script."""
-        if any(len(word) > 1 and _SHELLS.match(argv[at]) for at, word in enumerate(self.words)):
-            for at, kind in _shell_words(argv):
-                if kind != "option" and len(self.words[at]) > 1:
-                    raise CommandError(f"the shell {argv[0]!r} would run a parameter's value as code")
+        """Refuse values that name a shell and make another value its script."""
+        for at, kind in shell_words(argv):
+            if kind != "option" and len(self.words[at]) > 1:
+                raise CommandError("with these values, a shell would run one of them as code", RISKS[kind][1])
 
     def render(self, parameters: Mapping[str, Value]) -> Rendered:
         """Fill in a job's parameters. Raises CommandError if it lacks one, or one holds a NUL."""
@@ -74,7 +76,8 @@ class Command:
             if "\0" in texts[name]:
                 raise CommandError(f"the value of {name!r} holds the character NUL, which no argument can carry")
         argv = ["".join(texts[part] if at % 2 else part for at, part in enumerate(word)) for word in self.words]
-        self._refuse_chosen_shell(argv)
+        if self._chooses_program:
+            self._refuse_chosen_shell(argv)
         return Rendered(argv, {variable: texts[name] for variable, name in self.variables.items()})
 
 
@@ -198,13 +201,13 @@ def _argv(words: list[_Template], *, listed: bool) -> Command:
     """Make a command that runs without a shell, unless it starts one itself: its script gets variables, not text."""
     made = [word.parts() for word in words]
     variables: dict[str, str] = {}
-    for at, kind in _shell_words([word.text for word in words]):
+    for at, kind in shell_words([word.text for word in words]):
         word = words[at]
         if not word.names:
             continue
         where = at if listed else None
         if kind != "script":
-            raise CommandError(*_RISKS[kind], word.starts[0], where)
+            raise CommandError(*RISKS[kind], word.starts[0], where)
         try:
             text, variables = _script(word, variables)
         except ShellError as error:
@@ -212,38 +215,6 @@ def _argv(words: list[_Template], *, listed: bool) -> Command:
             raise CommandError(error.message, error.hint, offset, where) from error
         made[at] = (text,)
     return Command(tuple(made), variables)
-
-
-_RISKS = {
-    "option": ("a value that begins with '-' would be an option of the shell here", "put -- before it: sh -- {script}"),
-    "remote": ("ssh would have the value run as code over there", "put the command in a script on that host"),
-}
-
-
-def _shell_words(words: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the words that a shell started by these words reads as a script, as options, or sends on by ssh."""
-    at = 0
-    while at < len(words):
-        if _SSH.match(words[at]):
-            yield from ((later, "remote") for later in range(at + 1, len(words)))
-        if _SHELLS.match(words[at]):
-            runs_script = False
-            at += 1
-            while at < len(words) and _is_option(words[at], runs_script):
-                yield at, "option"
-                runs_script = runs_script or bool(_SCRIPT_FLAG.match(words[at]))
-                at += 2 if _TAKES_WORD.match(words[at]) else 1
-            at += at < len(words) and words[at] in ("-", "--")
-            if runs_script and at < len(words):
-                yield at, "script"
-                return  # what follows are the script's own arguments
-        else:
-            at += 1
-
-
-def _is_option(word: str, runs_script: bool) -> bool:
-    """Say whether a shell takes a word for an option; a value may look like one, but not once it is in a script."""
-    return word not in ("-", "--") and (word[:1] in ("-", "+") or (word[:1] == PLACE and not runs_script))
 
 
 def _script(template: _Template, variables: dict[str, str]) -> tuple[str, dict[str, str]]:

@@ -9,25 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-#: Stands for a parameter; no process can be given this character, so no text holds it.
-PLACE = "\0"
+from monkey.spec.risks import PLACE, RISKS, evaluates, shell_words
 
-#: Commands that take their arguments for code, or for names that may hold code (bash's a[$(…)]); `risk` names them.
-_OPTIONS = r"(?:[-+][A-Za-z]*[oO]\s+\w+\s+|[-+](?!-?\s)\S+\s+)*"
-_SHELL = r"(?:\S*/)?(?:sh|bash|dash|ksh|mksh|zsh|ash)"
-_EVALUATE = re.compile(
-    r"(?:^|[\s;|&(){}])(?:"
-    r"(?P<name>eval|trap|let|declare|typeset|unset|read|getopts|alias|mapfile|readarray)\s"
-    r"|(?:printf|test|\[)\s(?:.*\s)?(?P<v>-v)\s"
-    r"|(?P<ssh>(?:\S*/)?(?:ssh|rsh))\s"
-    rf"|(?P<shell>{_SHELL})\s+{_OPTIONS}-[A-Za-z]*c\s"
-    rf"|(?P<option>{_SHELL})\s+{_OPTIONS}(?:[-+]\S*)?\Z"
-    r"|(?P<place>\S*\0\S*)\s+(?:[-+]\S+\s+)*-[A-Za-z]*c\s+\Z"
-    r")",
-    re.DOTALL,
-)
-#: A whole script after `sh -c`: what follows are its arguments.
-_SCRIPT_DONE = re.compile(r"\s-[A-Za-z]*c\s+(?:'[^']*'|\"[^\"\\$`\0]*\"|[^\s'\"\\$`\0]+)\s")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_BACKTICKS = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
+#: A command follows them.
+_RESERVED = ("if", "then", "elif", "else", "while", "until", "do", "!", "{", "}")
 
 
 class ShellError(ValueError):
@@ -50,6 +38,37 @@ def script(text: str, variables: Sequence[str], parameters: Collection[str]) -> 
     return "".join(reader.out)
 
 
+class _Simple:
+    """A simple command as far as it was read: its whole words, and the one being read; quotes are taken off."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.word: str | None = None
+        #: The operator whose target comes next: "<", ">", ">&", ….
+        self.redirects = ""
+
+    def add(self, text: str) -> None:
+        self.word = (self.word or "") + text
+
+    def end_word(self) -> None:
+        word, self.word = self.word, None
+        if word is None:
+            return
+        if self.redirects:
+            self.redirects = ""
+        elif self.words or not (word in _RESERVED or _ASSIGNMENT.match(word)):
+            self.words.append(word)
+
+    def risk(self) -> str | None:
+        """Return why no parameter may stand in the word being read, a key of RISKS."""
+        if self.redirects:
+            return "duplicated" if self.redirects.endswith("&") else None
+        words = [*self.words, (self.word or "") + PLACE]
+        if evaluates(words):
+            return "evaluated"
+        return next((kind for at, kind in shell_words(words, any_first=True) if at == len(words) - 1), None)
+
+
 class _Reader:
     """Walks a script once, copying it to `out`."""
 
@@ -58,8 +77,7 @@ class _Reader:
         self.variables = iter(variables)
         self.parameters = parameters
         self.out: list[str] = []
-        #: Where the simple command began that is being read.
-        self.begin = 0
+        self.simple = _Simple()
 
     def copy(self, start: int, end: int) -> int:
         self.out.append(self.text[start:end])
@@ -67,38 +85,57 @@ class _Reader:
 
     def commands(self, at: int, closing: int | None) -> int:
         """Read unquoted text to its end, or to the `)` of the `$(` at `closing`; return the place after it."""
-        text, depth, outer = self.text, 0, self.begin
-        self.begin = at
-        fresh = True  # at the start of a word, where # begins a comment
+        text, depth, outer = self.text, 0, self.simple
+        self.simple = _Simple()
         while at < len(text):
             char = text[at]
             if char == ")" and closing is not None and depth == 0:
-                self.begin = outer
+                self.simple = outer
                 return self.copy(at, at + 1)
             depth += {"(": 1, ")": -1}.get(char, 0)
-            if char == PLACE:
-                self.refuse_evaluation(at)
-                self.out.append(f'"${{{next(self.variables)}}}"')
-                at, fresh = at + 1, False
-            elif char == "#" and fresh:
+            if char in " \t\n;|&()<>":
+                at = self.operator(at)
+            elif char == "#" and self.simple.word is None:
                 at = self.comment(at)
             else:
-                self.refuse_unquoted(at, fresh, closing)
-                fresh = fresh and text.startswith("\\\n", at)
+                self.refuse_strange(at, closing)
                 at = self.one(at)
-            if char in ";|&\n" and text[at - 2 : at - 1] not in ("<", ">"):
-                self.begin = at
-            fresh = fresh or char in " \t\n;|&()<>"
         if closing is not None:
             raise ShellError("'$(' is never closed", "add the )", closing)
         return at
 
+    def operator(self, at: int) -> int:
+        """Copy what ends a word, and perhaps a command."""
+        char, simple = self.text[at], self.simple
+        if self.text.startswith("<<", at):
+            raise ShellError("'<<' is not followed", "put the text, or the whole script, in a file", at)
+        if self.text.startswith("((", at):
+            raise ShellError("'((' is not sh's", "use $((…)), or write '( (' for a subshell", at)
+        if char in "<>":
+            if simple.word is not None and simple.word.isdigit():
+                simple.word = None  # the number of what is redirected
+            simple.end_word()
+            duplicates = self.text.startswith("&", at + 1)
+            simple.redirects = f"{char}&" if duplicates else char
+            return self.copy(at, at + 1 + duplicates)
+        simple.end_word()
+        if char not in " \t" and not (char == "|" and simple.redirects):
+            self.simple = _Simple()
+        return self.copy(at, at + 1)
+
     def one(self, at: int) -> int:
-        """Copy one unquoted character with what it begins: an escape, quotes, an expansion."""
+        """Copy one character of a word with what it begins: an escape, quotes, an expansion, a parameter."""
         match self.text[at]:
+            case "\0":
+                self.refuse_risk(at)
+                self.out.append(f'"${{{next(self.variables)}}}"')
+                self.simple.add(PLACE)
+                return at + 1
             case "\\":
                 if self.text[at + 1 : at + 2] == PLACE:
                     raise escaped(at)
+                if self.text[at + 1 : at + 2] != "\n":
+                    self.simple.add(self.text[at + 1 : at + 2])
                 return self.copy(at, min(at + 2, len(self.text)))
             case "'":
                 return self.single(at)
@@ -108,6 +145,7 @@ class _Reader:
                 return self.dollar(at, quoted=False)
             case "`":
                 return self.backtick(at)
+        self.simple.add(self.text[at])
         return self.copy(at, at + 1)
 
     def single(self, at: int) -> int:
@@ -117,9 +155,11 @@ class _Reader:
         if PLACE in self.text[at:end]:
             hint = "use double quotes: the value is passed whole, whatever it holds"
             raise ShellError("a parameter inside single quotes", hint, self.text.index(PLACE, at))
+        self.simple.add(self.text[at + 1 : end])
         return self.copy(at, end + 1)
 
     def double(self, start: int) -> int:
+        self.simple.add("")
         at = self.copy(start, start + 1)
         while at < len(self.text):
             match self.text[at]:
@@ -128,22 +168,26 @@ class _Reader:
                 case "\\":
                     if self.text[at + 1 : at + 2] == PLACE:
                         raise escaped(at)
+                    self.simple.add(self.text[at + 1 : at + 2])
                     at = self.copy(at, min(at + 2, len(self.text)))
                 case "$":
                     at = self.dollar(at, quoted=True)
                 case "`":
                     at = self.backtick(at)
                 case "\0":
-                    self.refuse_evaluation(at)
+                    self.refuse_risk(at)
                     self.out.append(f"${{{next(self.variables)}}}")
+                    self.simple.add(PLACE)
                     at += 1
-                case _:
+                case char:
+                    self.simple.add(char)
                     at = self.copy(at, at + 1)
         raise unclosed('"', start)
 
     def dollar(self, at: int, *, quoted: bool) -> int:
         """Copy what a `$` begins, and refuse what cannot be followed."""
         text = self.text
+        self.simple.add("$")
         if text.startswith("$((", at):
             return self.arithmetic(at)
         if text.startswith("$(", at):
@@ -154,10 +198,10 @@ class _Reader:
             raise ShellError("$'…' is not sh's", "use '…' or \"…\", or printf", at)
         if text.startswith("$[", at):
             raise ShellError("$[…] is not sh's", "use $((…))", at)
-        name = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").match(text, at + 1)
+        name = _NAME.match(text, at + 1)
         if name and name[0] in self.parameters:
             raise ShellError(f"${name[0]} is a variable of the shell", f"for the parameter, write {{{name[0]}}}", at)
-        return self.copy(at, at + 2 if text[at + 1 : at + 2] == "$" else at + 1)
+        return self.copy(at, at + 2 if text[at + 1 : at + 2] in ("$", "#") else at + 1)
 
     def braces(self, at: int) -> int:
         end = self.text.find("}", at)
@@ -184,11 +228,12 @@ class _Reader:
         raise ShellError("'$((' is never closed", "add the ))", start)
 
     def backtick(self, start: int) -> int:
-        match = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL).match(self.text, start)
+        match = _BACKTICKS.match(self.text, start)
         if not match:
             raise unclosed("`", start)
         if PLACE in match[0]:
             raise ShellError("a parameter inside backticks", "use $(…)", self.text.index(PLACE, start))
+        self.simple.add("$")
         return self.copy(start, match.end())
 
     def comment(self, at: int) -> int:
@@ -199,41 +244,18 @@ class _Reader:
             next(self.variables)
         return end
 
-    def refuse_unquoted(self, at: int, fresh: bool, closing: int | None) -> None:
-        """Refuse what would change the meaning of the text after it."""
-        text = self.text
-        if text.startswith("<<", at):
-            raise ShellError("'<<' is not followed", "put the text, or the whole script, in a file", at)
-        if text.startswith("((", at):
-            raise ShellError("'((' is not sh's", "use $((…)), or write '( (' for a subshell", at)
-        if fresh and re.compile(r"\[\[\s").match(text, at):
+    def refuse_strange(self, at: int, closing: int | None) -> None:
+        """Refuse words that change how the text after them is read."""
+        word = re.compile(r"[^\s;|&()<>]*").match(self.text, at)
+        if self.simple.word is None and word and word[0] == "[[":
             raise ShellError("'[[' is not sh's", "use [ … ]", at)
-        if fresh and closing is not None and re.compile(r"case\s").match(text, at):
+        if self.simple.word is None and word and word[0] == "case" and closing is not None:
             raise ShellError("'case' inside $(…) is not followed", "write a script file", at)
 
-    def refuse_evaluation(self, at: int) -> None:
-        """Refuse a parameter among the arguments of a command that takes them for code."""
-        before = self.text[self.begin : at]
-        found = _EVALUATE.search(re.sub(r"[\"'\\]", "", before))
-        if not found or (found["shell"] and _SCRIPT_DONE.search(before)):
-            return
-        if found["shell"]:
-            message, hint = (
-                f"{found['shell']} -c would run the value as code",
-                "leave it out: this line is sh's already",
-            )
-        elif found["option"]:
-            message, hint = "a value that begins with '-' would be an option of the shell here", "put -- before it"
-        elif found["ssh"]:
-            message, hint = (
-                "ssh would have the value run as code over there",
-                "put the command in a script on that host",
-            )
-        elif found["place"]:
-            message, hint = "if the program is a shell, its -c runs the value as code", "name the program"
-        else:
-            message, hint = f"{found['name'] or found['v']} may run the value as code", "pass it as an argument instead"
-        raise ShellError(message, hint, at)
+    def refuse_risk(self, at: int) -> None:
+        """Refuse a parameter in a word that is taken for code."""
+        if risk := self.simple.risk():
+            raise ShellError(*RISKS[risk], at)
 
 
 def escaped(at: int) -> ShellError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from monkey.spec.shell import PLACE, ShellError, escaped, unclosed
+from monkey.spec.risks import PLACE
+from monkey.spec.shell import ShellError, escaped, unclosed
 
 #: Unquoted, these make a line a script wherever they stand.
 _OPERATORS = set("|&;<>()$`*?\n")

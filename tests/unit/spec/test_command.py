@@ -273,17 +273,23 @@ def test_what_is_not_a_command(command: str, message: str, hint: str, offset: in
         "bash -c {x} | a", 'bash -c "a {x}" | b', "/bin/sh -euc {x}; a", "bash -o pipefail -c {x} | a",
         "bash {x} | a", "bash -{x} | a",
         "{x} -c {y} | a",
-        "ssh host {x} | a", "ssh host {x}", "bash {x}", "bash -{x} a",
+        "ssh host {x} | a", "a 2>&{x}; b", "a >& {x}; b", "[ {x} {y} ] && a", "printf {x} {y}; a", "{x} {y} | a",
+        "e{x} {y} | a",
+        "command eval {x} | a", "V=1 eval {x}; a", "nohup bash -c {x} &", "readonly {x}; a", "{x} host {y} | a",
+ "ssh host {x}", "bash {x}", "bash -{x} a",
     ],
 )  # fmt: skip
 def test_commands_that_would_run_a_value_as_code(command: str) -> None:
-    assert "code" in refused(command).message or "option of the shell" in refused(command).message
+    assert any(word in refused(command).message for word in ("code", "option of the shell", "a second time"))
 
 
 @pytest.mark.parametrize(
     "command",
     ["bash train.sh -c {x} | tee log", "bash -- {x} | a", "bash run_{x}.sh | a", "bash -- {x}", "sh -e run.sh {x}",
-     "evaluate {x} | a", "a/eval {x} | b", "python -c 'print({{}}, {x})'", "sh -c 'a' sh {x} | b"],
+     "evaluate {x} | a", "a/eval {x} | b", "python -c 'print({{}}, {x})'", "sh -c 'a' sh {x} | b",
+     "export A={x}; b", "[ {x} = a ] && b",
+     "./{x} | b", "echo eval {x} | b",
+     "for i in eval {x}; do echo $i; done", "python{x} a | b", "a 2>&1 {x}", "a &> {x}", "printf '%s' {x} | a"],
 )  # fmt: skip
 def test_commands_that_look_like_it(command: str) -> None:
     assert compiled(command).uses == {"x"}
