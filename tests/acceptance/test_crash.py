@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import subprocess
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.acceptance.shop import Shop, until
+from tests.acceptance.shop import MONKEY, Shop, until
 
 SLOTS = os.cpu_count() or 1
 
@@ -105,7 +109,14 @@ def test_agent_started_twice_is_turned_away(shop: Shop) -> None:
     assert not shop.ledger.overlaps
 
 
-@pytest.mark.parametrize("seconds", [5])
+#: How long the store is away: a moment, and beyond all deadlines, where there is time for that.
+AWAY = [
+    4,
+    pytest.param(125, marks=pytest.mark.skipif("MONKEY_LONG" not in os.environ, reason="takes minutes: MONKEY_LONG=1")),
+]
+
+
+@pytest.mark.parametrize("seconds", AWAY)
 def test_store_that_is_renamed_away_for_a_while(shop: Shop, seconds: float) -> None:
     shop.spec(jobs=20, seconds=0.5)
     apply = shop.start("apply")
@@ -113,13 +124,44 @@ def test_store_that_is_renamed_away_for_a_while(shop: Shop, seconds: float) -> N
     store = shop.root / ".monkey" / "store"
     away = store.with_name("away")
     store.rename(away)
-    until(lambda: not shop.jobs or shop.ledger.executions, "a moment")
-    time.sleep(seconds)  # the outage itself; nothing is hoped for meanwhile
+    time.sleep(seconds)  # the outage itself: nothing is hoped for meanwhile
     assert not store.exists(), "something was begun anew in the empty place"
     status = shop.run("status", code=1)
     assert "moved, removed, or its disk is not mounted" in status.stderr
     assert not store.exists()
     away.rename(store)
-    out, err = apply.communicate(timeout=120)
+    out, err = apply.communicate(timeout=180)
     assert apply.returncode == 0, out + err
     check(shop, 20, kills=0)
+    assert shop.ledger.executions == 20, "an outage costs no execution"
+
+
+@pytest.mark.parametrize("seconds", AWAY)
+def test_store_whose_disk_is_unmounted_for_a_while(
+    shop: Shop, require: Callable[[str], str], tmp_path: Path, seconds: float
+) -> None:
+    """In a mount namespace of its own, in which all processes of the project live."""
+    require("mount")
+    disk, script = tmp_path / "disk", tmp_path / "outage.sh"
+    disk.mkdir()
+    (shop.root / "monkey.yaml").write_text(f"project: shop\nstore: {disk}/mounted/store\n")
+    shop.spec(jobs=20, seconds=0.5)
+    monkey = shlex.join(MONKEY)
+    script.write_text(f"""
+    mkdir {disk}/mounted {disk}/real && mount -t tmpfs none {disk}/real || exit 99
+    mount --bind {disk}/real {disk}/mounted || exit 99
+    {monkey} apply & apply=$!
+    until test "$(grep -c end {shop.ledger.directory}/ledger 2>/dev/null)" -ge 4; do sleep 0.1; done
+    umount -l {disk}/mounted || exit 98
+    sleep {seconds}
+    test -z "$(ls -A {disk}/mounted)" || exit 97
+    {monkey} status && exit 96
+    mount --bind {disk}/real {disk}/mounted || exit 95
+    wait $apply || exit 94
+    {monkey} results --json > {tmp_path}/rows
+    """)
+    command = ["unshare", "--mount", "--map-root-user", "bash", str(script)]
+    done = subprocess.run(command, cwd=shop.root, env=shop.env, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, f"{done.returncode}\n{done.stdout}{done.stderr}{shop.agent_log}"
+    assert [row["state"] for row in json.loads((tmp_path / "rows").read_text())] == ["succeeded"] * 20
+    assert shop.ledger.executions == 20 and not shop.ledger.overlaps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -112,7 +113,11 @@ def test_no_home_at_all(make_shop: Callable[..., Shop], require: Callable[[str],
     for name in ("HOME", "XDG_CACHE_HOME", "LANG"):
         shop.env.pop(name, None)
     shop.spec(jobs=2)
-    shop.run("apply")
+    try:
+        shop.run("apply")
+    finally:
+        shop.kill_all()
+        shutil.rmtree(f"/tmp/monkey-{shop.user}", ignore_errors=True)
     assert shop.ledger.executions == 2
 
 

@@ -116,20 +116,35 @@ def table(
         return []
     right = right or [_numbers([row[i] for row in cells]) for i in range(len(headers))]
     widths = [max(width_of(head), *(width_of(row[i]) for row in cells)) for i, head in enumerate(headers)]
-    _narrow(widths, to.width)
+    if not _narrow(widths, to.width):
+        return _stacked(headers, cells, to, colours or {})
     lines = [to.paint(_line([one_line(head) for head in headers], widths, right), "bold")]
     for i, row in enumerate(cells):
         lines.append(to.paint(_line(row, widths, right), (colours or {}).get(i, "")))
     return lines
 
 
-def _narrow(widths: list[int], limit: int | None) -> None:
-    """Take columns from the widest until the line fits, or nothing is left to take."""
+def _narrow(widths: list[int], limit: int | None) -> bool:
+    """Take columns from the widest until the line fits; False where that leaves too little of them."""
     while limit is not None and sum(widths) + 2 * (len(widths) - 1) > limit:
         widest = max(range(len(widths)), key=widths.__getitem__)
         if widths[widest] <= NARROWEST:
-            return
+            return False
         widths[widest] -= 1
+    return True
+
+
+def _stacked(headers: Sequence[str], rows: list[list[str]], to: Terminal, colours: Mapping[int, str]) -> list[str]:
+    """Lay rows out one below the other, a line a cell."""
+    widest = max(map(width_of, headers))
+    lines: list[str] = []
+    for i, row in enumerate(rows):
+        lines += [""] if i else []
+        for head, cell in zip(headers, row, strict=True):
+            if cell:
+                front = one_line(head) + " " * (widest - width_of(head))
+                lines.append(to.paint(cut(f"{front}  {cell}", to.width or 80), colours.get(i, "")))
+    return lines
 
 
 def _line(cells: Sequence[str], widths: list[int], right: Sequence[bool]) -> str:
