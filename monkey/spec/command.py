@@ -110,7 +110,7 @@ def compile_command(command: str | list[str], names: Collection[str]) -> Command
         raise CommandError(error.message, error.hint, template.origin(error.offset)) from error
     holes = iter(zip(template.names, template.starts, strict=True))
     words = [template.piece(text, [next(holes) for _ in range(text.count(PLACE))]) for text in pieces]
-    if not words[0].text:
+    if not words or not words[0].text:
         raise CommandError("expected a program, found an empty word", "begin with the program's name", 0)
     return _argv(words, listed=False)
 

@@ -78,7 +78,7 @@ def end_to_end(text: str) -> None:
         json.dumps(made.settings().to_json(), allow_nan=False)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.fixed_dictionaries(
         {"parameters": parameters, "command": known["command"]},

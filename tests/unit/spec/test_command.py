@@ -314,6 +314,7 @@ def test_words_of_a_list_are_located() -> None:
 
 
 @given(st.text(max_size=60) | shell_noise | st.lists(st.text(max_size=20), max_size=4))
+@example("\\\n")
 @example("$" * 50)
 @example("{" * 60)
 @example("$(" * 30)
