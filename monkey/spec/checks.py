@@ -16,6 +16,7 @@ from monkey.spec.identity import canonical
 from monkey.spec.mistake import Mistake, describe, suggest
 from monkey.spec.models import MAX_JOBS, Spec
 from monkey.spec.parameters import Parameter, count
+from monkey.spec.rows import flat, places, same, steps
 
 #: Keys that are planned, and what to do until then.
 NOT_YET = {
@@ -92,16 +93,25 @@ class Checks:
     def names(self, text: str = "") -> list[str]:
         """Return the known names; of parameters in doubt, whatever `text` calls them."""
         inside = re.findall(r"[A-Za-z_][\w.]*", text) if self.doubtful else []
-        return [*self.parameters, *self.doubtful, *(word for word in inside if word.split(".")[0] in self.doubtful)]
+        guessed = (word for word in inside if word.split(".")[0] in self.doubtful)
+        return list(dict.fromkeys([*self.parameters, *self.doubtful, *guessed]))
 
     def command(self) -> Iterator[Mistake]:
         """Check that the command can be read and uses only parameters that there are."""
         command = self.spec.command
-        try:
-            compile_command(command, self.names(command if isinstance(command, str) else " ".join(command)))
-        except CommandError as error:
-            path = ("command",) if error.word is None else ("command", error.word)
-            yield Mistake(path, error.message, error.hint, offset=error.offset)
+        names = self.names(command if isinstance(command, str) else " ".join(command))
+        guessed: set[str] = set()
+        while True:
+            try:
+                compile_command(command, [*names, *guessed])
+            except CommandError as error:
+                path = ("command",) if error.word is None else ("command", error.word)
+                yield Mistake(path, error.message, error.hint, offset=error.offset)
+                if error.unknown is None or len(guessed) > 20:
+                    return
+                guessed.add(error.unknown)  # go on: there may be more
+            else:
+                return
 
     def conditions(self) -> Iterator[Mistake]:
         """Check every `when`, and that none waits for itself."""
@@ -186,7 +196,7 @@ class Checks:
         """Check the rows of include or exclude."""
         for at, raw in enumerate(rows):
             row, path = flat(raw, self.parameters), (field, at)
-            mistakes = [m for name in row if (m := self.unknown((*path, *_steps(raw, name)), name, on_key=True))]
+            mistakes = [m for name in row if (m := self.unknown((*path, *steps(raw, name)), name, on_key=True))]
             yield from mistakes
             if not row:
                 yield Mistake(path, f"an empty row in {field}", "name at least one parameter, or remove it")
@@ -219,14 +229,14 @@ class Checks:
                 continue
             if not places(values, value):
                 hint = "remove the row, or write one of its values"
-                where = (*path, *_steps(raw, name))
+                where = (*path, *steps(raw, name))
                 yield Mistake(where, f"{describe(value)} is not a value of {name!r}, so nothing is excluded", hint)
 
     def unknown(self, path: tuple[str | int, ...], name: str, *, on_key: bool = False) -> Mistake | None:
         """Return a mistake if there is no parameter of that name."""
         if name in self.parameters or name.split(".")[0] in self.doubtful:
             return None
-        return Mistake(path, f"unknown parameter {name!r}", suggest(name, self.parameters, "parameters"), on_key)
+        return Mistake(path, f"unknown parameter {name!r}", suggest(name, self.names(), "parameters"), on_key)
 
     def requirements(self) -> Iterator[Mistake]:
         """Check that the requirements file is there and stands for itself: only its text travels."""
@@ -274,47 +284,6 @@ class Checks:
             many = f"{jobs:,}" if jobs < 10**18 else "more than 10^18"
             message = f"expected at most {MAX_JOBS:,} jobs, found {many} ({listed}{' × …' if len(counts) > 4 else ''})"
             yield Mistake(("parameters",), message, "use fewer values, or method: random with a run_cap", on_key=True)
-
-
-def flat(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Write a row's nested groups as dotted names, where they are groups of parameters."""
-    found: dict[str, Any] = {}
-    for key, value in row.items():
-        if isinstance(value, dict) and key not in names and any(name.startswith(f"{key}.") for name in names):
-            inner = [name.removeprefix(f"{key}.") for name in names if name.startswith(f"{key}.")]
-            found |= {f"{key}.{name}": v for name, v in flat(value, inner).items()}
-        else:
-            found[key] = value
-    return found
-
-
-def same(left: Any, right: Any) -> bool:
-    """Compare values as people do: 1 is 1.0, but neither is true."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    return bool(left == right)
-
-
-def places(values: Sequence[Any] | range, value: Any) -> list[int]:
-    """Return where a value stands among others."""
-    if not isinstance(values, range):
-        return [at for at, other in enumerate(values) if same(value, other)]
-    # A range looks for a float by counting up to it.
-    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == int(value)
-    return [values.index(int(value))] if whole and int(value) in values else []
-
-
-def _steps(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return the keys by which a dotted name is reached in a row."""
-    steps: list[str] = []
-    rest, here = name, raw
-    while rest not in here and isinstance(here, dict):
-        key = next((k for k in here if rest.startswith(f"{k}.") and isinstance(here[k], dict)), None)
-        if key is None:
-            break
-        steps.append(key)
-        rest, here = rest.removeprefix(f"{key}."), here[key]
-    return (*steps, rest)
 
 
 def _reached(uses: Mapping[str, set[str]], start: str) -> set[str]:

@@ -31,6 +31,8 @@ class CommandError(ValueError):
         """Say what was expected and found, what to write, and where."""
         super().__init__(message)
         self.message, self.hint, self.offset, self.word = message, hint, offset, word
+        #: The name in braces that is no parameter, if that is what is wrong.
+        self.unknown: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ def compile_command(command: str | list[str], names: Collection[str]) -> Command
             try:
                 words.append(_Template(word, names))
             except CommandError as error:
-                raise CommandError(error.message, error.hint, error.offset, at) from error
+                error.word = at
+                raise
         if not words or not (words[0].text or words[0].names):
             raise CommandError("expected a command, found nothing", "write the program and its arguments")
         return _argv(words, listed=True)
@@ -176,8 +179,11 @@ class _Template:
         if not re.match(r"[A-Za-z_][\w.]*\Z", name):
             shown = name if len(name) <= 40 else name[:39] + "…"
             return CommandError(f"{{{shown}}} is not a parameter", f"for literal braces write {{{{{shown}}}}}", at)
-        hint = suggest(name, self.known, "parameters") + "; literal braces are {{ and }}"
-        return CommandError(f"unknown parameter {name!r}", hint, at)
+        hint = suggest(name, self.known, "parameters")
+        hint += "" if hint.endswith("?") else "; literal braces are {{ and }}"
+        error = CommandError(f"unknown parameter {name!r}", hint, at)
+        error.unknown = name
+        return error
 
     def origin(self, offset: int) -> int:
         """Return where a character of `text` stood in the raw text."""

@@ -161,7 +161,8 @@ class _Reader:
             value = _CONSTANTS[name]
             return lambda _: value
         if self.names is not None and name not in self.names:
-            hint = suggest(name, self.names, "parameters") + "; text needs quotes: 'adam'"
+            hint = suggest(name, self.names, "parameters")
+            hint += "" if hint.endswith("?") else "; text needs quotes: 'adam'"
             raise ConditionError(f"unknown parameter {name!r}", hint, self.offset(node))
         self.uses.add(name)
         return lambda parameters: parameters.get(name, _UNKNOWN)

@@ -12,12 +12,12 @@ from math import prod
 from typing import Any
 
 from monkey.spec import condition
-from monkey.spec.checks import flat, places
 from monkey.spec.command import compile_command
 from monkey.spec.identity import canonical
 from monkey.spec.mistake import Mistake, Mistakes, wrong
 from monkey.spec.models import Spec
 from monkey.spec.parameters import Parameter, count
+from monkey.spec.rows import flat, places
 from monkey.spec.sampling import choice, ppf, units
 from monkey.spec.table import ABSENT, Column, JobTable, Value
 

@@ -75,8 +75,8 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 
 
 def suggest(word: str, words: Collection[str], what: str) -> str:
-    """Say what was probably meant, and what there is."""
-    near = nearest(word, words)
+    """Say what was probably meant, or else what there is."""
+    if near := nearest(word, words):
+        return f"did you mean {near!r}?"
     listed = ", ".join(sorted(words)[:20]) + (", …" if len(words) > 20 else "")
-    there = f"{what}: {listed}" if words else f"there are no {what}"
-    return f"did you mean {near!r}? {there}" if near else there
+    return f"{what}: {listed}" if words else f"there are no {what}"

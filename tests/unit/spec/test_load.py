@@ -113,7 +113,7 @@ def test_a_problem_shows_the_line_a_caret_and_the_fix() -> None:
             "specs/it.yaml:1:21: unknown parameter 'lrr'",
             "  command: train --lr {lrr}",
             "                      ^",
-            "  hint: did you mean 'lr'? parameters: lr; literal braces are {{ and }}",
+            "  hint: did you mean 'lr'?",
         ]
     )
 
@@ -204,6 +204,13 @@ def test_a_mistake_in_one_parameter_does_not_make_others_unknown() -> None:
     parameters = "{lr: {mim: 1}, o: {parameters: 3}, b-c: [1]}"
     found = problems(f"command: a {{lr}} {{o.x}} {{b-c}}\nparameters: {parameters}\nzip: [[lr, o.x]]")
     assert [p.line for p in found] == [2, 2, 2]
+
+
+def test_several_mistakes_in_one_command() -> None:
+    assert [p.column for p in problems("command: a {b} {c} '{d}'")] == [12, 16, 21]
+    assert [p.column for p in problems("command: [a, '{b}', '{c}{d}']")] == [15, 22, 25]
+    found = problems("command: a {b} | c {d} '{lr}'\nparameters: {lr: [1]}")
+    assert [p.message for p in found][2:] == ["a parameter inside single quotes"]
 
 
 def test_requirements_must_stand_alone(tmp_path: Path) -> None:
