@@ -36,4 +36,4 @@ async def _info(world: World, what: str, *, as_json: bool) -> str:
     await log.refresh(world.at)
     if as_json:
         return json_text(render.job_info_json(found.view, found.job, log), indent=2)
-    return "\n".join(render.job_info(found.view, found.job, log, world.keys, terminal()))
+    return "\n".join(render.job_info(found.view, found.job, log, world.keys, world.at.url, terminal()))

@@ -12,8 +12,8 @@ from monkey import __version__
 from monkey.cli.main import VERBS, help_text
 from monkey.errors import MonkeyError
 
-#: Without it nothing on the command line is worth a guess.
-SIMILAR = 0.6
+#: How alike a wrong verb and a right one must be for a guess.
+SIMILAR = 0.7
 
 
 class Verbs(click.Group):

@@ -10,19 +10,23 @@ from monkey.cli.render.lists import job_json, sweeps_json
 from monkey.cli.render.outcome import parameters_text
 from monkey.cli.render.progress import counts_text
 from monkey.cli.render.status import word
-from monkey.cli.render.words import Terminal, cut, duration, one_line, plural, table, text
+from monkey.cli.render.words import Terminal, cut, duration, one_line, plural, size, table, text
 from monkey.plan.describe import describe
+from monkey.plan.explain import seconds_text, setting_changes
 from monkey.protocol.entries import Claim, End, Ended
 from monkey.protocol.keys import Keys
 from monkey.protocol.log import Log
 from monkey.protocol.snapshot import Snapshot, SweepView
 from monkey.spec.command import CommandError, compile_command
+from monkey.spec.recipe import Settings
 
+#: Settings that are times, and the one that is a size.
+_TIMES, _MEMORY = ("timeout", "grace"), "resources.memory"
 #: Last lines of the log that are shown, and the files of code or outputs.
 LOG_LINES, FILES = 10, 20
 
 
-def job_info(view: SweepView, job: str, log: Log, keys: Keys, to: Terminal) -> list[str]:
+def job_info(view: SweepView, job: str, log: Log, keys: Keys, store: str, to: Terminal) -> list[str]:
     """Return a job: what it is, how it went, each attempt, what it measured and left."""
     revision, seen = view.state.revision, view.view(job)
     assert revision is not None  # the job was found in it
@@ -37,7 +41,7 @@ def job_info(view: SweepView, job: str, log: Log, keys: Keys, to: Terminal) -> l
         ("adopts", revision.adopted.get(job, "")),
         ("agent", seen.agent or ""),
         ("time", duration(seen.seconds)),
-        ("files", keys.out(job, seen.attempt) if seen.attempt else ""),
+        ("files", f"{store}/{keys.out(job, seen.attempt)}" if seen.attempt else ""),
     ]
     lines = _facts(facts, to) + _part("attempts", _attempts(log, to), to)
     lines += _part("metrics", _metrics(seen.metrics, to), to)
@@ -89,7 +93,6 @@ def sweep_info(view: SweepView, snapshot: Snapshot, to: Terminal) -> list[str]:
     revision, counts = view.state.revision, view.counts
     assert revision is not None  # it was found
     waiting = {fleet: marks for fleet, of in snapshot.queue.items() if (marks := of.get(view.state.name))}
-    settings = revision.settings.to_json()
     facts = [
         ("sweep", view.state.name),
         ("state", word(view, counts)),
@@ -102,7 +105,7 @@ def sweep_info(view: SweepView, snapshot: Snapshot, to: Terminal) -> list[str]:
             "code",
             f"{revision.recipe.code[:12]}, {plural(len(revision.code_files), 'file')}" if revision.recipe.code else "",
         ),
-        ("settings", ", ".join(f"{name} {text(value)}" for name, value in settings.items() if _told(name, value))),
+        ("settings", _settings(revision.settings)),
         ("queued on", ", ".join(waiting)),
         ("adopted", plural(len(revision.adopted), "result") if revision.adopted else ""),
     ]
@@ -117,8 +120,14 @@ def _commit(git: dict[str, Any] | None) -> str:
     return f"{git['commit'][:12]} on {git['branch'] or 'no branch'}{', with changes' if git['dirty'] else ''}"
 
 
-def _told(name: str, value: object) -> bool:
-    return value not in (None, False, 0, []) and name not in ("metric", "maximize")
+def _settings(settings: Settings) -> str:
+    """Say every setting that is not as it is without a word of it."""
+    told = []
+    for name, _, value in setting_changes(Settings(), settings):
+        if name not in ("metric", "maximize"):
+            shown = seconds_text(value) if name in _TIMES else size(value) if name == _MEMORY else text(value)
+            told.append(f"{name} {shown}")
+    return ", ".join(told)
 
 
 def _some(lines: Iterable[str]) -> list[str]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from monkey.apply.wait import Progress, Wait
 from monkey.cli.render.progress import Best, best_text, counts_text
-from monkey.cli.render.words import Terminal, cut, one_line, plural, printable, text
+from monkey.cli.render.words import Terminal, cut, one_line, plural, printable
 from monkey.protocol.snapshot import JobView, State
+from monkey.spec.command import text_of
 from monkey.spec.table import Value
 
 #: Last lines of a failed job's log that are shown.
@@ -107,10 +108,8 @@ def _parameters(one: Progress, job: str) -> dict[str, Value]:
 
 
 def parameters_text(parameters: Mapping[str, Value]) -> str:
-    """Return "lr=0.1 seed=3"."""
-    return " ".join(
-        f"{one_line(name)}={text(value) if value != '' else repr('')}" for name, value in parameters.items()
-    )
+    """Return "lr=0.1 seed=3", each value as the job got it."""
+    return " ".join(f"{one_line(name)}={one_line(text_of(value)) or repr('')}" for name, value in parameters.items())
 
 
 def detached(names: Sequence[str]) -> list[str]:

@@ -94,7 +94,7 @@ def test_every_screen_is_free_of_what_jobs_would_steer_it_with(tmp_path: Path) -
                 "status": status_lines("/store", snapshot, [view], to),
                 "jobs": jobs_lines([view], (), to),
                 "sweeps": sweeps_lines([view], to),
-                "job": job_info(view, jobs[0], log, world.keys, to),
+                "job": job_info(view, jobs[0], log, world.keys, "/store", to),
                 "sweep": sweep_info(view, snapshot, to),
             }
             for name, lines in screens.items():
