@@ -307,6 +307,14 @@ def test_comments_are_left_out() -> None:
     assert output("a() {{ :; }}; # it's {x}\n" + rf"{PRINTF} '%s\0' {{x}}", x="b") == ["b"]
 
 
+def test_a_script_inside_words_is_located() -> None:
+    error = refused(["sh", "-c", "a '{x}'"])
+    assert (error.word, error.offset) == (2, 3)
+    error = refused("sh -c \"a '{x}'\"")
+    assert (error.word, error.offset) == (None, 10)
+    assert "single quotes" in error.message
+
+
 def test_words_of_a_list_are_located() -> None:
     error = refused(["python", "a {b}"])
     assert (error.word, error.offset) == (1, 2)

@@ -120,12 +120,12 @@ def test_what_cannot_be_decided(text: str, message: str) -> None:
     ids=range(15),
 )  # fmt: skip
 def test_bombs_end_at_once(text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     try:
         parse(text, NAMES).holds(JOB)
     except ConditionError as error:
         assert error.message
-    assert time.perf_counter() - begin < 0.1
+    assert time.process_time() - begin < 0.1
 
 
 TOKENS = ["lr", "n", "opt", "gone", "flag", "o.lr", "1", "0.5", "'a'", "and", "or", "not", "in", "(", ")", "[", "]",

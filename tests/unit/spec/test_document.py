@@ -104,17 +104,17 @@ def test_what_is_refused(text: str, where: tuple[int, int], message: str) -> Non
     ids=["brackets", "braces", "dashes", "balanced", "questions", "lines", "quote"],
 )
 def test_bombs_are_refused_in_milliseconds(text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     refused(text)
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5
 
 
 def test_a_billion_laughs_are_refused() -> None:
     text = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
     text += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert "expected at most 500,000 values" in refused(text).message
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5
 
 
 def test_large_and_strange_files(tmp_path: Path) -> None:
