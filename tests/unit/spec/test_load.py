@@ -231,6 +231,7 @@ def test_requirements_are_those_at_loading(tmp_path: Path) -> None:
 def test_a_spec_outside_of_the_project_is_named_by_its_whole_path(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("command: 'true'\n")
+    (tmp_path / "project").mkdir()
     assert load_spec(path, tmp_path / "project").source == str(path)
 
 
