@@ -38,7 +38,7 @@ class Attempts:
         self._heart, self._clock, self._spawn = heart, clock, spawn
         self.in_hand: dict[str, Work] = {}
         #: Attempts whose processes may still run: they have a seat.
-        self.seated: set[Work] = set()
+        self.seated: dict[Work, None] = {}
         #: Called when an attempt's seat is free again.
         self.on_vacant: Callable[[Work], None] = lambda work: None
         #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
@@ -50,12 +50,12 @@ class Attempts:
         """Run a claimed attempt to its end."""
         work.began = self._clock.wall()
         self.in_hand[work.job] = work
-        self.seated.add(work)
+        self.seated[work] = None
         self._spawn(self._live(work))
 
     async def _live(self, work: Work) -> None:
         outcome = await self._execute(work)
-        self.seated.discard(work)
+        self.seated.pop(work)
         self.on_vacant(work)
         async with work.lock:
             held, work.held = work.held, None
@@ -114,12 +114,14 @@ class Attempts:
     # -- fencing ------------------------------------------------------------------------------------------------------
 
     def _allowed(self, work: Work) -> bool:
-        held = work.held
-        return held is not None and not work.stopping and all(map(self._heart.may_work, work.epochs()))
+        return work.held is not None and not work.stopping and self._in_order(work)
+
+    def _in_order(self, work: Work) -> bool:
+        return all(map(self._heart.may_work, work.epochs()))
 
     def check(self, work: Work) -> None:
         """Freeze the attempt if its right to run is gone, and begin to ask for it again."""
-        if work.frozen or work.held is None or all(map(self._heart.may_work, work.epochs())):
+        if work.frozen or work.held is None or self._in_order(work):
             return
         work.freeze()
         self._spawn(self._ask_again(work))
@@ -131,16 +133,15 @@ class Attempts:
 
     async def _ask_again(self, work: Work) -> None:
         async with work.lock:
-            while not self._heart.may_work(self._heart.epoch):
-                await self._clock.sleep(RETRY)
-            if work.held is None:
-                return  # it has ended meanwhile
-            reason = await self._reclaim(work, work.sweep)
-            if reason:
-                await work.stop(reason)
-                return
+            # Job and permit must both have been claimed in the epoch that lasts: it may break in between.
+            while work.held and not self._in_order(work):
+                while not self._heart.may_work(self._heart.epoch):
+                    await self._clock.sleep(RETRY)
+                reason = await self._reclaim(work, work.sweep)
+                if reason:
+                    await work.stop(reason)
+                    return
             work.thaw()
-        self.check(work)
 
     async def _reclaim(self, work: Work, sweep: str) -> str:
         """Claim permit and job once more. Returns why that failed, or ''."""

@@ -93,7 +93,7 @@ class Agent:
         self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create)
         self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts)
         self._wire()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._sealing = asyncio.Lock()
         self._failure: BaseException | None = None
@@ -145,18 +145,18 @@ class Agent:
             await self.clock.sleep(BEAT_RETRY)
 
     async def _abandon(self) -> None:
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _spawn(self, life: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(life)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._over_and_done)
         return task
 
     def _over_and_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             self._failure = self._failure or task.exception()
             self._leaving.set()

@@ -140,6 +140,7 @@ class Desk:
                 cause=cause,
                 create=self._create,
                 known=self.sweeps.get(name),
+                nonce=f"{self._random.getrandbits(64):016x}",
             )
             del self._failed[name]
         for name in sorted(self._markers.keys() - at_work):

@@ -112,9 +112,13 @@ async def append_order(
     cause: tuple[str, int] | None = None,
     create: Create = create,
     known: SweepState | None = None,
+    nonce: str = "",
 ) -> int:
-    """Append pause, resume, cancel or retry after whatever is there; returns its number. Raises NotFound."""
-    body: dict[str, Any] = {"kind": kind, "nonce": secrets.token_hex(8)}
+    """Append pause, resume, cancel or retry after whatever is there; returns its number. Raises NotFound.
+
+    `cause`: a failure (job, position) that is acted on once, whoever notices it. `nonce`: random by default.
+    """
+    body: dict[str, Any] = {"kind": kind, "nonce": nonce or secrets.token_hex(8)}
     body |= {"reason": reason} if reason else {}
     body |= {"jobs": jobs} if jobs else {}
     body |= {"cause": list(cause)} if cause else {}

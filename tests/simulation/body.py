@@ -55,7 +55,7 @@ class Execution:
         if self.outcome is None:
             self._halt()
             self.outcome = outcome
-            self.body.executions.discard(self)
+            self.body.executions.pop(self, None)
             self.over.set()
 
     # -- Running ------------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class Body:
 
     def __init__(self, world: World, host: Host) -> None:
         self.world, self.host = world, host
-        self.executions: set[Execution] = set()
+        self.executions: dict[Execution, None] = {}
         self.deadline = float("inf")
         self.warded = True
         self._alarm: asyncio.TimerHandle | None = None
@@ -116,7 +116,7 @@ class Body:
             self.world.counts["not launched"] += 1
             return None
         execution = Execution(self, attempt)
-        self.executions.add(execution)
+        self.executions[execution] = None
         self.world.launched(execution)
         return execution
 

@@ -42,8 +42,10 @@ class Host:
 
     async def awake(self) -> None:
         """Return when the machine moves."""
-        while (left := self.paused_until - self.world.loop.time()) > 0:
+        left = self.paused_until - self.world.loop.time()
+        if left > 0:
             await asyncio.sleep(left)
+            await self.awake()  # it may have been paused again
 
 
 class Net:

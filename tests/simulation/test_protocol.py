@@ -85,6 +85,13 @@ def test_nothing_breaks_the_protocol(seeds: range, whole: bool, shown: object) -
         assert [name for name in MUST_SEE if not total.counts[name]] == []
 
 
+def test_a_seed_replays(whole: bool) -> None:
+    if not whole:
+        pytest.skip("one seed is played again")
+    elsewhere = list(results(range(12)))
+    assert elsewhere == [play(seed) for seed in range(12)]
+
+
 @pytest.mark.parametrize("name", SAFETY)
 def test_a_mutant_of_safety_breaks_an_invariant(name: str, whole: bool) -> None:
     if not whole:

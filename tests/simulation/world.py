@@ -93,7 +93,7 @@ class World:
         self.counts: Counter[str] = Counter()
         self.violations: Counter[str] = Counter()
         self.executions: Counter[str] = Counter()
-        self.active: defaultdict[str, set[Execution]] = defaultdict(set)
+        self.active: defaultdict[str, list[Execution]] = defaultdict(list)
         self.caps: dict[str, int] = {}
         self.hosts: list[Host] = []
         self.current: dict[str, Life] = {}
@@ -175,7 +175,7 @@ class World:
     def works(self, execution: Execution) -> None:
         """An execution begins or resumes."""
         job = execution.attempt.job
-        self.active[job] = {e for e in self.active[job] if e.outcome is None} | {execution}
+        self.active[job] = [*(e for e in self.active[job] if e.outcome is None and e is not execution), execution]
         if sum(e.active for e in self.active[job]) > 1:
             self.violations["two executions at once"] += 1
         tail = self.log(KEYS.job_log(job)).tail
