@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from monkey.apply.find import find_job, find_sweep
 from monkey.apply.observe import World
-from monkey.apply.wait import converge
+from monkey.apply.wait import begun, converge
 from monkey.errors import MonkeyError
 from monkey.protocol.log import Log
 from monkey.protocol.snapshot import State, SweepView
@@ -96,4 +96,6 @@ async def _call_for_work(world: World, view: SweepView, entry: int, jobs: int) -
     assert view.state.revision is not None
     fleets = view.state.revision.settings.providers
     await mark_queue(world.at, world.keys, fleets, view.state.name, entry)
-    await converge([world.fleet(name) for name in fleets], jobs)
+    called = [world.fleet(name) for name in fleets]
+    await converge(called, jobs)
+    await begun(world.reader(), called)

@@ -28,6 +28,8 @@ GIVE_UP_AFTER = 3
 WATCHER_BEAT = 5.0
 #: Seconds that are not looked for at the least.
 QUICKEST = 0.05
+#: Seconds that are waited for the first heartbeat of an agent that is not going to be watched.
+BEGUN_WITHIN = 15.0
 #: Seconds between looks at a store that does not answer.
 STORE_AWAY_POLL = 1.0
 
@@ -130,6 +132,8 @@ class Watch:
     _paces: dict[str, Pace] = field(default_factory=dict)
     _checked: float = float("-inf")
     _left: int = 0
+    #: Fleet to what its agents complained of last.
+    _alerts: dict[str, str] = field(default_factory=dict)
     _ended: int = -1
 
     async def run(self) -> list[Progress]:
@@ -142,6 +146,7 @@ class Watch:
                 try:
                     snapshot = await self.reader.read(self.names)
                     progress = [self._progress(snapshot.sweeps[name]) for name in self.names]
+                    self._alerts |= {agent.fleet: agent.alert for agent in snapshot.agents if agent.alert}
                     self.show(snapshot, progress, "")
                     if all(one.wait is not Wait.WORKING for one in progress):
                         return progress
@@ -178,12 +183,16 @@ class Watch:
             self._left = self._left + 1 if ended == self._ended else 1
             self._ended = ended
             if self._left > GIVE_UP_AFTER:
-                raise FleetError(
-                    f"fleet {fleet.name!r}: its agent left {GIVE_UP_AFTER} times with work undone and nothing finished; "
-                    f"it said last:\n{fleet.last_words()}",
-                    hint="`monkey status` shows why; a job may ask for more than the machine has",
-                )
+                raise self._useless(fleet)
             await converge([fleet], sum(one.unfinished for one in progress))
+
+    def _useless(self, fleet: Fleet) -> FleetError:
+        why = self._alerts.get(fleet.name)
+        said = why or f"it said last:\n{fleet.last_words()}"
+        return FleetError(
+            f"the agent of {fleet.name!r} left {GIVE_UP_AFTER} times with work undone and nothing finished: {said}",
+            hint="a machine that has more must run it, or the sweep must ask for less" if why else None,
+        )
 
 
 def needed(fleets: Mapping[str, Fleet], progress: Collection[Progress]) -> list[Fleet]:
@@ -201,6 +210,19 @@ async def converge(fleets: Collection[Fleet], jobs: int) -> None:
     """Have every fleet make of itself what so many unfinished jobs need."""
     for fleet in fleets:
         await fleet.converge(fleet.preview(await fleet.observe(), jobs))
+
+
+async def begun(reader: Reader, fleets: Collection[Fleet]) -> None:
+    """Wait until every fleet has an agent that beats, for whoever will not watch: a stillborn one must not go unseen.
+
+    Raises FleetError where one could not begin. Gives up waiting, not hoping, after BEGUN_WITHIN seconds.
+    """
+    until = time.monotonic() + BEGUN_WITHIN
+    for fleet in fleets:
+        while time.monotonic() < until and await fleet.check():
+            if (await reader.read([])).alive(fleet.name):
+                break
+            await asyncio.sleep(QUICKEST)
 
 
 @asynccontextmanager

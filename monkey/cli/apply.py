@@ -70,14 +70,23 @@ async def _apply(world: World, order: Order) -> int:
         await execute(world, planned.plan, planned.wanted, _say, rollback=order.rollback)
     names = [sweep.name for sweep in planned.plan.sweeps]
     if order.detach:
-        from monkey.cli.render.outcome import detached
-
-        click.echo("\n".join(detached(names) if planned.plan.changes else ["Nothing to change."]))
-        return 0
+        return await _detach(world, planned, names)
     from monkey.cli.watching import watch_to_end
 
     order.watched = names
     return await watch_to_end(world, names, changed=planned.plan.changes)
+
+
+async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
+    from monkey.apply.wait import begun
+    from monkey.cli.render.outcome import detached
+
+    if not planned.plan.changes:
+        click.echo("Nothing to change.")
+        return 0
+    await begun(world.reader(), [world.fleet(part.fleet) for part in planned.plan.fleets if part.jobs])
+    click.echo("\n".join(detached(names)))
+    return 0
 
 
 async def _planned(world: World, order: Order) -> Planned:

@@ -64,7 +64,7 @@ class Live:
             self._redraw(snapshot, progress, trouble)
         elif self._live is None and now >= self._plain_at:
             self._plain_at = now + PLAIN_EVERY
-            self._say(progress, trouble)
+            self._say(snapshot, progress, trouble)
 
     def _bests(self, progress: Sequence[Progress]) -> Mapping[str, Best]:
         began = time.monotonic()
@@ -81,8 +81,8 @@ class Live:
         lines = drawn(snapshot, progress, self._bests(progress), trouble, terminal(self._stream))
         self._live.update(Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
-    def _say(self, progress: Sequence[Progress], trouble: str) -> None:
-        lines = said(progress, self._bests(progress), trouble)
+    def _say(self, snapshot: Snapshot | None, progress: Sequence[Progress], trouble: str) -> None:
+        lines = said(snapshot, progress, self._bests(progress), trouble)
         if lines != self._said:
             self._said = lines
             print("\n".join(lines), file=self._stream, flush=True)

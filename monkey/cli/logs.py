@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monkey.cli.main import INTERRUPTED
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.sink import Sink
 
@@ -21,7 +22,10 @@ def command(what: str, follow: bool) -> int:
 
     In a pipe a job's log comes byte for byte; on a terminal what would steer it is left out.
     """
-    return in_world(lambda world: _logs(world, what, follow=follow))
+    try:
+        return in_world(lambda world: _logs(world, what, follow=follow))
+    except KeyboardInterrupt:  # how one leaves; there is nothing to say
+        return INTERRUPTED
 
 
 async def _logs(world: World, what: str, *, follow: bool) -> int:

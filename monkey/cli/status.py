@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monkey.cli.main import INTERRUPTED
 from monkey.cli.session import in_world, json_option, names_complete
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 @json_option
 def command(sweeps: tuple[str, ...], watch: bool, as_json: bool) -> int:
     """Show how SWEEPs (default: all) are doing, who works on them, and what needs attention."""
-    return in_world(lambda world: _status(world, sweeps, watch=watch, as_json=as_json))
+    try:
+        return in_world(lambda world: _status(world, sweeps, watch=watch, as_json=as_json))
+    except KeyboardInterrupt:  # how one leaves; there is nothing to say
+        return INTERRUPTED
 
 
 async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json: bool) -> int:

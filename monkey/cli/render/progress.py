@@ -99,8 +99,11 @@ def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> l
     }
     alive = [agent for agent in snapshot.agents if agent.fleet in fleets and agent.alive]
     lines = [to.paint(agents_text(alive), "dim")]
-    alerts = dict.fromkeys(agent.alert for agent in alive if agent.alert)
-    return lines + [to.paint(f"! {one_line(alert)}", "yellow") for alert in alerts]
+    return lines + [to.paint(f"! {one_line(alert)}", "yellow") for alert in _alerts(alive)]
+
+
+def _alerts(agents: Sequence[AgentView]) -> list[str]:
+    return list(dict.fromkeys(agent.alert for agent in agents if agent.alive and agent.alert))
 
 
 def agents_text(alive: Sequence[AgentView]) -> str:
@@ -108,8 +111,8 @@ def agents_text(alive: Sequence[AgentView]) -> str:
     return f"{plural(len(alive), 'agent')} at work" if alive else "an agent is starting"
 
 
-def said(progress: Sequence[Progress], best: Mapping[str, Best], trouble: str) -> list[str]:
-    """Return one plain line a sweep."""
+def said(snapshot: Snapshot | None, progress: Sequence[Progress], best: Mapping[str, Best], trouble: str) -> list[str]:
+    """Return one plain line a sweep, and one for each thing that an agent complains of."""
     plain = Terminal()
     if trouble:
         return [f"the store does not answer: {one_line(trouble)}; waiting for it"]
@@ -120,4 +123,4 @@ def said(progress: Sequence[Progress], best: Mapping[str, Best], trouble: str) -
         parts = [f"{one.total - one.unfinished:,}/{one.total:,} done", rest, ", ".join(_pace(one))]
         parts += [best_text(found)] if found else []
         lines.append(f"{one_line(one.name)}: {'; '.join(filter(None, parts))}")
-    return lines
+    return lines + [f"! {one_line(alert)}" for alert in _alerts(snapshot.agents if snapshot else ())]

@@ -89,7 +89,7 @@ def test_every_screen_is_free_of_what_jobs_would_steer_it_with(tmp_path: Path) -
             to = Terminal(width)
             screens = {
                 "drawn": drawn(snapshot, [progress], best, "", to),
-                "said": said([progress], best, HOSTILE),
+                "said": said(snapshot, [progress], best, HOSTILE),
                 "outcome": outcome([progress], best, {}, to, changed=True),
                 "status": status_lines("/store", snapshot, [view], to),
                 "jobs": jobs_lines([view], (), to),
@@ -115,7 +115,7 @@ def test_progress_tells_counts_pace_and_the_best(tmp_path: Path) -> None:
         assert lines[1].strip() == "1 succeeded, 1 failed, 1 running"
         assert lines[2].strip() == "best loss 0.25 (lr=2)"
         assert lines[3] == "1 agent at work"
-        (line,) = said([progress], {"small": best}, "")
+        (line,) = said(snapshot, [progress], {"small": best}, "")
         assert line == "small: 2/3 done; 1 failed, 1 running; 1.5/s, 1m20s left; best loss 0.25 (lr=2)"
 
     played(tmp_path, scene)

@@ -85,6 +85,21 @@ def test_death_shows_the_last_words_of_this_life_alone(fleet: Scripted) -> None:
     assert "an earlier life" not in caught.value.message
 
 
+def test_destroy_asks_the_agent_to_leave(fleet: Scripted) -> None:
+    asyncio.run(fleet.destroy())  # nobody is there: nothing to do
+    fleet.script = (
+        "import fcntl, os, signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
+        "lock = open('lock', 'w'); fcntl.flock(lock, 2); lock.write(str(os.getpid())); lock.flush(); time.sleep(60)"
+    )
+    asyncio.run(fleet.converge(Machines("local", "local", 1)))
+    deadline = time.monotonic() + 20
+    while agent_pid(fleet.directory) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    asyncio.run(fleet.destroy())
+    wait_for_death(fleet)
+    assert not asyncio.run(fleet.check()) and not lives(fleet.directory)
+
+
 def test_killed_agent_is_only_gone(fleet: Scripted) -> None:
     fleet.script = "import os; os.kill(os.getpid(), 9)"
     asyncio.run(fleet.converge(Machines("local", "local", 1)))
