@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,25 +34,46 @@ class Wanted:
 
 
 def spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
-    """Return the named spec files, or all of the project's. Raises MonkeyError where there are none."""
-    if named:
-        missing = [name for name in named if not Path(name).is_file()]
-        if missing:
-            raise MonkeyError(
-                f"there is no spec {missing[0]!r}", hint="name a file, such as specs/experiment.yaml; or none, for all"
-            )
-        return [Path(name).absolute() for name in named]
-    files = sorted(path for path in (project.root / SPECS).glob("*") if path.suffix in YAML and path.is_file())
+    """Return the named spec files, those of named directories, or all of the project's.
+
+    Raises MonkeyError where there are none.
+    """
+    return [file for path in (map(Path, named) if named else [project.root / SPECS]) for file in _specs_at(path)]
+
+
+def _specs_at(path: Path) -> list[Path]:
+    path = path.absolute()
+    if path.is_file():
+        return [path]
+    if not path.exists() and path.suffix:
+        raise MonkeyError(
+            f"there is no spec {str(path)!r}", hint="name a file, such as specs/experiment.yaml; or none, for all"
+        )
+    files = sorted(file for file in path.glob("*") if file.suffix in YAML and file.is_file())
     if not files:
-        raise MonkeyError(f"there is no spec in {project.root / SPECS}", hint="`monkey init` writes a first one")
+        raise MonkeyError(f"there is no spec in {path}", hint="`monkey init` writes a first one")
     return files
 
 
 def desire(project: Project, files: Iterable[Path]) -> list[Wanted]:
     """Read the specs. Raises SpecError with the problems of all of them, PlanError for code that cannot be taken."""
-    from monkey.spec.load import load_spec
+    with _no_plugins():
+        from monkey.spec.load import load_spec
 
     return desire_specs(project, _load_all(files, lambda path: load_spec(path, project.root)))
+
+
+@contextmanager
+def _no_plugins() -> Iterator[None]:
+    """Keep pydantic, which is imported with the first spec, from looking through all installed packages for plugins."""
+    name = "PYDANTIC_DISABLE_PLUGINS"
+    before = os.environ.get(name)
+    os.environ[name] = "__all__"
+    try:
+        yield
+    finally:
+        # Jobs inherit our environment; theirs is not ours to change.
+        os.environ.pop(name) if before is None else os.environ.update({name: before})
 
 
 def desire_specs(project: Project, specs: Sequence[Spec]) -> list[Wanted]:

@@ -159,10 +159,10 @@ class Watch:
                     await self.sleep(self._pause(self.now() - looked, looked - began))
 
     def _pause(self, cost: float, waited: float) -> float:
-        """Return how long not to look: the end of a short sweep is seen at once, and looking takes a tenth at most."""
+        """Return how long not to look: the end of a short sweep is seen at once, and looking takes a fifth at most."""
         if self.store.poll >= 1:
             return self.store.poll
-        return min(self.store.poll, max(QUICKEST, waited / 40)) + 10 * cost
+        return min(self.store.poll, max(QUICKEST, waited / 40)) + 5 * cost
 
     def _progress(self, view: SweepView) -> Progress:
         counts = view.counts

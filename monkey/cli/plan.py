@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,7 +87,7 @@ def _save(planned: Planned, output: str, keep_stale: Sequence[str]) -> None:
             f"{output!r} would become part of the project's code, and the plan be stale at once",
             hint=f"call it {PLAN} or NAME.{PLAN}, which never are code; or save it outside of the project",
         )
-    text = save(planned.plan, [str(path.relative_to(root)) for path in planned.files], keep_stale)
+    text = save(planned.plan, [os.path.relpath(path, root) for path in planned.files], keep_stale)
     aside = target.with_name(f".{target.name}.part")
     try:
         aside.write_text(text, encoding="utf-8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
+#: Bytes of a line that are waited for; a longer one is broken.
+LONGEST = 1_000_000
 #: Characters of a job's id in front of its lines.
 SHOWN = 8
 
@@ -24,6 +26,8 @@ class Sink:
             self._out.write(data)
         else:
             whole, newline, rest = (self._rest.get(job, b"") + data).rpartition(b"\n")
+            if len(rest) > LONGEST:
+                whole, newline, rest = whole + newline + rest, b"\n", b""
             self._rest[job] = rest
             self._lines(job, whole + newline)
         self._out.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from monkey.cli.sink import Sink
+from monkey.cli.sink import LONGEST, Sink
 
 
 def sunk(*chunks: tuple[str, bytes], prefixed: bool, raw: bool) -> bytes:
@@ -24,6 +24,17 @@ def test_pipe_takes_a_job_s_log_byte_for_byte() -> None:
 def test_terminal_gets_nothing_that_steers_it_even_cut_in_two() -> None:
     got = sunk(("a" * 16, b"x\x1b[3"), ("a" * 16, b"1mred\xff\n\x1b]0;title"), prefixed=False, raw=False)
     assert got == "xred\ufffd\n".encode() + b"\n"
+
+
+def test_endless_line_is_broken_instead_of_kept() -> None:
+    out = io.BytesIO()
+    sink = Sink(out, prefixed=True, raw=True)
+    for _ in range(5):
+        sink.write("a" * 16, b"x" * (LONGEST // 2))
+    assert out.tell() > LONGEST
+    sink.close()
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 2 and sum(line.count(b"x") for line in lines) == 5 * (LONGEST // 2)
 
 
 def test_lines_of_jobs_stay_whole_and_say_whose_they_are() -> None:
