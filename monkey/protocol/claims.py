@@ -54,9 +54,9 @@ class Claims:
         """Append a claim. None: another was first, its owner lives after all, or the store does not answer."""
         tail = log.tail
         epoch = self._heart.epoch
-        if not self._heart.may_work(epoch):
-            return None
         spot = (log.base, log.head + 1)
+        if not self._heart.may_work(epoch) or spot in self._heart.held:
+            return None  # out of touch; or another task of this agent is claiming the same
         claim = self._make(sweep, continues=False)
         self._heart.held.add(spot)
         try:
