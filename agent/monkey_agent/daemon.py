@@ -180,7 +180,9 @@ class Agent:
         """Wait until a beat is due, or somebody begins to watch."""
         if self.clock.now() >= self.heart.acknowledged + BEAT:
             return
-        pause = BEAT_WATCHED if self.desk.watched else BEAT * self.random.uniform(0.8, 1.0)
+        # Where looking costs nothing, beating does not either, and whoever looks in sees what is.
+        often = self.desk.watched or self.store.poll < 1
+        pause = BEAT_WATCHED if often else BEAT * self.random.uniform(0.8, 1.0)
         waits = [asyncio.ensure_future(self.clock.sleep(pause)), asyncio.ensure_future(self._beat_now.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -176,5 +176,10 @@ class Desk:
     @property
     def alerts(self) -> list[str]:
         """What people should know."""
-        unfit = [f"{name} asks for {need}, which this machine has not" for name, need in self.unfit.items()]
+        unfit = [f"{name}: a job asks for {_words(need)}, more than there is here" for name, need in self.unfit.items()]
         return [*self._unreadable.values(), *unfit]
+
+
+def _words(need: Resources) -> str:
+    asked = [f"{need.cpus:g} CPUs", f"{need.gpus} GPUs", f"{need.memory / 2**30:.1f} GiB of memory"]
+    return ", ".join(word for word, amount in zip(asked, (need.cpus, need.gpus, need.memory), strict=True) if amount)

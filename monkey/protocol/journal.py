@@ -51,6 +51,10 @@ def record_of(job: str, k: int, end: End) -> Record:
     return Record(job, k, CODES[end.outcome], end.sweep, round(end.seconds, 3), round(end.at, 3), extra)
 
 
+#: The columns of a block.
+COLUMNS = ("jobs", "ks", "outcomes", "sweeps", "seconds", "at")
+
+
 @dataclass
 class Block:
     """Records as columns: what a segment holds, and what rides in a heartbeat."""
@@ -77,6 +81,13 @@ class Block:
         self.sweeps.append(record.sweep)
         self.seconds.append(record.seconds)
         self.at.append(record.at)
+
+    def extend(self, other: Block, start: int) -> None:
+        """Append the records of another block from row `start` on."""
+        shift = len(self.jobs) - start
+        self.extra.update({row + shift: extra for row, extra in other.extra.items() if row >= start})
+        for name in COLUMNS:
+            getattr(self, name).extend(getattr(other, name)[start:])
 
     def row(self, i: int) -> Record:
         """Return the i-th record."""
@@ -168,7 +179,6 @@ class Journal:
         """Drop the pending records: they are in a segment now."""
         assert self._pending is not None, "nothing is pending"
         rest = Block()
-        for row in range(len(self._pending), len(self.open)):
-            rest.add(self.open.row(row))
+        rest.extend(self.open, len(self._pending))
         self.open, self._pending, self.sealed = rest, None, self.sealed + 1
         self._bytes = sum(len(str(extra)) for extra in rest.extra.values())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import compress, repeat
+
 from monkey.errors import Corrupt, KeyMissing
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim, Torn
@@ -62,16 +65,24 @@ class Index:
 
     def add(self, block: Block, start: int = 0) -> None:
         """Take a block's records in, from row `start` on."""
-        newest, succeeded = self._newest, self.succeeded
-        for row in range(start, len(block.jobs)):
-            job, k, outcome = block.jobs[row], block.ks[row], block.outcomes[row]
+        jobs, outcomes = block.jobs[start:], block.outcomes[start:]
+        rows = zip(repeat(block), range(start, start + len(jobs)))
+        if self._newest.keys().isdisjoint(jobs) and len(set(jobs)) == len(jobs):
+            self._newest.update(zip(jobs, rows, strict=True))
+        else:
+            self._add_one_by_one(zip(jobs, rows, strict=True))
+        self.succeeded.update(compress(jobs, map("s".__eq__, outcomes)))
+        for row, outcome in enumerate(outcomes, start):
+            if outcome != "s":
+                self._count(block.jobs[row], block.ks[row], outcome)
+
+    def _add_one_by_one(self, rows: Iterable[tuple[str, tuple[Block, int]]]) -> None:
+        """Keep of each job the record that is newest in its log, whatever the order of reading."""
+        newest = self._newest
+        for job, (block, row) in rows:
             known = newest.get(job)
-            if known is None or known[0].ks[known[1]] <= k:
+            if known is None or known[0].ks[known[1]] <= block.ks[row]:
                 newest[job] = (block, row)
-            if outcome == "s":
-                succeeded.add(job)
-            else:
-                self._count(job, k, outcome)
 
     def _count(self, job: str, k: int, outcome: str) -> None:
         tally = self._tallies.setdefault(job, Tally())
@@ -103,8 +114,7 @@ class Index:
         if before is None or block is None or before.sealed != beat.sealed:
             block = self._open[beat.agent] = Block()
         start = len(block)
-        for row in range(start, len(beat.block)):
-            block.add(beat.block.row(row))
+        block.extend(beat.block, start)
         self.add(block, start)
 
 
