@@ -209,7 +209,8 @@ class Agent:
         while True:
             self.attempts.check_all()
             left = self.heart.deadline - self.clock.now()
-            await self.clock.sleep(min(max(left, 0.05), FENCE))
+            # Past the deadline everything is frozen already, and nothing new begins before the next beat.
+            await self.clock.sleep(min(max(left, 0.05), FENCE) if left > 0 else FENCE)
 
     async def _looks(self) -> None:
         born = self.clock.now()
