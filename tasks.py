@@ -40,7 +40,7 @@ def check(c: Context) -> None:
 
 @task(
     help={
-        "fast": "leave out what takes tens of seconds",
+        "fast": "leave out the simulation and what takes tens of seconds",
         "seeds": "runs of the simulation",
         "only": "a path, or `PATH::TEST`",
         "keyword": "pytest's -k",
@@ -50,7 +50,7 @@ def check(c: Context) -> None:
 def test(c: Context, fast: bool = False, seeds: int = 0, only: str = "", keyword: str = "", workers: int = 0) -> None:
     """Run the tests. What they need beyond Python is skipped where missing, and named in the summary."""
     words = ["pytest", "-q", "-rs"]
-    words += ["-m 'not slow'"] if fast else []
+    words += ["-m 'not slow' --ignore tests/simulation"] if fast else []
     words += [f"--seeds {seeds}"] if seeds else []
     words += [f"-n {workers}"] if workers else []
     words += [f"-k '{keyword}'"] if keyword else []
