@@ -43,7 +43,7 @@ def log(name: str | Mapping[str, Any], value: Any = None, step: SupportsIndex | 
             if type(step) is int:
                 line = _stepped[name] % (value, step, time_ns())  # type: ignore[index]  # a dict raises TypeError
             elif step is None:
-                line = _plain[name] % (value, time_ns())  # type: ignore[index]
+                line = _plain[name] % (value, time_ns())  # type: ignore[index]  # likewise
             else:
                 raise TypeError
             if write(_sink.fd, line) != len(line):
