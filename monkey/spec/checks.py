@@ -18,47 +18,7 @@ from monkey.spec.models import MAX_JOBS, Spec
 from monkey.spec.parameters import Parameter, count
 from monkey.spec.rows import flat, places, same, steps
 
-#: Keys that are planned, and what to do until then.
-NOT_YET = {
-    "datasets": "until then, keep small data below the code root, or pass its path as a parameter",
-    "image": "until then, use environment: {requirements: requirements.txt}",
-    "secrets": "until then, set the variables where the agent runs; never write them into a spec",
-    "stop_when": "until then, stop in the program itself, or with: monkey cancel",
-    "early_terminate": "until then, stop in the program itself",
-    "equivalences": "until then, jobs whose command or code changed run again",
-    "replicates": "until then, add a parameter: seed: {range: [0, 5]}",
-    "cost_cap": "until then, bound the work with run_cap and timeout",
-    "time_cap": "until then, bound the work with run_cap and timeout",
-    "target": "until then, rank results by the metric's goal",
-}
-_NOT_YET_METHODS = {
-    "sobol": "until then, use method: random",
-    "tpe": "until then, use method: random",
-    "bayes": "until then, use method: random",
-    "bayesian": "until then, use method: random",
-    "hyperband": "until then, use method: random",
-    "asha": "until then, use method: random",
-    "custom": "list the jobs under include:",
-}
 _NOT_PLAIN = re.compile(r"\s*(-r|--requirement|-c|--constraint|-e|--editable|\.{1,2}/|/|file:)", re.MULTILINE)
-
-
-def not_yet(data: dict[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
-    """Take out what is planned but not there; return the rest and a mistake for each."""
-    data, mistakes = dict(data), []
-    for key in [key for key in data if key in NOT_YET and key != "target"]:
-        mistakes.append(Mistake((key,), f"{key!r} is not there yet", NOT_YET[key], on_key=True))
-        del data[key]
-    for parent, key in (("environment", "image"), ("metric", "target")):
-        inside = data.get(parent)
-        if isinstance(inside, dict) and key in inside:
-            mistakes.append(Mistake((parent, key), f"{key!r} is not there yet", NOT_YET[key], on_key=True))
-            data[parent] = {k: v for k, v in inside.items() if k != key}
-    method = data.get("method")
-    if isinstance(method, str) and method in _NOT_YET_METHODS:
-        mistakes.append(Mistake(("method",), f"method {method!r} is not there yet", _NOT_YET_METHODS[method]))
-        del data["method"]
-    return data, mistakes
 
 
 class Checks:

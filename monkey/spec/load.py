@@ -8,10 +8,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from monkey.spec import document
-from monkey.spec.checks import Checks, not_yet
+from monkey.spec.checks import Checks
 from monkey.spec.explain import explain
 from monkey.spec.mistake import Mistake, describe
 from monkey.spec.models import NAME, Spec
+from monkey.spec.planned import not_yet
 
 _HINTS = {
     "command": "add a line such as: command: python train.py --lr {lr}",

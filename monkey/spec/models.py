@@ -151,7 +151,6 @@ class Environment(_Model):
 
     python: str | None = Field(None, pattern=r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$")
     requirements: str | None = Field(None, min_length=1)
-    setup: str | None = Field(None, min_length=1)
 
 
 class Spec(_Model):

@@ -16,7 +16,7 @@ class Recipe:
     code: str
     #: Dataset name to content hash.
     datasets: dict[str, str] = field(default_factory=dict)
-    #: {"requirements": the file's text, "python": "3.11", "setup": shell}, whatever of it was asked for.
+    #: {"requirements": the file's text, "python": "3.11"}, whatever of it was asked for.
     environment: dict[str, str] = field(default_factory=dict)
     image: str | None = None
     env: dict[str, str] = field(default_factory=dict)

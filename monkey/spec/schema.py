@@ -110,7 +110,6 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "properties": {
             "python": {"type": "string", "pattern": r"^3\.[0-9]+(\.[0-9]+)?$", "description": "Version, in quotes."},
             "requirements": {"type": "string", "description": "A requirements file, below the project's root."},
-            "setup": {"type": "string", "description": "Shell commands that prepare the environment."},
         },
         "additionalProperties": False,
     },

@@ -72,7 +72,7 @@ def test_what_changes_an_identity() -> None:
 
     base = "name: a\ncommand: run {lr}\nparameters: {lr: 1}\n"
     same = ["priority: 3", "max_retries: 2", "timeout: 1h", "resources: {cpus: 2}", "provider: x", "metric: {name: a}"]
-    other = ["env: {A: b}", "outputs: [a]", "environment: {setup: x}", "# x\nenv: {A: c}"]
+    other = ["env: {A: b}", "outputs: [a]", "environment: {python: '3.11'}", "# x\nenv: {A: c}"]
     assert {job(base + line) for line in same} | {job(base.replace("name: a", "name: b"))} == {job(base)}
     assert len({job(base + line) for line in other} | {job(base)}) == 5
     assert (

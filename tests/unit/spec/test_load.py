@@ -32,7 +32,7 @@ grace: 30s
 fail_fast: true
 resources: {cpus: 2, gpus: 1, memory: 2GiB}
 code: {root: ., include: ["**/*.py"]}
-environment: {python: "3.11", requirements: requirements.txt, setup: make}
+environment: {python: "3.11", requirements: requirements.txt}
 env: {OMP_NUM_THREADS: 1, A: "b c"}
 outputs: [plots/, model.npz]
 provider: [local, other]
@@ -62,7 +62,7 @@ def test_every_field_arrives(tmp_path: Path) -> None:
     assert made.recipe("c" * 64) == Recipe(
         command="python train.py --lr {lr} --hidden {hidden} --seed {seed}",
         code="c" * 64,
-        environment={"python": "3.11", "requirements": "numpy\n", "setup": "make"},
+        environment={"python": "3.11", "requirements": "numpy\n"},
         env={"OMP_NUM_THREADS": "1", "A": "b c"},
         outputs=["model.npz", "plots/"],
     )
@@ -144,6 +144,7 @@ def test_a_caret_stands_right_after_tabs_and_quotes_and_in_blocks() -> None:
         ("secrets: [A]", (1, 1), "'secrets' is not there yet", "agent"),
         ("stop_when: loss < 1", (1, 1), "'stop_when' is not there yet", "until then"),
         ("environment: {image: a}", (1, 15), "'image' is not there yet", "requirements"),
+        ("environment: {setup: make}", (1, 15), "'setup' is not there yet", "setup.sh &&"),
         ("metric: {name: a, target: 1}", (1, 19), "'target' is not there yet", "goal"),
         ("metric: acc", (1, 9), "expected a mapping, found a name", "{name: acc, goal: maximize}"),
         ("metric: {name: a, goal: max}", (1, 25), "expected minimize or maximize", "'maximize'"),
