@@ -12,6 +12,8 @@ _INT = re.compile(r"[-+]?[0-9]+\Z")
 _OTHER_BASE = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+#: One character in two escapes, as JSON's writers put it.
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -56,6 +58,7 @@ def _real(text: str) -> float:
 def _text(text: str) -> str:
     if "\0" in text:
         raise BadScalar("text cannot hold the character NUL", "no argument of a process can carry it; remove \\0")
+    text = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
     if any("\ud800" <= char <= "\udfff" for char in text):
-        raise BadScalar("text cannot hold half a surrogate pair", "write the character itself, or \\U and 8 digits")
+        raise BadScalar("text cannot hold half a surrogate pair", "write the character itself, or both halves")
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from monkey.errors import Problem, SpecError
 from monkey.spec import document
+from monkey.spec.composer import MAX_DEPTH
 from monkey.spec.mistake import Mistake
 
 
@@ -88,6 +90,33 @@ def test_what_is_refused(text: str, where: tuple[int, int], message: str) -> Non
     found = refused(text)
     assert message in found.message
     assert (found.line, found.column) == where
+
+
+def test_what_yaml_1_2_does_not_end_lines_at_is_kept() -> None:
+    kept = "a\x85b \u2028 c\u2029"
+    assert data(f"a: \"{kept}\"\nb: '{kept}'\nc: {kept}d\nd: |\n  {kept}\n") == {
+        "a": kept, "b": kept, "c": f"{kept}d", "d": f"{kept}\n"
+    }  # fmt: skip
+    assert data("'a\x85': \"\ue000\\N\\L\\P\"") == {"a\x85": "\ue000\x85\u2028\u2029"}
+    found = refused("a: '\u2028'\nb: @")
+    assert (found.line, found.column, found.source) == (2, 4, "b: @")
+
+
+def test_halves_of_a_character_as_json_writes_them() -> None:
+    assert data(json.dumps({"🐒": ["a🐒"]})) == {"🐒": ["a🐒"]}
+    for text in ('a: "\\udc12\\ud83d"', 'a: "\\ud83d-\\udc12"', 'a: "x\\ud83d"'):
+        assert "half a surrogate pair" in refused(text).message
+
+
+@pytest.mark.parametrize("closed", [70, 300, 100_000])
+@pytest.mark.parametrize("before", ["a: ", "a: {b: ", "", "x: |\n  [[[\ny:\n- "])
+def test_where_nesting_is_too_deep(before: str, closed: int) -> None:
+    found = refused(f"{before}{'[' * closed}")
+    last = before.split("\n")[-1]
+    level = {"a: ": 1, "a: {b: ": 2, "": 0}.get(before, 2)
+    assert (found.column, found.line) == (len(last) + MAX_DEPTH - level + 2, before.count("\n") + 1)
+    assert found.source is not None and found.source.startswith(f"{last}[[[")
+    assert str(found).splitlines()[2].index("^") == found.column + 1
 
 
 @pytest.mark.parametrize(
