@@ -28,9 +28,9 @@ PEERS = {"tensorboardX": ("tensorboardX==2.6.4",), "MLflow files": ("mlflow-skin
 
 
 def bare_write(directory: str) -> Callable[[int], object]:
-    """A line of the length that monkey.log writes."""
+    """Lines of the length that monkey.log writes."""
     fd = os.open(f"{directory}/bare", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    line = b'{"m":{"loss":0.3123123123},"step":10000,"t":1770000000123456789e-9}\n'
+    line = b'{"m":{"loss":0.31231231231231232},"step":10000,"t":1770000000123456789e-9}\n'
     return lambda step: os.write(fd, line)
 
 
@@ -39,7 +39,8 @@ def monkey_log(directory: str) -> Callable[[int], object]:
     os.environ["MONKEY_METRICS_DIR"] = directory
     import monkey
 
-    return lambda step: monkey.log("loss", 0.3123123123, step=step)
+    # All its digits count, as those of most losses do.
+    return lambda step: monkey.log("loss", 0.31231231231231232, step=step)
 
 
 def monkey_log_of_four(directory: str) -> Callable[[int], object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
 from typing import TYPE_CHECKING
 
 import click
@@ -51,6 +50,7 @@ def find_best(one: Progress) -> Best | None:
     """Return the best job so far by the sweep's own metric, of those that have not failed; None where none has it."""
     from monkey.cli.render.outcome import parameters_text
     from monkey.cli.render.progress import Best
+    from monkey.metrics.summary import finite
 
     revision = one.view.state.revision
     if revision is None or revision.settings.metric is None:
@@ -58,7 +58,7 @@ def find_best(one: Progress) -> Best | None:
     metric, sign = revision.settings.metric, -1 if revision.settings.maximize else 1
     jobs = map(one.view.view, one.view.ids)
     values = ((job.job, job.metrics.get(metric, {}).get("last")) for job in jobs if job.state != "failed")
-    known = [(sign * value, job) for job, value in values if isinstance(value, int | float) and isfinite(value)]
+    known = [(sign * value, job) for job, value in values if isinstance(value, int | float) and finite(value)]
     if not known:
         return None
     value, job = min(known, key=lambda pair: pair[0])

@@ -11,7 +11,8 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import isfinite
 from os import write
 from pathlib import Path
 from time import time_ns
@@ -30,17 +31,18 @@ _SENTENCES = 20
 def log(name: str | Mapping[str, Any], value: Any = None, step: SupportsIndex | None = None) -> None:
     """Record one metric, `log("loss", 0.3, step=10)`, or several of a step, `log({"loss": 0.3, "acc": 0.9}, step=10)`.
 
-    Values are numbers, or what `float()` turns into one: scalars of numpy, torch and jax; 14 digits are recorded. NaN
-    and infinities are recorded as such, and shown, but are never a job's best value. `step` is the epoch or iteration,
-    an integer that may be left out. Never raises, never blocks on anything but the local disk; outside of a job it only
-    says so.
+    Values are numbers, or what `float()` turns into one: scalars of numpy, torch and jax. They are recorded exactly,
+    and whole numbers stay whole, of any size. NaN and infinities are recorded as such, and shown, but are never a job's
+    best value. `step` is the epoch or iteration, an integer that may be left out. Never raises, never blocks on
+    anything but the local disk; outside of a job it only says so.
     """
     # Each operation here shows in benchmarks/log.py. One template a name, filled by one operation, costs half of what
-    # an f-string does; 14 digits half of a float's shortest repr; nanoseconds and an exponent, which is JSON too, a
-    # third of a float of seconds. Whatever is unusual raises or falls through, and goes the slow way.
+    # an f-string does; 17 digits, which are as exact, a third less than a float's shortest repr; nanoseconds and an
+    # exponent, which is JSON too, a third of a float of seconds; __class__ half of type(). Whatever is unusual raises
+    # or falls through, and goes the slow way.
     try:
-        if type(value) is float and value - value == 0.0:
-            if type(step) is int:
+        if value.__class__ is float and value - value == 0.0:
+            if step.__class__ is int:
                 line = _stepped[name] % (value, step, time_ns())  # type: ignore[index]  # a dict raises TypeError
             elif step is None:
                 line = _plain[name] % (value, time_ns())  # type: ignore[index]  # likewise
@@ -49,7 +51,7 @@ def log(name: str | Mapping[str, Any], value: Any = None, step: SupportsIndex | 
             if write(_sink.fd, line) != len(line):
                 _sink.tear()
             return
-        if value is None and type(step) is int and _several(name, step):
+        if type(step) is int and _several(name if value is None else {name: value}, step):
             return
     except Exception:
         pass
@@ -60,12 +62,14 @@ def log(name: str | Mapping[str, Any], value: Any = None, step: SupportsIndex | 
 
 
 def _several(metrics: Any, step: int) -> bool:
-    """Record a dict the fast way, if all in it are plain finite numbers and its names were together before."""
+    """Record a dict the fast way, if all in it are plain finite numbers, and such of these names were together before.
+
+    Raises whatever it likes where they are not.
+    """
     values = tuple(metrics.values())
-    for value in values:
-        if (type(value) is not float and type(value) is not int) or value - value != 0:
-            return False
-    line = _joint[tuple(metrics)] % (*values, step, time_ns())
+    line = _joint[(*metrics, *map(type, values))] % (*values, step, time_ns())
+    if not all(map(isfinite, values)):
+        return False
     if write(_sink.fd, line) != len(line):
         _sink.tear()
     return True
@@ -75,16 +79,23 @@ def _several(metrics: Any, step: int) -> bool:
 #: fast way is closed: there is no file yet, or its last line is torn.
 _stepped: dict[str, bytes] = {}
 _plain: dict[str, bytes] = {}
-_joint: dict[tuple[str, ...], bytes] = {}
+_joint: dict[tuple[str | type, ...], bytes] = {}
+#: How plain numbers are written. The # keeps a whole float one: 3.0000000000000000, not 3.
+_EXACT = {float: "%#.17g", int: "%d"}
 
 
-def _remember(names: tuple[str, ...]) -> None:
-    body = ",".join(f"{_quoted(name)}:%.14g" for name in names)
+def _remember(names: tuple[str, ...], values: Iterable[Any]) -> None:
+    kinds = tuple(map(type, values))
     if len(names) == 1 and len(_stepped) < _REMEMBERED:
-        _stepped[names[0]] = f'{{"m":{{{body}}},"step":%d,"t":%de-9}}\n'.encode()
-        _plain[names[0]] = f'{{"m":{{{body}}},"step":null,"t":%de-9}}\n'.encode()
-    if len(_joint) < _REMEMBERED and len(names) < _TOGETHER:
-        _joint[names] = f'{{"m":{{{body}}},"step":%d,"t":%de-9}}\n'.encode()
+        body = _body(names, (float,))
+        _stepped[names[0]] = f'{{"m":{body},"step":%d,"t":%de-9}}\n'.encode()
+        _plain[names[0]] = f'{{"m":{body},"step":null,"t":%de-9}}\n'.encode()
+    if len(_joint) < _REMEMBERED and len(names) < _TOGETHER and _EXACT.keys() >= set(kinds):
+        _joint[(*names, *kinds)] = f'{{"m":{_body(names, kinds)},"step":%d,"t":%de-9}}\n'.encode()
+
+
+def _body(names: tuple[str, ...], kinds: tuple[type, ...]) -> str:
+    return "{" + ",".join(f"{_quoted(name)}:{_EXACT[kind]}" for name, kind in zip(names, kinds, strict=True)) + "}"
 
 
 def _forget() -> None:
@@ -121,7 +132,7 @@ class _Sink:
         at = self.step(step)
         line = f'{{"m":{{{",".join(parts)}}},"step":{"null" if at is None else at},"t":{time_ns()}e-9}}\n'
         if self.append(line.encode()) and len(parts) == len(metrics):
-            _remember(tuple(metrics))
+            _remember(tuple(metrics), metrics.values())
 
     def checked(self, name: Any, value: Any) -> str:
         """Return the value as it is written, or "" where the name or the value cannot be recorded."""
@@ -129,11 +140,10 @@ class _Sink:
             self.say(f"a name must be a string of 1 to {MAX_NAME} printable characters, not {name!r:.80}")
             return ""
         try:
-            number = _number(value)
+            return _text(_number(value))
         except Exception:
             self.say(f"the value of {name!r} must be a number, not {type(value).__name__} {value!r:.80}")
             return ""
-        return f"{number:.14g}" if number - number == 0.0 else f'"{number!r}"'
 
     def step(self, step: Any) -> int | None:
         if step is None or type(step) is int:
@@ -224,24 +234,32 @@ def _quoted(name: str) -> str:
     return json.dumps(name).replace("%", "%%")
 
 
-def _number(value: Any) -> float:
+def _number(value: Any) -> int | float:
     """Return the number; raises where it is none. Strings are none: "0.3" is more often a mistake than a metric."""
-    if isinstance(value, float | int):
-        return _as_float(value)
     if isinstance(value, str | bytes | bytearray):
         raise TypeError
-    # torch warns when a tensor that requires gradients becomes a number; numpy when an array of one does.
-    if hasattr(value, "detach"):
-        value = value.detach()
-    return _as_float(value.item() if hasattr(value, "item") else value)
-
-
-def _as_float(value: Any) -> float:
+    if not isinstance(value, float | int):
+        # torch warns when a tensor that requires gradients becomes a number; numpy when an array of one does.
+        if hasattr(value, "detach"):
+            value = value.detach()
+        if hasattr(value, "item"):
+            value = value.item()
+    # 0 +: int() and float() of a subclass may be one again, with a repr of its own.
+    if isinstance(value, int):
+        return 0 + int(value)
     try:
-        # float() of a subclass may be one again, with a repr of its own: 0.0 + makes it plain.
         return 0.0 + float(value)
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
+
+
+def _text(number: float) -> str:
+    """Return the number as JSON, exactly; what JSON has no number for in quotes."""
+    try:
+        text = repr(number)
+    except ValueError:  # Python writes, and reads, no whole numbers of more than 4,300 digits
+        text = "inf" if number > 0 else "-inf"
+    return f'"{text}"' if text in ("nan", "inf", "-inf") else text
 
 
 _sink = _Sink()

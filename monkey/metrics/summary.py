@@ -3,7 +3,8 @@
 Reads what `monkey.log` writes, and whatever else a job may have appended beside it: a line that is no record is
 counted and passed over, because a broken metrics file must never cost a finished job its end.
 
-A line: `{"t": seconds since the epoch, "step": integer or null, "m": {"loss": 0.3}}`. A value that is not finite is
+A line: `{"t": seconds since the epoch, "step": integer or null, "m": {"loss": 0.3}}`. Numbers stay what they are:
+whole ones whole, of any size, and floats to the last digit. A value that is not finite is
 "nan", "inf" or "-inf" in quotes (JSON has no such numbers); null, NaN and Infinity are read as the same.
 """
 
@@ -93,7 +94,7 @@ class Summary:
             metric = self._metrics[name] = _Metric()
         if number is None:
             self.garbage += 1
-        elif number - number != 0.0:
+        elif not finite(number):
             metric.nonfinite += 1
         else:
             metric.add(number, step, at, source)
@@ -116,6 +117,7 @@ class _Metric:
     __slots__ = ("at", "count", "last", "max", "max_step", "min", "min_step", "nonfinite", "source", "step")
 
     def __init__(self) -> None:
+        # A float may be an int here and everywhere: as exact as it was logged.
         self.last: float | None = None
         self.min = float("inf")
         self.max = float("-inf")
@@ -150,17 +152,17 @@ class _Metric:
         }
 
 
+def finite(value: float) -> bool:
+    """Say whether it is neither NaN nor infinite; math.isfinite raises OverflowError for large whole numbers."""
+    return value - value == 0
+
+
 def _number(value: object) -> float | None:
-    """Return the value as a float (NaN and infinities included), or None where it is none."""
+    """Return the value as a number (NaN and infinities included), or None where it is none."""
     if type(value) is float:
         return value
     if value is None:
         return float("nan")
     if isinstance(value, str):
         return _NONFINITE.get(value.lower())
-    if isinstance(value, int):
-        try:
-            return float(value)
-        except OverflowError:
-            return float("inf") if value > 0 else float("-inf")
-    return None
+    return int(value) if isinstance(value, int) else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from math import isfinite
 from typing import Any
 
+from monkey.metrics.summary import finite
 from monkey.results.groups import Group
 from monkey.results.rows import Results, Row
 from monkey.spec.command import text_of
@@ -27,7 +27,7 @@ def row_json(row: Row) -> dict[str, Any]:
         "job": row.job,
         "state": row.state,
         "parameters": dict(row.parameters),
-        "metrics": {name: value if isfinite(value) else None for name, value in row.metrics.items()},
+        "metrics": {name: value if finite(value) else None for name, value in row.metrics.items()},
         "summary": {name: dict(entry) for name, entry in row.summary.items()},
         "seconds": row.seconds,
         "attempt": row.attempt,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import frexp, isfinite, ldexp, sqrt
+from math import frexp, ldexp, sqrt
 from statistics import fmean
 from typing import Any
 
@@ -69,7 +70,9 @@ def _group(rows: list[Row], names: Sequence[str], metrics: Sequence[str]) -> Gro
 
 
 def _finite(rows: list[Row], metric: str) -> list[float]:
-    return [value for row in rows if (value := row.metrics.get(metric)) is not None and isfinite(value)]
+    """Return the values that a mean can be taken of: not NaN, infinite, or a whole number beyond the largest float."""
+    most = sys.float_info.max
+    return [value for row in rows if (value := row.metrics.get(metric)) is not None and -most <= value <= most]
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isnan, nan
+from math import nan
 from typing import Any, Protocol
 
 from monkey.errors import MonkeyError
@@ -100,7 +100,7 @@ def rank(rows: Sequence[Row], metric: str | None, maximize: bool) -> list[Row]:
 
 def rank_key(value: float | None, maximize: bool) -> tuple[bool, float]:
     """Sort by this: NaN, and no value at all, come last."""
-    if value is None or isnan(value):
+    if value is None or value != value:  # NaN; math.isnan takes no whole number beyond floats
         return (True, 0.0)
     return (False, -value if maximize else value)
 
@@ -144,4 +144,4 @@ def _value(entry: Mapping[str, Any], pick: Pick, maximize: bool) -> float:
     if pick is Pick.BEST:
         found = best(entry, maximize)
         value = found.value if found else None
-    return float(value) if isinstance(value, int | float) else nan
+    return value if isinstance(value, int | float) else nan

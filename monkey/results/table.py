@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import floor, isfinite, log10
 
+from monkey.metrics.summary import finite
 from monkey.plan.describe import text_of
 from monkey.plan.explain import seconds_text
 from monkey.results.groups import Group, Spread
@@ -14,6 +16,8 @@ from monkey.spec.table import Value
 
 #: Metrics shown unless all are asked for; the one that ranks is the first.
 _METRICS = 4
+#: Whole numbers are shown whole below this.
+_WHOLE = 10**15
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ def groups_table(groups: Sequence[Group], names: Sequence[str], results: Results
 
 
 def number(value: float) -> str:
-    """Return a measured number: five digits tell jobs apart."""
+    """Return a measured number: five digits tell jobs apart; a whole number is whole while there is room."""
+    if isinstance(value, int):
+        return str(value) if abs(value) < _WHOLE else f"{Decimal(value):.4e}"
     return f"{value:.5g}"
 
 
@@ -96,7 +102,7 @@ def _metric(row: Row, name: str) -> str:
         return ""
     # A run that diverged on the way says so, whatever its last finite value is.
     lost = row.summary.get(name, {}).get("nonfinite")
-    return number(value) + (" (nan)" if lost and isfinite(value) else "")
+    return number(value) + (" (nan)" if lost and finite(value) else "")
 
 
 def _spread(spread: Spread | None) -> str:

@@ -33,6 +33,12 @@ def test_last_min_max_and_their_steps() -> None:
     }
 
 
+def test_whole_numbers_stay_whole_and_exact() -> None:
+    entry = folded(line(2**53, 1), line(2**53 + 1, 2), line(10**400, 3), line(float(2**53), 4))["loss"]
+    assert [repr(entry[name]) for name in ("min", "max", "last")] == [repr(2**53), repr(10**400), repr(float(2**53))]
+    assert entry["best_max_step"] == 3 and entry["nonfinite"] == 0
+
+
 def test_a_step_of_more_than_64_bits_is_none() -> None:
     assert folded(line(1.0, 1 << 63))["loss"]["step"] is None
 
@@ -115,10 +121,6 @@ def test_steps_of_64_bits_are_steps() -> None:
         -(1 << 63),
         (1 << 63) - 1,
     ]
-
-
-def test_an_integer_too_large_for_a_float_is_infinite() -> None:
-    assert folded(b'{"m":{"loss":1' + b"0" * 400 + b"}}\n")["loss"]["nonfinite"] == 1
 
 
 def test_a_line_without_end_is_not_kept_in_memory() -> None:

@@ -70,6 +70,18 @@ def test_the_last_value_counts_unless_the_best_is_asked_for() -> None:
     assert ranked(made(JOBS, seen, Pick.BEST))[0] == 0.99
 
 
+def test_whole_numbers_stay_exact_to_the_last_digit_of_every_form() -> None:
+    large, huge = 2**53 + 1, 10**400
+    results = made(JOBS, accs(large, 0.1 + 0.2, huge, None))
+    assert ranked(results)[:3] == [huge, large, 0.1 + 0.2]
+    assert ranked(made(JOBS, accs(large, huge, None, None), maximize=False))[:2] == [large, huge]
+    assert [json.loads(json.dumps(row_json(row)))["metrics"]["acc"] for row in results.rows[:2]] == [huge, large]
+    assert [row["acc"] for row in read(rows_csv(results))] == [str(huge), str(large), "0.30000000000000004", ""]
+    shown = rows_table(results)
+    assert [row[shown.names.index("acc")] for row in shown.rows[:2]] == ["1.0000e+400", "9.0072e+15"]
+    assert [of.metrics["acc"].n for of in group(results, ["lr"]) if "acc" in of.metrics] == [2]
+
+
 def test_where_chooses_by_parameters_metrics_and_state() -> None:
     results = made(JOBS, [*accs(0.5, 0.6, 0.7), Job(state="failed")])
     assert len(choose(results, "lr == 0.2").rows) == 2
