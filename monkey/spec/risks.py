@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 #: Stands for a parameter; no process can be given this character, so no text holds it.
 PLACE = "\0"
+#: Stands for what the shell itself puts in; text holds no half of a character either.
+EXPANDED = "\ud800"
 
 _SHELLS = ("sh", "bash", "dash", "ksh", "mksh", "zsh", "ash")
 _REMOTE = ("ssh", "rsh")
@@ -22,13 +24,48 @@ _NAMES = ("export", "readonly", "local")
 #: They take the name of a variable after -v.
 _VARIABLE = ("printf", "test", "[")
 #: What may stand before a command.
-_WRAPPERS = ("command", "builtin", "exec", "time", "nohup", "env", "!")
+_WRAPPERS = (
+    "command", "builtin", "exec", "time", "nohup", "env", "!", "timeout", "nice", "ionice", "stdbuf", "sudo", "setsid",
+)  # fmt: skip
+#: After a wrapper: its options, numbers and assignments.
+_WRAPPED = re.compile(r"-.*|[0-9.]+[smhd]?|[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+
+#: Programs that run the text after an option.
+_CODE = [
+    (re.compile(r"(python|pypy)[0-9.]*"), re.compile(r"-[A-Za-z]*c")),
+    (re.compile(r"perl[0-9.]*"), re.compile(r"-[A-Za-z0-9]*[eE]")),
+    (re.compile(r"ruby[0-9.]*"), re.compile(r"-[A-Za-z]*e")),
+    (re.compile(r"node|nodejs|deno|bun"), re.compile(r"-[a-z]*[ep]|--eval|--print|eval")),
+    (re.compile(r"php[0-9.]*"), re.compile(r"-[rBRE]")),
+    (re.compile(r"Rscript|R|lua(jit)?[0-9.]*|julia|osascript|groovy|elixir"), re.compile(r"-[eE]|--eval|--print")),
+]
+_CODE_TAKES_WORD = re.compile(r"-[WXrIL]|--require")
+#: Programs whose first argument is code, unless an option brought it; GNU's sed has `e`, which runs a shell.
+_FIRST_IS_CODE = {
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), (re.compile(r"-[Fvfil]"), re.compile(r"-e|--source"))),
+    **dict.fromkeys(("sed", "gsed"), (re.compile(r"-[nErszu]*f|-l"), re.compile(r"-[nErszu]*e|--expression"))),
+}
+#: They make commands of what they read.
+_FEEDERS = ("xargs", "parallel")
+_AT = ("at", "batch")
 
 #: What is wrong with a parameter at a word of each kind, and what to write.
 RISKS = {
     "script": ("a shell's -c would run the value as code", "leave out sh -c: this line is sh's already"),
     "option": ("a value that begins with '-' would be an option of the shell here", "put -- before it: sh -- {script}"),
     "remote": ("ssh would have the value run as code over there", "put the command in a script on that host"),
+    "code": (
+        "the value would be part of the code that the program runs here",
+        "pass it as an argument, such as: python -c 'import sys; print(sys.argv[1])' {x}; or write a file",
+    ),
+    "expanded": (
+        "what runs here is the value of a variable: it may be a shell, which would run the value as code",
+        "write the program's name out, or set a variable of the job by env: and begin with its directory: $DIR/run",
+    ),
+    "piped": (
+        "the value may run as code after the '|', where a program takes its input for a script",
+        "write the script to a file of the project, and pass the value as its argument",
+    ),
     "evaluated": ("the value may run as code here", "pass it as an argument of a program instead"),
     "duplicated": ("bash would expand the value a second time after '>&'", "write: > {file} 2>&1"),
 }
@@ -40,11 +77,15 @@ def shell_words(words: Sequence[str], *, any_first: bool = False) -> Iterator[tu
     `any_first`: if the program's own word holds a parameter, it may be a shell as well.
     """
     at, first = 0, _program(words)
+    if EXPANDED in words[first].rsplit("/", 1)[-1]:
+        yield from ((later, "expanded") for later in range(first + 1, len(words)))
+    yield from ((later, "code") for later in _first_is_code(words, first))
     while at < len(words):
         program, wild = words[at].rsplit("/", 1)[-1], any_first and at == first
         at += 1
         if _may_be(program, _REMOTE, wild):
             yield from ((later, "remote") for later in range(at, len(words)))
+        yield from ((later, "code") for later in _code_words(program, words, at))
         if not _may_be(program, _SHELLS, wild):
             continue
         certain, runs_script = PLACE not in program, False
@@ -54,9 +95,61 @@ def shell_words(words: Sequence[str], *, any_first: bool = False) -> Iterator[tu
             runs_script = runs_script or bool(_SCRIPT_FLAG.match(words[at]))
             at += 2 if _TAKES_WORD.match(words[at]) else 1
         at += at < len(words) and words[at] in ("-", "--")
+        if certain and at < len(words) and words[at][:1] == EXPANDED and "/" not in words[at]:  # perhaps -c
+            yield from ((later, "expanded") for later in range(at + 1, len(words)))
         if runs_script and at < len(words):
             yield at, "script"
             return  # what follows are the script's own arguments
+
+
+def _code_words(program: str, words: Sequence[str], at: int) -> Iterator[int]:
+    """Yield the places from `at` on of what an interpreter runs because an option says so."""
+    flag = next((flag for names, flag in _CODE if names.fullmatch(program)), None)
+    while flag and at < len(words):
+        if flag.fullmatch(words[at]):
+            yield at + 1
+            return
+        if flag.match(words[at]):
+            yield at
+        elif not words[at].startswith("-"):
+            return
+        at += 2 if _CODE_TAKES_WORD.fullmatch(words[at]) else 1
+
+
+def _first_is_code(words: Sequence[str], first: int) -> Iterator[int]:
+    """Yield the places of what awk or sed run."""
+    takes_word, flag = _FIRST_IS_CODE.get(words[first].rsplit("/", 1)[-1], (None, None))
+    at, brought = first + 1, False
+    while takes_word and flag and at < len(words):
+        word = words[at]
+        if word == "--" or not word.startswith("-"):
+            if not brought:
+                yield at + (word == "--")
+            return
+        if flag.match(word):
+            yield at + bool(flag.fullmatch(word))
+        brought = brought or bool(flag.match(word)) or word.startswith(("-f", "--file"))
+        at += 2 if takes_word.fullmatch(word) or flag.fullmatch(word) else 1
+
+
+def runs_input(words: Sequence[str]) -> bool:
+    """Say whether a script's simple command takes what is piped to it for a script, or for commands."""
+    at = _program(words)
+    program, rest = words[at].rsplit("/", 1)[-1], words[at + 1 :]
+    if EXPANDED in program or _may_be(program, _AT):
+        return True
+    if program in (".", "source") or "/dev/stdin" in rest:
+        return "/dev/stdin" in rest
+    if program in _FEEDERS:
+        names = [word.rsplit("/", 1)[-1] for word in rest]
+        return any(_interprets(name) or name in (*_EVALUATE, *_REMOTE) or EXPANDED in name for name in names)
+    if _may_be(program, _REMOTE):
+        return sum(not word.startswith("-") for word in rest) < 2
+    return _interprets(program) and (all(word.startswith("-") for word in rest) or "-s" in rest or "-" in rest)
+
+
+def _interprets(program: str) -> bool:
+    return _may_be(program, _SHELLS) or any(names.fullmatch(program) for names, _ in _CODE)
 
 
 def _is_option(word: str, runs_script: bool, certain: bool) -> bool:
@@ -75,7 +168,7 @@ def _may_be(word: str, names: Collection[str], wild: bool = True) -> bool:
 def _program(words: Sequence[str]) -> int:
     """Return the place of the command itself, after such as `nohup`, `exec -a`."""
     at = 0
-    while at < len(words) - 1 and (words[at] in _WRAPPERS or (at and words[at].startswith("-"))):
+    while at < len(words) - 1 and (words[at] in _WRAPPERS or (at and _WRAPPED.fullmatch(words[at]))):
         at += 1
     return at
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from monkey.spec.risks import PLACE, RISKS, evaluates, shell_words
+from monkey.spec.risks import EXPANDED, PLACE, RISKS, runs_input
+from monkey.spec.simple import Simple
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _BACKTICKS = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
-#: A command follows them.
-_RESERVED = ("if", "then", "elif", "else", "while", "until", "do", "!", "{", "}")
 
 
 class ShellError(ValueError):
@@ -38,37 +36,6 @@ def script(text: str, variables: Sequence[str], parameters: Collection[str]) -> 
     return "".join(reader.out)
 
 
-class _Simple:
-    """A simple command as far as it was read: its whole words, and the one being read; quotes are taken off."""
-
-    def __init__(self) -> None:
-        self.words: list[str] = []
-        self.word: str | None = None
-        #: The operator whose target comes next: "<", ">", ">&", ….
-        self.redirects = ""
-
-    def add(self, text: str) -> None:
-        self.word = (self.word or "") + text
-
-    def end_word(self) -> None:
-        word, self.word = self.word, None
-        if word is None:
-            return
-        if self.redirects:
-            self.redirects = ""
-        elif self.words or not (word in _RESERVED or _ASSIGNMENT.match(word)):
-            self.words.append(word)
-
-    def risk(self) -> str | None:
-        """Return why no parameter may stand in the word being read, a key of RISKS."""
-        if self.redirects:
-            return "duplicated" if self.redirects.endswith("&") else None
-        words = [*self.words, (self.word or "") + PLACE]
-        if evaluates(words):
-            return "evaluated"
-        return next((kind for at, kind in shell_words(words, any_first=True) if at == len(words) - 1), None)
-
-
 class _Reader:
     """Walks a script once, copying it to `out`."""
 
@@ -77,7 +44,12 @@ class _Reader:
         self.variables = iter(variables)
         self.parameters = parameters
         self.out: list[str] = []
-        self.simple = _Simple()
+        #: The shell's variables that hold a parameter.
+        self.tainted: set[str] = set()
+        #: Where the last parameter stood, and that before the last `|`.
+        self.last: int | None = None
+        self.piped: int | None = None
+        self.simple = Simple(self.tainted)
 
     def copy(self, start: int, end: int) -> int:
         self.out.append(self.text[start:end])
@@ -86,10 +58,11 @@ class _Reader:
     def commands(self, at: int, closing: int | None) -> int:
         """Read unquoted text to its end, or to the `)` of the `$(` at `closing`; return the place after it."""
         text, depth, outer = self.text, 0, self.simple
-        self.simple = _Simple()
+        self.simple = Simple(self.tainted)
         while at < len(text):
             char = text[at]
             if char == ")" and closing is not None and depth == 0:
+                self.end_command()
                 self.simple = outer
                 return self.copy(at, at + 1)
             depth += {"(": 1, ")": -1}.get(char, 0)
@@ -102,7 +75,18 @@ class _Reader:
                 at = self.one(at)
         if closing is not None:
             raise ShellError("'$(' is never closed", "add the )", closing)
+        self.end_command()
         return at
+
+    def end_command(self) -> None:
+        """Begin another command; refuse the one before if a parameter is piped into it as a script."""
+        self.simple.end_word()
+        words = self.simple.words
+        if self.piped is not None and words and runs_input(words):
+            raise ShellError(*RISKS["piped"], self.piped)
+        if self.piped is not None and "read" in words:
+            self.tainted.update(words[words.index("read") + 1 :])
+        self.simple = Simple(self.tainted)
 
     def operator(self, at: int) -> int:
         """Copy what ends a word, and perhaps a command."""
@@ -111,6 +95,8 @@ class _Reader:
             raise ShellError("'<<' is not followed", "put the text, or the whole script, in a file", at)
         if self.text.startswith("((", at):
             raise ShellError("'((' is not sh's", "use $((…)), or write '( (' for a subshell", at)
+        if self.text.startswith(("<(", ">("), at):
+            raise ShellError(f"'{char}(' is not sh's", "use a pipe or a file", at)
         if char in "<>":
             if simple.word is not None and simple.word.isdigit():
                 simple.word = None  # the number of what is redirected
@@ -118,18 +104,20 @@ class _Reader:
             duplicates = self.text.startswith("&", at + 1)
             simple.redirects = f"{char}&" if duplicates else char
             return self.copy(at, at + 1 + duplicates)
+        redirects = simple.redirects  # >| is one operator
         simple.end_word()
-        if char not in " \t" and not (char == "|" and simple.redirects):
-            self.simple = _Simple()
+        if char not in " \t" and not (char == "|" and redirects):
+            self.end_command()
+            if char == "|" and "||" not in self.text[max(at - 1, 0) : at + 2]:
+                self.piped = self.last
         return self.copy(at, at + 1)
 
     def one(self, at: int) -> int:
         """Copy one character of a word with what it begins: an escape, quotes, an expansion, a parameter."""
         match self.text[at]:
             case "\0":
-                self.refuse_risk(at)
+                self.place(at)
                 self.out.append(f'"${{{next(self.variables)}}}"')
-                self.simple.add(PLACE)
                 return at + 1
             case "\\":
                 if self.text[at + 1 : at + 2] == PLACE:
@@ -175,9 +163,8 @@ class _Reader:
                 case "`":
                     at = self.backtick(at)
                 case "\0":
-                    self.refuse_risk(at)
+                    self.place(at)
                     self.out.append(f"${{{next(self.variables)}}}")
-                    self.simple.add(PLACE)
                     at += 1
                 case char:
                     self.simple.add(char)
@@ -187,11 +174,11 @@ class _Reader:
     def dollar(self, at: int, *, quoted: bool) -> int:
         """Copy what a `$` begins, and refuse what cannot be followed."""
         text = self.text
-        self.simple.add("$")
+        if text.startswith("$(", at) and not text.startswith("$((", at):
+            return self.substitution(at, quoted=quoted)
+        self.variable(at, quoted=quoted)
         if text.startswith("$((", at):
             return self.arithmetic(at)
-        if text.startswith("$(", at):
-            return self.commands(self.copy(at, at + 2), closing=at)
         if text.startswith("${", at):
             return self.braces(at)
         if text.startswith("$'", at) and not quoted:
@@ -202,6 +189,38 @@ class _Reader:
         if name and name[0] in self.parameters:
             raise ShellError(f"${name[0]} is a variable of the shell", f"for the parameter, write {{{name[0]}}}", at)
         return self.copy(at, at + 2 if text[at + 1 : at + 2] in ("$", "#") else at + 1)
+
+    def substitution(self, at: int, *, quoted: bool) -> int:
+        """Copy a `$(…)`; one with a parameter in it may well print it."""
+        before = self.last
+        end = self.commands(self.copy(at, at + 2), closing=at)
+        if self.last != before:
+            self.hold(at, quoted=quoted)
+        else:
+            self.simple.add(EXPANDED)
+        return end
+
+    def variable(self, at: int, *, quoted: bool) -> None:
+        """Note a variable of the shell, which may hold a parameter."""
+        name = _NAME.match(self.text, at + 1 + self.text.startswith("${", at))
+        if not name or name[0] not in self.tainted:
+            self.simple.add(EXPANDED)
+        else:
+            self.hold(at, quoted=quoted)
+
+    def hold(self, at: int, *, quoted: bool) -> None:
+        """Take what may hold a parameter into the word being read; the shell makes several words of it, unquoted."""
+        first = not self.simple.words and self.simple.word is None and not self.simple.redirects
+        if first and not quoted:
+            raise ShellError(*RISKS["expanded"], at)
+        self.place(at)
+
+    def place(self, at: int) -> None:
+        """Take a parameter, or what may hold one, into the word being read, unless that is taken for code."""
+        if risk := self.simple.risk():
+            raise ShellError(*RISKS[risk], at)
+        self.simple.add(PLACE)
+        self.last = at
 
     def braces(self, at: int) -> int:
         end = self.text.find("}", at)
@@ -233,7 +252,7 @@ class _Reader:
             raise unclosed("`", start)
         if PLACE in match[0]:
             raise ShellError("a parameter inside backticks", "use $(…)", self.text.index(PLACE, start))
-        self.simple.add("$")
+        self.simple.add(EXPANDED)
         return self.copy(start, match.end())
 
     def comment(self, at: int) -> int:
@@ -251,11 +270,6 @@ class _Reader:
             raise ShellError("'[[' is not sh's", "use [ … ]", at)
         if self.simple.word is None and word and word[0] == "case" and closing is not None:
             raise ShellError("'case' inside $(…) is not followed", "write a script file", at)
-
-    def refuse_risk(self, at: int) -> None:
-        """Refuse a parameter in a word that is taken for code."""
-        if risk := self.simple.risk():
-            raise ShellError(*RISKS[risk], at)
 
 
 def escaped(at: int) -> ShellError:
