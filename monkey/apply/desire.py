@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 #: Where specs are, and what they end in.
 SPECS, YAML = "specs", (".yaml", ".yml")
 
+_OUTPUT = (
+    "{} is being written by this command, so it is no part of the code now, but will be next time: call it *.log, "
+    "let git ignore it, or name the code with `code: include:`"
+)
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -129,6 +134,7 @@ def _wanted(
         code_files=code.files,
         code_bytes=code.size,
         git=git,
+        warnings=tuple(_OUTPUT.format(path) for path in code.left_out),
     )
     return Wanted(desired, code, spec.text)
 

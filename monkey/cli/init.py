@@ -9,8 +9,8 @@ import click
 from monkey.cli.render.words import plural
 from monkey.errors import MonkeyError
 
-#: What jobs and the local store leave behind; none of it belongs into git.
-IGNORED = (".monkey/",)
+#: What the local store, Python and a run of the script by hand leave behind; none of it belongs into git, or is code.
+IGNORED = (".monkey/", "__pycache__/", "/model.json", "*.log")
 
 MONKEY_YAML = """\
 # The project. Everything here has a default: this file may be empty, or not be there at all.
@@ -31,6 +31,7 @@ parameters:
 metric: {name: loss, goal: minimize}
 max_retries: 1
 timeout: 10m
+code: {include: [train.py]}  # what jobs run with: a change of other files makes no result stale
 outputs: [model.json]
 """
 

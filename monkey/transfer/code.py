@@ -40,6 +40,8 @@ class CodeSnapshot:
     entries: tuple[Entry, ...]
     #: Bytes in all files.
     size: int
+    #: Files that would be code, had our own output not been sent to them.
+    left_out: tuple[str, ...] = ()
 
     @property
     def files(self) -> dict[str, str]:
@@ -58,11 +60,16 @@ def snapshot(
     """Read the code under `root`: see `code_select.select` for which files.
 
     Raises PlanError for what cannot be in a snapshot: links that lead out, devices, names that are not UTF-8, files
-    over 50 MB, more than `max_total` bytes in all, files that change while they are read.
+    over 50 MB, more than `max_total` bytes in all, files that change while they are read. Those that stdout and stderr
+    are sent to change for sure, and are left out.
     """
+    paths = select(root, include, leave_out)
+    left_out = _our_output(root, paths)
     entries: list[Entry] = []
     size = 0
-    for path in select(root, include, leave_out):
+    for path in paths:
+        if path in left_out:
+            continue
         entry, length = _read(root, path)
         if entry is None:
             continue
@@ -74,7 +81,21 @@ def snapshot(
                 f"{MAX_FILES} files, found more",
                 hint="name what the jobs need with 'code: include:', or add the rest to .gitignore",
             )
-    return CodeSnapshot(root, code_hash(entries), tuple(entries), size)
+    return CodeSnapshot(root, code_hash(entries), tuple(entries), size, left_out)
+
+
+def _our_output(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
+    ours = {found for descriptor in (1, 2) if (found := _file_id(descriptor))}
+    return tuple(path for path in paths if ours and _file_id(root / path) in ours)
+
+
+def _file_id(file: Path | int) -> tuple[int, int] | None:
+    """Return what tells a plain file from all others, whatever its name; None for all else."""
+    try:
+        status = os.fstat(file) if isinstance(file, int) else file.lstat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def _read(root: Path, path: str) -> tuple[Entry | None, int]:
@@ -190,7 +211,10 @@ def _add(tar: tarfile.TarFile, root: Path, entry: Entry) -> None:
 
 
 def _changed(root: Path, entry: Entry) -> PlanError:
-    return PlanError(f"{root / entry.path} changed since the plan was made", hint="plan again")
+    return PlanError(
+        f"{root / entry.path} changed since the plan was made",
+        hint="plan again; if a program writes it now, keep it out of the code with 'code: include:' or .gitignore",
+    )
 
 
 async def upload(store: Store, code: CodeSnapshot) -> int:

@@ -54,25 +54,25 @@ def work_tree(root: Path) -> Path | None:
     return next((path for path in (absolute, *absolute.parents) if os.path.lexists(path / ".git")), None)
 
 
-def list_files(root: Path) -> list[str] | None:
-    """Return the paths below `root` that git sees: tracked, or untracked and not ignored, of submodules too.
+def list_files(root: Path) -> dict[str, bool] | None:
+    """Return the paths below `root` that git sees, of submodules too: True if tracked, False if only not ignored.
 
     Paths may be gone from the disk; a submodule that is not checked out is its directory. None outside of a work tree,
     or where the whole of `root` is ignored. Raises PlanError where git cannot tell.
     """
     if work_tree(root) is None:
         return None
-    found = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
-    if found == [""] and _run(root, "check-ignore", "-q", ".").returncode == 0:
+    tagged = _git(root, "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard").split("\0")
+    found = [(line[2:].rstrip("/"), line[0] != "?") for line in tagged if line]
+    if not found and _run(root, "check-ignore", "-q", ".").returncode == 0:
         return None
-    paths: dict[str, None] = {}
-    for path in found:
-        name = path.rstrip("/")
-        if name and _is_repository(root / name):
-            paths.update((f"{name}/{inner}", None) for inner in list_files(root / name) or ())
-        elif name:
-            paths[name] = None
-    return list(paths)
+    paths: dict[str, bool] = {}
+    for name, tracked in found:
+        if _is_repository(root / name):
+            paths |= {f"{name}/{inner}": of for inner, of in (list_files(root / name) or {}).items()}
+        else:
+            paths[name] = tracked
+    return paths
 
 
 def _is_repository(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from monkey.errors import PlanError
@@ -34,10 +34,13 @@ NOT_CODE = Globs(
     )
 )
 
+#: Output of commands: left out like `NOT_CODE`, unless git tracks it.
+_LOGS = Globs(("**/*.log", "**/nohup.out", "**/slurm-*.out"))
+
 #: Never code, whoever lists it: our own store and git's.
 _NEVER = Globs(("**/.monkey", "**/.git"))
 
-#: Where no git says what to ignore.
+#: What programs leave behind; code only where git tracks it.
 _LITTER = Globs(
     (
         "**/.hg",
@@ -54,25 +57,40 @@ _LITTER = Globs(
         "**/*.egg-info",
         "**/.ipynb_checkpoints",
         "**/.DS_Store",
+        "**/Thumbs.db",
+        "**/*~",
+        "**/.*.sw[a-p]",
+        "**/.#*",
         "**/.idea",
         "**/.vscode",
     )
 )
 
 
+#: Files that say of their directory that it is a virtual environment, or a cache.
+_MARKS = frozenset(("pyvenv.cfg", "CACHEDIR.TAG"))
+
+
 def select(root: Path, include: Sequence[str], leave_out: Collection[str] = ()) -> list[str]:
     """Return the paths, relative to `root`, '/'-separated and sorted, that belong to the code snapshot.
 
-    `include`: globs that files must match; none: all that git sees (without git, all but litter) less `leave_out`,
-    Markdown, monkey.yaml and CI files. Raises PlanError for a bad pattern, one that names nothing, or a missing root.
+    `include`: globs that files must match; none: all that git sees less `leave_out`, Markdown, monkey.yaml, CI files
+    and untracked logs. Litter is left out unless git tracks it. Raises PlanError for a bad pattern, one that names
+    nothing, or a missing root.
     """
     if not root.is_dir():
         raise PlanError(f"expected a directory of code at {root}, found none", hint="check 'code: root:' in the spec")
     globs = _globs(include)
     listed = list_files(root)
-    seen = [path for path in (_walk(root) if listed is None else listed) if not _NEVER.match(path)]
+    tracked = {path for path, known in (listed or {}).items() if known}
+    seen = list(_walk(root)) if listed is None else _without_litter(root, listed)
+    seen = [path for path in seen if not _NEVER.match(path)]
     if not include:
-        return sorted(path for path in seen if path not in leave_out and not NOT_CODE.match(path))
+        return sorted(
+            path
+            for path in seen
+            if path not in leave_out and not NOT_CODE.match(path) and (path in tracked or not _LOGS.match(path))
+        )
     chosen = [path for path in seen if globs.match(path)]
     if idle := globs.idle(chosen):
         raise PlanError(
@@ -89,11 +107,18 @@ def _globs(include: Sequence[str]) -> Globs:
         raise PlanError(f"code.include: {exc}", hint='write patterns such as "src/**/*.py"') from exc
 
 
+def _without_litter(root: Path, listed: Mapping[str, bool]) -> list[str]:
+    """Take out what git does not track and is litter, or lies in a virtual environment or a cache by its own word."""
+    untracked = [path for path, tracked in listed.items() if not tracked]
+    made = tuple(path[: -len(mark)] for path in untracked for mark in _MARKS if path.endswith("/" + mark))
+    return [path for path, tracked in listed.items() if tracked or not (path.startswith(made) or _LITTER.match(path))]
+
+
 def _walk(root: Path, base: str = "") -> Iterator[str]:
     """Yield every path below `root` but litter, virtual environments and caches."""
     with os.scandir(root / base) as entries:
         names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-    if base and {"pyvenv.cfg", "CACHEDIR.TAG"} & {name for name, _ in names}:
+    if base and not _MARKS.isdisjoint(name for name, _ in names):
         return
     for name, is_directory in names:
         path = f"{base}/{name}" if base else name

@@ -131,6 +131,11 @@ def test_init_makes_a_project_that_runs(shop: Shop) -> None:
     assert "all 24 jobs succeeded" in done.stdout and "best loss" in done.stdout
     rows = json.loads(shop.run("-C", "fresh", "results", "--json").stdout)
     assert len(rows) == 24 and rows[0]["metrics"]["loss"] <= rows[-1]["metrics"]["loss"]
+    # What a run by hand and an editor leave, and the output of monkey itself, make nothing stale.
+    for name in ("__pycache__/train.pyc", "model.json", "apply.log", "notes.txt"):
+        (shop.root / "fresh" / name).parent.mkdir(exist_ok=True)
+        (shop.root / "fresh" / name).write_text("litter")
+    assert "24 kept" in shop.run("-C", "fresh", "plan").stdout
     again = shop.run("init", "fresh", code=1)
     assert "there already; nothing was written" in again.stderr
 

@@ -7,6 +7,8 @@ import hashlib
 import io
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +47,31 @@ def test_a_snapshot_names_its_files(code: Path) -> None:
     assert {len(digest) for digest in [*taken.files.values(), taken.hash]} == {64}
     assert taken.files["train.py"] == hashlib.sha256(b"train").hexdigest()
     assert taken.size == len("train") + len("model") + len("#!/bin/sh\n")
+
+
+#: Plans, writes to its output, and packs what was planned: fails where the output is part of it.
+WRITES_WHILE_PLANNING = """
+import io, sys
+from pathlib import Path
+from monkey.transfer.code import pack, snapshot
+out = getattr(sys, sys.argv[1])
+print("a plan", file=out, flush=True)
+taken = snapshot(Path.cwd())
+print("and more of it", file=out, flush=True)
+pack(taken, io.BytesIO())
+Path("../said").write_text(f"{' '.join(taken.files)} {taken.left_out}")
+"""
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_files_that_our_own_output_goes_to_are_left_out(code: Path, stream: str) -> None:
+    before = snapshot(code).files
+    with (code / "out.txt").open("w") as out:
+        command = [sys.executable, "-c", WRITES_WHILE_PLANNING, stream]
+        streams = {"stdout": None, "stderr": None, stream: out}
+        done = subprocess.run(command, cwd=code, stdout=streams["stdout"], stderr=streams["stderr"], check=False)
+    assert done.returncode == 0, (code / "out.txt").read_text()
+    assert (code.parent / "said").read_text() == f"{' '.join(before)} ('out.txt',)"
 
 
 def test_equal_code_has_one_hash_and_one_archive(code: Path, tmp_path: Path) -> None:

@@ -61,6 +61,30 @@ def test_without_git_all_but_litter(tmp_path: Path) -> None:
     assert select(tmp_path, ()) == ["a/b.py", "train.py"]
 
 
+LITTER = ("__pycache__/c.pyc", ".ipynb_checkpoints/n-checkpoint.ipynb", "lib/.DS_Store", "train.py~", "lib/x.pyc")
+
+
+@pytest.mark.parametrize("include", [[], ["**"], ["lib", "*"]])
+def test_litter_that_git_sees_is_no_code_unless_it_is_tracked(repository: Path, git: Git, include: list[str]) -> None:
+    before = select(repository, include)
+    for name in (*LITTER, "env/lib/site.py", "env/pyvenv.cfg"):
+        (repository / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / name).write_text("litter")
+    assert select(repository, include) == before
+    git(repository, "add", *LITTER)
+    assert set(select(repository, ["**"])) >= set(LITTER)
+
+
+def test_logs_are_no_code_unless_tracked_or_named(repository: Path, git: Git) -> None:
+    before = select(repository, ())
+    for name in ("apply.log", "nohup.out", "lib/slurm-7.out"):
+        (repository / name).write_text("log")
+    assert select(repository, ()) == before
+    assert select(repository, ["*.log"]) == ["apply.log"]
+    git(repository, "add", "apply.log")
+    assert select(repository, ()) == sorted([*before, "apply.log"])
+
+
 def test_submodules_belong_to_it(repository: Path, git: Git, tmp_path: Path) -> None:
     other = tmp_path / "other"
     write(other, inner_py="inner", ignored_py="i")
