@@ -138,6 +138,11 @@ class SweepPlan:
         """How many jobs run that nobody wants any more: applying stops them."""
         return self.jobs.removed_states.get("running", 0) + self.jobs.replaced_states.get("running", 0)
 
+    @property
+    def redone(self) -> int:
+        """How many jobs are finished, and would be run again in another form."""
+        return self.jobs.replaced_states.get("succeeded", 0)
+
 
 @dataclass(frozen=True)
 class FleetPlan:
@@ -179,6 +184,11 @@ class Plan:
     def released(self) -> int:
         """How many running jobs applying would stop."""
         return sum(sweep.released for sweep in self.sweeps)
+
+    @property
+    def redone(self) -> int:
+        """How many finished jobs applying would run again."""
+        return sum(sweep.redone for sweep in self.sweeps)
 
     def with_fleets(self, fleets: Iterable[FleetPlan]) -> Plan:
         """Return the plan with what the fleets themselves say of their machines."""

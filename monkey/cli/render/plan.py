@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monkey.cli.render.words import Terminal, cut, one_line
+from monkey.cli.render.words import Terminal, cut, one_line, plural
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.lines import Line, Mark, fleet_line, summary, sweep_lines
 
@@ -39,7 +39,8 @@ def verdict(plan: Plan) -> str:
     if not plan.changes:
         return "No changes: " + summary(plan).removeprefix("nothing to do: ") + "."
     stops = f" {plan.released:,} running job{'s' * (plan.released != 1)} will be stopped." if plan.released else ""
-    return f"Plan: {summary(plan)}.{stops}"
+    again = f" {plural(plan.redone, 'finished job')} will be run again: see why above." if plan.redone else ""
+    return f"Plan: {summary(plan)}.{again}{stops}"
 
 
 def _sweep(sweep: SweepPlan, to: Terminal) -> list[str]:

@@ -158,3 +158,14 @@ def test_plain_view_is_a_line_now_and_then(tmp_path: Path, monkeypatch: pytest.M
         assert out.getvalue() == "small: 0/3 done; 3 queued; 1.5/s, 1m20s left\n", "the same is not said twice"
 
     played(tmp_path, scene)
+
+
+def test_plan_says_aloud_that_finished_jobs_would_be_run_again(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        await three_ends(world, pen, jobs)
+        assert "run again" not in plan_lines((await make_plan(world, [])).plan, Terminal())[-1]
+        (tmp_path / "train.py").write_text("print('changed')\n")
+        last = plan_lines((await make_plan(world, [])).plan, Terminal())[-1]
+        assert "1 finished job will be run again" in last and "1 running job will be stopped" in last
+
+    played(tmp_path, scene)
