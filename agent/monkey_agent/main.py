@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 
 from monkey.errors import FleetError, MonkeyError
+from monkey.fleet import surroundings
 from monkey.fleet.state import cache_home, host_name, state_dir
 from monkey.protocol.keys import NAME, Keys
 from monkey.store.open import open_store
@@ -76,6 +77,7 @@ def _post(asked: argparse.Namespace, home: Home) -> Post:
     boot = secrets.token_hex(4)
     try:
         before = past.begin(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
+        surroundings.record(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
     except OSError as exc:
         raise FleetError(f"the agent's directory {home.directory} cannot be written: {exc.strerror}") from exc
     return Post(asked.project, asked.fleet, asked.name, boot, before, asked.idle_timeout)

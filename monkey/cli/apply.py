@@ -59,6 +59,7 @@ def command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, kee
 
 async def _apply(world: World, order: Order) -> int:
     from monkey.apply.execute import check_descent, execute
+    from monkey.apply.suit import suit
 
     planned = await _planned(world, order)
     if not order.rollback:
@@ -67,6 +68,8 @@ async def _apply(world: World, order: Order) -> int:
         _show(planned)
         _confirm(planned, order)
         await world.begin()
+    await suit(world, planned.plan, _say)
+    if planned.plan.changes:
         await execute(world, planned.plan, planned.wanted, _say, rollback=order.rollback)
     names = [sweep.name for sweep in planned.plan.sweeps]
     if order.detach:

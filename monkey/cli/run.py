@@ -81,6 +81,7 @@ async def _run(world: World, asked: _Asked) -> int:
     from monkey.apply.desire import check_providers, desire_specs
     from monkey.apply.execute import execute
     from monkey.apply.planning import plan_for
+    from monkey.apply.suit import suit
     from monkey.cli.render.words import json_text
     from monkey.spec.load import parse_spec
 
@@ -89,6 +90,7 @@ async def _run(world: World, asked: _Asked) -> int:
     check_providers(world.project, wanted)
     planned = await plan_for(world, wanted, [])
     await world.begin()
+    await suit(world, planned.plan, lambda what, done: click.echo(f"{what}: {done}", err=True))
     await execute(world, planned.plan, planned.wanted, lambda what, done: None)
     job = wanted[0].desired.table.ids[0]
     asked.applied = [spec.name]

@@ -15,6 +15,16 @@ class Machines:
     count: int
 
 
+@dataclass(frozen=True)
+class Strange:
+    """A living agent that was started with something else than we would start it with now."""
+
+    #: As its heartbeats name it: "fleet/agent/boot".
+    agent: str
+    #: Names of the variables (or "the Python", "the version of monkey") that differ; never what they hold.
+    differs: tuple[str, ...]
+
+
 class Fleet(Protocol):
     """The machines of one provider. Every method but `preview` may raise FleetError."""
 
@@ -36,6 +46,9 @@ class Fleet(Protocol):
 
         Raises FleetError, with its last words, where what `converge` started could not even begin.
         """
+
+    async def strange(self) -> Strange | None:
+        """Return the living agent whose jobs would get another environment than those of one started by us; or None."""
 
     def last_words(self) -> str:
         """Return what its agents said last, as indented lines, where that is to be had."""

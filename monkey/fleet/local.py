@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.fleet.base import Machines
+from monkey.fleet.base import Machines, Strange
 from monkey.fleet.state import agent_pid, host_name, lives, state_dir
+from monkey.fleet.surroundings import compare
 
 #: How many of an agent's last lines an error shows.
 LAST_WORDS = 15
@@ -74,6 +75,11 @@ class LocalFleet:
                 hint="what is finished stays finished: mend it, then `monkey apply` goes on",
             )
         return lives(self.directory)
+
+    async def strange(self) -> Strange | None:
+        """Return the agent that lives here, if its environment is not ours; one that just begins may not have told."""
+        found = compare(self.directory) if lives(self.directory) else None
+        return found if found is not None and found.differs else None
 
     async def destroy(self) -> None:
         """Ask the agent to leave; it releases its work."""

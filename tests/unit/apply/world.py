@@ -12,7 +12,7 @@ from typing import Any
 from monkey.apply.execute import execute
 from monkey.apply.observe import World, open_world
 from monkey.apply.planning import Planned, make_plan
-from monkey.fleet.base import Machines
+from monkey.fleet.base import Machines, Strange
 from monkey.protocol.entries import Claim, End, Ended
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
@@ -60,6 +60,9 @@ class StillFleet:
 
     async def check(self) -> bool:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    async def strange(self) -> Strange | None:
+        return None
 
     def last_words(self) -> str:
         return "  (nothing)"

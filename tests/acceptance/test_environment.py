@@ -1,0 +1,50 @@
+"""The environment that jobs get is that of whoever applies, though an agent may have been there before."""
+
+from __future__ import annotations
+
+from tests.acceptance.shop import Shop, until
+
+TELL = """\
+command: ["sh", "-c", 'echo "mood: $MOOD"; sleep {seconds}']
+parameters: {{seconds: [{seconds}]}}
+outputs: []
+"""
+
+
+def patient(shop: Shop) -> None:
+    (shop.root / "monkey.yaml").write_text("project: shop\nproviders:\n  local: {type: local, idle_timeout: 60}\n")
+
+
+def test_an_idle_agent_of_another_environment_is_replaced(shop: Shop) -> None:
+    patient(shop)
+    shop.env["MOOD"] = "calm-and-secret"
+    shop.spec(TELL.format(seconds=0), name="one")
+    shop.run("apply")
+    (before,) = shop.agents
+    shop.env["TERM"] = "another-window"
+    shop.spec(TELL.format(seconds=0.01), name="two")
+    shop.run("apply")
+    assert shop.agents == [before], "the same environment: the same agent"
+    shop.env["MOOD"] = "wild"
+    shop.spec(TELL.format(seconds=0.02), name="three")
+    said = shop.run("apply").stdout
+    assert "agent replaced, since it was started in another environment: MOOD" in said
+    assert len(shop.agents) == 1 and shop.agents != [before]
+    assert "mood: wild\n" in shop.run("logs", "three").stdout
+    again = shop.run("run", "--", "sh", "-c", "echo $MOOD")
+    assert (again.stdout, again.stderr.count("replaced")) == ("wild\n", 0)
+
+
+def test_a_busy_agent_of_another_environment_is_told_of_and_left_alone(shop: Shop) -> None:
+    patient(shop)
+    shop.env["MOOD"] = "calm"
+    shop.spec(TELL.format(seconds=60), name="long")
+    shop.run("apply", "--detach")
+    until(lambda: shop.states("long").get("running"), "the long job runs")
+    (before,) = shop.agents
+    shop.env["MOOD"] = "wild"
+    shop.spec(TELL.format(seconds=0), name="short")
+    said = shop.run("apply", "specs/short.yaml", "--detach").stdout
+    warnings = [line for line in said.splitlines() if "warning" in line]
+    assert warnings == ["local: warning: the agent at work was started in another environment, and jobs get that: MOOD"]
+    assert shop.agents == [before] and shop.states("long") == {"running": 1}
