@@ -14,6 +14,8 @@ import pytest
 
 from monkey import errors
 from monkey.cli.main import VERBS
+from monkey.spec.command import compile_command
+from monkey.spec.expand import expand
 from monkey.spec.load import load_spec
 from monkey.spec.models import Spec
 from monkey.spec.project import load_project
@@ -96,22 +98,46 @@ def test_commands_in_the_docs_exist(page: Path) -> None:
             assert verb in VERB, text
 
 
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the project that `monkey init` makes."""
+    root = tmp_path_factory.mktemp("fresh")
+    done = subprocess.run([sys.executable, "-m", "monkey.cli.main", "init", root], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return root
+
+
 @pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_specs_in_the_docs_are_valid(page: Path, tmp_path: Path) -> None:
-    """A block of YAML is a whole file where it says so by its title."""
-    for number, (language, rest, text) in enumerate(blocks(page)):
-        title = re.search(r'title="([^"]+)"', rest)
-        if language != "yaml" or title is None:
+def test_a_block_with_a_file_s_name_is_that_file(page: Path, fresh: Path) -> None:
+    """Ours, or one that `monkey init` writes: whoever pastes it gets what the text speaks of."""
+    for _, rest, text in blocks(page):
+        if title := re.search(r'title="([^"]+)"', rest):
+            held = [(root / title[1]).read_text() for root in (ROOT, fresh) if (root / title[1]).is_file()]
+            assert text in held, title[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_specs_in_the_docs_run_where_they_are_pasted(page: Path, fresh: Path, tmp_path: Path) -> None:
+    """Whole ones are known by their first field; they run in the project that `monkey init` makes."""
+    for language, rest, text in blocks(page):
+        if language != "yaml" or rest:
             continue
-        root = tmp_path / str(number)
-        path = root / title[1]
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-        (root / "requirements.txt").write_text("numpy\n")
-        if path.name == "monkey.yaml":
-            load_project(root)
-        else:
-            load_spec(path, root)
+        if text.startswith("project:"):
+            (tmp_path / "monkey.yaml").write_text(text)
+            assert load_project(tmp_path).name
+        if text.startswith("name:"):
+            path = fresh / "specs" / "pasted.yaml"
+            path.write_text(text)
+            first_job_runs(load_spec(path, fresh), fresh)
+
+
+def first_job_runs(spec: Spec, root: Path) -> None:
+    table = expand(spec)
+    rendered = compile_command(spec.command, table.columns).render(table.parameters(0))
+    done = subprocess.run(rendered.argv, cwd=root, env={**os.environ, **rendered.env}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for pattern in spec.outputs or []:
+        assert list(root.glob(pattern)), pattern
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
