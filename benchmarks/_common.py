@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 #: The command under test: the one beside the Python that runs the benchmark.
 MONKEY = str(Path(sys.executable).with_name("monkey"))
 
+#: What benchmarks keep: the peers' virtual environments.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "monkey-benchmarks"
+
 
 class Run(NamedTuple):
     """One process: seconds from its start to its end, and its largest resident memory in bytes."""
@@ -58,7 +61,7 @@ def ensure(name: str, *requirements: str) -> Path | None:
     Peers are not among our own dependencies: a benchmark without them says so and goes on.
     """
     key = hashlib.sha256(" ".join([sys.version, *requirements]).encode()).hexdigest()[:12]
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "monkey-benchmarks" / f"{name}-{key}"
+    home = CACHE / f"{name}-{key}"
     python = home / "bin" / "python"
     if (home / "ready").exists():
         return python
