@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,21 +98,26 @@ class Agent:
         self._sealing = asyncio.Lock()
         self._failure: BaseException | None = None
         self._idle_since: float | None = None
-        #: What hinders it now, for people.
+        #: What hinders it now, for people; told to the log as well, since a store that is away is told nothing.
         self.alert = ""
+        self.say: Callable[[str], None] = lambda line: None
 
     def _wire(self) -> None:
         self.picker.in_hand = self.attempts.in_hand
         self.desk.all_told = lambda: not self.heart.journal.open
         self.picker.on_failed = self.desk.job_failed
         self.dispatcher.on_change = lambda: self._wake.set()
-        self.claims.on_trouble = self._trouble
+        self.claims.on_trouble = self.heart.on_trouble = self._trouble
 
     # -- a life -------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Work until there has been nothing to do for a while, or stop() is called."""
+        began = self.clock.now()
         while not await self.heart.beat():
+            if self._leaving.is_set() or self.clock.now() - began > PATIENCE + (self.post.idle_timeout or 0):
+                self.say("the store did not take a first heartbeat: giving up")
+                return
             await self.clock.sleep(BEAT_RETRY)
         self.runner.renew(self.heart.deadline)
         for loop in (self._beats(), self._looks(), self._fence(), self._dispatch()):
@@ -217,6 +222,8 @@ class Agent:
         while True:
             try:
                 await self._look()
+                if self.alert:
+                    self.say("the store answers again")
                 self.alert = self.attempts.trouble = ""
             except StoreError as exc:
                 self._trouble(exc)
@@ -277,6 +284,8 @@ class Agent:
     # -- for people ---------------------------------------------------------------------------------------------------
 
     def _trouble(self, exc: MonkeyError) -> None:
+        if self.alert != exc.message:
+            self.say(exc.message)
         self.alert = exc.message
 
     def _vitals(self) -> dict[str, Any]:

@@ -49,22 +49,34 @@ class Dispatcher:
             await self._permits.release(sweep)
 
     async def _begin_any(self) -> bool:
+        urgent: int | None = None
         for name in self._desk.order():
-            if await self._begin_one(name):
+            board = self._desk.boards.get(name)
+            if board is None:
+                continue  # a look came between
+            if urgent is not None and board.revision.settings.priority < urgent:
+                return False  # seats are kept free for a larger job that is more urgent
+            need = board.revision.settings.resources
+            if not self._seats.fits(need):
+                self._desk.unfit[name] = need
+                continue
+            seat = self._seats.take(need)
+            if seat and await self._begin(board, seat):
                 return True
+            if seat is None and len(self._desk.boards) > 1 and await self._waits(board):
+                urgent = board.revision.settings.priority
         return False
 
-    async def _begin_one(self, name: str) -> bool:
-        board = self._desk.boards.get(name)
-        if board is None:
-            return False  # a look came between
-        need = board.revision.settings.resources
-        if not self._seats.fits(need):
-            self._desk.unfit[name] = need
+    async def _waits(self, board: Board) -> bool:
+        """Has it a job that only a seat is missing for? Not asked of capped sweeps: they may wait for a permit."""
+        if board.revision.settings.max_concurrent_jobs is not None:
             return False
-        seat = self._seats.take(need)
-        if seat is None:
-            return False
+        found = await self._picker.find(board)
+        if found:
+            board.wait(found[0], 0)
+        return found is not None
+
+    async def _begin(self, board: Board, seat: Seat) -> bool:
         work = None
         try:
             work = await self._claim(board, seat)

@@ -61,6 +61,7 @@ async def live(asked: argparse.Namespace) -> None:
     clock = MachineClock()
     runner = LocalRunner(store, Keys(asked.project), home.directory, cache_home(), gpus=bool(machine.gpus))
     agent = Agent(store, post, clock, runner, MachineSeats(machine, asked.max_slots), random.Random())
+    agent.say = _say
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, agent.stop)
     _say(f"agent {post.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")

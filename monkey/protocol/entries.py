@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from monkey.protocol import shape
+
 
 class Ended(StrEnum):
     """How a claim ended."""
@@ -92,16 +94,36 @@ class Torn:
 Entry = Claim | End | Torn
 
 
+#: What each field of an entry is.
+SHAPE = {
+    "agent": shape.text,
+    "nonce": shape.whole,
+    "seq": shape.whole,
+    "sweep": shape.text,
+    "continues": shape.flag,
+    "outcome": shape.text,
+    "reason": shape.text,
+    "exit_code": shape.whole,
+    "seconds": shape.number,
+    "at": shape.number,
+    "out": shape.whole,
+    "metrics": shape.text_to_object,
+    "outputs": shape.text_to_text,
+    "log_tail": shape.texts,
+}
+
+
 def decode(key: str, data: bytes) -> Entry:
     """Read an entry; bytes that are none become Torn."""
     try:
-        body = json.loads(data)
+        body = shape.parse(data)
         kind = body.pop("kind")
+        shape.check(body, SHAPE)
         if kind == "claim":
             return Claim(**body)
         if kind == "end":
             return End(outcome=Ended(body.pop("outcome")), **body)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError):
         pass
     return Torn(key)
 

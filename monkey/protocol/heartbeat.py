@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monkey.errors import Corrupt, StoreError
+from monkey.protocol import shape
 from monkey.protocol.clock import Clock
 from monkey.protocol.journal import Block, Journal
 from monkey.store.base import Store
@@ -44,10 +45,33 @@ class Beat:
     vitals: dict[str, Any] = field(default_factory=dict)
 
 
+#: What each field of a stored heartbeat is, and of each of `vitals.running`.
+SHAPE = {
+    "seq": shape.whole,
+    "held": shape.claims,
+    "sealed": shape.whole,
+    "journal": lambda value: isinstance(value, dict),
+    "at": shape.number,
+    "left": shape.flag,
+    "vitals": lambda value: isinstance(value, dict) and shape.text(value.get("alert", "")),
+}
+RUNNING = {
+    "job": shape.text,
+    "k": shape.whole,
+    "sweep": shape.text,
+    "began": shape.number,
+    "frozen": shape.flag,
+    "metrics": shape.text_to_object,
+}
+
+
 def decode_beat(agent: str, key: str, data: bytes) -> Beat:
     """Read a heartbeat; raises Corrupt (an empty or cut one: power was lost while it was written)."""
     try:
-        body = json.loads(data)
+        body = shape.parse(data)
+        shape.check(body, SHAPE)
+        for told in body["vitals"].get("running", ()):
+            shape.check(told, RUNNING)
         return Beat(
             agent=agent,
             seq=body["seq"],
@@ -58,7 +82,7 @@ def decode_beat(agent: str, key: str, data: bytes) -> Beat:
             left=body["left"],
             vitals=body["vitals"],
         )
-    except (ValueError, KeyError, TypeError, IndexError) as exc:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as exc:
         raise Corrupt(key, f"not a heartbeat ({exc!r})") from exc
 
 
@@ -80,6 +104,8 @@ class Heart:
         self.epoch = 0
         #: What the agent says of itself, for people.
         self.vitals: Callable[[], dict[str, Any]] = dict
+        #: Told why a beat was not acknowledged.
+        self.on_trouble: Callable[[StoreError], None] = lambda exc: None
 
     @property
     def deadline(self) -> float:
@@ -96,7 +122,8 @@ class Heart:
         started, data, told = self._clock.now(), self._encode(left), self.journal.total
         try:
             await self._store.put(self._key, data)
-        except StoreError:
+        except StoreError as exc:
+            self.on_trouble(exc)
             return False
         self.told = told
         self._acknowledge(started)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from monkey.errors import Corrupt
+from monkey.protocol import entries, shape
 from monkey.protocol.entries import End, Ended
 
 #: Records after which a segment is sealed; with 5,000, status of 100,000 jobs reads some tens of objects.
@@ -50,6 +51,18 @@ def record_of(job: str, k: int, end: End) -> Record:
         extra["out"] = end.out
     return Record(job, k, CODES[end.outcome], end.sweep, round(end.seconds, 3), round(end.at, 3), extra)
 
+
+#: What each field of a stored block is.
+SHAPE = {
+    "jobs": shape.text,
+    "ks": shape.wholes,
+    "outcomes": shape.text,
+    "names": shape.texts,
+    "sweeps": shape.wholes,
+    "seconds": shape.numbers,
+    "at": shape.numbers,
+    "extra": shape.text_to_object,
+}
 
 #: The columns of a block.
 COLUMNS = ("jobs", "ks", "outcomes", "sweeps", "seconds", "at")
@@ -118,9 +131,10 @@ class Block:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Block:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote. Raises ValueError, KeyError or IndexError for anything else."""
+        shape.check(data, SHAPE)
         jobs, names = data["jobs"], data["names"]
-        return cls(
+        block = cls(
             jobs=[jobs[at : at + 16] for at in range(0, len(jobs), 16)],
             ks=data["ks"],
             outcomes=list(data["outcomes"]),
@@ -129,6 +143,11 @@ class Block:
             at=data["at"],
             extra={int(row): extra for row, extra in data["extra"].items()},
         )
+        if any(len(getattr(block, name)) != len(block) for name in COLUMNS):
+            raise shape.Misshapen("its columns differ in length")
+        for extra in block.extra.values():
+            shape.check(extra, entries.SHAPE)
+        return block
 
     def encode(self) -> bytes:
         """Return the bytes of a segment."""
@@ -138,7 +157,7 @@ class Block:
     def decode(cls, key: str, data: bytes) -> Block:
         """Read a segment; raises Corrupt."""
         try:
-            return cls.from_json(json.loads(data))
+            return cls.from_json(shape.parse(data))
         except (ValueError, KeyError, TypeError, IndexError) as exc:
             raise Corrupt(key, f"not a segment of a journal ({exc!r})") from exc
 
@@ -171,7 +190,7 @@ class Journal:
 
     def pending(self) -> tuple[int, Block]:
         """Return the number and the records of the segment to be written; the same until seal() is called."""
-        if self._pending is None:
+        if not self._pending:
             self._pending = Block(**{f.name: getattr(self.open, f.name).copy() for f in fields(Block)})
         return self.sealed + 1, self._pending
 

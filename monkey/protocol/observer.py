@@ -28,6 +28,8 @@ class Index:
         self._tallies: dict[str, Tally] = {}
         #: What each agent has not sealed yet, grown beat by beat.
         self._open: dict[str, Block] = {}
+        #: Keep only what decides, not what is for people (metrics, last lines): an agent may live long.
+        self.lean = False
         #: Prefix of keys not read: an agent knows its own journal.
         self.skip = ""
         self._own = Block()
@@ -60,7 +62,7 @@ class Index:
 
     def note(self, record: Record) -> None:
         """Take in one record of our own."""
-        self._own.add(record)
+        self._own.add(record._replace(extra={}) if self.lean else record)
         self.add(self._own, len(self._own) - 1)
 
     def add(self, block: Block, start: int = 0) -> None:
@@ -97,7 +99,10 @@ class Index:
             if name == "beat":
                 self._take(decode_beat(agent, item.key, data))
             elif name.isdigit():
-                self.add(Block.decode(item.key, data))
+                block = Block.decode(item.key, data)
+                if self.lean:
+                    block.extra.clear()
+                self.add(block)
             self.corrupt.pop(item.key, None)
         except KeyMissing:
             return
@@ -114,6 +119,8 @@ class Index:
         if before is None or block is None or before.sealed != beat.sealed:
             block = self._open[beat.agent] = Block()
         start = len(block)
+        if self.lean:
+            beat.block.extra.clear()
         block.extend(beat.block, start)
         self.add(block, start)
 
@@ -131,6 +138,7 @@ class Observer(Index):
         super().__init__(store, keys)
         self._clock, self.me, self._predecessors = clock, me, predecessors
         self.skip = f"{keys.agents}{me}/"
+        self.lean = True
         self._seen: dict[str, tuple[int | None, float]] = {}
         self._looked = float("-inf")
         self._started = float("-inf")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from monkey.errors import Corrupt
+from monkey.protocol import shape
 from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.table import JobTable
 
@@ -78,13 +78,23 @@ class Revision:
 def decode_order(key: str, data: bytes) -> dict[str, Any]:
     """Read an entry of a sweep's log, whatever its kind; raises Corrupt."""
     try:
-        body = json.loads(data)
-        if isinstance(body, dict) and body.get("kind") in KINDS:
+        body = shape.parse(data)
+        if body.get("kind") in KINDS:
+            shape.check({name: body[name] for name in SHAPE if name in body}, SHAPE)
             return body
     except ValueError:
         pass
     raise Corrupt(key, f"expected a sweep's log entry ({', '.join(KINDS)}), found {data[:40]!r}")
 
+
+#: What the fields of orders are.
+SHAPE = {
+    "reason": shape.text,
+    "jobs": shape.text_to_whole,
+    "cause": lambda value: shape.claims([value]),
+    "adopted": shape.text_to_text,
+    "code_files": shape.text_to_text,
+}
 
 #: What may stand in a sweep's log.
 KINDS = ("revision", "pause", "resume", "cancel", "retry")

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from monkey.errors import Corrupt
 from monkey.protocol.entries import End, Torn
 from monkey.protocol.heartbeat import TAKE, Beat
 from monkey.protocol.journal import record_of
 from monkey.protocol.keys import Keys
 from monkey.protocol.log import Log
 from monkey.protocol.observer import Index
-from monkey.protocol.sweeps import SweepState, list_sweeps, open_markers, read_sweep
+from monkey.protocol.sweeps import SweepState, list_sweeps, open_markers, peek_sweep
 from monkey.protocol.verdicts import Verdict, verdict
 from monkey.store.base import Store
 
@@ -157,6 +156,9 @@ class SweepView:
         return JobView(job, self.where(job), **view)
 
 
+#: What heartbeats tell of running jobs, beside the claim.
+_TOLD = ("sweep", "began", "frozen", "metrics")
+
 #: States that one more record could change.
 _DOUBTFUL = (State.QUEUED, State.FAILED)
 
@@ -217,6 +219,8 @@ class Reader:
         self._index = Index(store, keys)
         self._states: dict[str, SweepState] = {}
         self._torn: set[str] = set()
+        #: Agent to the newest number of its heartbeat, and when that was seen to move.
+        self._moved: dict[str, tuple[int, float]] = {}
         self._repaired: set[str] = set()
 
     async def read(self, sweeps: Collection[str] | None = None) -> Snapshot:
@@ -228,11 +232,9 @@ class Reader:
         problems = []
         names = await list_sweeps(self._store, self._keys) if sweeps is None else list(sweeps)
         for name in names:
-            try:
-                self._states[name] = await read_sweep(self._store, self._keys, name, self._states.get(name))
-            except Corrupt as exc:
-                problems.append(str(exc))
-                self._states.setdefault(name, SweepState(name))
+            state = await peek_sweep(self._store, self._keys, name, self._states.get(name))
+            problems += [state.corrupt.message] if state.corrupt else []
+            self._states[name] = state
         states = [self._states[name] for name in names]
         agents = [self._agent(beat) for beat in self._index.beats.values()]
         running = self._running(agents)
@@ -252,8 +254,18 @@ class Reader:
         fleets = {fleet for s in states if s.revision for fleet in s.revision.settings.providers}
         return {fleet: await open_markers(self._store, self._keys, fleet) for fleet in sorted(fleets)}
 
+    def _lives(self, beat: Beat) -> bool:
+        """Say whether an agent was heard of lately: by its clock, or because its heartbeat moved while we looked."""
+        seq, since = self._moved.get(beat.agent, (beat.seq, float("-inf")))
+        if seq != beat.seq:
+            since = self._wall()
+        self._moved[beat.agent] = beat.seq, since
+        later = [b for b in self._index.beats.values() if b.at > beat.at and _name(b.agent) == _name(beat.agent)]
+        now = self._wall()
+        return not beat.left and (now - since < TAKE or (abs(now - beat.at) < TAKE and not later))
+
     def _agent(self, beat: Beat) -> AgentView:
-        alive = not beat.left and self._wall() - beat.at < TAKE
+        alive = self._lives(beat)
         alert = beat.vitals.get("alert") or None
         fleet = beat.agent.partition("/")[0]
         return AgentView(beat.agent, fleet, beat.seq, beat.at, len(beat.held), beat.vitals, alert, alive)
@@ -263,13 +275,16 @@ class Reader:
         for agent in agents:
             if not agent.alive:
                 continue
+            held: dict[str, int] = {}
             for base, k in self._index.beats[agent.id].held:
                 if base.startswith(self._keys.jobs):
-                    running[base.removeprefix(self._keys.jobs).rstrip("/")] = _Running(agent.id, k)
-            for told in agent.vitals.get("running", ()):
-                running[told["job"]] = _Running(
-                    agent.id, told["k"], told["sweep"], told["began"], told["frozen"], told["metrics"]
-                )
+                    job = base.removeprefix(self._keys.jobs).rstrip("/")
+                    held[job] = max(k, held.get(job, 0))
+            told = {one["job"]: one for one in agent.vitals.get("running", ())}
+            for job, k in held.items():
+                record = self._index.record(job)
+                if record is None or record.k < k:  # else it has ended since that heartbeat
+                    running[job] = _Running(agent.id, k, **{n: told[job][n] for n in _TOLD if job in told})
         return running
 
     async def _repair(self, views: Collection[SweepView]) -> None:
@@ -277,7 +292,7 @@ class Reader:
 
         The agents died before they could say, or their last heartbeat was lost with its machine's power.
         """
-        for view in views if self._index.beats else ():
+        for view in views:
             doubtful = [job for job in view.ids if job not in self._repaired and view.where(job) in _DOUBTFUL]
             for job in doubtful[:REPAIRS]:
                 self._repaired.add(job)
@@ -291,3 +306,8 @@ class Reader:
                 self._index.note(record_of(job, k, entry))
             elif isinstance(entry, Torn):
                 self._torn.add(entry.key)
+
+
+def _name(agent: str) -> str:
+    """Return "fleet/name" of "fleet/name/boot": one machine's agent, life after life."""
+    return agent.rpartition("/")[0]

@@ -32,8 +32,8 @@ class SweepState:
     retries: dict[str, int] = field(default_factory=dict)
     #: Failures (job, position) that fail_fast has acted on: one is acted on once.
     acted: frozenset[tuple[str, int]] = frozenset()
-    #: Entries of the log that could not be read, and why.
-    corrupt: tuple[str, ...] = ()
+    #: What ended the reading of the log before its end (peek_sweep).
+    corrupt: Corrupt | None = None
 
     @property
     def active(self) -> bool:
@@ -73,7 +73,15 @@ async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | No
 
     Raises Corrupt for an entry that cannot be read: what comes after it cannot be judged.
     """
-    state = known or SweepState(name)
+    state = await peek_sweep(store, keys, name, known)
+    if state.corrupt:
+        raise state.corrupt
+    return state
+
+
+async def peek_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
+    """Read as far as the sweep's log can be read: `corrupt` of the state says where that ended, if it did."""
+    state = replace(known, corrupt=None) if known else SweepState(name)
     while True:
         key = keys.sweep_log(name) + number(state.head + 1)
         try:
@@ -82,8 +90,10 @@ async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | No
             return state
         try:
             state = fold(state, decode_order(key, data))
-        except (KeyError, TypeError, ValueError) as exc:
-            raise Corrupt(key, f"not a readable entry of a sweep's log ({exc!r})") from exc
+        except Corrupt as exc:
+            return replace(state, corrupt=exc)
+        except (KeyError, TypeError, ValueError, AttributeError) as exc:
+            return replace(state, corrupt=Corrupt(key, f"not a readable entry of a sweep's log ({exc!r})"))
 
 
 async def append_revision(store: Store, keys: Keys, revision: Revision, after: int, create: Create = create) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from monkey.protocol.entries import Claim, End, Ended, Entry, Torn, decode
@@ -43,6 +45,37 @@ def test_an_entry_cut_short_at_any_byte_is_torn_and_names_its_key(entry: Claim |
 )
 def test_what_is_no_entry_is_torn(data: bytes) -> None:
     assert isinstance(decode("k", data), Torn)
+
+
+CLAIM = {"kind": "claim", "agent": "f/h/b", "nonce": 1, "seq": 1, "sweep": "s"}
+END = {"kind": "end", "outcome": "succeeded", "agent": "f/h/b", "nonce": 1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        CLAIM | {"agent": ["f/h/b"]},
+        CLAIM | {"nonce": "1"},
+        CLAIM | {"seq": True},
+        CLAIM | {"else": 1},
+        END | {"seconds": "1"},
+        END | {"at": None},
+        END | {"exit_code": "x"},
+        END | {"metrics": 5},
+        END | {"metrics": {"acc": 0.9}},
+        END | {"outputs": [1]},
+        END | {"outputs": {"a": 1}},
+        END | {"log_tail": 5},
+        END | {"reason": 5},
+    ],
+)
+def test_an_entry_of_a_wrong_shape_is_torn(body: dict[str, object]) -> None:
+    assert isinstance(decode("k", json.dumps(body).encode()), Torn)
+
+
+def test_an_entry_nested_beyond_measure_is_torn() -> None:
+    assert isinstance(decode("k", b"[" * 200_000), Torn)
+    assert isinstance(decode("k", b'{"kind":' * 200_000), Torn)
 
 
 def test_a_torn_entry_belongs_to_nobody_who_could_ever_beat() -> None:

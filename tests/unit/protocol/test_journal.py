@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -65,6 +66,50 @@ def test_what_is_pending_stays_the_same_until_it_is_sealed() -> None:
     assert block.encode() == before
     journal.seal()
     assert (journal.sealed, journal.open.jobs, journal.total) == (1, [job(2)], 2)
+
+
+def test_what_was_pending_while_nothing_was_there_does_not_stand_in_the_way() -> None:
+    journal = Journal()
+    assert not journal.pending()[1]
+    journal.record(record(1))
+    assert journal.pending()[1].jobs == [job(1)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"vitals": 5},
+        {"vitals": {"running": [5]}},
+        {"vitals": {"running": [{"job": 5}]}},
+        {"vitals": {"alert": 5}},
+        {"at": "x"},
+        {"held": [["b"]]},
+        {"held": {"b": 1}},
+        {"seq": "1"},
+        {"journal": []},
+        {"journal": {"jobs": "0" * 16, "ks": [1, 2]}},
+        {"left": 1},
+    ],
+)
+def test_a_beat_of_a_wrong_shape_is_corrupt(wrong: dict[str, object]) -> None:
+    async def beat() -> bytes:
+        store = MemoryStore()
+        heart = Heart(store, "b", StillClock())
+        heart.journal.record(record(1))
+        await heart.beat()
+        return await store.get("b")
+
+    body = json.loads(asyncio.run(beat()))
+    assert decode_beat("a", "b", json.dumps(body).encode()).block.row(0) == record(1)
+    if isinstance(wrong.get("journal"), dict):
+        wrong = {"journal": body["journal"] | wrong["journal"]}  # type: ignore[operator]  # it is a dict
+    with pytest.raises(Corrupt, match="not a heartbeat"):
+        decode_beat("a", "b", json.dumps(body | wrong).encode())
+
+
+def test_a_beat_nested_beyond_measure_is_corrupt() -> None:
+    with pytest.raises(Corrupt):
+        decode_beat("a", "b", b"[" * 200_000)
 
 
 def test_an_index_reads_beats_and_segments_once_and_ignores_late_beats() -> None:

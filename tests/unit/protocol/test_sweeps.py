@@ -11,6 +11,7 @@ from monkey.errors import ConcurrentApply, Corrupt, NotFound
 from monkey.protocol.keys import Keys
 from monkey.protocol.log import Tally
 from monkey.protocol.revision import Revision
+from monkey.protocol.snapshot import Reader
 from monkey.protocol.sweeps import (
     SweepState,
     append_order,
@@ -111,7 +112,11 @@ def test_orders_need_a_sweep() -> None:
         asyncio.run(append_order(MemoryStore(), KEYS, "nobody", "pause"))
 
 
-@pytest.mark.parametrize("junk", [b"", b"{", b"[]", b'{"kind":"dance"}', b'{"kind":"revision"}'])
+JUNK = [b"", b"{", b"[]", b'{"kind":"dance"}', b'{"kind":"revision"}', b"[" * 200_000]
+JUNK += [b'{"kind":"retry","jobs":{"x":"y"}}', b'{"kind":"cancel","reason":5}', b'{"kind":"cancel","cause":["a"]}']
+
+
+@pytest.mark.parametrize("junk", JUNK)
 def test_a_sweeps_log_that_cannot_be_read_is_reported_by_key(junk: bytes) -> None:
     async def corrupt() -> None:
         store = MemoryStore()
@@ -120,6 +125,18 @@ def test_a_sweeps_log_that_cannot_be_read_is_reported_by_key(junk: bytes) -> Non
             await read_sweep(store, KEYS, "digits")
 
     asyncio.run(corrupt())
+
+
+def test_what_comes_before_an_unreadable_entry_is_still_known() -> None:
+    async def prefix() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        await store.put(f"{KEYS.sweep_log('digits')}00000002", b"{")
+        seen = await Reader(store, KEYS).read()
+        assert list(seen.sweeps["digits"].jobs) == JOBS
+        assert [problem for problem in seen.problems if "digits/00000002" in problem]
+
+    asyncio.run(prefix())
 
 
 def test_markers_are_open_until_they_are_ended() -> None:
