@@ -160,7 +160,7 @@ class SweepView:
 _TOLD = ("sweep", "began", "frozen", "metrics")
 
 #: States that one more record could change.
-_DOUBTFUL = (State.QUEUED, State.FAILED)
+_DOUBTFUL = (State.QUEUED, State.FAILED, State.CANCELLED, State.PAUSED)
 
 _EXTRA = ("reason", "metrics", "outputs", "log_tail", "agent")
 
