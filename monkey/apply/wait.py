@@ -140,14 +140,14 @@ class Watch:
         """Return what became of every sweep. Raises FleetError where no agent can be kept at work."""
         progress: list[Progress] = []
         began = self.now()
-        async with watching(self.store, self.keys):
+        async with watching(self.store, self.keys) as writing:
             while True:
                 looked = self.now()
                 try:
                     snapshot = await self.reader.read(self.names)
                     progress = [self._progress(snapshot.sweeps[name]) for name in self.names]
                     self._alerts |= {agent.fleet: agent.alert for agent in snapshot.agents if agent.alert}
-                    self.show(snapshot, progress, "")
+                    self.show(snapshot, progress, writing.trouble)
                     if all(one.wait is not Wait.WORKING for one in progress):
                         return progress
                     await self._keep_going(progress)
@@ -225,21 +225,33 @@ async def begun(reader: Reader, fleets: Collection[Fleet]) -> None:
             await asyncio.sleep(QUICKEST)
 
 
+@dataclass
+class Writing:
+    """Whether the store takes what is written, as seen from here."""
+
+    #: Why it does not; empty where it does.
+    trouble: str = ""
+
+
 @asynccontextmanager
-async def watching(store: Store, keys: Keys) -> AsyncIterator[None]:
-    """Let the agents know that somebody watches, for as long as this is open."""
+async def watching(store: Store, keys: Keys) -> AsyncIterator[Writing]:
+    """Let the agents know that somebody watches, for as long as this is open; say whether the store can be written."""
     gc.enable()  # the command line starts without: this is where it may run for days
     key = keys.watcher(secrets.token_hex(4))
 
     async def renew() -> None:
         while True:
-            with suppress(StoreError):
+            try:
                 await store.put(key, b"{}")
+                writing.trouble = ""
+            except StoreError as exc:
+                writing.trouble = exc.message  # agents meet the same: ends that cannot be recorded look like work
             await asyncio.sleep(WATCHER_BEAT)
 
+    writing = Writing()
     task = asyncio.create_task(renew())
     try:
-        yield
+        yield writing
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
