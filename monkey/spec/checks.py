@@ -13,10 +13,11 @@ from typing import Any
 from monkey.spec import condition
 from monkey.spec.command import CommandError, compile_command
 from monkey.spec.identity import canonical
-from monkey.spec.mistake import Mistake, describe, suggest
+from monkey.spec.mistake import Mistake, describe, nearest, suggest
 from monkey.spec.models import MAX_JOBS, Spec
-from monkey.spec.parameters import Parameter, count
+from monkey.spec.parameters import Parameter
 from monkey.spec.rows import flat, places, same, steps
+from monkey.spec.stepped import count
 
 _NOT_PLAIN = re.compile(r"\s*(-r|--requirement|-c|--constraint|-e|--editable|\.{1,2}/|/|file:)", re.MULTILINE)
 
@@ -24,12 +25,15 @@ _NOT_PLAIN = re.compile(r"\s*(-r|--requirement|-c|--constraint|-e|--editable|\.{
 class Checks:
     """The checks of one spec; silent about `doubtful`, the top names of parameters that could not be read."""
 
-    def __init__(self, spec: Spec, doubtful: Collection[str], root: FilePath) -> None:
+    def __init__(
+        self, spec: Spec, doubtful: Collection[str], root: FilePath, providers: Collection[str] | None
+    ) -> None:
         """Keep what is checked."""
         self.spec = spec
         self.parameters = spec.parameters
         self.doubtful = set(doubtful)
         self.root = root
+        self.providers = providers
         #: What the requirements file says, once `requirements` has read it.
         self.requirements_text: str | None = None
 
@@ -38,7 +42,8 @@ class Checks:
         checks: dict[str, Callable[[], Iterator[Mistake]]] = {
             "command": self.command,
             "parameters": self.conditions,
-            "method": self.method,
+            "method": lambda: self.method(capped="run_cap" in skip or self.spec.run_cap is not None),
+            "provider": self.known_providers,
             "zip": self.zip,
             "include": lambda: self.rows("include", self.spec.include),
             "exclude": lambda: self.rows("exclude", self.spec.exclude),
@@ -89,10 +94,10 @@ class Checks:
                 message = f"whether {name!r} applies depends on {name!r} itself"
                 yield Mistake(("parameters", *path), message, "remove one of the conditions that form the circle")
 
-    def method(self) -> Iterator[Mistake]:
+    def method(self, *, capped: bool) -> Iterator[Mistake]:
         """Check that the search can deal with every parameter."""
         random = self.spec.method == "random"
-        if random and self.spec.run_cap is None:
+        if random and not capped:
             yield Mistake(("method",), "method: random needs a run_cap", "say how many jobs: run_cap: 100")
         for parameter in self.parameters.values():
             path = ("parameters", *parameter.path)
@@ -214,6 +219,15 @@ class Checks:
             message = f"{name!r} has a line beginning with {match[1]}, which refers to another file"
             yield Mistake(path, message, "only the file's own text reaches the machines: list the packages in it")
 
+    def known_providers(self) -> Iterator[Mistake]:
+        """Check that the project has these providers."""
+        for at, name in enumerate(self.spec.provider):
+            if self.providers is not None and name not in self.providers:
+                near = nearest(name, self.providers)
+                listed = ", ".join(sorted(self.providers))
+                hint = f"did you mean {near!r}?" if near else f"monkey.yaml has: {listed}"
+                yield Mistake(("provider", at), f"unknown provider {name!r}", hint)
+
     def holes(self, field: str, texts: Mapping[str, str] | Mapping[int, str]) -> Iterator[Mistake]:
         """Refuse `{lr}` where nothing would fill it in."""
         for at, text in texts.items():
@@ -231,7 +245,7 @@ class Checks:
 
     def count(self) -> Iterator[Mistake]:
         """Refuse more jobs than anyone wants, without making one of them."""
-        if self.spec.method == "random":
+        if self.spec.method == "random" or self.spec.run_cap is not None:
             return
         zipped = {name for group in self.spec.zip for name in group[1:]}
         counts = {p.name: count(p.choices or ()) for p in self.parameters.values() if p.name not in zipped}
@@ -243,7 +257,7 @@ class Checks:
             listed = " × ".join(f"{name} {counts[name]:,}" for name in largest if counts[name] < 10**18)
             many = f"{jobs:,}" if jobs < 10**18 else "more than 10^18"
             message = f"expected at most {MAX_JOBS:,} jobs, found {many} ({listed}{' × …' if len(counts) > 4 else ''})"
-            yield Mistake(("parameters",), message, "use fewer values, or method: random with a run_cap", on_key=True)
+            yield Mistake(("parameters",), message, "use fewer values, a run_cap, or method: random", on_key=True)
 
 
 def _reached(uses: Mapping[str, set[str]], start: str) -> set[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from monkey.spec.mistake import describe, suggest, wrong
+from monkey.spec.mistake import Mistake, Mistakes, describe, suggest, wrong
 from monkey.spec.sampling import REACH, Distribution
 
 #: What each kind needs, and may have besides.
@@ -76,16 +76,9 @@ def distribution(raw: dict[str, Any], where: Callable[[str], tuple[str, ...]] = 
     """Read `{distribution: …, min: …, max: …}`; `where` says where a key stands. Raises Mistakes."""
     word = raw["distribution"] if "distribution" in raw else _guess(raw)
     kind = _kind(word, raw, where)
-    needed, optional = KINDS[kind]
     if word in ("lograndint",):
         raw = {**raw, "q": 1}
-    for key in needed:
-        if key not in raw:
-            raise wrong(f"{kind} needs {key!r}", f"write {_example(kind)}")
-    for key in raw:
-        if key not in (*needed, *optional, "distribution"):
-            raise wrong(f"{kind} has no {key!r}", f"write {_example(kind)}", where(key), on_key=True)
-    numbers = {key: _number(key, raw[key], where) for key in (*needed, *optional) if key in raw}
+    numbers = _numbers(kind, raw, where)
     if word in _EXCLUSIVE:
         numbers["max"] = _whole("max", numbers["max"], where) - 1
     if kind == "int_uniform" or "randint" in str(word):
@@ -100,6 +93,25 @@ def distribution(raw: dict[str, Any], where: Callable[[str], tuple[str, ...]] = 
     )
     _check(made, where)
     return made
+
+
+def _numbers(kind: str, raw: dict[str, Any], where: Callable[[str], tuple[str, ...]]) -> dict[str, int | float]:
+    """Read all that stands beside the kind. Raises all mistakes at once."""
+    needed, optional = KINDS[kind]
+    hint = f"write {example(kind)}"
+    mistakes = [Mistake((), f"{kind} needs {key!r}", hint) for key in needed if key not in raw]
+    numbers = {}
+    for key, value in raw.items():
+        if key in (*needed, *optional):
+            try:
+                numbers[key] = _number(key, value, where)
+            except Mistakes as error:
+                mistakes += error.mistakes
+        elif key != "distribution":
+            mistakes.append(Mistake(where(key), f"{kind} has no {key!r}", hint, on_key=True))
+    if mistakes:
+        raise Mistakes(mistakes)
+    return numbers
 
 
 def _guess(raw: dict[str, Any]) -> str:
@@ -143,9 +155,14 @@ def _is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _example(kind: str) -> str:
-    needed, optional = KINDS[kind]
-    return "{" + ", ".join([f"distribution: {kind}", *(f"{key}: …" for key in (*needed, *optional))]) + "}"
+def example(word: str) -> str:
+    """Return a whole parameter of the distribution that is called this or so, to be copied; "" if there is none."""
+    kind = ALIASES.get(word, word)
+    if kind not in KINDS:
+        return ""
+    numbers = {"min": "1", "max": "9", "mu": "0", "sigma": "1", "q": "2"}
+    words = [f"{key}: {numbers[key]}" for key in (*KINDS[kind][0], *KINDS[kind][1])]
+    return "{" + ", ".join([f"distribution: {kind}", *words]) + "}"
 
 
 def _number(key: str, value: Any, where: Callable[[str], tuple[str, ...]]) -> int | float:
@@ -165,7 +182,7 @@ def _whole(key: str, value: int | float, where: Callable[[str], tuple[str, ...]]
 
 def _check(d: Distribution, where: Callable[[str], tuple[str, ...]]) -> None:
     if "uniform" in d.kind and not d.low < d.high and not (d.kind == "int_uniform" and d.low == d.high):
-        raise wrong(f"expected min < max, found {d.low} and {d.high}", "swap them, or write {value: …}", where("max"))
+        raise wrong(f"expected min < max, found {d.low} and {d.high}", "swap them, or write {value: 1}", where("max"))
     if "log_uniform" in d.kind and d.low <= 0:
         hint = "min and max are the values, not their exponents"
         raise wrong(f"a logarithm needs min > 0, found {d.low}", hint, where("min"))

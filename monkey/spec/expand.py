@@ -6,19 +6,19 @@ product or draws → `when` → exclude → equal jobs collapse → run_cap (gri
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, islice, product
+from collections.abc import Mapping
+from itertools import compress, product
 from math import prod
 from typing import Any
 
 from monkey.spec import condition
 from monkey.spec.command import compile_command
-from monkey.spec.identity import canonical
 from monkey.spec.mistake import Mistake, Mistakes, wrong
-from monkey.spec.models import Spec
-from monkey.spec.parameters import Parameter, count
+from monkey.spec.models import MAX_JOBS, Spec
+from monkey.spec.parameters import Parameter
+from monkey.spec.points import axes, distinct, draw, first_points
 from monkey.spec.rows import flat, places
-from monkey.spec.sampling import choice, ppf, units
+from monkey.spec.stepped import count
 from monkey.spec.table import ABSENT, Column, JobTable, Value
 
 #: In the place of identities that `identify` has yet to fill in.
@@ -27,99 +27,46 @@ _NO_ID = ""
 
 def expand(spec: Spec) -> JobTable:
     """Return the sweep's jobs, without identities. Raises SpecError for what shows only now (a `when` that fails)."""
+    return expand_with_notes(spec)[0]
+
+
+def expand_with_notes(spec: Spec) -> tuple[JobTable, tuple[str, ...]]:
+    """Return `expand`'s table, and what its author should hear: sentences, such as of draws that came out equal."""
     try:
-        columns = _draw(spec) if spec.method == "random" else _product(spec)
-        rows = len(next(iter(columns.values())).index) if columns else 1
-        columns = _apply_conditions(spec, columns)
-        columns, rows = _reduce(spec, columns, rows)
+        columns, rows, notes = _draws(spec) if spec.method == "random" else _grid(spec)
         columns, rows = _include(spec, columns, rows)
+        if not rows:
+            hint = "remove one of its rows; to end a sweep, `monkey cancel` it"
+            raise wrong("no job is left: exclude takes all of them out", hint, ("exclude",))
         _check_command(spec, columns)
     except Mistakes as error:
         raise spec.document.error(error.mistakes) from error
-    return JobTable(ids=[_NO_ID] * rows, columns=columns)
+    return JobTable(ids=[_NO_ID] * rows, columns=columns), notes
 
 
-def _axes(spec: Spec) -> list[list[Parameter]]:
-    """Return what is crossed: single parameters and zipped groups, in the spec's order."""
-    groups = {name: set(group) for group in spec.zip for name in group}
-    axes: list[list[Parameter]] = []
-    done: set[str] = set()
-    for name in spec.parameters:
-        if name not in done:
-            group = groups.get(name, {name})
-            axes.append([parameter for other, parameter in spec.parameters.items() if other in group])
-            done |= group
-    return axes
+def _draws(spec: Spec) -> tuple[dict[str, Column], int, tuple[str, ...]]:
+    """Return the jobs of a random search, and a sentence if they are fewer than its draws."""
+    drawn = spec.run_cap or 0
+    columns, rows = _reduce(spec, _apply_conditions(spec, draw(spec)), drawn if spec.parameters else 1)
+    if rows == drawn:
+        return columns, rows, ()
+    why = "equal to one before, or excluded" if spec.exclude else "equal to one before"
+    jobs = "1 job" if rows == 1 else f"{rows:,} jobs"
+    return columns, rows, (f"the {drawn:,} draws of run_cap make {jobs}; {drawn - rows:,} came out {why}",)
 
 
-def _product(spec: Spec) -> dict[str, Column]:
-    axes = _axes(spec)
-    lengths = [count(axis[0].choices or ()) for axis in axes]
-    found = {}
-    for at, axis in enumerate(axes):
-        inner, outer = prod(lengths[at + 1 :]), prod(lengths[:at])
-        for parameter in axis:
-            values, index = _distinct(parameter.choices or ())
-            pattern = array("i")
-            for value in range(lengths[at]) if index is None else index:
-                pattern.extend(array("i", [value]) * inner)
-            found[parameter.name] = Column(values, pattern * outer)
-    return {name: found[name] for name in spec.parameters}
-
-
-def _distinct(values: Iterable[Value]) -> tuple[Sequence[Value], array[int] | None]:
-    """Return the values once each, and where each of the given ones went (None: they were distinct)."""
-    if isinstance(values, range):
-        return values, None
-    seen: dict[Any, int] = {}
-    kept: list[Value] = []
-    index = array("i")
-    for value in values:
-        # Numbers are their own keys, but 1, 1.0, True and 0.0, -0.0 are different values that compare equal.
-        key = (
-            (value, type(value)) if type(value) in (int, str) or (type(value) is float and value) else canonical(value)
-        )
-        at = seen.setdefault(key, len(kept))
-        if at == len(kept):
-            kept.append(value)
-        index.append(at)
-    return kept, None if len(kept) == len(index) else index
-
-
-def _draw(spec: Spec) -> dict[str, Column]:
-    cap = spec.run_cap or 0
-    found: dict[str, Column] = {}
-    for axis in _axes(spec):
-        draws = islice(units(spec.seed, axis[0].name), cap)
-        found |= _alone(axis[0], draws) if len(axis) == 1 else _together(axis, draws)
-    return {name: found[name] for name in spec.parameters}
-
-
-def _alone(parameter: Parameter, draws: Iterator[int]) -> dict[str, Column]:
-    if parameter.distribution is not None:
-        return {parameter.name: _drawn(list(map(ppf(parameter.distribution), draws)))}
-    values = parameter.values or ()
-    if isinstance(values, range):  # perhaps longer than an index can count
-        return {parameter.name: _drawn([values[at] for at in map(choice(count(values)), draws)])}
-    return _together([parameter], draws)
-
-
-def _together(axis: list[Parameter], draws: Iterator[int]) -> dict[str, Column]:
-    """Draw one place for all of a zipped group."""
-    chosen = array("i", map(choice(count(axis[0].choices or ()), axis[0].probabilities), draws))
-    found = {}
-    for parameter in axis:
-        values, index = _distinct(parameter.choices or ())
-        found[parameter.name] = Column(values, array("i", map(index.__getitem__, chosen)) if index else chosen)
-    return found
-
-
-def _drawn(draws: Sequence[int | float]) -> Column:
-    """Make a column of draws; all are of one type, so equal ones are the same."""
-    places = {value: at for at, value in enumerate(dict.fromkeys(draws))}
-    if len(places) == len(draws):
-        return Column(draws, array("i", range(len(draws))))
-    return Column(list(places), array("i", map(places.__getitem__, draws)))
+def _grid(spec: Spec) -> tuple[dict[str, Column], int, tuple[str, ...]]:
+    """Return the jobs of a grid; with a run_cap, without making many more points than that."""
+    points = prod(count(axis[0].choices or ()) for axis in axes(spec))
+    made = points if spec.run_cap is None else min(points, spec.run_cap)
+    while True:
+        columns, rows = _reduce(spec, _apply_conditions(spec, first_points(spec, made)), made)
+        if made == points or rows == spec.run_cap:
+            return columns, rows, ()
+        if made == MAX_JOBS:
+            message = f"of the first {MAX_JOBS:,} points, only {rows:,} are jobs of their own and not excluded"
+            raise wrong(message, "lower the run_cap, or put parameters that matter last", ("run_cap",))
+        made = min(points, made * 4, MAX_JOBS)
 
 
 def _apply_conditions(spec: Spec, columns: dict[str, Column]) -> dict[str, Column]:
@@ -142,7 +89,7 @@ def _where(columns: Mapping[str, Column], parameter: Parameter, path: tuple[Any,
     column, names = columns[parameter.name], [name for name in columns if name in when.uses]
     values, elsewhere = column.values, ABSENT
     if parameter.otherwise:
-        values, places = _distinct([*values, *parameter.otherwise])
+        values, places = distinct([*values, *parameter.otherwise])
         elsewhere = places[-1] if places else len(values) - 1
     decided: dict[tuple[int, ...], bool] = {}
 
@@ -223,7 +170,7 @@ def _include(spec: Spec, columns: dict[str, Column], rows: int) -> tuple[dict[st
     grown = {}
     for name, column in columns.items():
         extra = [row[name] for row in added if name in row]
-        values, index = _distinct([*column.values, *extra])
+        values, index = distinct([*column.values, *extra])
         places = iter(
             range(len(column.values), len(column.values) + len(extra))
             if index is None
@@ -266,9 +213,11 @@ def _completed(spec: Spec, row: dict[str, Value]) -> dict[str, Value]:
 def _check_command(spec: Spec, columns: Mapping[str, Column]) -> None:
     """Refuse a command that some job has no value for."""
     uses = compile_command(spec.command, spec.parameters).uses
-    lacking = [name for name in spec.parameters if name in uses and ABSENT in columns[name].index]
-    if lacking:
-        name = lacking[0]
-        message = f"the command uses {name!r}, but some jobs do not have it (its 'when' does not hold there)"
-        hint = f"give {name} an 'else: VALUE' beside its 'when', or let the program read it from MONKEY_PARAMS"
-        raise Mistakes([Mistake(("command",), message, hint)])
+    mistakes = []
+    for name in spec.parameters:
+        if name in uses and ABSENT in columns[name].index:
+            message = f"the command uses {name!r}, but some jobs do not have it (its 'when' does not hold there)"
+            hint = f"give {name} an 'else: VALUE' beside its 'when', or let the program read it from MONKEY_PARAMS"
+            mistakes.append(Mistake(("command",), message, hint))
+    if mistakes:
+        raise Mistakes(mistakes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from monkey.spec.explain import explain
 from monkey.spec.mistake import Mistake, describe
 from monkey.spec.models import NAME, Spec
 from monkey.spec.planned import not_yet
+from monkey.spec.sound import Sound, sound_part
 
 _HINTS = {
     "command": "add a line such as: command: python train.py --lr {lr}",
@@ -23,13 +25,16 @@ _HINTS = {
 _NEED_NAMES = {"command", "zip", "include", "exclude", "env", "outputs"}
 
 
-def load_spec(path: Path, root: Path) -> Spec:
-    """Read the sweep in `path`, of the project at `root`. Raises SpecError with all that is wrong."""
+def load_spec(path: Path, root: Path, providers: Collection[str] | None = None) -> Spec:
+    """Read the sweep in `path`, of the project at `root` with these `providers` (None: any will do).
+
+    Raises SpecError with all that is wrong.
+    """
     try:
         source = path.resolve().relative_to(root.resolve()).as_posix()
     except ValueError:
         source = str(path)
-    return _spec(document.read(path, source), root, path.stem)
+    return _spec(document.read(path, source), root, path.stem, providers)
 
 
 def parse_spec(text: str, source: str, root: Path) -> Spec:
@@ -37,7 +42,7 @@ def parse_spec(text: str, source: str, root: Path) -> Spec:
     return _spec(document.parse(text, source), root, Path(source).stem)
 
 
-def _spec(file: document.Document, root: Path, stem: str) -> Spec:
+def _spec(file: document.Document, root: Path, stem: str, providers: Collection[str] | None = None) -> Spec:
     if not isinstance(file.data, dict):
         found = describe(file.data)
         raise file.error(
@@ -48,19 +53,23 @@ def _spec(file: document.Document, root: Path, stem: str) -> Spec:
         data.setdefault("name", stem)
     spec, invalid = _validate(data)
     mistakes += invalid
-    bad = {str(m.path[0]) for m in mistakes if m.path} | ({"command"} if "command" not in data else set())
-    doubtful: set[str] = set()
+    sound = Sound(data) if spec is not None else sound_part(data, invalid, _invalid)
     if spec is None:
-        sound, doubtful = _sound(data, invalid)
-        spec, _ = _validate(sound)
+        spec, _ = _validate(sound.data)
     if spec is not None:
-        checks = Checks(spec, doubtful, root)
-        nameless = "parameters" in bad and not isinstance(data.get("parameters"), dict)
-        mistakes += checks.all(bad - {"parameters"} | (_NEED_NAMES if nameless else set()))
+        checks = Checks(spec, sound.doubtful, root, providers)
+        lost = sound.lost | {str(m.path[0]) for m in mistakes if len(m.path) == 1}
+        nameless = "parameters" in lost
+        mistakes += map(sound.place, checks.all(lost - {"parameters"} | (_NEED_NAMES if nameless else set())))
         spec._document, spec._requirements = file, checks.requirements_text
     if mistakes or spec is None:
         raise file.error(mistakes)
     return spec
+
+
+def _invalid(data: dict[str, Any]) -> set[str]:
+    """Return the fields that are not valid."""
+    return {str(mistake.path[0]) for mistake in _validate(data)[1] if mistake.path}
 
 
 def _validate(data: dict[str, Any]) -> tuple[Spec | None, list[Mistake]]:
@@ -68,16 +77,3 @@ def _validate(data: dict[str, Any]) -> tuple[Spec | None, list[Mistake]]:
         return Spec.model_validate(data), []
     except ValidationError as error:
         return None, explain(error, Spec, _HINTS)
-
-
-def _sound(data: dict[str, Any], mistakes: list[Mistake]) -> tuple[dict[str, Any], set[str]]:
-    """Leave out what is wrong, so that the rest can be checked; return it and the parameters left out."""
-    bad = {m.path[0] for m in mistakes if m.path}
-    sound = {key: value for key, value in data.items() if key not in bad}
-    sound.setdefault("command", "true")
-    sound.setdefault("name", "unnamed")
-    parameters = data.get("parameters")
-    doubtful = {str(m.path[1]) for m in mistakes if m.path[:1] == ("parameters",) and len(m.path) > 1}
-    if "parameters" in bad and isinstance(parameters, dict):
-        sound["parameters"] = {key: value for key, value in parameters.items() if key not in doubtful}
-    return sound, {name.split(".")[0] for name in doubtful}

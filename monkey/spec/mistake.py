@@ -78,5 +78,6 @@ def suggest(word: str, words: Collection[str], what: str) -> str:
     """Say what was probably meant, or else what there is."""
     if near := nearest(word, words):
         return f"did you mean {near!r}?"
-    listed = ", ".join(sorted(words)[:20]) + (", …" if len(words) > 20 else "")
+    more = len(words) - 40
+    listed = ", ".join(sorted(words)[:40]) + (f" and {more} more" if more > 0 else "")
     return f"{what}: {listed}" if words else f"there are no {what}"

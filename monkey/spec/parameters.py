@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from monkey.spec import distributions
 from monkey.spec.mistake import Mistake, Mistakes, Path, describe, suggest, wrong
 from monkey.spec.sampling import Distribution
+from monkey.spec.stepped import Stepped, count
 from monkey.spec.table import Value
 
 #: Bytes of one value as JSON: Linux carries at most 128 KiB in one argument or environment variable.
@@ -20,12 +22,15 @@ MAX_VALUE = 65_536
 #: Bytes of all values of a job: they also travel in one variable, MONKEY_PARAMS.
 MAX_ALL = 98_304
 
+T = TypeVar("T")
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
 #: Words of conditions.
 _RESERVED = {"and", "or", "not", "in", "is", "true", "false", "null", "True", "False", "None"}
 FORMS = ("value", "values", "range", "parameters", "choice", "grid_search", *distributions.RAY)
 KEYS = (*FORMS, *distributions.KEYS, "probabilities", "when", "else")
-_SAY_ONE = "write a list, {values: […]}, {value: …}, {range: [0, 5]}, {min: …, max: …} or {parameters: …}"
+_NESTED = "nested parameters stand under 'parameters:'; a mapping as value is {value: {a: 1}}"
+_SAY_ONE = "write a list, {values: [a, b]}, {value: a}, {range: [0, 5]}, {min: 0, max: 1} or {parameters: {a: [1, 2]}}"
 
 
 @dataclass(frozen=True)
@@ -54,27 +59,8 @@ class Parameter:
         if d is not None and d.kind == "int_uniform":
             return range(int(d.low), int(d.high) + 1)
         if d is not None and d.kind == "q_uniform":
-            return _Multiples(d)
+            return Stepped(d.multiples(), d.multiple)
         return self.values
-
-
-class _Multiples(Sequence[Value]):
-    """All values of a q_uniform, made when asked for."""
-
-    def __init__(self, d: Distribution) -> None:
-        self.d = d
-        self.steps = d.multiples()
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self.d.multiple(self.steps[at])
-
-
-def count(values: Sequence[Value] | range) -> int:
-    """Return how many values there are; `len` cannot say it of a range beyond 2**63."""
-    return max(0, -(-(values.stop - values.start) // values.step)) if isinstance(values, range) else len(values)
 
 
 def declare(raw: Any) -> dict[str, Parameter]:
@@ -122,16 +108,23 @@ def _group(
             message = f"{short_name(key)} cannot be a parameter's name"
             mistakes.append(Mistake(here, message, _name_hint(key), on_key=True))
             continue
-        try:
-            if isinstance(body, dict) and "parameters" in body:
-                conditions = (*when, *_conditions(body, here))
-                yield from _group(_only_group(body), f"{prefix}{key}.", (*here, "parameters"), conditions, mistakes)
-            else:
-                parameter = _parameter(body)
-                conditions = (*when, *_conditions(body, here))
-                yield replace(parameter, name=prefix + key, path=here, when=conditions)
-        except Mistakes as error:
-            mistakes += [m.under(here) for m in error.mistakes]
+        if (own := _attempt(mistakes, here, partial(_conditions, body, here))) is None:
+            own = ()
+        if isinstance(body, dict) and "parameters" in body:
+            mistakes += [m.under(here) for m in _not_of_groups(body)]
+            inside, prefixed = (*here, "parameters"), f"{prefix}{key}."
+            yield from _group(body["parameters"], prefixed, inside, (*when, *own), mistakes)
+        elif parameter := _attempt(mistakes, here, partial(_parameter, body)):
+            yield replace(parameter, name=prefix + key, path=here, when=(*when, *own))
+
+
+def _attempt(mistakes: list[Mistake], here: Path, read: Callable[[], T]) -> T | None:
+    """Return what is read, or None once its mistakes are with the others."""
+    try:
+        return read()
+    except Mistakes as error:
+        mistakes += [m.under(here) for m in error.mistakes]
+        return None
 
 
 def short_name(key: str) -> str:
@@ -147,12 +140,10 @@ def _name_hint(key: str) -> str:
     return f"write {fixed} (letters, digits and _)" if good else "use letters, digits and _, not first a digit"
 
 
-def _only_group(body: dict[str, Any]) -> Any:
-    for key in body:
-        if key not in ("parameters", "when"):
-            hint = "a group has only 'parameters' and 'when'"
-            raise wrong(f"a group of parameters has no {key!r}", hint, (key,), on_key=True)
-    return body["parameters"]
+def _not_of_groups(body: dict[str, Any]) -> list[Mistake]:
+    hint = "a group has only 'parameters' and 'when'"
+    others = [key for key in body if key not in ("parameters", "when")]
+    return [Mistake((key,), f"a group of parameters has no {key!r}", hint, on_key=True) for key in others]
 
 
 def _conditions(body: Any, here: Path) -> tuple[tuple[Path, str], ...]:
@@ -175,22 +166,27 @@ def _parameter(body: Any) -> Parameter:
         raise wrong("expected a parameter, found nothing", f"{_SAY_ONE}; for null itself, {{value: null}}")
     if not isinstance(body, dict):
         return replace(blank, values=_values([body], ()))
-    unknown = [key for key in body if key not in KEYS]
-    if unknown:
-        hint = "nested parameters stand under 'parameters:'; a mapping as value is {value: {…}}"
-        raise Mistakes(Mistake((k,), f"unknown key {short_name(k)}", _key_hint(k, hint), True) for k in unknown)
-    form = _form(body)
-    parameter = _read_form(form, body)
-    if "probabilities" in body:
-        parameter = replace(parameter, probabilities=_probabilities(body, parameter))
-    if "else" in body:
-        if "when" not in body:
-            raise wrong("'else' needs a 'when'", "say when the parameter applies, or remove it", ("else",), on_key=True)
-        parameter = replace(parameter, otherwise=tuple(_values([body["else"]], ("else",))))
-    return parameter
+    mistakes = [
+        Mistake((k,), f"unknown key {short_name(k)}", _key_hint(k, _NESTED), True) for k in body if k not in KEYS
+    ]
+    if "else" in body and "when" not in body:
+        hint = "say when the parameter applies, or remove it"
+        mistakes.append(Mistake(("else",), "'else' needs a 'when'", hint, on_key=True))
+    otherwise = _attempt(mistakes, (), lambda: _values([body["else"]], ("else",))) if "else" in body else None
+    known = {key: value for key, value in body.items() if key in KEYS}
+    forms = {key for key in known if key not in ("when", "else", "probabilities")}
+    parameter = _attempt(mistakes, (), lambda: _read_form(_form(known), known)) if forms or not mistakes else None
+    if parameter and "probabilities" in body:
+        shares = _attempt(mistakes, (), partial(_probabilities, body, parameter))
+        parameter = replace(parameter, probabilities=shares)
+    if mistakes or parameter is None:
+        raise Mistakes(mistakes)
+    return replace(parameter, otherwise=tuple(otherwise or ()))
 
 
 def _key_hint(key: str, otherwise: str) -> str:
+    if form := distributions.example(key.removeprefix("tune.")):
+        return f"write {form}"
     hint = suggest(key, KEYS, "keys")
     return hint if hint.startswith("did you") else otherwise
 
@@ -230,7 +226,7 @@ def _read_form(form: str, body: dict[str, Any]) -> Parameter:
 
 def _values(raw: Any, path: Path) -> list[Value]:
     if not isinstance(raw, list):
-        raise wrong(f"expected a list of values, found {describe(raw)}", "write [a, b, c], or {value: …} for one", path)
+        raise wrong(f"expected a list of values, found {describe(raw)}", "write [a, b, c], or {value: a} for one", path)
     if not raw:
         raise wrong("expected at least one value, found an empty list", "add a value or remove the parameter", path)
     for value in raw:
@@ -259,10 +255,8 @@ def _range(raw: Any) -> Sequence[Value] | range:
 
 def _steps(start: Decimal, stop: Decimal, step: Decimal) -> Sequence[Value]:
     """Return a range of decimals, as exact as they were written (0.3, not 0.30000000000000004)."""
-    many = (stop - start) / step
-    if many > 5_000_000:
-        raise wrong(f"the range holds {many:.3g} values", "use a larger step", ("range",))
-    return [float(start + at * step) for at in range(math.ceil(many))]
+    many = max(0, math.ceil((stop - start) / step))
+    return Stepped(range(many), lambda n: float(start + n * step))
 
 
 def _probabilities(body: dict[str, Any], parameter: Parameter) -> tuple[float, ...]:

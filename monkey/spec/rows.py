@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from monkey.spec.stepped import Stepped
+
 
 def flat(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """Write a row's nested groups as dotted names, where they are groups of parameters."""
@@ -27,6 +29,8 @@ def same(left: Any, right: Any) -> bool:
 
 def places(values: Sequence[Any] | range, value: Any) -> list[int]:
     """Return where a value stands among others."""
+    if isinstance(values, Stepped):
+        return values.find(value) if isinstance(value, int | float) and not isinstance(value, bool) else []
     if not isinstance(values, range):
         return [at for at, other in enumerate(values) if same(value, other)]
     # A range looks for a float by counting up to it.

@@ -8,10 +8,10 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from monkey.spec.expand import expand
+from monkey.spec.expand import expand, expand_with_notes
 from monkey.spec.table import JobTable
 from tests.unit.spec.making import jobs, problem, problems, spec, table
 
@@ -117,6 +117,7 @@ def test_a_grid_is_the_product(axes: list[list[Any]], cap: int | None, data: st.
     text += f"run_cap: {cap}\n" if cap else ""
     text = text.replace("None", "null").replace("True", "true")
     expected = [row for row in itertools.product(*axes) if repr(row[0]) != repr(picked)][:cap]
+    assume(expected)
     assert [tuple(map(repr, row)) for row in rows(text)] == [tuple(map(repr, row)) for row in expected]
 
 
@@ -151,3 +152,28 @@ def test_a_large_grid_takes_little_memory() -> None:
 def test_a_table_survives_json() -> None:
     made = table("parameters: {a: {range: [0, 3]}, b: {values: [x], when: a > 1}}\ninclude: [{a: 9}]")
     assert JobTable.from_json(made.to_json()).to_json() == made.to_json()
+
+
+def test_a_run_cap_spares_making_the_rest() -> None:
+    grid = "parameters: {a: {range: [0, 1000000]}, b: {range: [0, 1000000]}}\nrun_cap: 3\n"
+    assert rows(grid) == [(0, 0), (0, 1), (0, 2)]
+    assert rows(f"{grid}exclude: [{{b: 1}}, {{b: 3}}, {{a: 7}}]") == [(0, 0), (0, 2), (0, 4)]
+    found = problem(f"{grid}exclude: [{{a: 0}}, {{a: 1}}, {{a: 2}}, {{a: 3}}, {{a: 4}}]")
+    assert (found.line, found.column) == (2, 10)
+    assert "of the first 5,000,000 points, only 0" in found.message
+
+
+def test_a_matrix_without_jobs_is_a_mistake() -> None:
+    found = problem("parameters: {a: [1, 2]}\nexclude: [{a: 1}, {a: 2}]")
+    assert (found.line, found.message) == (2, "no job is left: exclude takes all of them out")
+    assert rows("parameters: {a: [1]}\nexclude: [{a: 1}]\ninclude: [{a: 5}]") == [(5,)]
+
+
+def test_draws_that_make_no_job_are_told() -> None:
+    text = "method: random\nrun_cap: 50\nparameters: {a: [1, 2, 3]}\n"
+    made, notes = expand_with_notes(spec(text))
+    assert (len(made), notes) == (3, ("the 50 draws of run_cap make 3 jobs; 47 came out equal to one before",))
+    (note,) = expand_with_notes(spec(f"{text}exclude: [{{a: 1}}, {{a: 2}}]"))[1]
+    assert note == "the 50 draws of run_cap make 1 job; 49 came out equal to one before, or excluded"
+    for silent in ("parameters: {a: [1, 2]}", "method: random\nrun_cap: 5\nparameters: {a: {min: 0.0, max: 1.0}}"):
+        assert expand_with_notes(spec(silent))[1] == ()

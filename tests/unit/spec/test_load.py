@@ -207,6 +207,41 @@ def test_a_mistake_in_one_parameter_does_not_make_others_unknown() -> None:
     assert [p.line for p in found] == [2, 2, 2]
 
 
+def test_a_mistake_in_a_field_hides_no_other_of_it(tmp_path: Path) -> None:
+    text = """\
+        command: [run, 0.5, '{x}']
+        parameters: {a: [1, 2]}
+        environment: {python: 3.11, requirements: nowhere.txt}
+        env: {1A: b, B: '{a}'}
+        include: [3, {b: 1}]
+        exclude: [{a: 1}, 4, {a: 7}]
+        code: {root: nowhere, include: 3}
+        metric: {goal: max}
+        provider: [local, l/l]
+        """
+    found = problems(text, tmp_path)
+    assert [(p.line, p.column) for p in found] == [
+        (1, 16), (1, 22), (3, 23), (3, 43), (4, 7), (4, 17), (5, 11), (5, 15), (6, 19), (6, 26), (7, 14), (7, 32),
+        (8, 9), (8, 16), (9, 11),
+    ]  # fmt: skip
+
+
+def test_a_run_cap_that_is_wrong_is_not_lacking_as_well() -> None:
+    assert problem("method: random\nrun_cap: 1000000000000").message.startswith("expected at most 5000000")
+
+
+def test_providers_are_the_project_s(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("command: a\nprovider: [local, bg]\n")
+    assert load_spec(path, tmp_path).provider == ["local", "bg"]
+    with pytest.raises(SpecError) as caught:
+        load_spec(path, tmp_path, {"local", "big"})
+    (found,) = caught.value.problems
+    assert (found.line, found.column, found.message, found.hint) == (
+        2, 19, "unknown provider 'bg'", "did you mean 'big'?"
+    )  # fmt: skip
+
+
 def test_several_mistakes_in_one_command() -> None:
     assert [p.column for p in problems("command: a {b} {c} '{d}'")] == [12, 16, 21]
     assert [p.column for p in problems("command: [a, '{b}', '{c}{d}']")] == [15, 22, 25]

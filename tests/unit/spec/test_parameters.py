@@ -8,7 +8,7 @@ import pytest
 
 from monkey.spec.parameters import Parameter, count
 from monkey.spec.sampling import Distribution
-from tests.unit.spec.making import jobs, problem, spec
+from tests.unit.spec.making import jobs, problem, problems, spec
 
 
 def declared(form: str) -> Parameter:
@@ -93,7 +93,7 @@ def test_distributions_and_ray_s_names(form: str, expected: Distribution) -> Non
         ("", 3, "expected a parameter, found nothing", "{value: null}"),
         ("[]", 6, "expected at least one value", "remove"),
         ("{}", 6, "expected the parameter's values, found none", "write a list"),
-        ("{values: 3}", 15, "expected a list of values, found 3", "{value: …}"),
+        ("{values: 3}", 15, "expected a list of values, found 3", "{value: a}"),
         ("{vlaues: [3]}", 7, "unknown key 'vlaues'", "did you mean 'values'?"),
         ("{lr: [3]}", 7, "unknown key 'lr'", "stand under 'parameters:'"),
         ("{values: [1], value: 2}", 20, "'value' cannot stand beside 'values'", "write a list"),
@@ -105,7 +105,7 @@ def test_distributions_and_ray_s_names(form: str, expected: Distribution) -> Non
         ("{min: 0, max: 1, probabilities: [1]}", 23, "'probabilities' needs 'values'", "list the values"),
         ("{distribution: categorical}", 21, "categorical needs 'values'", "values: …"),
         ("{distribution: constant}", 21, "constant needs 'value'", "value: …"),
-        ("{min: 0}", 6, "uniform needs 'max'", "max: …"),
+        ("{min: 0}", 6, "uniform needs 'max'", "max: 9"),
         ("{min: 2, max: 1}", 20, "expected min < max, found 2 and 1", "swap"),
         ("{distribution: log_uniform, min: -9, max: -2}", 21, "is ambiguous", "min: 0.0001234, max: 0.1353"),
         ("{distribution: log_uniform, min: 1, max: 2}", 21, "is ambiguous", "if 1 and 2 are the values, or"),
@@ -113,9 +113,11 @@ def test_distributions_and_ray_s_names(form: str, expected: Distribution) -> Non
         ("{distribution: log_uniform, min: a}", 21, "ambiguous", "log_uniform_values"),
         ("{distribution: loguniform, min: 0, max: 2}", 38, "a logarithm needs min > 0, found 0", "not their exponents"),
         ("{distribution: lognorm}", 21, "unknown distribution 'lognorm'", "did you mean 'lognormal'?"),
+        ("{normal: [0, 1]}", 7, "unknown key 'normal'", "write {distribution: normal, mu: 0, sigma: 1}"),
+        ("{distribution: foo}", 21, "unknown distribution", "randn, uniform"),
         ("{distribution: beta}", 21, "the distribution 'beta' is not there yet", "use one of"),
         ("{distribution: [a]}", 21, "expected a distribution's name, found a list", "uniform"),
-        ("{distribution: normal, min: 1}", 29, "normal has no 'min'", "mu: …"),
+        ("{distribution: normal, min: 1}", 29, "normal has no 'min'", "{distribution: normal, mu: 0, sigma: 1}"),
         ("{distribution: normal, sigma: 0}", 36, "expected sigma > 0", "standard deviation"),
         ("{distribution: log_normal, mu: 1000}", 37, "of the logarithm", "lower"),
         ("{mu: 1}", 6, "expected a distribution with 'mu'", "distribution: normal"),
@@ -134,7 +136,6 @@ def test_distributions_and_ray_s_names(form: str, expected: Distribution) -> Non
         ("{range: [0, a]}", 14, "expected [from, to]", "{range: [0, 5]}"),
         ("{range: [0, 5, 0]}", 21, "expected a step other than 0", ""),
         ("{range: [5, 0]}", 14, "the range [5, 0] is empty", ""),
-        ("{range: [0, 1, 1e-9]}", 14, "the range holds", "larger step"),
         ("{values: [1], else: 2}", 20, "'else' needs a 'when'", "when"),
         ("{values: [1], when: 3}", 26, "expected a condition, found 3", "lr < 0.1"),
         ("{parameters: {q: [1]}, else: 2}", 29, "a group of parameters has no 'else'", "only"),
@@ -222,3 +223,33 @@ def test_ranges_beyond_what_len_can_count() -> None:
     assert count(range(5, 0, -2)) == 3
     assert count(range(5, 0)) == 0
     assert len(jobs(f"method: random\nrun_cap: 9\nparameters: {{a: {{range: [0, {10**30}]}}}}")) == 9
+
+
+def test_all_mistakes_of_a_parameter_are_told() -> None:
+    found = problems("""\
+        parameters:
+          a: {min: x, max: y, when: 3, mux: 1}
+          b: {values: [1], probabilities: [a], else: 3, when: "a >"}
+          c: {parameters: {d: 1, e: {}}, else: 1, x: 2}
+        """)
+    assert [(p.line, p.message.split(",")[0]) for p in found] == [
+        (2, "expected a number for 'min'"),
+        (2, "expected a number for 'max'"),
+        (2, "expected a condition"),
+        (2, "unknown key 'mux'"),
+        (3, "expected a list of numbers"),
+        (4, "expected the parameter's values"),
+        (4, "a group of parameters has no 'else'"),
+        (4, "a group of parameters has no 'x'"),
+    ]
+
+
+def test_long_ranges_of_decimals_are_not_made() -> None:
+    for step in ("1e-12", "1e-30"):
+        found = problem(f"parameters: {{a: {{range: [0, 1, {step}]}}}}")
+        assert found.message.startswith("expected at most 5,000,000 jobs, found")
+        assert len(jobs(f"run_cap: 3\nmethod: random\nparameters: {{a: {{range: [0, 1, {step}]}}}}")) == 3
+    text = "run_cap: 2\nparameters: {a: {range: [1, 0, -1e-12]}}\n"
+    assert [job["a"] for job in jobs(text)] == [1.0, 0.999999999999]
+    assert [job["a"] for job in jobs(text + "exclude: [{a: 1}]")] == [0.999999999999, 0.999999999998]
+    assert "2 is not a value of 'a'" in problem(text + "exclude: [{a: 2}]").message
