@@ -145,6 +145,11 @@ class FleetError(MonkeyError):
 class JobFailed(MonkeyError):
     """The job could not be run."""
 
+    def __init__(self, message: str | None = None, *, hint: str | None = None, log_tail: Iterable[str] = ()) -> None:
+        """Take `log_tail`, too: the last lines of whatever failed before the job could write any."""
+        self.log_tail = list(log_tail)
+        super().__init__(message, hint=hint)
+
 
 class JobsFailed(MonkeyError):
     """The sweep ended, with failures."""

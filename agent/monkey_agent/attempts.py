@@ -68,7 +68,7 @@ class Attempts:
         try:
             running = await self._runner.start(work.attempt, lambda: self._allowed(work))
         except (JobFailed, Corrupt) as exc:
-            return Outcome(Ending.FAILED, reason=exc.message)
+            return Outcome(Ending.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
         except StoreError as exc:
             return Outcome(Ending.STOPPED, reason=f"the store did not give what the job needs: {exc.message}")
         if running is None:

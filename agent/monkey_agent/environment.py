@@ -26,8 +26,8 @@ REMEMBERED = 60.0
 LIMIT = 3600.0
 #: Seconds between looks whether another agent has finished the build.
 LOOK = 0.1
-#: Lines of the build's log that its failure shows.
-LINES = 15
+#: Lines of the build's log that its failure keeps, and characters of the one that its reason quotes.
+LINES, QUOTED = 30, 160
 
 
 class Environments:
@@ -38,12 +38,13 @@ class Environments:
         self._directory, self._env, self._remembered = cache / "environments", dict(env), remembered
         self._flights: Flights[Path] = Flights()
         self._ready: dict[str, Path] = {}
-        self._failed: dict[str, tuple[float, str]] = {}
+        #: When which environment failed, and how.
+        self._failed: dict[str, tuple[float, JobFailed]] = {}
 
     async def get(self, wanted: Mapping[str, str]) -> Path:
         """Return the virtual environment for {"requirements": text, "python": version}, built if need be.
 
-        Raises JobFailed with the end of the build's log.
+        Raises JobFailed with the end of the build's log (`log_tail`).
         """
         name = name_of(wanted)
         path = self._ready.get(name)
@@ -52,17 +53,17 @@ class Environments:
         return path
 
     async def _obtain(self, name: str, wanted: Mapping[str, str]) -> Path:
-        at, why = self._failed.get(name, (0.0, ""))
-        if why and time.monotonic() - at < self._remembered:
-            raise JobFailed(why)
-        self._failed.pop(name, None)
-        try:
-            return await self._build_once(name, wanted)
-        except OSError as exc:
-            self._failed[name] = time.monotonic(), f"the environment cannot be built: {trouble(exc)}"
-        except JobFailed as exc:
-            self._failed[name] = time.monotonic(), exc.message
-        raise JobFailed(self._failed[name][1])
+        at, failed = self._failed.pop(name, (0.0, None))
+        if failed is None or time.monotonic() - at >= self._remembered:
+            try:
+                return await self._build_once(name, wanted)
+            except OSError as exc:
+                failed = JobFailed(f"the environment cannot be built: {trouble(exc)}")
+            except JobFailed as exc:
+                failed = exc
+            at = time.monotonic()
+        self._failed[name] = at, failed
+        raise JobFailed(failed.message, log_tail=failed.log_tail)
 
     async def _build_once(self, name: str, wanted: Mapping[str, str]) -> Path:
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -154,9 +155,9 @@ class Build:
     async def _must(self, what: str, *command: str) -> None:
         code = await self._step(*command)
         if code:
-            lines = self._log.read_text(errors="replace").splitlines()[-LINES:]
-            text = "\n".join(f"  {line}" for line in lines)
-            raise JobFailed(f"could not {what} (exit code {code}); the end of {self._log}:\n{text}")
+            log = [line.rstrip() for line in self._log.read_text(errors="replace").splitlines()]
+            lines = log[max((i for i, line in enumerate(log) if line.startswith("$ ")), default=0) :]
+            raise JobFailed(f"could not {what} (exit code {code}){_quoted(lines)}", log_tail=lines[-LINES:])
 
     async def _step(self, *command: str) -> int:
         with self._log.open("ab") as log:
@@ -180,6 +181,14 @@ class Build:
             if process.returncode is None:
                 os.killpg(process.pid, 9)
                 await process.wait()
+
+
+def _quoted(lines: list[str]) -> str:
+    """Return the line that tells most of what went wrong: the last that says error, or else the last."""
+    said = [" ".join(line.strip(" │╰─▶×").split()) for line in lines if not line.startswith("$ ")]
+    said = [line for line in said if line and not line.lower().startswith("hint:")]
+    line = next((line for line in reversed(said) if line.lower().startswith("error")), said[-1] if said else "")
+    return f": {line if len(line) <= QUOTED else line[: QUOTED - 1] + '…'}" if line else ""
 
 
 def _names_any(requirements: Path) -> bool:

@@ -37,15 +37,18 @@ async def _logs(world: World, what: str, *, follow: bool) -> int:
     from monkey.apply.wait import watching
 
     found = find(await world.reader().read(), what)
-    sink = _sink(prefixed=found.job is None)
+    jobs = [found.job] if found.job else found.view.ids
+    sink = _sink(prefixed=len(jobs) > 1)
     logs = Follow(world, found.view.state.name, [found.job] if found.job else None, asyncio.sleep)
     async with watching(world.at, world.keys) if follow else nullcontext():
         async for job, data in logs.chunks(follow=follow):
             sink.write(job, data)
     sink.close()
     if not sink.anything:
-        state = f"it is {found.view.where(found.job)}" if found.job else "none of its jobs has"
-        click.echo(f"{what} has written nothing yet ({state}); a log comes every 30 s, with -f every second", err=True)
+        from monkey.cli.render.outcome import silence
+
+        view = (await world.reader().read([found.view.state.name])).sweeps[found.view.state.name]
+        click.echo("\n".join(silence(what, [view.view(job) for job in jobs])), err=True)
     return 0
 
 
