@@ -12,6 +12,7 @@ from monkey.errors import NotADescendant
 from monkey.fleet.base import Machines
 from monkey.fleet.state import host_name
 from monkey.plan.change import Plan, SweepPlan
+from monkey.plan.explain import size_text
 from monkey.protocol.revision import Revision
 from monkey.protocol.sweeps import append_revision, mark_queue
 from monkey.transfer.code import upload
@@ -58,9 +59,10 @@ async def _machines(world: World, plan: Plan, say: Say) -> None:
 async def _sweep(world: World, plan: SweepPlan, want: Wanted, say: Say, *, rollback: bool) -> None:
     entry, fleets = plan.head, plan.unmarked
     if plan.revises:
-        sent = await upload(world.at, want.code) if want.desired.recipe.code else 0
+        needed = want.desired.recipe.code and len(want.desired.table)
+        sent = await upload(world.at, want.code) if needed else 0
         if sent:
-            say(plan.name, f"{sent:,} bytes of code uploaded")
+            say(plan.name, f"{size_text(want.code.size)} of code uploaded ({size_text(sent)} compressed)")
         revision = _revision(plan, want, rollback=rollback and not want.desired.descends)
         entry = await append_revision(world.at, world.keys, revision, plan.head)
         fleets = tuple(want.desired.settings.providers)

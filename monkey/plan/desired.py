@@ -23,7 +23,7 @@ class Desired:
     table: JobTable
     #: Path to SHA-256 of every file of the code snapshot.
     code_files: Mapping[str, str] = field(default_factory=dict)
-    #: Size of the code snapshot as it would be uploaded.
+    #: Size of the code snapshot's files; its archive is compressed.
     code_bytes: int = 0
     #: {"commit", "branch", "dirty"}, None outside a repository.
     git: Mapping[str, Any] | None = None

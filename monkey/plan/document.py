@@ -197,13 +197,27 @@ def _digest(ids: Sequence[str]) -> str:
     return hashlib.sha256("".join(ids).encode()).hexdigest()
 
 
+def _applied(bound: Mapping[str, Any], sweep: SweepPlan) -> bool:
+    """Is the newest revision what this plan would have made of the sweep?"""
+    seen = sweep.observed
+    if seen is None or seen.applied is None or seen.applied_at <= bound["head"]:
+        return False
+    applied = seen.applied
+    return (
+        applied.recipe.to_json() == Recipe.from_json(bound["recipe"]).to_json()
+        and applied.settings.to_json() == Settings.from_json(bound["settings"]).to_json()
+        and _digest(applied.table.ids) == bound["table"]
+    )
+
+
 def _moved(bound: Mapping[str, Any], sweep: SweepPlan) -> list[str]:
     """Say what of one sweep is not as it was saved."""
     want = sweep.desired
     moved = []
-    if bound["head"] != sweep.head:
-        moved.append(f"its log went on from entry {bound['head']} to {sweep.head}: somebody else changed it")
     recipe = Recipe.from_json(bound["recipe"])
+    if bound["head"] != sweep.head:
+        why = "this plan was applied already" if _applied(bound, sweep) else "it was changed meanwhile"
+        moved.append(f"its log went on from entry {bound['head']} to {sweep.head}: {why}")
     reasons = recipe_reasons(recipe, want.recipe, bound["code_files"], want.code_files)
     moved += [reason.text for reason in reasons]
     if not reasons and bound["table"] != _digest(want.table.ids):
