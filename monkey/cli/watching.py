@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monkey.cli.render.words import terminal
+from monkey.cli.render.words import one_line, terminal
 
 if TYPE_CHECKING:
     from monkey.apply.observe import World
@@ -37,13 +37,15 @@ async def watch_to_end(world: World, names: Sequence[str], *, changed: bool = Tr
 
 def _top(one: Progress) -> list[str]:
     from monkey.cli.render.results import results_lines
-    from monkey.results.rows import gather
+    from monkey.results.rows import gather, unmeasured
 
     revision = one.view.state.revision
     if revision is None or revision.settings.metric is None:
         return []
     results = gather(revision.table, revision.settings, one.view.jobs)
-    return results_lines(results, terminal(), top=TOP, more=f"`monkey results {one.name}` shows all")
+    missing = unmeasured(results)
+    lines = [terminal().paint(f"warning: {one_line(missing)}", "yellow"), ""] if missing else []
+    return lines + results_lines(results, terminal(), top=TOP, more=f"`monkey results {one.name}` shows all")
 
 
 def find_best(one: Progress) -> Best | None:

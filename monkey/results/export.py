@@ -15,6 +15,8 @@ from monkey.spec.table import Value
 
 #: A spreadsheet takes a cell that begins so as a formula; the wide forms are what some of them make of these.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+#: What is told of a metric over a group, in this order.
+SPREAD = ("mean", "std", "min", "max", "n")
 
 
 def row_json(row: Row) -> dict[str, Any]:
@@ -64,8 +66,8 @@ def rows_csv(results: Results) -> str:
 
 
 def groups_csv(groups: Sequence[Group], names: Sequence[str], metrics: Sequence[str]) -> str:
-    """Return groups as CSV: the parameters grouped by, jobs, and mean, std and n of every metric."""
-    head = [*names, "jobs", *(f"{metric}.{part}" for metric in metrics for part in ("mean", "std", "n"))]
+    """Return groups as CSV: the parameters grouped by, jobs, and mean, std, min, max and n of every metric."""
+    head = [*names, "jobs", *(f"{metric}.{part}" for metric in metrics for part in SPREAD)]
     rows = (
         [
             *(_parameter(made.parameters, name) for name in names),
@@ -111,4 +113,6 @@ def _number(value: float | None) -> str:
 
 def _spread(made: Group, metric: str) -> list[str]:
     of = made.metrics.get(metric)
-    return [_number(of.mean), _number(of.std), str(of.n)] if of else ["", "", "0"]
+    if of is None:
+        return [*("" for _ in SPREAD[:-1]), "0"]
+    return [*map(_number, (of.mean, of.std, of.min, of.max)), str(of.n)]

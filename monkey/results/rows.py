@@ -91,6 +91,15 @@ def gather(table: JobTable, settings: Settings, jobs: Mapping[str, SeenJob], pic
     return Results(tuple(rank(rows, metric, maximize)), metric, maximize, tuple(table.columns), varying)
 
 
+def unmeasured(results: Results) -> str:
+    """Say that jobs have succeeded and none of them logged the metric that ranks, with what they did log; or ""."""
+    done = [row for row in results.rows if row.state == "succeeded"]
+    if results.metric is None or not done or results.metric in results.metrics:
+        return ""
+    logged = f"; logged were: {', '.join(results.metrics)}" if results.metrics else ", or any other"
+    return f"no job logged the metric {results.metric!r}{logged}"
+
+
 def rank(rows: Sequence[Row], metric: str | None, maximize: bool) -> list[Row]:
     """Return the rows best first; those without a value after those with one, in the order they came."""
     if metric is None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from monkey.errors import MonkeyError
 from monkey.results.export import groups_csv, row_json, rows_csv, safe
 from monkey.results.groups import group, group_json, spread
-from monkey.results.rows import Pick, Results, choose, gather
+from monkey.results.rows import Pick, Results, choose, gather, unmeasured
 from monkey.results.table import groups_table, rows_table
 from monkey.spec.recipe import Settings
 from tests.unit.plan.making import grid, table
@@ -135,6 +135,14 @@ def test_the_largest_floats_have_a_spread() -> None:
     assert spread([0.0]).mean == 0.0
 
 
+def test_a_metric_that_no_job_logged_is_said_with_those_that_were() -> None:
+    assert not unmeasured(made(JOBS, accs(0.5, None, None, None), metric="acc"))
+    assert not unmeasured(made(JOBS, [Job(state="running")] * 4, metric="loss")), "it may come yet"
+    missing = unmeasured(made(JOBS, accs(0.5, 0.5, 0.5, 0.5), metric="loss"))
+    assert missing == "no job logged the metric 'loss'; logged were: acc"
+    assert unmeasured(made(JOBS, [Job()] * 4, metric="loss")) == "no job logged the metric 'loss', or any other"
+
+
 def test_the_table_shows_what_varies() -> None:
     shown = rows_table(made(JOBS, accs(0.5, 0.25, 0.125, 0.123456789)))
     assert shown.names == ("lr", "seed", "acc", "state", "time", "job")
@@ -234,9 +242,10 @@ def test_csv_of_text_that_no_encoding_has() -> None:
 def test_csv_of_groups() -> None:
     results = made(JOBS, accs(1, 3, 5, None))
     rows = read(groups_csv(group(results, ["lr"]), ["lr"], results.metrics))
+    one = {"lr": "0.1", "jobs": "2"}
     assert rows == [
-        {"lr": "0.2", "jobs": "2", "acc.mean": "5.0", "acc.std": "", "acc.n": "1"},
-        {"lr": "0.1", "jobs": "2", "acc.mean": "2.0", "acc.std": "1.4142135623730951", "acc.n": "2"},
+        {"lr": "0.2", "jobs": "2", "acc.mean": "5.0", "acc.std": "", "acc.min": "5", "acc.max": "5", "acc.n": "1"},
+        {**one, "acc.mean": "2.0", "acc.std": "1.4142135623730951", "acc.min": "1", "acc.max": "3", "acc.n": "2"},
     ]
 
 
