@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from monkey.apply.observe import World
     from monkey.protocol.snapshot import JobView
 
+#: The variable that makes each run a job of its own.
+AGAIN = "_MONKEY_RUN"
 #: What is returned where it is monkey that failed, not the command (as env, timeout and docker do).
 OURS = 125
 
@@ -25,8 +27,8 @@ OURS = 125
 class _Asked:
     spec: dict[str, Any]
     detach: bool
-    #: The sweep, once it is applied: from here on an interrupt only detaches.
-    applied: list[str] = field(default_factory=list)
+    #: Sweep and job, once they are applied: from here on an interrupt only detaches.
+    applied: tuple[str, str] | None = None
 
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
@@ -43,7 +45,8 @@ class _Asked:
 def command(words: tuple[str, ...], detach: bool, **options: Any) -> int:
     """Run CMD once, as a job: in a copy of the project's code, its output shown here and kept in the store.
 
-    Exits with CMD's exit code, or with 125 where it could not be run. An interrupt (Ctrl-C) detaches.
+    CMD's stdin is empty. Exits with CMD's exit code, or with 125 where it could not be run. An interrupt (Ctrl-C)
+    detaches.
     """
     asked = _Asked(_spec(words, options), detach)
     try:
@@ -52,11 +55,9 @@ def command(words: tuple[str, ...], detach: bool, **options: Any) -> int:
         exc.exit_code = OURS
         raise
     except KeyboardInterrupt:
-        if not asked.applied:
+        if asked.applied is None:
             raise
-        from monkey.cli.render.outcome import detached
-
-        click.echo("\n".join(["", *detached(asked.applied)]), err=True)
+        click.echo(f"\nDetached: the job goes on without this terminal. {_come_back(*asked.applied)}", err=True)
         return INTERRUPTED
 
 
@@ -68,8 +69,9 @@ def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
         "name": options["name"] or f"run-{run}",
         # Braces would be holes for parameters; here they are the command's own.
         "command": [word.replace("{", "{{").replace("}", "}}") for word in words],
+        "parameters": {},
         # A job is never run twice; whoever runs a command again wants it to run again.
-        "parameters": {"run": {"value": run}},
+        "env": {AGAIN: run},
     }
     spec |= {"resources": resources} if resources else {}
     spec |= {"environment": {"requirements": options["requirements"]}} if options["requirements"] else {}
@@ -89,15 +91,24 @@ async def _run(world: World, asked: _Asked) -> int:
     wanted = desire_specs(world.project, [spec])
     check_providers(world.project, wanted)
     planned = await plan_for(world, wanted, [])
+    if planned.plan.sweeps[0].head:
+        raise MonkeyError(
+            f"expected a name that no sweep has, found {spec.name!r}, which is one already",
+            hint="give it another --name",
+        )
     await world.begin()
     await suit(world, planned.plan, lambda what, done: click.echo(f"{what}: {done}", err=True))
     await execute(world, planned.plan, planned.wanted, lambda what, done: None)
     job = wanted[0].desired.table.ids[0]
-    asked.applied = [spec.name]
+    asked.applied = spec.name, job
     if asked.detach:
-        click.echo(f"{spec.name}: job {job}; `monkey logs -f {job}` follows it")
+        click.echo(f"{spec.name}: job {job}. {_come_back(spec.name, job)}")
         return 0
     return _exit_code(await _follow(world, spec.name, job))
+
+
+def _come_back(sweep: str, job: str) -> str:
+    return f"`monkey logs -f {job}` follows it, `monkey cancel {sweep}` stops it."
 
 
 async def _follow(world: World, sweep: str, job: str) -> JobView:
@@ -126,9 +137,15 @@ async def _follow(world: World, sweep: str, job: str) -> JobView:
 
 
 def _exit_code(job: JobView) -> int:
+    from monkey.cli.render.words import printable
+
     if job.state == "succeeded":
         return 0
+    why = printable(job.reason or str(job.state))
     if job.exit_code:
+        if why != f"exit code {job.exit_code}":
+            click.echo(f"error: {why}", err=True)
         return job.exit_code
-    click.echo(f"error: the command was not run to its end: {job.reason or job.state}", err=True)
+    tail = [f"  │ {printable(line)}" for line in job.log_tail if not job.attempt or job.exit_code is None]
+    click.echo("\n".join([f"error: the command was not run to its end: {why}", *tail]), err=True)
     return OURS
