@@ -66,7 +66,7 @@ class Desk:
             state = await read_sweep(self._store, self._keys, name, known)
             self._unreadable.pop(name, None)
         except Corrupt as exc:
-            self._unreadable[name] = str(exc)
+            self._unreadable[name] = exc.message
             return
         changed = known is None or known.head != state.head
         self.sweeps[name] = state
@@ -117,8 +117,10 @@ class Desk:
     def why_not(self, sweep: str) -> str:
         """Say why the sweep wants a job no more."""
         state = self.sweeps.get(sweep)
-        if state is None or state.cancelled is not None:
-            return f"cancelled: {state.cancelled}" if state else "the sweep is gone"
+        if state is None:
+            return "the sweep is gone"
+        if state.cancelled is not None:
+            return "cancelled" if state.cancelled == "cancelled" else f"cancelled: {state.cancelled}"
         return "paused" if state.paused else "no longer part of the sweep"
 
     def job_failed(self, board: Board, job: str, k: int) -> None:

@@ -39,12 +39,16 @@ async def pause(world: World, name: str) -> Done:
 
 
 async def cancel(world: World, name: str, reason: str) -> Done:
-    """Stop the sweep for good: what runs is stopped, what is queued is never begun. Raises NotFound."""
+    """Stop the sweep for good: what runs is stopped, what is queued is never begun. Raises NotFound.
+
+    A sweep of which nothing is left to stop stays as it is.
+    """
     view = find_sweep(await world.reader().read(), name)
-    if view.state.cancelled is not None:
+    done = _done(view)
+    if view.state.cancelled is not None or not done.jobs:
         return Done(name, changed=False)
     await append_order(world.at, world.keys, name, "cancel", reason=reason)
-    return _done(view)
+    return done
 
 
 async def resume(world: World, name: str) -> Done:

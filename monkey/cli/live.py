@@ -35,7 +35,8 @@ class Live:
         self._find_best = find_best
         self._best: Mapping[str, Best] = {}
         self._best_at = self._last = float("-inf")
-        self._plain_at, self._said = time.monotonic() + PLAIN_FIRST, [""]
+        self._plain_at = time.monotonic() + PLAIN_FIRST
+        self._said: list[str] = []
         self._live: Any = None
 
     def __enter__(self) -> Live:
@@ -83,6 +84,6 @@ class Live:
 
     def _say(self, snapshot: Snapshot | None, progress: Sequence[Progress], trouble: str) -> None:
         lines = said(snapshot, progress, self._bests(progress), trouble)
-        if lines != self._said:
+        if lines and lines != self._said:
             self._said = lines
             print("\n".join(lines), file=self._stream, flush=True)

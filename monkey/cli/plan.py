@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monkey.cli.session import in_world, json_option, project
+from monkey.cli.session import in_world, json_option, one_format, project
 from monkey.errors import MonkeyError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def command(
     """
     from monkey.apply.planning import make_plan
 
+    one_format(**{"--json": as_json, "--markdown": markdown})
     planned = in_world(lambda world: make_plan(world, specs, keep_stale))
     if output is not None:
         _save(planned, output, keep_stale)

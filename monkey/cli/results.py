@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monkey.cli.session import in_world, json_option, names_complete
+from monkey.cli.session import in_world, json_option, names_complete, one_format
 from monkey.errors import MonkeyError, NotFound
 
 if TYPE_CHECKING:
@@ -48,18 +48,22 @@ def command(
     as_json: bool,
 ) -> None:
     """Show the jobs of SWEEP with their metrics, best first by the metric of its spec."""
+    one_format(**{"--csv": as_csv, "--json": as_json})
     names = tuple(name.strip() for name in group_by.split(",")) if group_by else ()
     asked = _Asked(sweep, names, where, best, top, everything, as_csv, as_json)
     click.echo(in_world(lambda world: _results(world, asked)), nl=not as_csv)
 
 
 async def _results(world: World, asked: _Asked) -> str:
-    from monkey.results.rows import Pick, choose, gather
+    from monkey.cli.render.words import one_line
+    from monkey.results.rows import Pick, choose, gather, unmeasured
 
     view = _one(await world.reader().read(), asked.sweep)
     revision = view.state.revision
     assert revision is not None  # _one sees to it
     results = gather(revision.table, revision.settings, view.jobs, Pick.BEST if asked.best else Pick.LAST)
+    if missing := unmeasured(results):
+        click.echo(f"warning: {one_line(missing)}", err=True)
     if asked.where:
         results = choose(results, asked.where)
     return _grouped(results, asked) if asked.group_by else _listed(results, asked)

@@ -18,6 +18,12 @@ T = TypeVar("T")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
+def one_format(**chosen: bool) -> None:
+    """Raise UsageError where more than one of these options is given."""
+    if sum(chosen.values()) > 1:
+        raise click.UsageError(f"{' and '.join(name for name, on in chosen.items() if on)} exclude each other")
+
+
 def project() -> Project:
     """Return the project around the working directory."""
     from monkey.spec.project import load_project

@@ -9,7 +9,7 @@ from typing import Any
 from monkey.cli.render.lists import job_json, sweeps_json
 from monkey.cli.render.outcome import parameters_text
 from monkey.cli.render.progress import counts_text
-from monkey.cli.render.status import word
+from monkey.cli.render.status import why, word
 from monkey.cli.render.words import Terminal, cut, duration, one_line, plural, size, table, text
 from monkey.plan.describe import describe
 from monkey.plan.explain import seconds_text, setting_changes
@@ -31,21 +31,26 @@ def job_info(view: SweepView, job: str, log: Log, keys: Keys, store: str, to: Te
     revision, seen = view.state.revision, view.view(job)
     assert revision is not None  # the job was found in it
     parameters = revision.table.parameters(revision.rows[job])
-    state = f"{seen.state}: {seen.reason}" if seen.reason and seen.state != "running" else str(seen.state)
+    owner = revision.adopted.get(job, job)  # whose files a job has that adopts a result
+    reason = why(view, seen)
+    state = f"{seen.state}: {reason}" if reason and seen.state not in ("running", "cancelled") else str(seen.state)
     facts = [
         ("job", job),
         ("sweep", view.state.name + (f" (shared with {', '.join(seen.shared)})" if seen.shared else "")),
-        ("state", state),
+        ("state", reason if seen.state == "cancelled" else state),
         ("parameters", parameters_text(parameters)),
         ("command", _command(revision.recipe.command, parameters)),
         ("adopts", revision.adopted.get(job, "")),
         ("agent", seen.agent or ""),
         ("time", duration(seen.seconds)),
-        ("files", f"{store}/{keys.out(job, seen.attempt)}" if seen.attempt else ""),
+        ("files", f"{store}/{keys.out(owner, seen.attempt)}" if seen.attempt else ""),
     ]
     lines = _facts(facts, to) + _part("attempts", _attempts(log, to), to)
     lines += _part("metrics", _metrics(seen.metrics, to), to)
-    outputs = [f"{one_line(path)}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()]
+    left = f"{store}/{keys.out(owner, seen.attempt)}"
+    outputs = [
+        f"{one_line(f'{left}outputs/{path}')}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()
+    ]
     lines += _part("outputs", _some(outputs), to)
     tail = [f"│ {one_line(line)}" for line in seen.log_tail[-LOG_LINES:]]
     return lines + _part("end of its log", [cut(line, to.width) if to.width else line for line in tail], to)
@@ -152,12 +157,20 @@ def job_info_json(view: SweepView, job: str, log: Log) -> dict[str, Any]:
     for k, entry in enumerate(log.entries, 1):
         if isinstance(entry, Claim) and not entry.continues:
             after = log.entries[k] if k < len(log.entries) else None
-            outcome = str(after.outcome) if isinstance(after, End) else None
-            reason = after.reason if isinstance(after, End) else None
-            attempts.append(
-                {"claim": k, "agent": entry.agent, "sweep": entry.sweep, "outcome": outcome, "reason": reason}
-            )
+            attempts.append({"claim": k, "agent": entry.agent, "sweep": entry.sweep, **_ending_json(after)})
     return {**job_json(view, view.view(job), parameters), "attempts": attempts, "log_tail": view.view(job).log_tail}
+
+
+def _ending_json(entry: object) -> dict[str, Any]:
+    if not isinstance(entry, End):
+        return dict.fromkeys(("outcome", "reason", "seconds", "started", "ended"))
+    return {
+        "outcome": str(entry.outcome),
+        "reason": entry.reason,
+        "seconds": entry.seconds,
+        "started": round(entry.at - entry.seconds, 3) if entry.at else None,
+        "ended": entry.at or None,
+    }
 
 
 def sweep_info_json(view: SweepView) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from monkey.cli.render.outcome import parameters_text
-from monkey.cli.render.status import sweep_json, word
+from monkey.cli.render.status import sweep_json, why, word
 from monkey.cli.render.words import Terminal, duration, plural, table
 from monkey.fleet.base import Machines
 from monkey.protocol.snapshot import JobView, State, SweepView
@@ -38,7 +38,7 @@ def jobs_lines(views: Sequence[SweepView], states: Collection[str], to: Terminal
             job.failures or "",
             duration(job.seconds),
             parameters_text(parameters),
-            job.reason or "",
+            why(view, job),
         ]
         for view, job, parameters in found
     ]
@@ -61,7 +61,7 @@ def job_json(view: SweepView, job: JobView, parameters: dict[str, Value]) -> dic
         "ran_for": job.sweep,
         "shared": list(job.shared),
         "exit_code": job.exit_code,
-        "reason": job.reason,
+        "reason": why(view, job) if job.state is State.CANCELLED else job.reason,
         "seconds": job.seconds,
         "started": job.started,
         "ended": job.ended,

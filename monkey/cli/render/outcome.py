@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from monkey.apply.logs import AT_WORK
 from monkey.apply.wait import Progress, Wait
 from monkey.cli.render.progress import Best, best_text, counts_text
 from monkey.cli.render.words import Terminal, cut, one_line, plural, printable
@@ -112,6 +113,20 @@ def parameters_text(parameters: Mapping[str, Value]) -> str:
     return " ".join(f"{one_line(name)}={one_line(text_of(value)) or repr('')}" for name, value in parameters.items())
 
 
+def silence(what: str, jobs: Sequence[JobView]) -> list[str]:
+    """Return why there is no log: the jobs may still write, or have ended without a word, or never began."""
+    what, failed = one_line(what), next((job for job in jobs if job.state is State.FAILED), None)
+    if any(job.state in AT_WORK for job in jobs):
+        state = f"it is {jobs[0].state}" if len(jobs) == 1 else "none of its jobs has"
+        return [f"{what} has written nothing yet ({state}); a log comes every 30 s, with -f every second"]
+    if failed is not None:
+        who = "" if len(jobs) == 1 else f"the first that failed: job {failed.job}: "
+        said = [f"{what} wrote nothing; {who}{one_line(failed.reason or 'it failed, and no reason was recorded')}"]
+        return said + [f"  │ {one_line(line)}" for line in failed.log_tail]
+    state = f"; it {jobs[0].state}" if len(jobs) == 1 and jobs[0].state is State.SUCCEEDED else ""
+    return [f"{what} wrote nothing{state}"]
+
+
 def detached(names: Sequence[str]) -> list[str]:
     """Return how to come back to sweeps that go on without us."""
     which = " ".join(names) if len(names) == 1 else ""
@@ -119,6 +134,6 @@ def detached(names: Sequence[str]) -> list[str]:
     return [
         f"Detached: {', '.join(map(printable, names))} {'goes' if len(names) == 1 else 'go'} on without this terminal.",
         f"  monkey status {which}".rstrip().ljust(34) + "how it is doing",
-        "  monkey apply".ljust(34) + "watch again",
+        f"  monkey status -w {which}".rstrip().ljust(34) + "watch again",
         f"  monkey cancel {some}".ljust(34) + "stop it",
     ]

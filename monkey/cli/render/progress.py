@@ -33,13 +33,13 @@ class Best(NamedTuple):
 
 
 def counts_text(counts: Mapping[State, int], to: Terminal, *, leave_out: Sequence[State] = ()) -> str:
-    """Return "12 succeeded, 2 running, 10 queued"; states without jobs are left out."""
+    """Return "12 succeeded, 2 running, 10 queued"; states without jobs are left out, as are those of `leave_out`."""
     told = [
         to.paint(f"{counts[state]:,} {state}", colour if colour != "dim" else "")
         for state, colour in STATES.items()
         if counts.get(state) and state not in leave_out
     ]
-    return ", ".join(told) or "no jobs"
+    return ", ".join(told) or ("" if leave_out else "no jobs")
 
 
 def drawn(
@@ -51,7 +51,7 @@ def drawn(
     for one in progress:
         lines += _sweep(one, best.get(one.name), min(widest, 24), to)
     if trouble:
-        lines.append(to.paint(f"the store does not answer: {one_line(trouble)}; waiting for it", "yellow"))
+        lines.append(to.paint(f"the store: {one_line(trouble)}; waiting for it", "yellow"))
     elif snapshot is not None:
         lines += _agents(snapshot, progress, to)
     return lines
@@ -61,18 +61,21 @@ def _sweep(one: Progress, best: Best | None, widest: int, to: Terminal) -> list[
     done = one.total - one.unfinished
     name = cut(one_line(one.name), widest)
     head = f"{name}{' ' * (widest - width_of(name))}"
-    tail = "  ".join([f"{done:,}/{one.total:,}", *_pace(one)])
+    share = f"{done:,}/{one.total:,}"
+    tail = "  ".join([share, *_pace(one)])
     room = (to.width or 100) - widest - width_of(tail) - 4
-    picture = bar(
-        [(one.counts.get(state, 0), colour) for state, colour in STATES.items() if state is not State.QUEUED],
-        one.total,
-        max(min(room, BAR), SHORT_BAR),
-        to,
-    )
-    lines = [f"{to.paint(head, 'bold')}  {picture}  {tail}", f"{' ' * widest}  {counts_text(one.counts, to)}"]
+    lines = [f"{to.paint(head, 'bold')}  {_bar(one, min(room, BAR), to)}  {tail}"]
+    if room < SHORT_BAR:  # how far it is goes before everything else
+        lines = [f"{share} {to.paint(name, 'bold')}", *(f"  {part}" for part in _pace(one))]
+    lines.append(f"{' ' * widest}  {counts_text(one.counts, to)}")
     if best is not None:
         lines.append(f"{' ' * widest}  {best_text(best)}")
     return lines
+
+
+def _bar(one: Progress, columns: int, to: Terminal) -> str:
+    parts = [(one.counts.get(state, 0), colour) for state, colour in STATES.items() if state is not State.QUEUED]
+    return bar(parts, one.total, max(columns, SHORT_BAR), to)
 
 
 def best_text(best: Best) -> str:
@@ -115,7 +118,7 @@ def said(snapshot: Snapshot | None, progress: Sequence[Progress], best: Mapping[
     """Return one plain line a sweep, and one for each thing that an agent complains of."""
     plain = Terminal()
     if trouble:
-        return [f"the store does not answer: {one_line(trouble)}; waiting for it"]
+        return [f"the store: {one_line(trouble)}; waiting for it"]
     lines = []
     for one in progress:
         rest = counts_text(one.counts, plain, leave_out=[State.SUCCEEDED])

@@ -8,7 +8,7 @@ from typing import Any
 
 from monkey.apply.wait import Wait, judge
 from monkey.cli.render.words import Terminal, duration, one_line, plural, table
-from monkey.protocol.snapshot import AgentView, Snapshot, State, SweepView
+from monkey.protocol.snapshot import AgentView, JobView, Snapshot, State, SweepView
 
 #: Columns of the table: state of jobs by heading. Frozen jobs run, as far as these counts go.
 _COUNTED = {"DONE": State.SUCCEEDED, "FAILED": State.FAILED, "RUNNING": State.RUNNING, "QUEUED": State.QUEUED}
@@ -51,6 +51,11 @@ def word(view: SweepView, counts: Mapping[State, int]) -> str:
     if counts.get(State.FROZEN):
         return "frozen: its agent cannot reach the store"
     return str(judge(counts))
+
+
+def why(view: SweepView, job: JobView) -> str:
+    """Return why a job stands where it does: the sweep's reason where that was cancelled, else its last attempt's."""
+    return word(view, {}) if job.state is State.CANCELLED else one_line((job.reason or "").partition("\n")[0])
 
 
 def _agents(snapshot: Snapshot, counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:

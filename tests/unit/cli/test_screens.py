@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.observe import World
+from monkey.apply.operate import cancel
 from monkey.apply.planning import make_plan
 from monkey.apply.wait import Progress
 from monkey.cli.live import Live
-from monkey.cli.render.info import job_info, sweep_info
+from monkey.cli.render.info import job_info, job_info_json, sweep_info
 from monkey.cli.render.lists import jobs_lines, sweeps_lines
-from monkey.cli.render.outcome import detached, outcome
+from monkey.cli.render.outcome import detached, outcome, silence
 from monkey.cli.render.plan import plan_lines
 from monkey.cli.render.progress import drawn, said
 from monkey.cli.render.status import status_lines
@@ -142,7 +143,7 @@ def test_outcome_groups_failures_and_quotes_the_first(tmp_path: Path) -> None:
 
 def test_detaching_says_how_to_come_back() -> None:
     text = "\n".join(detached(["small"]))
-    assert all(way in text for way in ("monkey status small", "monkey apply", "monkey cancel small"))
+    assert all(way in text for way in ("monkey status small", "monkey status -w small", "monkey cancel small"))
 
 
 def test_plain_view_is_a_line_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +157,77 @@ def test_plain_view_is_a_line_now_and_then(tmp_path: Path, monkeypatch: pytest.M
             for now[0] in (0.0, 4.0, 6.0, 7.0, 15.0, 17.0, 100.0):
                 live.show(snapshot, [progress], "")
         assert out.getvalue() == "small: 0/3 done; 3 queued; 1.5/s, 1m20s left\n", "the same is not said twice"
+
+    played(tmp_path, scene)
+
+
+def test_last_plain_line_says_that_all_are_done_and_no_line_is_blank(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        for job in jobs:
+            await pen.begin(job)
+            await pen.end(job)
+        snapshot, _ = await looked(world)
+        view = snapshot.sweeps["small"]
+        assert said(snapshot, [Progress(view, view.counts)], {}, "") == ["small: 3/3 done"]
+        out = io.StringIO()
+        with Live(find_best, out) as live:
+            live._say(None, [], "")
+        assert out.getvalue() == ""
+
+    played(tmp_path, scene)
+
+
+def test_progress_is_told_first_however_narrow_the_terminal(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        await three_ends(world, pen, jobs)
+        snapshot, progress = await looked(world)
+        for width in (15, 20, 40, 80):
+            assert "2/3" in drawn(snapshot, [progress], {}, "", Terminal(width))[0][:width]
+
+    played(tmp_path, scene)
+
+
+def test_cancelled_job_carries_the_sweep_s_reason_whatever_its_last_attempt_ended_with(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        await pen.begin(jobs[0])
+        await pen.end(jobs[0], Ended.RELEASED, reason="no longer part of the sweep")
+        await cancel(world, "small", "enough")
+        _, progress = await looked(world)
+        text = "\n".join(jobs_lines([progress.view], (), Terminal()))
+        assert text.count("cancelled: enough") == 3 and "no longer part" not in text
+        notes = "\n".join(plan_lines((await make_plan(world, [])).plan, Terminal(), everything=True))
+        assert "cancelled (enough): a new revision" in notes
+
+    played(tmp_path, scene)
+
+
+def test_silence_is_explained_by_how_the_job_ended(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        await pen.begin(jobs[0])
+        await pen.end(jobs[0], Ended.FAILED, reason="could not begin", log_tail=["last words"])
+        await pen.begin(jobs[1])
+        await pen.end(jobs[1])
+        view = (await looked(world))[1].view
+        assert silence("a", [view.view(jobs[0])]) == ["a wrote nothing; could not begin", "  │ last words"]
+        assert silence("b", [view.view(jobs[1])]) == ["b wrote nothing; it succeeded"]
+        assert "nothing yet (it is queued)" in silence("c", [view.view(jobs[2])])[0]
+
+    played(tmp_path, scene)
+
+
+def test_outputs_are_shown_where_they_can_be_opened(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        k = await pen.begin(jobs[0])
+        await pen.end(jobs[0], outputs={"model.json": "a" * 64})
+        await world.at.put(f"{world.keys.out(jobs[0], k)}outputs/model.json", b"{}")
+        log = Log(world.keys.job_log(jobs[0]))
+        await log.refresh(world.at)
+        view = (await looked(world))[1].view
+        lines = job_info(view, jobs[0], log, world.keys, world.at.url, Terminal())
+        (shown,) = (line.split()[0] for line in lines if "model.json" in line)
+        assert Path(shown) in set(tmp_path.rglob("model.json"))  # noqa: ASYNC240 - a small directory
+        (attempt,) = job_info_json(view, jobs[0], log)["attempts"]
+        assert attempt["seconds"] == 1.5 and attempt["ended"] - attempt["started"] == pytest.approx(1.5, abs=0.01)
 
     played(tmp_path, scene)
 
