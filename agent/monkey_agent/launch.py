@@ -24,8 +24,11 @@ class Launch:
 
         Raises OSError whose filename is `log`, `cwd` or the program, whichever was wrong.
         """
-        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        # Never waits for the reader of a pipe that a job put there, nor follows a link: who waits freezes nobody.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+        out = os.open(log, flags, 0o644)
         try:
+            os.set_blocking(out, True)
             os.chdir(cwd)  # there is one thread, and posix_spawn cannot be told a directory
             return self._spawn(self._find(argv[0], env.get("PATH", os.defpath)), argv, env, out)
         finally:

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH116
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """A job's log: one file that it writes itself, shipped in segments, and its last lines."""
 
@@ -7,14 +6,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import stat
 
 from monkey.store.base import Store
 from monkey.store.create import Lost, create
+from monkey_agent.workspace import open_regular
 
 #: Bytes of a segment at most: what an agent holds of a log in memory.
 SEGMENT = 4 * 1024 * 1024
-#: Lines, characters a line, and bytes in all, that a failure keeps.
-TAIL_LINES, TAIL_WIDTH, TAIL_BYTES = 100, 2000, 64 * 1024
+#: Lines, characters a line, and bytes in all, that a failure keeps: every agent and every reader holds them for ever.
+TAIL_LINES, TAIL_WIDTH, TAIL_BYTES = 100, 500, 8 * 1024
+#: Bytes at the end of a log that are looked at for that.
+END = 64 * 1024
 
 
 class Log:
@@ -33,9 +36,10 @@ class Log:
     def size(self) -> int:
         """Bytes that the job wrote so far."""
         try:
-            return os.stat(self._path).st_size
+            status = os.lstat(self._path)
         except OSError:
             return 0
+        return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
     async def ship(self) -> None:
         """Bring everything that was written by now to the store, durably. Raises StoreError; call it again then."""
@@ -60,7 +64,7 @@ class Log:
 
     def _read(self, at: int, size: int) -> bytes:
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = open_regular(self._path, os.O_RDONLY)
         except OSError:
             return b""
         try:
@@ -71,7 +75,7 @@ class Log:
     def note(self, text: str) -> None:
         """Add a line of ours to the job's."""
         with contextlib.suppress(OSError):
-            fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = open_regular(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
                 os.write(fd, f"monkey: {text}\n".encode(errors="backslashreplace"))
             finally:
@@ -79,11 +83,18 @@ class Log:
 
     def tail(self) -> list[str]:
         """Return the last lines; bytes that are not UTF-8 are shown as U+FFFD."""
-        size = self.size
-        start = max(0, size - TAIL_BYTES)
-        lines = self._read(start, TAIL_BYTES).decode(errors="replace").replace("\r\n", "\n").split("\n")
+        start = max(0, self.size - END)
+        lines = self._read(start, END).decode(errors="replace").replace("\r\n", "\n").split("\n")
         if lines and not lines[-1]:
             lines.pop()
         if start and len(lines) > 1:
             lines = lines[1:]
-        return [line[:TAIL_WIDTH] for line in lines[-TAIL_LINES:]]
+        kept: list[str] = []
+        left = TAIL_BYTES
+        for line in reversed(lines[-TAIL_LINES:]):
+            cut = line[:TAIL_WIDTH]
+            left -= len(cut.encode()) + 1
+            if left < 0:
+                break
+            kept.append(cut)
+        return kept[::-1]

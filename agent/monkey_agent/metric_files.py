@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from monkey.metrics.summary import Summary
+from monkey_agent.workspace import open_regular
 
 #: Bytes that are read at once: some milliseconds of parsing, so that heartbeats are not late for it.
 PIECE = 256 * 1024
@@ -54,7 +55,7 @@ class MetricFiles:
 
     def _feed(self, name: str, most: int) -> int:
         try:
-            fd = os.open(f"{self._directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            fd = open_regular(f"{self._directory}/{name}", os.O_RDONLY)
         except OSError:
             return 0
         try:

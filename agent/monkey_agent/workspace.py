@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -50,6 +51,18 @@ def is_touched(directory: str) -> bool:
         return os.stat(directory).st_mtime_ns != 0
     except OSError:
         return True
+
+
+def open_regular(path: str, flags: int) -> int:
+    """Return a descriptor of a file where a job can put anything. Raises OSError where it is no regular file.
+
+    Never waits (for the other end of a pipe), never follows a link.
+    """
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, 0o644)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "is no regular file", path)
 
 
 class Workspaces:
@@ -109,7 +122,9 @@ class Workspaces:
                 if not self._clear(path):
                     return False
                 os.utime(path, ns=(0, 0))
-        if os.stat(space.log).st_size:
+        log = os.lstat(space.log)
+        # Whatever else the job made of it (a pipe, a link) is nothing for the next one to write to.
+        if log.st_size or not stat.S_ISREG(log.st_mode) or log.st_nlink > 1 or log.st_mode & 0o600 != 0o600:
             os.unlink(space.log)
         return True
 

@@ -100,7 +100,41 @@ def test_a_failure_keeps_its_last_lines(body: Body, run: Run) -> None:
         assert outcome.log_tail[-1] == "ZeroDivisionError: division by zero"
         assert outcome.log_tail[0].isdigit()
         outcome = await body.run(script("print('x' * 9_000_000, end='')\n1 / 0"))
-        assert max(map(len, outcome.log_tail)) <= 2000
+        assert max(map(len, outcome.log_tail)) <= 500
+        outcome = await body.run(script("for i in range(500): print(i, 'é' * 600)\nprint('last')\nraise SystemExit(1)"))
+        assert outcome.log_tail[-1] == "last"
+        assert outcome.log_tail[-2].startswith("499 éé")
+        assert 4 << 10 < len("\n".join(outcome.log_tail).encode()) <= 8 << 10
+
+    run(scenario())
+
+
+def test_a_log_that_is_a_pipe_or_a_link_holds_nobody_up(body: Body, tmp_path: Path, run: Run) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("not the job's")
+
+    async def scenario() -> None:
+        for replace in (
+            "mkfifo ../log",
+            f"ln -s {secret} ../log",
+            f"mkfifo ../log; ln -s {secret} $MONKEY_METRICS_DIR/x",
+        ):
+            body.runner.follow(True)
+            command = f"rm ../log; {replace}; mkfifo $MONKEY_METRICS_DIR/pipe.jsonl; exit 3"
+            running = await body.start(["sh", "-c", command])
+            await running._process.ended
+            running.progress()
+            # What is between a look at the directory and the opening of a file.
+            assert running._metrics._feed("pipe.jsonl", 100) == running._metrics._feed("x", 100) == 0
+            running.log.note("lost")
+            outcome = await asyncio.wait_for(running.wait(), 10)
+            assert (outcome.ending, outcome.exit_code, outcome.log_tail) == (Ending.FAILED, 3, [])
+            assert await body.stored(running, "log/") == {}
+            assert secret.read_text() == "not the job's"
+            # The next one gets the same workspace.
+            running = await body.start("echo fine")
+            assert (await running.wait()).ending is Ending.SUCCEEDED
+            assert (await body.stored(running))["log/000000"] == b"fine\n"
 
     run(scenario())
 
