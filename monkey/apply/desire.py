@@ -65,7 +65,7 @@ def desire(project: Project, files: Iterable[Path]) -> list[Wanted]:
     with _no_plugins():
         from monkey.spec.load import load_spec
 
-    return desire_specs(project, _load_all(files, lambda path: load_spec(path, project.root)))
+    return desire_specs(project, _load_all(files, lambda path: load_spec(path, project.root, project.providers)))
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def _wanted(
     leave_out: Iterable[Path],
     codes: dict[tuple[str, tuple[str, ...]], CodeSnapshot],
 ) -> Wanted:
-    from monkey.spec.expand import expand
+    from monkey.spec.expand import expand_with_notes
 
     root, include = spec.code.root, tuple(spec.code.include or ())
     if (root, include) not in codes:
@@ -125,16 +125,17 @@ def _wanted(
         codes[root, include] = snapshot(at, include, names)
     code = codes[root, include]
     recipe = spec.recipe(code.hash)
+    table, notes = expand_with_notes(spec)
     desired = Desired(
         name=spec.name,
         source=spec.source,
         recipe=recipe,
         settings=spec.settings(),
-        table=identify(expand(spec), recipe),
+        table=identify(table, recipe),
         code_files=code.files,
         code_bytes=code.size,
         git=git,
-        warnings=tuple(_OUTPUT.format(path) for path in code.left_out),
+        warnings=(*notes, *(_OUTPUT.format(path) for path in code.left_out)),
     )
     return Wanted(desired, code, spec.text)
 

@@ -59,8 +59,7 @@ async def _machines(world: World, plan: Plan, say: Say) -> None:
 async def _sweep(world: World, plan: SweepPlan, want: Wanted, say: Say, *, rollback: bool) -> None:
     entry, fleets = plan.head, plan.unmarked
     if plan.revises:
-        needed = want.desired.recipe.code and len(want.desired.table)
-        sent = await upload(world.at, want.code) if needed else 0
+        sent = await upload(world.at, want.code) if want.desired.recipe.code else 0
         if sent:
             say(plan.name, f"{size_text(want.code.size)} of code uploaded ({size_text(sent)} compressed)")
         revision = _revision(plan, want, rollback=rollback and not want.desired.descends)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from monkey.apply.claimed import with_claimed
 from monkey.apply.desire import Wanted, check_providers, desire, placed_in_history, spec_files
 from monkey.apply.observe import World, observe, with_machines
 from monkey.errors import StalePlan
@@ -60,5 +61,9 @@ async def plan_for(world: World, wanted: Sequence[Wanted], keep_stale: Sequence[
     """Plan for what is wanted, wherever that comes from."""
     observed, snapshot = await observe(world, [want.desired for want in wanted])
     wanted = placed_in_history(world.project, wanted, observed)
-    plan = diff([want.desired for want in wanted], observed, keep_stale)
+    desired = [want.desired for want in wanted]
+    plan = diff(desired, observed, keep_stale)
+    claimed = await with_claimed(world, plan, observed, snapshot)
+    if claimed.sweeps != observed.sweeps:
+        plan = diff(desired, claimed, keep_stale)
     return Planned(await with_machines(plan, world), (), wanted, snapshot)

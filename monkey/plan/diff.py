@@ -28,7 +28,7 @@ def diff(desired: Sequence[Desired], observed: Observed, keep_stale: Collection[
     for want in desired:
         sweep = _sweep(want, observed, keep)
         # A sweep that is done needs its code no more.
-        if want.recipe.code not in there and len(want.table) and (sweep.revises or sweep.jobs.unfinished):
+        if want.recipe.code not in there and (sweep.revises or sweep.jobs.unfinished):
             sweep = replace(sweep, upload=Upload(want.code_bytes, 1))
             there.add(want.recipe.code)
         sweeps.append(sweep)
@@ -72,8 +72,7 @@ def _sweep(want: Desired, observed: Observed, keep: tuple[str, ...]) -> SweepPla
     if seen is None or applied is None:
         kept, new = _split(want.table.ids, observed.finished)
         states, homes = _kept(want, kept, None, observed)
-        jobs = Jobs(new=new, kept=kept, kept_states=states, elsewhere=homes)
-        return SweepPlan(want, seen, jobs, notes=_empty(want))
+        return SweepPlan(want, seen, Jobs(new=new, kept=kept, kept_states=states, elsewhere=homes))
     lots = _lots(want, applied, observed)
     stale, taken, spared = _adopt(lots.stale, applied, observed, keep)
     states, homes = _kept(want, lots.kept, seen, observed)
@@ -231,7 +230,7 @@ def _homes(jobs: Sequence[str], name: str, observed: Observed) -> Counter[str]:
 
 
 def _notes(want: Desired, seen: ObservedSweep, jobs: Jobs) -> tuple[str, ...]:
-    notes = [*_empty(want)]
+    notes = []
     if seen.paused:
         notes.append(f"paused: nothing runs before `monkey resume {want.name}`")
     if seen.cancelled is not None:
@@ -246,13 +245,6 @@ def _notes(want: Desired, seen: ObservedSweep, jobs: Jobs) -> tuple[str, ...]:
         jobs_are = "1 job has" if failed == 1 else f"{failed} jobs have"
         notes.append(f"{jobs_are} failed: `monkey retry {want.name}` tries again")
     return tuple(notes)
-
-
-def _empty(want: Desired) -> tuple[str, ...]:
-    """Say it where nothing is left to run: hardly anybody means that."""
-    if len(want.table):
-        return ()
-    return ("warning: not one job is left: look at what its `exclude:` and `when:` take away",)
 
 
 def _fleets(sweeps: Sequence[SweepPlan], observed: Observed) -> tuple[FleetPlan, ...]:

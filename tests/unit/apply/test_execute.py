@@ -11,8 +11,9 @@ import pytest
 from monkey.apply.execute import execute
 from monkey.apply.observe import open_world
 from monkey.apply.planning import make_plan, read_saved, remake_plan
-from monkey.errors import ConcurrentApply, MonkeyError, NotADescendant, PlanError, StalePlan, StoreMissing
+from monkey.errors import ConcurrentApply, MonkeyError, NotADescendant, SpecError, StalePlan, StoreMissing
 from monkey.plan.document import save
+from monkey.plan.lines import sweep_lines
 from monkey.protocol.entries import Ended
 from monkey.protocol.sweeps import append_order, open_markers, read_sweep
 from monkey.spec.project import load_project
@@ -131,6 +132,33 @@ def test_change_of_other_specs_or_the_schema_makes_nothing_stale(root: Path) -> 
     asyncio.run(main())
 
 
+def test_job_that_runs_before_any_heartbeat_says_so_is_not_taken_for_queued(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            living, gone = Pen(world), Pen(world, "local/gone/1")
+            await living.heart.beat()
+            await living.begin(jobs[2], beat=False)
+            await gone.begin(jobs[1], beat=False)
+            (root / "specs" / "small.yaml").write_text(SPEC.replace("[1, 2, 3]", "[1]"))
+            assert (await make_plan(world, [])).plan.released == 1, "an agent that never beat has no right to run any"
+            (root / "train.py").write_text("print('changed')\n")
+            assert (await make_plan(world, [])).plan.released == 1
+
+    asyncio.run(main())
+
+
+def test_draws_that_come_out_equal_are_said(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            spec = SPEC.replace("lr: [1, 2, 3]", "lr: {values: [1, 2]}") + "method: random\nrun_cap: 50\n"
+            (root / "specs" / "small.yaml").write_text(spec)
+            lines = [line.text for line in sweep_lines((await make_plan(world, [])).plan.sweeps[0])]
+            assert any("the 50 draws of run_cap make 2 jobs" in line for line in lines)
+
+    asyncio.run(main())
+
+
 def test_provider_that_the_project_lacks(root: Path) -> None:
     (root / "specs" / "small.yaml").write_text(SPEC + "provider: cluster\n")
 
@@ -138,7 +166,7 @@ def test_provider_that_the_project_lacks(root: Path) -> None:
         async with opened(root) as world:
             await make_plan(world, [])
 
-    with pytest.raises(PlanError, match=r"specs/small.yaml: expected one of .*\(local\), found 'cluster'"):
+    with pytest.raises(SpecError, match=r"specs/small.yaml:6:11: unknown provider 'cluster'"):
         asyncio.run(main())
 
 

@@ -106,14 +106,15 @@ class Pen:
         self.heart = Heart(world.at, world.keys.beat(agent), _Clock())
         self.logs: dict[str, Log] = {}
 
-    async def begin(self, job: str, sweep: str = "small") -> int:
-        """Claim the job; returns the position of the claim."""
+    async def begin(self, job: str, sweep: str = "small", *, beat: bool = True) -> int:
+        """Claim the job, and tell by a heartbeat (`beat`); returns the position of the claim."""
         log = self.logs.setdefault(job, Log(self.world.keys.job_log(job)))
         await log.refresh(self.world.at)
         self.nonce += 1
         assert await log.append(self.world.at, create, log.head + 1, self._claim(sweep))
         self.heart.held.add((log.base, log.head))
-        await self.heart.beat()
+        if beat:
+            await self.heart.beat()
         return log.head
 
     def _claim(self, sweep: str) -> Claim:

