@@ -26,8 +26,8 @@ from monkey.store.sync import Syncer
 #: Writes in one batch: each holds a descriptor or two.
 BATCH = 128
 
-#: Seconds to wait for company when the last batch is no longer ago: nobody's seat waits for an end to be durable, and
-#: with two writers that take turns, batches of one or two made four syncs a job; a write out of the blue waits for none.
+#: Seconds to wait for company when the last batch is no longer ago. Nobody's seat waits for an end to be durable, and
+#: with two writers that take turns, batches of one or two made four syncs a job. A write out of the blue does not wait.
 GATHER = 0.004
 
 #: Directories that are remembered as synced.
