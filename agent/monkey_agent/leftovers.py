@@ -10,10 +10,10 @@ from monkey.errors import FleetError
 from monkey_agent import processes
 from monkey_agent.machine import MachineClock, boot_id
 from monkey_agent.processes import KILL
-from monkey_agent.register import Register
+from monkey_agent.register import GUARD, Register
 
-#: Seconds that a warden that outlived its agent has to kill its jobs itself: it knows more of them than we can see.
-WARDEN = 3.0
+#: Seconds that a warden or guard that outlived its agent has to kill the jobs itself: it knows of more than we can see.
+GRACE = 3.0
 #: Seconds that killed processes may take to go.
 PATIENCE = 30.0
 #: How far the kernel's record of a process's start may be from the clock around its launch, in seconds.
@@ -27,8 +27,7 @@ def clear(state: Path) -> int:
     jobs twice.
     """
     entries = _entries(state)
-    if entries and entries[0][0]:
-        _await_end(entries[0], WARDEN)
+    _await_end([entry for entry in entries[: GUARD + 1] if entry[0]], GRACE)
     killed: set[int] = set()
     until = time.monotonic() + PATIENCE
     while left := _left(state, entries):
@@ -56,9 +55,9 @@ def _entries(state: Path) -> list[tuple[int, float, float]]:
     return entries
 
 
-def _await_end(entry: tuple[int, float, float], seconds: float) -> None:
+def _await_end(entries: list[tuple[int, float, float]], seconds: float) -> None:
     until = time.monotonic() + seconds
-    while _is(entry) and time.monotonic() < until:
+    while any(map(_is, entries)) and time.monotonic() < until:
         time.sleep(0.005)
 
 

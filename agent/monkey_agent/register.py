@@ -10,6 +10,8 @@ import struct
 
 _HEADER = struct.Struct("=40sd")
 _ENTRY = struct.Struct("=qdd")
+#: The entries of the warden and of its guard.
+WARDEN, GUARD = 0, 1
 #: Jobs that fit in; those beyond are found by their environment alone.
 ENTRIES = 1024
 
@@ -18,7 +20,7 @@ class Register:
     """A small file, mapped by agent and warden: the deadline, and what runs, for the agent that comes after a crash.
 
     An entry is (pid, clock before it was started, clock after): together they tell a process from one that got its pid
-    later. Entry 0 is the warden.
+    later. The first two are the warden and its guard.
     """
 
     def __init__(self, path: str) -> None:
@@ -28,7 +30,7 @@ class Register:
             self._map = mmap.mmap(fd, _HEADER.size + _ENTRY.size * ENTRIES)
         finally:
             os.close(fd)
-        self._free = list(range(ENTRIES - 1, 0, -1))
+        self._free = list(range(ENTRIES - 1, GUARD, -1))
 
     @staticmethod
     def create(path: str, boot: str) -> Register:
@@ -73,10 +75,10 @@ class Register:
             self._free.append(entry)
 
     def entries(self) -> list[tuple[int, float, float]]:
-        """Return (pid, before, after) of the warden, then of all jobs that run; pid is 0 where there is none."""
+        """Return (pid, before, after) of warden, guard, and all jobs that run; of the first two, pid is 0 for none."""
         data = self._map[_HEADER.size :]
-        warden, *jobs = _ENTRY.iter_unpack(data)
-        return [warden, *(job for job in jobs if job[0])]
+        warden, guard, *jobs = _ENTRY.iter_unpack(data)
+        return [warden, guard, *(job for job in jobs if job[0])]
 
     def close(self) -> None:
         """Unmap it."""

@@ -2,7 +2,8 @@
 # Paths are plain strings here: the warden starts without pathlib.
 """The warden: launches all jobs of one agent, and is their parent. Jobs do not outlive it, nor it the agent.
 
-When the socket to the agent closes, however the agent ended, every descendant is killed. When the deadline that the
+When the socket to the agent closes, however the agent ended, every descendant is killed; so it is when the guard dies,
+which is our parent and does the same for us. When the deadline that the
 agent keeps moving (in the shared register) passes, every descendant is frozen until the agent renews it. When a job's
 first process ends, what it left behind is killed before the end is reported.
 
@@ -23,9 +24,10 @@ if __name__ == "__main__":
     # Last, so that nothing that lies beside us can stand before a module of Python's.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from monkey_agent.guard import ENDINGS, kill_all, stand_guard
 from monkey_agent.launch import Launch
-from monkey_agent.processes import KILL, MARK, adopt_orphans, send, send_group, tree
-from monkey_agent.register import Register
+from monkey_agent.processes import KILL, MARK, adopt_orphans, send, send_group
+from monkey_agent.register import GUARD, WARDEN, Register
 from monkey_agent.wards import Job, Wards
 
 #: Milliseconds between looks at the clock while jobs run: a poll does not count the machine's sleep, the deadline does.
@@ -39,8 +41,8 @@ PATIENCE = 5.0
 class Warden:
     """The loop, and everything it may be told (`do_…`)."""
 
-    def __init__(self, socket: int, register: Register, clock: int, state: str) -> None:
-        self.socket, self.register, self.clock, self.state = socket, register, clock, state
+    def __init__(self, socket: int, guard: int, register: Register, clock: int, state: str) -> None:
+        self.socket, self.guard, self.register, self.clock, self.state = socket, guard, register, clock, state
         self.wards, self.launch = Wards(state), Launch()
         self.hunted: dict[int, Job] = {}
         self.bases: dict[int, dict[str, str]] = {}
@@ -50,6 +52,8 @@ class Warden:
         self.poller = select.poll()
         self.poller.register(self.wake, select.POLLIN)
         self.poller.register(socket, select.POLLIN)
+        if guard >= 0:
+            self.poller.register(guard, select.POLLIN)
 
     def now(self) -> float:
         return time.clock_gettime(self.clock)
@@ -60,14 +64,18 @@ class Warden:
             while self.turn():
                 pass
         finally:
-            self.kill_all()
+            for pid in self.wards.mains:
+                send_group(pid, KILL)
+            kill_all()
 
     def turn(self) -> bool:
-        """Wait for something to happen, and see to it. False: the agent is gone."""
+        """Wait for something to happen, and see to it. False: the agent is gone, or the guard."""
         alive = True
         for fd, _ in self.poller.poll(self.timeout()):
             if fd == self.wake:
                 os.read(fd, 4096)
+            elif fd == self.guard:
+                return False
             else:
                 alive = self.receive()
         self.reap()
@@ -235,22 +243,6 @@ class Warden:
         self.register.leave(job.entry)
         self.tell("ended", job.key, job.status, job.active, job.peak, left)
 
-    def kill_all(self) -> None:
-        """Kill every descendant, and those that they fork meanwhile, until none is left or none can be killed."""
-        for job in self.wards.mains.values():
-            send_group(job.pid, KILL)
-        until, pause = self.now() + 2 * PATIENCE, 0.0005
-        while self.now() < until:
-            for pid in tree([os.getpid()]):
-                send(pid, KILL)
-            try:
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
-            except ChildProcessError:
-                return
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
-
 
 def _wake_on_signals() -> int:
     """Return a descriptor that can be read when a child died. Signals that end others only wake us: we end last.
@@ -261,18 +253,21 @@ def _wake_on_signals() -> int:
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    for number in (signal.SIGCHLD, *ENDINGS):
         signal.signal(number, lambda *_: None)
     return reading
 
 
 def main(socket: str, register: str, clock: str, state: str) -> None:
     """Serve the agent at the other end of the descriptor `socket`."""
+    guard = stand_guard(int(socket))
     os.set_blocking(int(socket), False)
     os.set_inheritable(int(socket), False)
-    warden = Warden(int(socket), Register(register), int(clock), state)
+    warden = Warden(int(socket), guard, Register(register), int(clock), state)
     now = warden.now()
-    warden.register.enter(os.getpid(), now - 10, now, 0)
+    warden.register.enter(os.getpid(), now - 10, now, WARDEN)
+    if guard >= 0:
+        warden.register.enter(os.getppid(), now - 10, now, GUARD)
     warden.tell("ready", adopt_orphans())
     warden.flush()
     warden.run()

@@ -15,13 +15,20 @@ from monkey.spec.recipe import Recipe, Settings
 from monkey.store.base import Store
 from monkey.store.memory import MemoryStore
 from monkey.transfer.code import snapshot, upload
-from monkey_agent import processes
+from monkey_agent import leftovers, processes
 from monkey_agent.ports import Attempt, Outcome, Seat
 from monkey_agent.runner import LocalRunner
 from monkey_agent.running import LocalRunning
 
 #: Seconds that anything here may take before it counts as never.
 NEVER = 20.0
+
+#: Writes its number to FILE, then stays.
+STAY = "echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000"
+#: The same, in a session of its own, and its parent gone.
+DAEMON = "(setsid sh -c '" + STAY + "' &) ; "
+#: The same, and without any variable that would tell whose it is.
+HIDDEN = '(env -i PATH="$PATH" setsid sh -c \'' + STAY + "' &) ; "
 
 
 class Body:
@@ -82,6 +89,16 @@ async def until(condition: Callable[[], Any], seconds: float = NEVER) -> Any:
 def alive(pid: int) -> bool:
     """Say whether a process lives; a zombie does not."""
     return not processes.is_dead(pid)
+
+
+def warden_of(state: Path) -> int:
+    """Return the warden's pid, as the register has it."""
+    return leftovers._entries(state)[0][0]
+
+
+def guard_of(state: Path) -> int:
+    """Return the pid of the warden's guard, 0 where there is none."""
+    return leftovers._entries(state)[1][0]
 
 
 def pids(*files: Path) -> list[int]:

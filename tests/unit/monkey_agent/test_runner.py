@@ -558,4 +558,4 @@ def test_many_jobs_at_once(body: Body, run: Run) -> None:
 
     run(scenario())
     left = [pid for pid in processes.everyone() if (processes.mark(pid) or "").startswith(f"{body.state}:")]
-    assert len([pid for pid in left if alive(pid)]) == 1, "the warden, and nobody else"
+    assert len([pid for pid in left if alive(pid)]) == 2, "the warden and its guard, and nobody else"

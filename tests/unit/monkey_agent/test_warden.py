@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,45 +17,26 @@ import pytest
 from monkey_agent import leftovers, processes
 from monkey_agent.machine import MachineClock
 from monkey_agent.ports import Ending
-from tests.unit.monkey_agent.body import Body, alive, killed_after, pids, until
+from tests.unit.monkey_agent.body import (
+    DAEMON,
+    HIDDEN,
+    STAY,
+    Body,
+    alive,
+    guard_of,
+    killed_after,
+    pids,
+    until,
+    warden_of,
+)
 
 Run = Callable[[Any], Any]
 
 #: Without /proc only process groups are known, and daemons get away.
 knows_all = pytest.mark.skipif(not processes.HAS_PROC, reason="needs /proc")
 
-#: Writes its number to FILE, then stays.
-STAY = "echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000"
-#: The same, in a session of its own, and its parent gone.
-DAEMON = "(setsid sh -c '" + STAY + "' &) ; "
-#: The same, and without any variable that would tell whose it is.
-HIDDEN = '(env -i PATH="$PATH" setsid sh -c \'' + STAY + "' &) ; "
 #: Appends to FILE for ever.
 GROW = "while :; do echo x >> {0}; sleep 0.01; done"
-
-
-@pytest.fixture
-def victim(tmp_path: Path) -> Iterator[Callable[..., int]]:
-    """Return a function that starts an agent with jobs, and returns its pid."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(*commands: str) -> int:
-        script = Path(__file__).with_name("victim.py")
-        agent = subprocess.Popen([sys.executable, str(script), str(tmp_path), *commands])
-        started.append(agent)
-        asyncio.run(until((tmp_path / "ready").exists))
-        return agent.pid
-
-    yield start
-    for agent in started:
-        agent.kill()
-        agent.wait()
-    leftovers.clear(tmp_path / "state")
-
-
-def warden_of(state: Path) -> int:
-    """Return the warden's pid, as the register has it."""
-    return leftovers._entries(state)[0][0]
 
 
 @knows_all
@@ -90,7 +71,7 @@ def test_a_fork_bomb_does_not_outlive_its_agent(victim: Callable[..., int], tmp_
 
 
 @knows_all
-def test_a_successor_ends_what_agent_and_warden_left(victim: Callable[..., int], tmp_path: Path) -> None:
+def test_a_successor_ends_what_agent_warden_and_guard_left(victim: Callable[..., int], tmp_path: Path) -> None:
     plain, daemon, below, other = (tmp_path / name for name in ("plain", "daemon", "below", "other"))
     # Somebody else's process, with a mark that only begins like ours.
     stranger = {**os.environ, processes.MARK: f"{tmp_path}/state2:1"}
@@ -101,10 +82,12 @@ def test_a_successor_ends_what_agent_and_warden_left(victim: Callable[..., int],
         jobs = asyncio.run(until(lambda: pids(plain, daemon, below)))
         asyncio.run(until(lambda: pids(other)))
         warden = warden_of(tmp_path / "state")
-        os.kill(warden, signal.SIGSTOP)
-        os.kill(agent, signal.SIGKILL)
-        os.kill(warden, signal.SIGKILL)
-        asyncio.run(until(lambda: not alive(warden)))
+        guard = guard_of(tmp_path / "state")
+        for pid in (guard, warden):
+            os.kill(pid, signal.SIGSTOP)
+        for pid in (agent, guard, warden):
+            os.kill(pid, signal.SIGKILL)
+        asyncio.run(until(lambda: not alive(warden) and not alive(guard)))
         assert all(map(alive, jobs)), "the test must leave something to clear"
         assert leftovers.clear(tmp_path / "state") >= len(jobs)
         assert not any(map(alive, jobs))
@@ -119,10 +102,10 @@ def test_a_recycled_pid_is_not_killed(tmp_path: Path) -> None:
 
     bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     now = MachineClock().now()
-    Register.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 100, now - 99, 1)
+    Register.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 100, now - 99, 2)
     assert leftovers.clear(tmp_path) == 0
     assert bystander.poll() is None
-    Register.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 1, now + 1, 1)
+    Register.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 1, now + 1, 2)
     assert leftovers.clear(tmp_path) == 1
     assert bystander.wait() == -signal.SIGKILL
 
