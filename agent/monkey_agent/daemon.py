@@ -301,4 +301,4 @@ class Agent:
             for work in self.attempts.seated
         ]
         alerts = [self.alert, self.attempts.trouble, *self.desk.alerts, *sorted(self.picker.torn)[:3]]
-        return {"running": running, "alert": "; ".join(filter(None, alerts))}
+        return {"running": running, "alert": "; ".join(filter(None, alerts)), "unfit": sorted(self.desk.unfit)}

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from monkey.apply.stuck import Stuck
 from monkey.errors import FleetError, StoreError, StoreMissing, StoreUnavailable
 from monkey.fleet.base import Fleet
 from monkey.protocol.keys import Keys
@@ -135,9 +136,10 @@ class Watch:
     #: Fleet to what its agents complained of last.
     _alerts: dict[str, str] = field(default_factory=dict)
     _ended: int = -1
+    _stuck: Stuck = field(default_factory=Stuck)
 
     async def run(self) -> list[Progress]:
-        """Return what became of every sweep. Raises FleetError where no agent can be kept at work."""
+        """Return what became of every sweep. Raises FleetError where no agent can be kept at work, or do any of it."""
         progress: list[Progress] = []
         began = self.now()
         async with watching(self.store, self.keys) as writing:
@@ -150,6 +152,7 @@ class Watch:
                     self.show(snapshot, progress, writing.trouble)
                     if all(one.wait is not Wait.WORKING for one in progress):
                         return progress
+                    self._stuck.look(snapshot, [one for one in progress if one.wait is Wait.WORKING], self.now())
                     await self._keep_going(progress)
                 except (StoreUnavailable, StoreMissing) as exc:
                     # The agents freeze and wait for it too; giving up here would help nobody.

@@ -10,6 +10,7 @@ import pytest
 
 from monkey.apply.observe import World
 from monkey.apply.operate import cancel, pause, resume, retry
+from monkey.apply.stuck import BEATS
 from monkey.apply.wait import GIVE_UP_AFTER, Pace, Progress, Wait, Watch, judge
 from monkey.errors import FleetError, MonkeyError, NotFound
 from monkey.protocol.entries import Ended
@@ -207,5 +208,34 @@ def test_orders_to_a_sweep_that_is_not_there_name_the_nearest(root: Path) -> Non
                     await order
                 assert caught.value.hint == "did you mean 'small'?"
             assert (await read_sweep(world.at, world.keys, "smal")).head == 0
+
+    asyncio.run(main())
+
+
+def test_jobs_that_fit_no_machine_are_not_waited_for(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            pen = Pen(world)
+            pen.heart.vitals = lambda: {
+                "alert": "small: a job asks for 64 CPUs, more than there is here",
+                "unfit": unfit,
+            }
+            unfit = ["small"]
+            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            with pytest.raises(FleetError, match="nothing can go on: small: a job asks for 64 CPUs") as caught:
+                await watch(world, Steps(*[pen.heart.beat] * 20), seen).run()
+            assert "resources" in (caught.value.hint or "") and len(seen) > BEATS
+            other = Pen(world, "local/roomy/1")
+            await other.heart.beat()
+            jobs = (await world.reader().read(["small"])).sweeps["small"].ids
+
+            async def finish() -> None:
+                for job in jobs:
+                    await other.begin(job)
+                    await other.end(job)
+
+            steps = Steps(*[pen.heart.beat] * 20, finish)
+            assert [one.wait for one in await watch(world, steps, []).run()] == [Wait.SUCCEEDED], "one agent has room"
 
     asyncio.run(main())
