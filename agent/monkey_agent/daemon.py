@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 from monkey.errors import MonkeyError, StoreError
-from monkey.protocol.claims import Claims
-from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED, Heart
+from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED
 from monkey.protocol.keys import Keys
-from monkey.protocol.log import Create
-from monkey.protocol.observer import Observer
 from monkey.protocol.permits import Permits
 from monkey.store.base import Store
-from monkey.store.create import create
 from monkey_agent.attempts import Attempts
 from monkey_agent.desk import Desk
 from monkey_agent.dispatch import Dispatcher, Seats
 from monkey_agent.picker import Picker
 from monkey_agent.ports import Clock, Runner
+from monkey_agent.post import PROTOCOL, Parts, Post
 from monkey_agent.work import Work
 
 #: Seconds before a heartbeat is tried again that the store did not acknowledge.
@@ -35,37 +31,6 @@ FRESH_POLL = 0.02
 PATIENCE = 60.0
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The protocol's moving parts; the simulation swaps them for mutants."""
-
-    create: Create = create
-    heart: type[Heart] = Heart
-    observer: type[Observer] = Observer
-    claims: type[Claims] = Claims
-
-
-@dataclass(frozen=True)
-class Post:
-    """Where an agent works."""
-
-    project: str
-    fleet: str
-    #: The agent's name: one a machine and fleet.
-    name: str
-    #: This life of it: random.
-    boot: str
-    #: Earlier lives of it on this machine ("fleet/name/boot"): what they held is taken over at once.
-    predecessors: frozenset[str] = frozenset()
-    #: Seconds without work after which it leaves; None to stay.
-    idle_timeout: float | None = 10.0
-
-    @property
-    def agent(self) -> str:
-        """Return how heartbeats and claims name it."""
-        return f"{self.fleet}/{self.name}/{self.boot}"
-
-
 class Agent:
     """One agent's life, from its first heartbeat to its last."""
 
@@ -77,7 +42,7 @@ class Agent:
         runner: Runner,
         seats: Seats,
         rng: random.Random,
-        parts: Parts = Parts(),
+        parts: Parts = PROTOCOL,
     ) -> None:
         """Work at `post`, by way of `store`; whatever touches the machine is `runner`'s, `seats`' and `clock`'s."""
         self.store, self.post, self.clock, self.runner = store, post, clock, runner

@@ -14,13 +14,15 @@ from collections.abc import Sequence
 
 from monkey.errors import FleetError, MonkeyError
 from monkey.fleet import surroundings
+from monkey.fleet.capacity import Capacity, capacity
 from monkey.fleet.state import cache_home, host_name, state_dir
 from monkey.protocol.keys import NAME, Keys
 from monkey.store.open import open_store
 from monkey_agent import leftovers, past
-from monkey_agent.daemon import Agent, Post
+from monkey_agent.daemon import Agent
 from monkey_agent.home import Home
-from monkey_agent.machine import Capacity, MachineClock, capacity
+from monkey_agent.machine import MachineClock
+from monkey_agent.post import Post
 from monkey_agent.runner import LocalRunner
 from monkey_agent.seats import MachineSeats
 

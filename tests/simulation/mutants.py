@@ -12,7 +12,7 @@ from monkey.protocol.heartbeat import Heart
 from monkey.protocol.observer import Observer
 from monkey.store.base import Store
 from monkey.store.create import Lost, Won
-from monkey_agent.daemon import Parts
+from monkey_agent.post import Parts
 from tests.simulation.world import Mutant
 
 

@@ -15,7 +15,8 @@ from monkey.protocol.keys import Keys
 from monkey.protocol.log import Log
 from monkey.store.base import Item
 from monkey.store.memory import MemoryState
-from monkey_agent.daemon import Agent, Parts, Post
+from monkey_agent.daemon import Agent
+from monkey_agent.post import Parts, Post
 from tests.simulation.body import Body, Execution, Seats
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.net import Host, Net

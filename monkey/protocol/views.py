@@ -1,0 +1,179 @@
+"""What is known of sweeps, jobs and agents, as people ask for it. Made by `snapshot`; nothing here reads the store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from monkey.protocol.observer import Index
+from monkey.protocol.sweeps import SweepState
+from monkey.protocol.verdicts import Verdict, verdict
+
+
+class State(StrEnum):
+    """Where a job stands, for a sweep."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    FROZEN = "frozen"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True)
+class JobView:
+    """One job, as a sweep sees it."""
+
+    job: str
+    state: State
+    #: Position of its newest claim in its log (names its directory of outputs); 0 if it never began.
+    attempt: int = 0
+    #: Failed attempts that are known.
+    failures: int = 0
+    agent: str | None = None
+    #: The sweep under whose settings it runs or ran.
+    sweep: str | None = None
+    #: Other sweeps whose newest revision has the job too.
+    shared: tuple[str, ...] = ()
+    exit_code: int | None = None
+    reason: str | None = None
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Seconds that the newest attempt ran; wall clocks of its begin and end.
+    seconds: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    log_tail: list[str] = field(default_factory=list)
+    outputs: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AgentView:
+    """One agent, by its newest heartbeat."""
+
+    #: "fleet/name/boot".
+    id: str
+    fleet: str
+    seq: int
+    #: Its wall clock when it beat.
+    at: float
+    claims: int
+    vitals: dict[str, Any]
+    alert: str | None
+    #: Heard of lately (by wall clocks: for people, not for decisions), and not gone on purpose.
+    alive: bool
+
+
+class SweepView:
+    """A sweep's newest revision and where its jobs stand."""
+
+    def __init__(self, state: SweepState, index: Index, running: Mapping[str, Running], others: list[SweepState]):
+        """Look at the jobs of `state` through the journals' index."""
+        self.state = state
+        self._index, self._running, self._others = index, running, others
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The jobs of the newest revision, in the spec's order."""
+        return self.state.revision.table.ids if self.state.revision else ()
+
+    @property
+    def counts(self) -> Counter[State]:
+        """How many jobs are in each state."""
+        return Counter(map(self.where, self.ids))
+
+    @property
+    def unfinished(self) -> int:
+        """How many jobs are not final."""
+        counts = self.counts
+        return sum(counts[s] for s in (State.QUEUED, State.RUNNING, State.FROZEN, State.PAUSED))
+
+    def where(self, job: str) -> State:
+        """Return the state of one job, without the rest."""
+        revision = self.state.revision
+        job = revision.adopted.get(job, job) if revision and revision.adopted else job
+        if job in self._index.succeeded:
+            return State.SUCCEEDED
+        running = self._running.get(job)
+        if running:
+            return State.FROZEN if running.frozen else State.RUNNING
+        known = self._index.tally(job)
+        if known and verdict(job, known, self.state) is Verdict.FAILED:
+            return State.FAILED
+        if self.state.cancelled is not None:
+            return State.CANCELLED
+        return State.PAUSED if self.state.paused else State.QUEUED
+
+    @property
+    def jobs(self) -> Mapping[str, JobView]:
+        """All jobs, viewed one by one as they are asked for."""
+        return _Jobs(self)
+
+    def view(self, job: str) -> JobView:
+        """Return all that is known of one job."""
+        revision = self.state.revision
+        told = revision.adopted.get(job, job) if revision else job
+        record, running = self._index.record(told), self._running.get(told)
+        tally = self._index.tally(told)
+        shared = tuple(s.name for s in self._others if s.wants(job))
+        view: dict[str, Any] = {"failures": len(tally.failed_at) if tally else 0, "shared": shared}
+        if record:
+            extra = record.extra
+            view |= {
+                "attempt": extra.get("out", record.k - 1 if record.outcome != "l" else record.k),
+                "sweep": record.sweep,
+                "seconds": record.seconds,
+                "started": record.at - record.seconds,
+                "ended": record.at,
+            }
+            view |= {name: extra[name] for name in _EXTRA if name in extra}
+            view["exit_code"] = extra.get("exit_code", 0 if record.outcome == "s" else None)
+        if running:
+            view |= {
+                "attempt": running.k,
+                "agent": running.agent,
+                "sweep": running.sweep or None,
+                "started": running.began,
+                "metrics": running.metrics,
+                "seconds": None,
+                "ended": None,
+                "exit_code": None,
+            }
+        return JobView(job, self.where(job), **view)
+
+
+_EXTRA = ("reason", "metrics", "outputs", "log_tail", "agent")
+
+
+class _Jobs(Mapping[str, JobView]):
+    def __init__(self, sweep: SweepView) -> None:
+        self._sweep = sweep
+
+    def __getitem__(self, job: str) -> JobView:
+        revision = self._sweep.state.revision
+        if revision is None or job not in revision.rows:
+            raise KeyError(job)
+        return self._sweep.view(job)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sweep.ids)
+
+    def __len__(self) -> int:
+        return len(self._sweep.ids)
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a heartbeat tells of a job in hand."""
+
+    agent: str
+    #: Position of the claim.
+    k: int
+    sweep: str = ""
+    began: float | None = None
+    frozen: bool = False
+    metrics: dict[str, Any] = field(default_factory=dict)
