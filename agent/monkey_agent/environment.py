@@ -17,6 +17,7 @@ from pathlib import Path
 from monkey.errors import JobFailed
 from monkey_agent.endings import span, trouble
 from monkey_agent.flight import Flights
+from monkey_agent.logs import bounded
 
 #: Part of an environment's name; changed when environments are built in another way.
 BUILDER = 1
@@ -24,6 +25,8 @@ BUILDER = 1
 REMEMBERED = 60.0
 #: Seconds that a build may take.
 LIMIT = 3600.0
+#: Times that a build is begun which somebody kills: that says nothing of it, unless it is always so (out of memory?).
+TRIES = 3
 #: Seconds between looks whether another agent has finished the build.
 LOOK = 0.1
 #: Lines of the build's log that its failure keeps, and characters of the one that its reason quotes.
@@ -71,8 +74,13 @@ class Environments:
         lock = os.open(self._directory / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             await _acquire(lock)
-            if not _complete(path):
-                await Build(path, self._directory / f"{name}.log", self._env, lock).run(wanted)
+            for left in reversed(range(0 if _complete(path) else TRIES)):
+                try:
+                    await Build(path, self._directory / f"{name}.log", self._env, lock).run(wanted)
+                    break
+                except Killed:
+                    if not left:
+                        raise
         finally:
             # The builders have it too: while one of a dead agent still runs, nobody builds beside it.
             os.close(lock)
@@ -104,6 +112,10 @@ async def _acquire(lock: int) -> None:
             await asyncio.sleep(LOOK)
 
 
+class Killed(JobFailed):
+    """A step of a build was ended by a signal."""
+
+
 class Build:
     """One build, in place (environments cannot be moved): the file .complete is written when all of it is on disk."""
 
@@ -113,7 +125,7 @@ class Build:
         self._until = time.monotonic() + LIMIT
 
     async def run(self, wanted: Mapping[str, str]) -> None:
-        """Build; raises JobFailed, OSError."""
+        """Build; raises JobFailed (Killed where a signal ended it), OSError."""
         if self._path.exists():  # half-built, or its Python is gone
             await asyncio.to_thread(shutil.rmtree, self._path)
         self._log.write_bytes(b"")
@@ -157,7 +169,8 @@ class Build:
         if code:
             log = [line.rstrip() for line in self._log.read_text(errors="replace").splitlines()]
             lines = log[max((i for i, line in enumerate(log) if line.startswith("$ ")), default=0) :]
-            raise JobFailed(f"could not {what} (exit code {code}){_quoted(lines)}", log_tail=lines[-LINES:])
+            kind, how = (Killed, f"killed by signal {-code}") if code < 0 else (JobFailed, f"exit code {code}")
+            raise kind(f"could not {what} ({how}){_quoted(lines)}", log_tail=bounded(lines[-LINES:]))
 
     async def _step(self, *command: str) -> int:
         with self._log.open("ab") as log:

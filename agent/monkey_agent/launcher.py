@@ -47,6 +47,7 @@ class Process:
     def __init__(self, launcher: Launcher, key: int, ended: asyncio.Future[Exit]) -> None:
         """Stand for the job that the warden knows as `key`."""
         self._launcher, self.key, self.ended = launcher, key, ended
+        self._asked: asyncio.Future[float] | None = None
 
     def freeze(self) -> None:
         """Stop everything of it where it stands."""
@@ -59,6 +60,20 @@ class Process:
     def terminate(self) -> None:
         """Send SIGTERM to everything of it."""
         self._launcher.tell("signal", self.key, int(signal.SIGTERM))
+
+    async def active(self) -> float:
+        """Return the seconds that it ran so far, or in all once it has ended: only the warden knows of all freezes."""
+        if self._asked is None or self._asked.done():
+            self._asked = asyncio.get_running_loop().create_future()
+            self._launcher.tell("active", self.key)
+        either: list[asyncio.Future[Any]] = [self._asked, self.ended]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return self.ended.result().seconds if self.ended.done() else self._asked.result()
+
+    def answer(self, active: float) -> None:
+        """Take what the warden says to `active`."""
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result(active)
 
     def kill(self) -> None:
         """Kill everything of it; its end is reported when nothing is left."""
@@ -216,6 +231,10 @@ class Launcher:
                 self._ready.set_result(None)
             return
         key, *how = rest
+        if kind == "active":
+            if key in self._processes:
+                self._processes[key].answer(*how)
+            return
         process = self._processes.pop(key)
         if kind == "failed":
             self._end(process, Exit(kind, code=how[0] or 0, file=how[1] or ""))
@@ -249,7 +268,7 @@ class Launcher:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._warden.wait(PATIENCE)
         if not self._closing:
-            leftovers.clear(self._state)
+            leftovers.clear(self._state, builds=False)
 
     def _buried(self, burial: asyncio.Future[None], orphans: list[Process]) -> None:
         if burial.exception() is None:

@@ -20,9 +20,10 @@ PATIENCE = 30.0
 SLACK = 0.05
 
 
-def clear(state: Path) -> int:
+def clear(state: Path, *, builds: bool = True) -> int:
     """Kill everything that earlier agents of this state directory left; the caller holds its lock, or is the agent.
 
+    `builds`: also builds of environments; an agent that lives wants to keep its own.
     Returns how many processes that were. Raises FleetError where some do not go: to work beside them would be to run
     jobs twice.
     """
@@ -30,7 +31,7 @@ def clear(state: Path) -> int:
     _await_end([entry for entry in entries[: GUARD + 1] if entry[0]], GRACE)
     killed: set[int] = set()
     until = time.monotonic() + PATIENCE
-    while left := _left(state, entries):
+    while left := _left(state, entries, builds):
         killed.update(left)
         for pid in left:
             processes.send(pid, KILL)
@@ -70,18 +71,18 @@ def _is(entry: tuple[int, float, float]) -> bool:
     return before - SLACK <= born <= after + SLACK and not processes.is_dead(pid)
 
 
-def _left(state: Path, entries: list[tuple[int, float, float]]) -> list[int]:
+def _left(state: Path, entries: list[tuple[int, float, float]], builds: bool) -> list[int]:
     """Return what is left: what the register names, what is marked as ours, and all below it. Never ourselves."""
     roots = [entry[0] for entry in entries if entry[0] and _is(entry)]
     if processes.HAS_PROC:
-        roots += [pid for pid in processes.everyone() if _marked(pid, state)]
+        roots += [pid for pid in processes.everyone() if _marked(pid, state, builds)]
     found = {*roots, *processes.tree(roots)} - {os.getpid()}
     return [pid for pid in found if not processes.HAS_PROC or not processes.is_dead(pid)]
 
 
-def _marked(pid: int, state: Path) -> bool:
-    found = processes.mark(pid)
-    return found is not None and found.rpartition(":")[0] == str(state)
+def _marked(pid: int, state: Path, builds: bool) -> bool:
+    whose, _, key = (processes.mark(pid) or "").rpartition(":")
+    return whose == str(state) and (builds or key != processes.BUILD)
 
 
 def _alive_since(pid: int, before: float, after: float) -> bool:

@@ -89,12 +89,17 @@ class Log:
             lines.pop()
         if start and len(lines) > 1:
             lines = lines[1:]
-        kept: list[str] = []
-        left = TAIL_BYTES
-        for line in reversed(lines[-TAIL_LINES:]):
-            cut = line[:TAIL_WIDTH]
-            left -= len(cut.encode()) + 1
-            if left < 0:
-                break
-            kept.append(cut)
-        return kept[::-1]
+        return bounded(lines)
+
+
+def bounded(lines: list[str]) -> list[str]:
+    """Return as many of the last lines as a failure may keep."""
+    kept: list[str] = []
+    left = TAIL_BYTES
+    for line in reversed(lines[-TAIL_LINES:]):
+        cut = line[:TAIL_WIDTH]
+        left -= len(cut.encode(errors="replace")) + 1
+        if left < 0:
+            break
+        kept.append(cut)
+    return kept[::-1]

@@ -17,6 +17,8 @@ LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 HAS_PROC = os.path.exists("/proc/self/stat")
 #: In the environment of warden and jobs: "STATE_DIRECTORY:KEY", whose they are.
 MARK = "MONKEY_AGENT"
+#: The key of builds of environments, which are the agent's own children and outlive a warden.
+BUILD = "build"
 
 KILL, STOP, CONT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
 

@@ -23,7 +23,7 @@ from monkey_agent.logs import Log
 from monkey_agent.machine import MachineClock
 from monkey_agent.ports import Attempt
 from monkey_agent.prepared import Prepared, Preparer
-from monkey_agent.processes import MARK
+from monkey_agent.processes import BUILD, MARK
 from monkey_agent.running import LocalRunning
 from monkey_agent.workspace import Workspace, Workspaces
 
@@ -55,7 +55,7 @@ class LocalRunner:
         self._launcher = Launcher(state, self.clock)
         self._code = CodeCache(store, cache)
         # Marked, so that our successor ends a build that outlives us.
-        self._environments = Environments(cache, {**inherited, MARK: f"{state}:0"})
+        self._environments = Environments(cache, {**inherited, MARK: f"{state}:{BUILD}"})
         self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
         self._deadline = 0.0
         self._followed = False

@@ -18,6 +18,8 @@ from monkey_agent.workspace import Workspace, is_touched
 if TYPE_CHECKING:
     from monkey_agent.runner import LocalRunner
 
+#: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
+LEAST = 0.2
 #: Notes on outputs that are written to the log at most.
 NOTES = 20
 
@@ -53,45 +55,30 @@ class LocalRunning:
         self._frozen = False
         self._outcome: Outcome | None = None
         self._lock = asyncio.Lock()
-        self._ending: asyncio.Task[None] | None = None
-        #: Seconds of its timeout that are left, and the loop's time at which the timer was set.
-        self._left = attempt.settings.timeout
-        self._timer: asyncio.TimerHandle | None = None
-        self._set_at = 0.0
-        self._arm()
+        limit = attempt.settings.timeout
+        self._limit = asyncio.get_running_loop().create_task(self._time_out(limit)) if limit is not None else None
 
     # -- while it runs ------------------------------------------------------------------------------------------------
 
     def freeze(self) -> None:
         """See `Running.freeze`."""
         self._frozen = True
-        self._disarm()
         self._process.freeze()
 
     def thaw(self) -> None:
         """See `Running.thaw`."""
-        if self._frozen:
-            self._frozen = False
-            self._arm()
+        self._frozen = False
         self._process.thaw()
 
-    def _arm(self) -> None:
-        if self._left is not None and self._timer is None and not self._process.ended.done():
-            loop = asyncio.get_running_loop()
-            self._set_at = loop.time()
-            self._timer = loop.call_later(self._left, self._time_out)
-
-    def _disarm(self) -> None:
-        if self._timer is not None and self._left is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._left = max(0.0, self._left - (asyncio.get_running_loop().time() - self._set_at))
-
-    def _time_out(self) -> None:
-        limit = self._attempt.settings.timeout
-        if self._why is None and limit is not None:
+    async def _time_out(self, limit: float) -> None:
+        """End it once it ran for `limit` seconds, by the warden's count: we may have stood still, and it not, or so."""
+        left = limit
+        while left > 0:
+            await asyncio.sleep(max(left, LEAST))
+            left = limit - await self._process.active()
+        if self._why is None and not self._process.ended.done():
             self._why = Why.TIMED_OUT, f"timed out after {endings.span(limit)}"
-            self._ending = asyncio.get_running_loop().create_task(self._end())
+            await self._end()
 
     async def stop(self, reason: str) -> None:
         """See `Running.stop`."""
@@ -118,7 +105,8 @@ class LocalRunning:
         how = self._process.ended.result() if self._process.ended.done() else await asyncio.shield(self._process.ended)
         async with self._lock:
             if self._outcome is None:
-                self._disarm()
+                if self._limit is not None:
+                    self._limit.cancel()
                 self._runner.ended(self)
                 self._outcome = await self._conclude(how)
         return self._outcome

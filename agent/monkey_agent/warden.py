@@ -153,6 +153,12 @@ class Warden:
         if job:
             self.wards.signal(job, number)
 
+    def do_active(self, key: int) -> None:
+        """Tell how long a job ran so far. One that has ended told that with its end."""
+        job = self.wards.jobs.get(key)
+        if job:
+            self.tell("active", key, job.ran())
+
     def do_kill(self, key: int) -> None:
         """Kill everything of a job, and see that it goes."""
         job = self.wards.jobs.get(key)
@@ -164,7 +170,7 @@ class Warden:
         job = self.wards.jobs.get(key)
         if job:
             job.held = True
-            self.wards.freeze(job, self.now())
+            self.wards.freeze(job)
 
     def do_thaw(self, key: int) -> None:
         """Let a job go on, unless the deadline has passed."""
@@ -173,7 +179,7 @@ class Warden:
             job.held = False
             self.check_deadline()
             if not self.late:
-                self.wards.go_on(job, self.now())
+                self.wards.go_on(job)
 
     def do_renew(self) -> None:
         """The agent moved the deadline after it had passed: let everything go on that it did not freeze itself.
@@ -185,14 +191,14 @@ class Warden:
             self.late = False
             for job in self.wards.jobs.values():
                 if not job.held:
-                    self.wards.go_on(job, now)
+                    self.wards.go_on(job)
             self.wards.go_on_unknown()
 
     def check_deadline(self) -> None:
         now = self.now()  # before the deadline is read: whoever renews looks at the clock after it wrote
         if not self.late and now >= self.register.deadline:
             self.late = True
-            self.wards.freeze_all(now)
+            self.wards.freeze_all()
 
     # -- ends ---------------------------------------------------------------------------------------------------------
 
@@ -210,7 +216,7 @@ class Warden:
             job = self.wards.mains.pop(pid, None)
             if job:
                 send_group(pid, KILL)
-                job.halt(self.now())
+                job.halt()
                 job.status, job.peak = os.waitstatus_to_exitcode(status), usage.ru_maxrss
                 ended.append(job)
         if ended:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from monkey_agent.processes import (
     CONT,
@@ -29,9 +30,10 @@ class Job:
 
     def __init__(self, key: int, pid: int, began: float, entry: int) -> None:
         self.key, self.pid, self.began, self.entry = key, pid, began, entry
-        #: Seconds that it ran so far, and since when it runs (None: it is frozen, or its first process is gone).
+        #: Seconds that it ran until it was last halted, and since when it runs (None: it is frozen, or its first
+        #: process is gone). By a clock that stands still while the machine sleeps: so does the job.
         self.active = 0.0
-        self.since: float | None = began
+        self.since: float | None = time.monotonic()
         #: The agent froze it.
         self.held = False
         #: Since when everything of it is being killed; 0 if it is not.
@@ -41,11 +43,13 @@ class Job:
         #: The first process's ru_maxrss.
         self.peak = 0
 
-    def halt(self, now: float) -> None:
+    def ran(self) -> float:
+        """Return the seconds that it ran so far."""
+        return self.active + (0.0 if self.since is None else time.monotonic() - self.since)
+
+    def halt(self) -> None:
         """It does not run from now on."""
-        if self.since is not None:
-            self.active += now - self.since
-            self.since = None
+        self.active, self.since = self.ran(), None
 
 
 class Wards:
@@ -104,9 +108,9 @@ class Wards:
             if job.status is not None or group(pid) != job.pid:
                 send(pid, number)
 
-    def freeze(self, job: Job, now: float) -> None:
+    def freeze(self, job: Job) -> None:
         """Stop everything of a job. Looks again until nobody new is found: who is stopped cannot fork."""
-        job.halt(now)
+        job.halt()
         if job.status is None:
             send_group(job.pid, STOP)
         stopped: set[int] = set()
@@ -115,20 +119,20 @@ class Wards:
                 send(pid, STOP)
             stopped |= new
 
-    def freeze_all(self, now: float) -> None:
+    def freeze_all(self) -> None:
         """Stop every descendant, whosever it is."""
         for job in self.jobs.values():
-            self.freeze(job, now)
+            self.freeze(job)
         stopped: set[int] = set()
         while new := set(tree([os.getpid()])) - stopped:
             for pid in new:
                 send(pid, STOP)
             stopped |= new
 
-    def go_on(self, job: Job, now: float) -> None:
+    def go_on(self, job: Job) -> None:
         """Let everything of a job go on."""
         if job.since is None and job.status is None:
-            job.since = now
+            job.since = time.monotonic()
         self.signal(job, CONT)
 
     def go_on_unknown(self) -> None:

@@ -19,7 +19,7 @@ from monkey.errors import JobFailed
 from monkey_agent import leftovers, processes
 from monkey_agent.environment import Environments, name_of
 from monkey_agent.ports import Ending
-from tests.unit.monkey_agent.body import Body, alive, until
+from tests.unit.monkey_agent.body import Body, alive, until, warden_of
 
 Run = Callable[[Any], Any]
 
@@ -53,6 +53,65 @@ def answer(path: Path) -> bytes:
     """Return what the package in an environment says."""
     code = "import tiny; print(tiny.answer)"
     return subprocess.run([path / "bin" / "python", "-c", code], capture_output=True, check=True).stdout
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> dict[str, str]:
+    """Return an environment whose uv writes its number to the file `steps`, then waits for the file `go`."""
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && exit\necho $$ >> {tmp_path}/steps\nfor last; do :; done\n'
+        f"while ! [ -e {tmp_path}/go ]; do sleep 0.02; done\n"
+        f'exec {sys.executable} -m venv --without-pip "$last"\n'
+    )
+    uv.chmod(0o755)
+    return {**os.environ, "PATH": f"{uv.parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+def steps(place: Path) -> list[int]:
+    """Return the numbers of all builders of `slow` so far."""
+    return [int(line) for line in (place / "steps").read_text().split()] if (place / "steps").exists() else []
+
+
+def test_a_build_outlives_a_warden_that_is_killed(tmp_path: Path, slow: dict[str, str], run: Run) -> None:
+    async def scenario() -> None:
+        body = Body(tmp_path, env=slow)
+        running = await body.start("sleep 1000")
+        asking = asyncio.ensure_future(body.run("true", environment={"requirements": ""}))
+        (builder,) = await until(lambda: steps(tmp_path))
+        os.kill(warden_of(body.state), 9)
+        assert (await running.wait()).ending is Ending.LOST
+        assert alive(builder)
+        (tmp_path / "go").touch()
+        assert (await asking).ending is Ending.SUCCEEDED
+        assert steps(tmp_path) == [builder]
+        await body.runner.close()
+
+    run(scenario())
+
+
+def test_a_build_that_is_killed_is_begun_again(tmp_path: Path, slow: dict[str, str], run: Run) -> None:
+    async def scenario() -> None:
+        asking = asyncio.ensure_future(Environments(tmp_path, slow).get({"requirements": ""}))
+        (builder,) = await until(lambda: steps(tmp_path))
+        os.kill(builder, 9)
+        await until(lambda: len(steps(tmp_path)) == 2)
+        (tmp_path / "go").touch()
+        assert (await asking / "bin" / "python").exists()
+
+    run(scenario())
+
+
+def test_a_build_that_is_killed_every_time_fails(tmp_path: Path, slow: dict[str, str], run: Run) -> None:
+    async def scenario() -> None:
+        asking = asyncio.ensure_future(Environments(tmp_path, slow).get({"requirements": ""}))
+        for i in range(3):
+            os.kill((await until(lambda i=i: steps(tmp_path)[i:]))[0], 9)
+        with pytest.raises(JobFailed, match="killed by signal 9"):
+            await asking
+
+    run(scenario())
 
 
 def test_jobs_run_in_their_environment(body: Body, wheel: str, run: Run) -> None:
