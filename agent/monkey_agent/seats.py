@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from monkey.fleet.capacity import Capacity
 from monkey.spec.recipe import Resources
-from monkey_agent.machine import Capacity
 from monkey_agent.ports import Seat
 
 

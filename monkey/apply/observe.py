@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from monkey.apply.memo import Memo
 from monkey.errors import FleetError, MonkeyError, StoreMissing
 from monkey.fleet.base import Fleet
 from monkey.fleet.local import LocalFleet
-from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.change import FleetPlan, Plan, SweepPlan
 from monkey.plan.observed import Observed, ObservedSweep
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
@@ -174,4 +174,16 @@ async def with_machines(plan: Plan, world: World) -> Plan:
         before = await fleet.observe()
         after = fleet.preview(before, part.jobs)
         told.append(FleetPlan(part.fleet, part.jobs, part.agents, fleet.type, before.count, after.count))
-    return plan.with_fleets(told)
+    sweeps = tuple(replace(sweep, notes=(*sweep.notes, *_shortage(sweep, world))) for sweep in plan.sweeps)
+    return replace(plan, sweeps=sweeps).with_fleets(told)
+
+
+def _shortage(sweep: SweepPlan, world: World) -> list[str]:
+    """Warn of jobs that no machine has room for, before they are waited for."""
+    if not sweep.jobs.unfinished:
+        return []
+    asked = sweep.desired.settings
+    short = {name: world.fleet(name).shortage(asked.resources) for name in asked.providers}
+    if not all(short.values()):
+        return []
+    return [f"warning: a job asks for more than a machine of {name} has: {what}" for name, what in short.items()]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from monkey.spec.recipe import Resources
+
 
 @dataclass(frozen=True)
 class Machines:
@@ -40,6 +42,9 @@ class Fleet(Protocol):
 
     async def converge(self, machines: Machines) -> None:
         """Make it so. Returns as soon as the machines are asked for; `check` says what became of them."""
+
+    def shortage(self, asked: Resources) -> str:
+        """Say of what one of its machines has less than a job asks for; "" where it has enough or nobody knows."""
 
     async def check(self) -> bool:
         """Say whether something that can do work is there or on its way.

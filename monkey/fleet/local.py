@@ -13,8 +13,10 @@ from pathlib import Path
 
 from monkey.errors import FleetError
 from monkey.fleet.base import Machines, Strange
+from monkey.fleet.capacity import shortage
 from monkey.fleet.state import agent_pid, host_name, lives, state_dir
 from monkey.fleet.surroundings import compare
+from monkey.spec.recipe import Resources
 
 #: How many of an agent's last lines an error shows.
 LAST_WORDS = 15
@@ -57,6 +59,10 @@ class LocalFleet:
     def preview(self, seen: Machines, jobs: int) -> Machines:
         """One agent is enough for any number of jobs; one that is there stays."""
         return Machines(self.name, self.type, max(seen.count, min(jobs, 1)))
+
+    def shortage(self, asked: Resources) -> str:
+        """See `Fleet.shortage`."""
+        return shortage(asked)
 
     async def converge(self, machines: Machines) -> None:
         """Start the agent unless one lives."""

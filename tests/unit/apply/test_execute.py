@@ -148,6 +148,17 @@ def test_job_that_runs_before_any_heartbeat_says_so_is_not_taken_for_queued(root
     asyncio.run(main())
 
 
+def test_jobs_too_large_for_the_machine_are_warned_of(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            assert not (await make_plan(world, [])).plan.sweeps[0].notes
+            (root / "specs" / "small.yaml").write_text(SPEC + "resources: {cpus: 64}\n")
+            (note,) = (await make_plan(world, [])).plan.sweeps[0].notes
+            assert note == "warning: a job asks for more than a machine of local has: 64 CPUs (it has 2)"
+
+    asyncio.run(main())
+
+
 def test_draws_that_come_out_equal_are_said(root: Path) -> None:
     async def main() -> None:
         async with opened(root) as world:

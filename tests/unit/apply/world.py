@@ -18,6 +18,7 @@ from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
 from monkey.protocol.log import Log
 from monkey.spec.project import load_project
+from monkey.spec.recipe import Resources
 from monkey.store.create import create
 
 SPEC = """\
@@ -53,6 +54,9 @@ class StillFleet:
 
     def preview(self, seen: Machines, jobs: int) -> Machines:
         return Machines(self.name, self.type, max(seen.count, min(jobs, 1)))
+
+    def shortage(self, asked: Resources) -> str:
+        return "64 CPUs (it has 2)" if asked.cpus > 2 else ""
 
     async def converge(self, machines: Machines) -> None:
         self.count = machines.count

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.errors import FleetError
+from monkey.fleet import gpus
+from monkey.fleet.capacity import Capacity, capacity, shortage
 from monkey.fleet.state import agent_pid, lives
 from monkey.spec.recipe import Resources
-from monkey_agent import gpus, machine
 from monkey_agent.home import Home
-from monkey_agent.machine import Capacity, MachineClock
+from monkey_agent.machine import MachineClock
 from monkey_agent.register import ENTRIES, Register
 from monkey_agent.seats import MachineSeats
 
@@ -26,15 +27,23 @@ GIB = 1 << 30
 
 
 def test_capacity_is_what_we_may_use() -> None:
-    found = machine.capacity()
+    found = capacity()
     assert 0 < found.cpus <= (os.cpu_count() or 1)
     assert 0 < found.memory <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_shortage_names_what_is_too_little_and_what_there_is() -> None:
+    found = capacity()
+    assert not shortage(Resources()) and not shortage(Resources(cpus=found.cpus, memory=found.memory))
+    assert shortage(Resources(cpus=found.cpus + 1)) == f"{found.cpus + 1:g} CPUs (it has {found.cpus:g})"
+    short = shortage(Resources(cpus=0.5, memory=found.memory * 2, gpus=len(found.gpus) + 1))
+    assert "GiB of memory" in short and "GPUs (it has" in short and "CPUs" not in short
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone has affinities")
 def test_capacity_respects_the_affinity() -> None:
     code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-    code += "from monkey_agent.machine import capacity; print(capacity().cpus)"
+    code += "from monkey.fleet.capacity import capacity; print(capacity().cpus)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout) <= 1.0
 
