@@ -32,6 +32,9 @@ def markdown(plan: Plan) -> str:
     if plan.released:
         jobs = "1 running job" if plan.released == 1 else f"{plan.released:,} running jobs"
         parts.append(f"**Applying stops {jobs}.**\n")
+    if plan.redone:
+        jobs = "1 finished job" if plan.redone == 1 else f"{plan.redone:,} finished jobs"
+        parts.append(f"**{jobs} will be run again.**\n")
     return _cut(parts)
 
 

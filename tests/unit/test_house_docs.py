@@ -80,7 +80,7 @@ def test_quick_start_begins_with_exactly_two_commands_of_one_line() -> None:
     assert len(commands) == 2
     assert all("\n" not in command and not command.startswith("$") for command in commands)
     run, test = commands
-    assert run.endswith("monkey results digits")
+    assert run.endswith("monkey results digits --group-by lr,hidden")
     assert test.endswith("invoke test")
 
 

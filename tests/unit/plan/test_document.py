@@ -144,6 +144,12 @@ def test_whatever_moved_is_named(fresh: Plan, moved: str) -> None:
     assert moved in raised.value.message and raised.value.hint
 
 
+def test_markdown_says_aloud_that_finished_jobs_would_be_run_again() -> None:
+    world = replace(WORLD, sweeps={"digits": seen(JOBS, succeeded=range(4))})
+    assert "**4 finished jobs will be run again.**" in markdown(diff([want(JOBS, CODE, code_files=EDITED)], world))
+    assert "run again" not in markdown(diff([want(JOBS)], world))
+
+
 def test_own_apply_is_not_taken_for_somebody_else_s() -> None:
     saved = load(save(diff([want(JOBS)], Observed(store="s1")), []))
     applied = replace(WORLD, store="s1", sweeps={"digits": seen(JOBS)})
