@@ -82,7 +82,7 @@ class Net:
         if now < until:
             self.counts["stale listing"] += 1
             return before
-        lags = self.random.random() < self.world.fault_rate / 20
+        lags = self.random.random() < self.world.fault_rate / 8
         self._lagging[prefix, after] = (fresh, now + self.random.uniform(0, 300) if lags else 0.0)
         return fresh
 

@@ -25,6 +25,10 @@ LIMIT = 30_000.0
 OBEY = 400.0
 
 
+#: The rest of a journal's segment whose columns differ in length.
+RAGGED = b'","ks":[1,2],"outcomes":"s","names":["a"],"sweeps":[0],"seconds":[1],"at":[1],"extra":{}}'
+
+
 def job_id(n: int) -> str:
     return f"{n:016x}"
 
@@ -173,6 +177,7 @@ class Story:
         litter |= {f"{KEYS.job_log(job_id(99))}00000001": junk}
         litter |= {f"{KEYS.sweep_log('d')}00000001": b'{"kind":"revision"}', KEYS.marker("f", "d", 1): b"{}"}
         litter |= {KEYS.segment("f/x/b0", 1): b"{", f"{KEYS.agents}f/x/b0/notes": b"?", KEYS.marker("f", "c", 1): b"{}"}
+        litter[KEYS.segment("f/x/b0", 2)] = b'{"jobs":"' + b"0" * 16 + RAGGED
         for key, data in litter.items():
             self.world.state.write(key, data)
         with pytest.raises(NotFound):

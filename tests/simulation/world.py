@@ -222,7 +222,7 @@ class World:
                     life.crash()
                     if self.random.random() < 0.2:
                         self._lose_power(life)
-                    elif self.random.random() < 0.2:
+                    elif self.random.random() < 0.5:
                         self.state.remove(KEYS.beat(life.agent.post.agent))  # as a clean-up might
                     await asyncio.gather(life.main, return_exceptions=True)
                 elif self.weather.pauses:

@@ -42,6 +42,26 @@ def test_an_append_that_was_meant_for_another_place_writes_nothing() -> None:
     asyncio.run(late())
 
 
+def test_two_tasks_that_read_on_at_once_learn_each_entry_once() -> None:
+    async def both() -> None:
+        state = MemoryState()
+        store, writer, log = Slow(state), Log(BASE), Log(BASE)
+        for k in range(1, 4):
+            assert await writer.append(MemoryStore(state), create, k, claim(k))
+        await asyncio.gather(log.refresh(store), log.refresh(store))
+        assert log.entries == [claim(k) for k in range(1, 4)]
+
+    asyncio.run(both())
+
+
+class Slow(MemoryStore):
+    """A store whose answers take a turn of the loop."""
+
+    async def get(self, key: str) -> bytes:
+        await asyncio.sleep(0)
+        return await super().get(key)
+
+
 def test_a_reader_that_jumps_knows_the_tail_and_its_number() -> None:
     async def jump() -> None:
         store, log = MemoryStore(), Log(BASE)
