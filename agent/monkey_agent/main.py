@@ -27,7 +27,6 @@ from monkey_agent.post import Post
 from monkey_agent.runner import LocalRunner
 from monkey_agent.seats import MachineSeats
 
-
 #: New objects after which cycles are looked for (Python's own: 700).
 GARBAGE = 50_000
 
