@@ -192,9 +192,17 @@ class Agent:
                 self.alert = self.attempts.trouble = ""
             except StoreError as exc:
                 self._trouble(exc)
+                self._give_up_waiting()
             # An agent is started before its work is in the store: at first it looks often where that is cheap.
             fresh = self.clock.now() - born < FRESH and not self.desk.boards and self.store.poll < 1
             await self.clock.sleep(FRESH_POLL if fresh else self.store.poll * self.random.uniform(0.8, 1.2))
+
+    def _give_up_waiting(self) -> None:
+        """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""
+        silent = self.clock.now() - self.heart.acknowledged
+        if not self.attempts.in_hand and silent > PATIENCE + (self.post.idle_timeout or float("inf")):
+            self.say("the store is away, and nothing is in hand that would wait for it")
+            self._leaving.set()
 
     async def _look(self) -> None:
         watched = self.desk.watched
