@@ -177,10 +177,15 @@ class Observer(Index):
         """Ask again for the owner's heartbeat itself, in case the listing lagged behind."""
         if self.predecessor(claim.agent) or isinstance(claim, Torn):
             return True
-        key = self._keys.beat(claim.agent)
+        known, key = self.beats.get(claim.agent), self._keys.beat(claim.agent)
         try:
-            self._take(decode_beat(claim.agent, key, await self._store.get(key)))
+            found = decode_beat(claim.agent, key, await self._store.get(key))
         except (KeyMissing, Corrupt):
             return True
-        self._note(claim.agent, self.beats[claim.agent].seq)
+        if known and found.seq < known.seq:
+            # An older beat, written late, lies over whatever came after the one we saw: no sign of death at all.
+            self._seen[claim.agent] = (known.seq, self._clock.now())
+            return False
+        self._take(found)
+        self._note(claim.agent, found.seq)
         return self.lost(claim, base, k)
