@@ -145,6 +145,11 @@ class Build:
 
     async def _with_uv(self, uv: str, version: str | None, requirements: Path) -> None:
         python = version or sys.executable
+        import ssl
+
+        # As pip would: behind a proxy with a certificate of its own, the machine trusts it, and uv's own list does not.
+        if ssl.get_default_verify_paths().cafile:
+            self._env = {"UV_SYSTEM_CERTS": "1", **self._env}
         await self._must("make the environment", uv, "venv", "--no-project", "--python", python, str(self._path))
         if _names_any(requirements):
             into = ["--python", str(self._path / "bin" / "python"), "--compile-bytecode", "-r", str(requirements)]
