@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import SpecError
-from monkey.spec import document
+from monkey.spec import address, document
 from monkey.spec.mistake import Mistake, Mistakes, describe, suggest
 from monkey.spec.units import duration
 
@@ -44,7 +44,7 @@ class Project:
 
     root: Path
     name: str
-    #: A URL, or an absolute path.
+    #: An absolute path, or a URL with its options.
     store: str
     providers: Mapping[str, Provider] = field(default_factory=lambda: {"local": Provider()})
 
@@ -93,7 +93,7 @@ def _is_blank(path: Path) -> bool:
 
 def _make(data: Mapping[str, Any], root: Path) -> Project:
     providers = {name: _provider(raw) for name, raw in data.get("providers", {"local": None}).items()}
-    return Project(root, data.get("project", _default_name(root)), _store(data.get("store"), root), providers)
+    return Project(root, data.get("project", _default_name(root)), address.address(data.get("store"), root), providers)
 
 
 def _provider(raw: Mapping[str, Any] | None) -> Provider:
@@ -109,20 +109,13 @@ def _default_name(root: Path) -> str:
     return name if _NAME.match(name) else "project"
 
 
-def _store(raw: str | None, root: Path) -> str:
-    if raw is None:
-        return str(root / ".monkey" / "store")
-    return raw if "://" in raw else str(root / Path(raw).expanduser())
-
-
 def _mistakes(data: Mapping[str, Any]) -> list[Mistake]:
     found = []
     if "project" in data and not (isinstance(data["project"], str) and _NAME.match(data["project"])):
         hint = "use letters, digits, '.', '_' and '-', at most 63, first a letter or digit"
         found.append(Mistake(("project",), f"expected a name, found {describe(data['project'])}", hint))
-    if "store" in data and not (isinstance(data["store"], str) and data["store"].strip()):
-        hint = "write a path, such as .monkey/store"
-        found.append(Mistake(("store",), f"expected a path or a URL, found {describe(data['store'])}", hint))
+    if "store" in data:
+        found += address.mistakes(data["store"])
     if "providers" in data:
         found += _providers(data["providers"])
     return found

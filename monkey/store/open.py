@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol, cast
 
 from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused
 from monkey.store.base import Store
@@ -15,6 +18,25 @@ from monkey.store.keys import RESERVED
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.place import missing, translate
 from monkey.store.probe import PROBE, probe
+
+
+class Backend(Protocol):
+    """What the module of a scheme has."""
+
+    def locate(self, url: str) -> str:
+        """Return `url` in its one form, without a look at the network; raises StoreError where it cannot be one."""
+
+    async def connect(self, url: str, *, begin: bool) -> Store:
+        """Return a client of what is at `url`, which has its one form; whether it is a store is looked at later.
+
+        `begin`: make room for a store where there is none. Raises StoreRefused where something else is there,
+        StoreMissing, StoreUnavailable.
+        """
+
+
+#: Scheme to its module, which is imported where the scheme is used and nowhere else: what it needs is heavy. The
+#: options of its URLs are in `monkey.spec.address`.
+BACKENDS: Mapping[str, str] = {}
 
 #: Schemes that are designed, but not built.
 NOT_YET = ("s3", "gs", "az", "ssh")
@@ -33,12 +55,19 @@ def locate(url: str) -> str:
         return f"memory://{url[scheme.end() :]}"
     if name == "file":
         return _absolute(_path_of(url))
+    if name in BACKENDS:
+        return _backend(name).locate(url)
     if name in NOT_YET:
         raise StoreError(
             f"stores at {name}:// are not supported yet: {url}",
             hint="use a directory; one on a shared file system (NFS) works for many machines",
         )
-    raise StoreError(f"expected a directory or a URL with file:// or memory://, found {url!r}", hint="check 'store:'")
+    known = ", ".join(f"{scheme}://" for scheme in ("file", *BACKENDS, "memory"))
+    raise StoreError(f"expected a directory or a URL with {known}, found {url!r}", hint="check 'store:'")
+
+
+def _backend(scheme: str) -> Backend:
+    return cast(Backend, importlib.import_module(BACKENDS[scheme]))
 
 
 def _absolute(path: str) -> str:
@@ -59,13 +88,15 @@ def _path_of(url: str) -> str:
 async def open_store(url: str, *, begin: bool = False) -> Store:
     """Return the store at `url`.
 
-    `begin`: where there is none, begin one: in a new or empty directory, after a look at whether two writers can win.
+    `begin`: where there is none, begin one: in a new or empty place, after a look at whether two writers can win.
     Raises StoreMissing where there is none, StoreFormat where it is newer than we are, StoreUnsafe, StoreRefused,
     StoreUnavailable; StoreError where `url` is none that we know.
     """
     place = locate(url)
     if place.startswith("memory://"):
-        return await _open_memory(place, begin)
+        return await _meet(MemoryStore(_MEMORY.setdefault(place, MemoryState()), place), begin)
+    if "://" in place:
+        return await _meet(await _backend(place.partition("://")[0]).connect(place, begin=begin), begin)
     data = _read_format(place)
     if data is None:
         if not begin:
@@ -107,15 +138,26 @@ def _make_room(root: str) -> list[str]:
         raise translate(exc, root) from exc
 
 
-async def _open_memory(url: str, begin: bool) -> Store:
-    store = MemoryStore(_MEMORY.setdefault(url, MemoryState()), url)
+async def _meet(store: Store, begin: bool) -> Store:
+    """Return `store`, which has shown that it is one, or has just become one; closes it where it is none."""
     try:
-        decode_format(await store.get(FORMAT), url)
-    except KeyMissing:
-        if not begin:
-            raise StoreMissing(f"no store at {url}: nothing was begun in this process") from None
-        await _begin(store)
+        data = await _format_of(store)
+        if data is None:
+            if not begin:
+                raise StoreMissing(f"no store at {store.url}: it has no {FORMAT!r}", hint="`monkey apply` begins one")
+            data = await _begin(store)
+        decode_format(data, store.url)
+    except BaseException:
+        await store.close()
+        raise
     return store
+
+
+async def _format_of(store: Store) -> bytes | None:
+    try:
+        return await store.get(FORMAT)
+    except KeyMissing:
+        return None
 
 
 async def _begin(store: Store) -> bytes:

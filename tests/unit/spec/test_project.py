@@ -41,6 +41,16 @@ def test_everything_that_it_may_say(tmp_path: Path) -> None:
     assert project("store: /data/x", tmp_path).store == "/data/x"
 
 
+def test_a_store_with_options_is_one_string(tmp_path: Path) -> None:
+    for text, store in {
+        "{url: s3://b/x, region: eu-west-1, endpoint: 'http://host:9000'}": "s3://b/x?endpoint=http://host:9000&region=eu-west-1",
+        "{url: 's3://b/x?region=eu-west-1', profile: 'a b&c'}": "s3://b/x?region=eu-west-1&profile=a%20b%26c",
+        "{url: s3://b/x}": "s3://b/x",
+        "{url: data}": str(tmp_path / "data"),
+    }.items():
+        assert project(f"store: {text}", tmp_path).store == store
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n\n  # yet\n", "---\n"])
 def test_a_blank_file_is_all_defaults(text: str, tmp_path: Path) -> None:
     assert project(text, tmp_path).providers == {"local": Provider()}
@@ -64,6 +74,11 @@ def test_it_is_found_from_below(tmp_path: Path) -> None:
         ("project: a/b", 10, "expected a name, found the text 'a/b'", "letters"),
         ("project: 3", 10, "expected a name, found 3", "letters"),
         ("store: 3", 8, "expected a path or a URL, found 3", ".monkey/store"),
+        ("store: [a]", 8, "expected a path or a URL, found a list", "s3://bucket/prefix"),
+        ("store: {region: x}", 8, "expected a mapping with 'url'", "s3://bucket"),
+        ("store: {url: s3://b, regoin: x}", 22, "a store at s3:// has no option 'regoin'", "'region'"),
+        ("store: {url: s3://b, region: 3}", 30, "expected text, found 3", "quotes"),
+        ("store: {url: a, region: x}", 17, "a directory has no option 'region'", "no options"),
         ("metrics: {influxdb: x}", 1, "'metrics' is not there yet", "until then"),
         ("notify: {}", 1, "'notify' is not there yet", "until then"),
         ("providers: []", 12, "expected providers by name", "{local: {}}"),
