@@ -12,6 +12,8 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import task
 
+from tests import services as servers
+
 ROOT = Path(__file__).parent
 #: Tools of the environment that runs this task, whether or not it is activated.
 BIN = Path(sys.executable).parent
@@ -86,7 +88,18 @@ def bench(c: Context, only: str = "") -> None:
 
 @task
 def services(c: Context) -> None:
-    """Install, from Debian's packages, the programs that some tests compare with or look through."""
+    """Install what some tests talk to or compare with: programs of Debian's packages, and servers of npm's."""
+    _programs(c)
+    if servers.azurite_program().exists():
+        print(f"services: {servers.AZURITE} is here")
+    elif shutil.which("npm") is None:
+        print("services: no npm to install Azurite with; its tests will be skipped")
+    else:
+        print(f"services: installing {servers.AZURITE} into {servers.CACHE}", flush=True)
+        servers.install_azurite()
+
+
+def _programs(c: Context) -> None:
     missing = {program: package for program, package in SERVICES.items() if shutil.which(program) is None}
     if not missing:
         print(f"services: {', '.join(SERVICES)} are here")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -15,13 +16,22 @@ from pathlib import Path
 
 import pytest
 
+from tests import services
+from tests.bucket import FakeBucket
+
 #: Things that are no program on the PATH: how to find out whether they are here.
 PROBES: dict[str, Callable[[], bool]] = {
+    "azurite": lambda: shutil.which("node") is not None and services.azurite_program().exists(),
+    "moto": lambda: importlib.util.find_spec("moto") is not None,
     # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
     "mount": lambda: _succeeds(["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt"]),
     # A user without rights over everything: we are one, or may become one.
     "unprivileged": lambda: os.geteuid() != 0 or _succeeds(["setpriv", "--reuid=65534", "--clear-groups", "true"]),
 }
+
+
+#: What a developer may have in the environment, and no test may meet: settings, and keys of real clouds.
+NOT_OURS = ("MONKEY_", "AWS_", "AZURE_", "GOOGLE_", "GCLOUD_")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -65,19 +75,44 @@ def _succeeds(command: list[str]) -> bool:
         return False
 
 
+@pytest.fixture(scope="session")
+def moto(require: Callable[[str], str]) -> Iterator[str]:
+    """Return the endpoint of moto's S3, which has the bucket of `tests.services`."""
+    require("moto")
+    with services.moto() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def azurite(require: Callable[[str], str]) -> Iterator[str]:
+    """Return the endpoint of Azurite, which has the container of `tests.services`."""
+    require("azurite")
+    with services.azurite() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def bucket() -> Iterator[FakeBucket]:
+    """Return a bucket of our own that can fail."""
+    with FakeBucket() as bucket:
+        yield bucket
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _apart() -> Iterator[None]:
     """Keep what monkey writes outside of the project, and what the developer's MONKEY_* say, out of each other."""
     apart = tempfile.mkdtemp(prefix="monkey-tests-")
     kept = dict(os.environ)
-    for name in [name for name in os.environ if name.startswith("MONKEY_") and name != "MONKEY_REQUIRE"]:
+    for name in [name for name in os.environ if name.startswith(NOT_OURS) and name != "MONKEY_REQUIRE"]:
         del os.environ[name]
+    os.environ.update(services.KEYS)
     # Downloads of pip and uv may be shared; they are nobody's state.
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     os.environ.setdefault("UV_CACHE_DIR", str(home / "uv"))
     os.environ.setdefault("PIP_CACHE_DIR", str(home / "pip"))
     os.environ["XDG_STATE_HOME"] = f"{apart}/state"
     os.environ["XDG_CACHE_HOME"] = f"{apart}/cache"
+    os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.environ["AWS_CONFIG_FILE"] = f"{apart}/no-such-file"
     try:
         yield
     finally:

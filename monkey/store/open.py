@@ -36,10 +36,14 @@ class Backend(Protocol):
 
 #: Scheme to its module, which is imported where the scheme is used and nowhere else: what it needs is heavy. The
 #: options of its URLs are in `monkey.spec.address`.
-BACKENDS: Mapping[str, str] = {}
+BACKENDS: Mapping[str, str] = {
+    "s3": "monkey.store.buckets",
+    "gs": "monkey.store.buckets",
+    "az": "monkey.store.buckets",
+}
 
 #: Schemes that are designed, but not built.
-NOT_YET = ("s3", "gs", "az", "ssh")
+NOT_YET = ("ssh",)
 
 #: Stores of this process, by the name in memory://name: that is where its clients meet.
 _MEMORY: dict[str, MemoryState] = {}

@@ -12,23 +12,49 @@ import pytest
 
 from monkey.store.base import Store
 from monkey.store.open import open_store
+from tests.bucket import FakeBucket
+from tests.services import BUCKET
 
 T = TypeVar("T")
 
 _names = itertools.count()
 
 
-def directory(tmp_path: Path) -> str:
+def directory(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """Return the URL of a place where no store is yet."""
     return str(tmp_path / "store")
 
 
-def memory(tmp_path: Path) -> str:
+def memory(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """Return the URL of a place where no store is yet."""
     return f"memory://conformance-{next(_names)}"
 
 
-BACKENDS = {"directory": directory, "memory": memory}
+def s3_moto(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Return the URL of a place where no store is yet."""
+    return f"s3://{BUCKET}/conformance/{next(_names)}?endpoint={request.getfixturevalue('moto')}"
+
+
+def s3(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Return the URL of a place where no store is yet: a whole bucket, whose listings have many small pages."""
+    bucket: FakeBucket = request.getfixturevalue("bucket")
+    bucket.page = 7
+    return bucket.url("s3")
+
+
+def gs(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Return the URL of a place where no store is yet."""
+    bucket: FakeBucket = request.getfixturevalue("bucket")
+    bucket.page = 7
+    return bucket.url("gs", "a prefix/größe")
+
+
+def az(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Return the URL of a place where no store is yet."""
+    return f"az://{BUCKET}/conformance/{next(_names)}?endpoint={request.getfixturevalue('azurite')}"
+
+
+BACKENDS = {"directory": directory, "memory": memory, "s3-moto": s3_moto, "s3": s3, "gs": gs, "az": az}
 
 
 @pytest.fixture
@@ -45,7 +71,7 @@ def run() -> Iterator[Callable[[Awaitable[T]], T]]:
 @pytest.fixture(params=sorted(BACKENDS))
 def url(request: pytest.FixtureRequest, tmp_path: Path, run: Callable[[Awaitable[Store]], Store]) -> str:
     """Return the URL of a store that was just begun."""
-    place = BACKENDS[request.param](tmp_path)
+    place = BACKENDS[request.param](tmp_path, request)
     run(run(open_store(place, begin=True)).close())
     return place
 

@@ -1,0 +1,122 @@
+"""Servers that tests talk to: what `invoke services` installs, and how a test starts one.
+
+What is installed lies in the user's cache, by name and version: a new clone finds it there.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from email.utils import formatdate
+from pathlib import Path
+
+#: Read when this is imported: tests have a cache of their own later.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "monkey-services"
+
+AZURITE = "azurite@3.35.0"
+#: The account that Azurite has, and its key, which everybody knows.
+AZURE_ACCOUNT = "devstoreaccount1"
+AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+#: Name of the bucket or container in every server.
+BUCKET = "bucket"
+#: What a user would have in the environment.
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AZURE_STORAGE_ACCOUNT": AZURE_ACCOUNT,
+    "AZURE_STORAGE_KEY": AZURE_KEY,
+    "GOOGLE_BEARER_TOKEN": "test",
+}
+#: Seconds within which a server must answer.
+PATIENCE = 60.0
+
+
+def azurite_program() -> Path:
+    """Return where Azurite's program is, or would be."""
+    return CACHE / AZURITE / "node_modules/azurite/dist/src/blob/main.js"
+
+
+def install_azurite() -> None:
+    """Install Azurite by npm: aside, then renamed, so that half of it is never taken for all."""
+    aside = CACHE / f"{AZURITE}.{os.getpid()}"
+    aside.mkdir(parents=True)
+    try:
+        subprocess.run(["npm", "install", "--silent", "--no-fund", "--prefix", aside, AZURITE], check=True)
+        with contextlib.suppress(FileExistsError, OSError):  # somebody else was faster
+            aside.rename(CACHE / AZURITE)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def moto() -> Iterator[str]:
+    """Run moto's S3, with our bucket in it; gives its endpoint."""
+    port = _free_port()
+    with _running([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port) as endpoint:
+        _put(f"{endpoint}/{BUCKET}", {})
+        yield endpoint
+
+
+@contextlib.contextmanager
+def azurite() -> Iterator[str]:
+    """Run Azurite, with our container in it; gives its endpoint."""
+    port = _free_port()
+    command = ["node", str(azurite_program()), "--blobPort", str(port), "--inMemoryPersistence", "--silent"]
+    with _running([*command, "--skipApiVersionCheck", "--disableTelemetry"], port) as host:
+        endpoint = f"{host}/{AZURE_ACCOUNT}"
+        _put(f"{endpoint}/{BUCKET}?restype=container", _signed_by_azure(f"/{BUCKET}\nrestype:container"))
+        yield endpoint
+
+
+def _signed_by_azure(resource: str) -> Mapping[str, str]:
+    """Return the headers of an empty PUT of `resource`, signed with the account's key."""
+    headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-08-06"}
+    said = "".join(f"{name}:{value}\n" for name, value in sorted(headers.items()))
+    text = "PUT" + "\n" * 12 + f"{said}/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}{resource}"
+    digest = hmac.digest(base64.b64decode(AZURE_KEY), text.encode(), hashlib.sha256)
+    return {**headers, "Authorization": f"SharedKey {AZURE_ACCOUNT}:{base64.b64encode(digest).decode()}"}
+
+
+def _put(url: str, headers: Mapping[str, str]) -> None:
+    request = urllib.request.Request(url, method="PUT", headers={"Content-Length": "0", **headers})
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=PATIENCE).close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def _running(command: list[str], port: int) -> Iterator[str]:
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, **quiet)
+    try:
+        _await(process, port)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _await(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        assert process.poll() is None, f"{process.args!r} ended at once ({process.returncode})"
+        assert time.monotonic() < deadline, f"{process.args!r} does not answer"
+        time.sleep(0.05)
