@@ -35,6 +35,7 @@ VERBS = {
         "info": "Show all about one job or one sweep.",
         "logs": "Show what jobs wrote; -f follows.",
         "results": "Show jobs with their metrics, best first.",
+        "fetch": "Bring what jobs made into a directory.",
     },
     "Steer": {
         "cancel": "Stop a sweep, or some of its jobs' work, for good.",

@@ -1,0 +1,140 @@
+"""Files from the store into a directory: several at a time, verified, and never fetched twice."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from monkey.errors import KeyMissing, MonkeyError, StoreUnavailable
+from monkey.store.base import Store
+from monkey.store.keys import encodable
+
+#: Files that are under way at a time.
+LANES = 16
+#: How often a file is asked for while the store gives no answer, and seconds before the second time (then twice that).
+TRIES, BACKOFF = 4, 0.5
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to bring: its key, where it goes below the directory ('/'-separated), and its SHA-256, 64 hex."""
+
+    key: str
+    path: str
+    sha256: str
+
+
+@dataclass
+class Brought:
+    """What became of a download."""
+
+    fetched: int = 0
+    #: Bytes that were fetched.
+    size: int = 0
+    #: Files that were there already, with the right bytes.
+    kept: int = 0
+    #: Path to why it did not come.
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def done(self) -> int:
+        """Files that need no more."""
+        return self.fetched + self.kept + len(self.failed)
+
+
+class Download:
+    """Brings files; what is there stays there, so one that was cut short goes on where it was."""
+
+    def __init__(self, store: Store, directory: Path, progress: Callable[[Brought], None] = lambda brought: None):
+        """Write below `directory`, which is made; `progress` is told after each file."""
+        self._store, self._directory, self._progress = store, directory, progress
+        self.brought = Brought()
+
+    async def run(self, files: Iterable[File]) -> Brought:
+        """Bring the files. One that is missing or not what its digest says is in `failed`; the others come.
+
+        Raises MonkeyError for a path that leads elsewhere, OSError where nothing can be written, StoreError.
+        """
+        wanted = list(files)
+        for file in wanted:
+            check_path(file.path)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        waiting = iter(wanted)
+        lanes = [asyncio.ensure_future(self._lane(waiting)) for _ in range(min(LANES, len(wanted)))]
+        try:
+            await asyncio.gather(*lanes)
+        finally:
+            for lane in lanes:
+                lane.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+        return self.brought
+
+    async def _lane(self, waiting: Iterator[File]) -> None:
+        for file in waiting:
+            target = self._directory / file.path
+            if await asyncio.to_thread(_holds, target, file.sha256):
+                self.brought.kept += 1
+            else:
+                await self._fetch(file, target)
+            self._progress(self.brought)
+
+    async def _fetch(self, file: File, target: Path) -> None:
+        _make_parent(self._directory, target)
+        aside = target.with_name(f".{secrets.token_hex(8)}.fetching")
+        try:
+            await self._get(file.key, aside)
+            found = await asyncio.to_thread(sha256, aside)
+            if found != file.sha256:
+                self.brought.failed[file.path] = (
+                    f"its bytes in the store are not those recorded (SHA-256 {found[:16]}…)"
+                )
+                return
+            self.brought.size += aside.stat().st_size
+            aside.replace(target)
+            self.brought.fetched += 1
+        except KeyMissing:
+            self.brought.failed[file.path] = "it is not in the store any more"
+        finally:
+            aside.unlink(missing_ok=True)
+
+    async def _get(self, key: str, path: Path) -> None:
+        for turn in range(TRIES):
+            try:
+                await self._store.get_file(key, path)
+                return
+            except StoreUnavailable:
+                if turn == TRIES - 1:
+                    raise
+                await asyncio.sleep(BACKOFF * 2**turn)
+
+
+def check_path(path: str) -> None:
+    """Raise MonkeyError unless `path` stays below the directory that it is joined to: names in a store are foreign."""
+    parts = path.split("/")
+    if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or not encodable(path):
+        raise MonkeyError(
+            f"the store names a file that leads elsewhere: {path!r}", hint="whoever wrote it meant no good"
+        )
+
+
+def _make_parent(directory: Path, target: Path) -> None:
+    """Make the directories above `target`; raises MonkeyError where a link leads them out of `directory`."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.parent.resolve().is_relative_to(directory.resolve()):
+        raise MonkeyError(f"{target.parent} leads out of {directory}", hint="remove the symbolic link, or use -o")
+
+
+def _holds(path: Path, digest: str) -> bool:
+    """Is a file with these bytes there? A link to one is not."""
+    return path.is_file() and not path.is_symlink() and sha256(path) == digest
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file, 64 hex."""
+    with Path(path).open("rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
