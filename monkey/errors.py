@@ -4,6 +4,7 @@ MonkeyError
 ├── SpecError               what users wrote is wrong: one or many Problems, each with file:line:col
 ├── PlanError
 │   ├── StalePlan           a saved plan no longer fits the world
+│   ├── DatasetError        data that cannot be taken as it is, or changes while it is
 │   └── NotADescendant      this commit is behind the one that was applied last
 ├── NotFound                a sweep or a job that does not exist
 ├── StoreError
@@ -78,6 +79,10 @@ class PlanError(MonkeyError):
 
 class StalePlan(PlanError):
     """The saved plan is stale."""
+
+
+class DatasetError(PlanError):
+    """The data cannot be taken as it is."""
 
 
 class NotADescendant(PlanError):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from monkey.apply.data import Begin, Shelf, silent, total
 from monkey.errors import MonkeyError, PlanError
 from monkey.plan.desired import Desired
 from monkey.plan.observed import Observed
 from monkey.spec.identity import identify
 from monkey.transfer.code import CodeSnapshot, descends, git_info, snapshot
+from monkey.transfer.dataset import Dataset
 
 if TYPE_CHECKING:
     from monkey.spec.models import Spec
@@ -36,6 +38,7 @@ class Wanted:
     code: CodeSnapshot
     #: The spec as written.
     text: str
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
 
 
 def spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
@@ -60,12 +63,16 @@ def _specs_at(path: Path) -> list[Path]:
     return files
 
 
-def desire(project: Project, files: Iterable[Path]) -> list[Wanted]:
-    """Read the specs. Raises SpecError with the problems of all of them, PlanError for code that cannot be taken."""
+def desire(project: Project, files: Iterable[Path], begin: Begin = silent) -> list[Wanted]:
+    """Read the specs; `begin` is told of datasets that are hashed.
+
+    Raises SpecError with the problems of all of them, PlanError for code that cannot be taken.
+    """
     with _no_plugins():
         from monkey.spec.load import load_spec
 
-    return desire_specs(project, _load_all(files, lambda path: load_spec(path, project.root, project.providers)))
+    specs = _load_all(files, lambda path: load_spec(path, project.root, project.providers))
+    return desire_specs(project, specs, begin)
 
 
 @contextmanager
@@ -81,13 +88,14 @@ def _no_plugins() -> Iterator[None]:
         os.environ.pop(name) if before is None else os.environ.update({name: before})
 
 
-def desire_specs(project: Project, specs: Sequence[Spec]) -> list[Wanted]:
+def desire_specs(project: Project, specs: Sequence[Spec], begin: Begin = silent) -> list[Wanted]:
     """Say what these specs want. Raises SpecError, and PlanError for code that cannot be taken."""
+    shelf = Shelf(project.root, begin)
     git: Mapping[str, Any] | None = git_info(project.root)
     leave_out = {path.relative_to(project.root) for path in (project.root / SPECS).glob("*") if _is_spec(path)}
     leave_out |= {Path(spec.source) for spec in specs}
-    codes: dict[tuple[str, tuple[str, ...]], CodeSnapshot] = {}
-    return [_wanted(project, spec, git, leave_out, codes) for spec in specs]
+    codes = _Codes(project.root, leave_out)
+    return [_wanted(spec, git, codes, shelf) for spec in specs]
 
 
 def _load_all(files: Iterable[Path], load: Any) -> list[Spec]:
@@ -109,22 +117,29 @@ def _is_spec(path: Path) -> bool:
     return path.suffix in (*YAML, ".json") and path.is_file()
 
 
-def _wanted(
-    project: Project,
-    spec: Spec,
-    git: Mapping[str, Any] | None,
-    leave_out: Iterable[Path],
-    codes: dict[tuple[str, tuple[str, ...]], CodeSnapshot],
-) -> Wanted:
+class _Codes:
+    """The code of the specs: each root is read once, whatever many specs share it."""
+
+    def __init__(self, root: Path, leave_out: Iterable[Path]) -> None:
+        self._root, self._leave_out = root, list(leave_out)
+        self._known: dict[tuple[str, tuple[str, ...], tuple[str, ...]], CodeSnapshot] = {}
+
+    def of(self, spec: Spec) -> CodeSnapshot:
+        """Return the spec's code, less its datasets: they travel by themselves."""
+        root, include, data = spec.code.root, tuple(spec.code.include or ()), tuple(sorted(spec.datasets.values()))
+        if (root, include, data) not in self._known:
+            at = self._root / root
+            names = {os.path.relpath(self._root / path, at) for path in self._leave_out}
+            trees = [os.path.relpath(self._root / path, at) for path in data]
+            self._known[root, include, data] = snapshot(at, include, names, without=trees)
+        return self._known[root, include, data]
+
+
+def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Shelf) -> Wanted:
     from monkey.spec.expand import expand_with_notes
 
-    root, include = spec.code.root, tuple(spec.code.include or ())
-    if (root, include) not in codes:
-        at = project.root / root
-        names = {os.path.relpath(project.root / path, at) for path in leave_out}
-        codes[root, include] = snapshot(at, include, names)
-    code = codes[root, include]
-    recipe = spec.recipe(code.hash)
+    code, datasets = codes.of(spec), shelf.of(spec)
+    recipe = spec.recipe(code.hash, {name: dataset.oid for name, dataset in datasets.items()})
     table, notes = expand_with_notes(spec)
     desired = Desired(
         name=spec.name,
@@ -134,10 +149,11 @@ def _wanted(
         table=identify(table, recipe),
         code_files=code.files,
         code_bytes=code.size,
+        datasets={name: total(dataset) for name, dataset in datasets.items()},
         git=git,
         warnings=(*notes, *(_OUTPUT.format(path) for path in code.left_out)),
     )
-    return Wanted(desired, code, spec.text)
+    return Wanted(desired, code, spec.text, datasets)
 
 
 def check_providers(project: Project, wanted: Iterable[Wanted]) -> None:

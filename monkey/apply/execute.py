@@ -6,6 +6,7 @@ import getpass
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from monkey.apply.data import send
 from monkey.apply.desire import Wanted
 from monkey.apply.observe import World
 from monkey.errors import NotADescendant
@@ -35,13 +36,18 @@ def check_descent(plan: Plan) -> None:
 
 
 async def execute(world: World, plan: Plan, wanted: Sequence[Wanted], say: Say, *, rollback: bool = False) -> None:
-    """Apply the plan: machines are asked for first, since they take the longest, then code, revision, queue markers.
+    """Apply the plan: datasets first, which may take hours, then machines, which take the longest of the rest, then
+    code, revision, queue markers.
 
-    Raises NotADescendant (unless `rollback`), ConcurrentApply where the sweep's log moved on, FleetError, StoreError.
+    Raises DatasetError where a dataset changes meanwhile,
+    NotADescendant (unless `rollback`), ConcurrentApply where the sweep's log moved on, FleetError, StoreError.
     """
     if not rollback:
         check_descent(plan)
     by_name = {want.desired.name: want for want in wanted}
+    for sweep in plan.sweeps:
+        if sweep.datasets:
+            await _datasets(world, by_name[sweep.name], say)
     await _machines(world, plan, say)
     for sweep in plan.sweeps:
         if sweep.changes:
@@ -54,6 +60,13 @@ async def _machines(world: World, plan: Plan, say: Say) -> None:
             fleet = world.fleet(part.fleet)
             await fleet.converge(Machines(part.fleet, fleet.type, part.after))
             say(part.fleet, "agent started")
+
+
+async def _datasets(world: World, want: Wanted, say: Say) -> None:
+    """Send what the store lacks of them now: another apply may have sent some of it since the plan was made."""
+    for name, sent in (await send(world.at, want.datasets, world.bars)).items():
+        if sent.objects:
+            say(want.desired.name, f"dataset {name}: {size_text(sent.bytes)} in {sent.objects:,} objects uploaded")
 
 
 async def _sweep(world: World, plan: SweepPlan, want: Wanted, say: Say, *, rollback: bool) -> None:

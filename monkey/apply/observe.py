@@ -7,20 +7,23 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from monkey.apply.data import Begin, differences, lacking, silent
+from monkey.apply.desire import Wanted
 from monkey.apply.memo import Memo
 from monkey.errors import FleetError, MonkeyError, StoreMissing
 from monkey.fleet.base import Fleet
 from monkey.fleet.local import LocalFleet
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
+from monkey.plan.desired import Upload
 from monkey.plan.observed import Observed, ObservedSweep
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
 from monkey.store.base import Store
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.open import locate, open_store
+from monkey.transfer.dataset import Dataset
 
 if TYPE_CHECKING:
-    from monkey.plan.desired import Desired
     from monkey.spec.project import Project
 
 
@@ -34,6 +37,8 @@ class World:
     memo: Memo
     #: None: nothing was ever applied, and there is no store yet.
     store: Store | None
+    #: Is told of bytes that are hashed or sent.
+    bars: Begin = silent
 
     @property
     def at(self) -> Store:
@@ -103,13 +108,14 @@ def fleets(project: Project, store_url: str) -> dict[str, Fleet]:
     }
 
 
-async def observe(world: World, desired: Sequence[Desired]) -> tuple[Observed, Snapshot | None]:
-    """Look at everything that a plan for the desired sweeps is compared with; None where there is no store yet.
+async def observe(world: World, wants: Sequence[Wanted]) -> tuple[Observed, Snapshot | None]:
+    """Look at everything that a plan for what is wanted is compared with; None where there is no store yet.
 
     Raises Corrupt where a desired sweep's log cannot be read: to plan over it would be to guess.
     """
     if world.store is None:
         return Observed(), None
+    desired = [want.desired for want in wants]
     snapshot = await world.reader().read()
     wanted = {want.name for want in desired}
     sweeps = {
@@ -120,7 +126,28 @@ async def observe(world: World, desired: Sequence[Desired]) -> tuple[Observed, S
     code = {want.recipe.code for want in desired if want.recipe.code}
     there = {sha for sha in code if await _exists(world, world.keys.code(sha))}
     agents = {name: (await fleet.observe()).count for name, fleet in world.fleets.items()}
-    return Observed(sweeps, snapshot.succeeded, there, agents, world.memo.id(world.at.url)), snapshot
+    lacks, within = await _datasets(world, wants, sweeps)
+    store = world.memo.id(world.at.url)
+    return Observed(sweeps, snapshot.succeeded, there, agents, store, lacks, within), snapshot
+
+
+async def _datasets(
+    world: World, wants: Sequence[Wanted], sweeps: Mapping[str, ObservedSweep]
+) -> tuple[Mapping[str, Upload], Mapping[str, Mapping[str, str]]]:
+    """Return what of each dataset is missing, and what changed within those of each sweep.
+
+    A sweep that is done needs no data, and a look at a store of millions of objects takes its time.
+    """
+    asked, within = list[Dataset](), {}
+    for want in wants:
+        seen = sweeps.get(want.desired.name)
+        applied = seen.applied if seen else None
+        same = applied is not None and applied.recipe.datasets == want.desired.recipe.datasets
+        if seen is not None and not same:
+            within[want.desired.name] = await differences(world.at, seen, want.datasets)
+        if seen is None or not same or seen.unfinished:
+            asked += want.datasets.values()
+    return await lacking(world.at, asked), within
 
 
 def _refuse_torn(view: SweepView, snapshot: Snapshot) -> None:

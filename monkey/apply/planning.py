@@ -52,14 +52,14 @@ async def remake_plan(world: World, saved: Saved) -> Planned:
 
 
 async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str]) -> Planned:
-    wanted = desire(world.project, files)
+    wanted = desire(world.project, files, world.bars)
     check_providers(world.project, wanted)
     return replace(await plan_for(world, wanted, keep_stale), files=files)
 
 
 async def plan_for(world: World, wanted: Sequence[Wanted], keep_stale: Sequence[str]) -> Planned:
     """Plan for what is wanted, wherever that comes from."""
-    observed, snapshot = await observe(world, [want.desired for want in wanted])
+    observed, snapshot = await observe(world, wanted)
     wanted = placed_in_history(world.project, wanted, observed)
     desired = [want.desired for want in wanted]
     plan = diff(desired, observed, keep_stale)

@@ -28,6 +28,7 @@ VERBS = {
         "plan": "Show what apply would do.",
         "apply": "Make it so, and watch.",
         "run": "Run one command as a job: monkey run -- CMD.",
+        "push": "Upload the datasets of specs, and run nothing.",
     },
     "Look": {
         "status": "Show how sweeps, agents and the store are doing.",

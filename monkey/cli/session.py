@@ -36,12 +36,15 @@ def in_world(work: Callable[[World], Awaitable[T]]) -> T:
     import asyncio
 
     from monkey.apply.observe import open_world
+    from monkey.cli.bars import Bars
 
     here = project()
 
     async def inside() -> T:
         async with open_world(here) as world:
-            return await work(world)
+            with Bars() as bars:
+                world.bars = bars.begin
+                return await work(world)
 
     return asyncio.run(inside())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from monkey.plan.desired import Desired
+from monkey.plan.desired import Desired, Upload
 from monkey.plan.observed import ObservedSweep
 
 
@@ -70,13 +70,6 @@ class Jobs:
         return len(self.new) + self.counts["stale"] + states.get("queued", 0) + states.get("running", 0)
 
 
-class Upload(NamedTuple):
-    """What is not in the store yet."""
-
-    bytes: int = 0
-    objects: int = 0
-
-
 @dataclass(frozen=True)
 class SweepPlan:
     """What applying would change in one sweep."""
@@ -86,6 +79,7 @@ class SweepPlan:
     observed: ObservedSweep | None
     jobs: Jobs
     settings: tuple[SettingChange, ...] = ()
+    #: What is not in the store yet, code and datasets together.
     upload: Upload = field(default_factory=Upload)
     #: Job of the desired table to the finished job whose result it takes, carried over or by this plan.
     adopted: Mapping[str, str] = field(default_factory=dict)
@@ -93,6 +87,8 @@ class SweepPlan:
     keeping: tuple[str, ...] = ()
     #: What is not a change, but should be known before applying.
     notes: tuple[str, ...] = ()
+    #: Name of a dataset to what of it is not in the store yet.
+    datasets: Mapping[str, Upload] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

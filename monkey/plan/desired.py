@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.table import JobTable
+
+
+class Upload(NamedTuple):
+    """What is to be sent to the store."""
+
+    bytes: int = 0
+    objects: int = 0
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,8 @@ class Desired:
     code_files: Mapping[str, str] = field(default_factory=dict)
     #: Size of the code snapshot's files; its archive is compressed.
     code_bytes: int = 0
+    #: Name of each dataset to all of its bytes and objects.
+    datasets: Mapping[str, Upload] = field(default_factory=dict)
     #: {"commit", "branch", "dirty"}, None outside a repository.
     git: Mapping[str, Any] | None = None
     #: False where the repository knows that `git` does not descend from the commit that was applied last.

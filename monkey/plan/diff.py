@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from monkey.errors import NotADescendant, PlanError
-from monkey.plan.change import FleetPlan, Jobs, Plan, Stale, SweepPlan, Upload
-from monkey.plan.desired import Desired
+from monkey.plan.change import FleetPlan, Jobs, Plan, Stale, SweepPlan
+from monkey.plan.desired import Desired, Upload
 from monkey.plan.explain import KEEPABLE, UNKNOWN, parameter_reasons, recipe_reasons, setting_changes
 from monkey.plan.match import Matched, match
 from monkey.plan.observed import Applied, Observed, ObservedSweep
@@ -27,12 +27,26 @@ def diff(desired: Sequence[Desired], observed: Observed, keep_stale: Collection[
     keep, there, sweeps = tuple(sorted(keep_stale)), {"", *observed.code}, []
     for want in desired:
         sweep = _sweep(want, observed, keep)
-        # A sweep that is done needs its code no more.
-        if want.recipe.code not in there and (sweep.revises or sweep.jobs.unfinished):
-            sweep = replace(sweep, upload=Upload(want.code_bytes, 1))
-            there.add(want.recipe.code)
+        # A sweep that is done needs its code no more, nor its data.
+        if sweep.revises or sweep.jobs.unfinished:
+            sweep = _with_upload(sweep, observed, there)
         sweeps.append(sweep)
     return Plan(tuple(sweeps), _fleets(sweeps, observed), observed.store)
+
+
+def _with_upload(sweep: SweepPlan, observed: Observed, there: set[str]) -> SweepPlan:
+    """Say what the sweep needs and is not in the store; `there` gets what is sent for it, and not for the next."""
+    want, upload, datasets = sweep.desired, Upload(), dict[str, Upload]()
+    if want.recipe.code not in there:
+        upload = Upload(want.code_bytes, 1)
+        there.add(want.recipe.code)
+    for name, oid in want.recipe.datasets.items():
+        lacks = Upload() if oid in there else observed.datasets.get(oid, want.datasets.get(name, Upload()))
+        there.add(oid)
+        if lacks.objects:
+            datasets[name] = lacks
+            upload = Upload(upload.bytes + lacks.bytes, upload.objects + lacks.objects)
+    return replace(sweep, upload=upload, datasets=datasets)
 
 
 def check_descent(plan: Plan) -> None:
@@ -110,7 +124,8 @@ def _lots(want: Desired, applied: Applied, observed: Observed) -> _Lots:
     gone = array("i", (row for row, job in enumerate(old_ids) if job not in wanted))
     matched = match(want.table, rest, applied.table, gone)
     removed = array("i", (row for row in gone if row not in matched.replaced)) if matched.replaced else gone
-    return _Lots(matched.unmatched, _groups(want, applied, matched), kept, removed, matched.replaced)
+    stale = _groups(want, applied, matched, observed.within.get(want.name, {}))
+    return _Lots(matched.unmatched, stale, kept, removed, matched.replaced)
 
 
 def _split(ids: Sequence[str], *known: Collection[str]) -> tuple[Sequence[int], Sequence[int]]:
@@ -129,11 +144,11 @@ def _split(ids: Sequence[str], *known: Collection[str]) -> tuple[Sequence[int], 
     )
 
 
-def _groups(want: Desired, applied: Applied, matched: Matched) -> tuple[Stale, ...]:
+def _groups(want: Desired, applied: Applied, matched: Matched, within: Mapping[str, str]) -> tuple[Stale, ...]:
     """Part stale jobs by reason: the recipe's is common to all, but not every job has every parameter."""
     if not matched.rows:
         return ()
-    common = recipe_reasons(applied.recipe, want.recipe, applied.code_files, want.code_files)
+    common = recipe_reasons(applied.recipe, want.recipe, applied.code_files, want.code_files, within)
     new, old = want.table.columns, applied.table.columns
     added, removed = [n for n in new if n not in old], [n for n in old if n not in new]
     if not added and not removed:

@@ -11,8 +11,9 @@ The document, one object:
   - `reasons`: a list of {`kind`, `text`, `jobs`}: why jobs are stale; a job counts for each of its reasons
   - `lines`: a list of {`mark`, `text`}: the lots as people read them, factored
   - `settings`: a list of {`name`, `before`, `after`}
-  - `upload`: {`bytes`, `objects`}; `adopted`: how many jobs take another's result; `released`: how many running jobs
-    applying would stop
+  - `upload`: {`bytes`, `objects`}, code and datasets together; `datasets`: a list of {`name`, `hash`, `bytes`,
+    `objects`}, again of what is to be sent
+  - `adopted`: how many jobs take another's result; `released`: how many running jobs applying would stop
   - `unmarked`: fleets that an apply which was cut short did not tell; `notes`, `warnings`: sentences
 - `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`} (`before`, `after`: machines)
 
@@ -31,6 +32,7 @@ from typing import Any
 
 from monkey.errors import PlanError, StalePlan
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
+from monkey.plan.desired import Upload
 from monkey.plan.explain import recipe_reasons, setting_changes, setting_text
 from monkey.plan.lines import summary, sweep_lines
 from monkey.spec.recipe import Recipe, Settings
@@ -72,6 +74,10 @@ def _sweep(sweep: SweepPlan) -> dict[str, Any]:
         "lines": [{"mark": line.mark, "text": line.text} for line in sweep_lines(sweep)],
         "settings": [change._asdict() for change in sweep.settings],
         "upload": sweep.upload._asdict(),
+        "datasets": [
+            {"name": name, "hash": oid, **sweep.datasets.get(name, Upload())._asdict()}
+            for name, oid in sweep.desired.recipe.datasets.items()
+        ],
         "adopted": len(sweep.adopted),
         "released": sweep.released,
         "unmarked": list(sweep.unmarked),

@@ -18,9 +18,13 @@ _SHOWN = 40
 
 
 def recipe_reasons(
-    before: Recipe, after: Recipe, files_before: Mapping[str, str], files_after: Mapping[str, str]
+    before: Recipe,
+    after: Recipe,
+    files_before: Mapping[str, str],
+    files_after: Mapping[str, str],
+    within: Mapping[str, str] | None = None,
 ) -> tuple[Reason, ...]:
-    """Return a reason for every part of the recipe that differs."""
+    """Return a reason for every part of the recipe that differs; `within` says of a dataset what in it."""
     reasons = []
     if before.code != after.code:
         names = _names(files_before, files_after) or ["rights of its files"]
@@ -28,7 +32,8 @@ def recipe_reasons(
     if before.command != after.command:
         reasons.append(Reason("command", f"command changed{_words(before.command, after.command)}"))
     if before.datasets != after.datasets:
-        reasons.append(Reason("dataset", f"dataset changed: {_listed(_names(before.datasets, after.datasets))}"))
+        names = [_within(name, within or {}) for name in _names(before.datasets, after.datasets)]
+        reasons.append(Reason("dataset", f"dataset changed: {_listed(names)}"))
     for part in sorted(before.environment.keys() | after.environment.keys()):
         old, new = before.environment.get(part), after.environment.get(part)
         if old != new:
@@ -40,6 +45,10 @@ def recipe_reasons(
     if before.outputs != after.outputs:
         reasons.append(Reason("outputs", f"outputs changed: {_listed(_members(before.outputs, after.outputs))}"))
     return tuple(reasons)
+
+
+def _within(name: str, within: Mapping[str, str]) -> str:
+    return f"{name}, {within[name]}" if name in within else name
 
 
 def parameter_reasons(added: Iterable[str], removed: Iterable[str]) -> tuple[Reason, ...]:

@@ -67,12 +67,21 @@ def sweep_lines(sweep: SweepPlan, limit: int = 8) -> list[Line]:
 
 def _other_lines(sweep: SweepPlan) -> list[Line]:
     lines = [Line(Mark.SETTING, setting_text(change)) for change in sweep.settings]
-    if sweep.upload.objects:
-        lines.append(Line(Mark.UPLOAD, f"code: {size_text(sweep.upload.bytes)} to upload"))
+    lines += _uploads(sweep)
     for fleet in sweep.unmarked:
         lines.append(Line(Mark.MEND, f"an apply was cut short: {fleet} was never told of this work"))
     lines += [Line(Mark.NOTE, note) for note in sweep.notes]
     return lines + [Line(Mark.NOTE, f"warning: {warning}") for warning in sweep.desired.warnings]
+
+
+def _uploads(sweep: SweepPlan) -> list[Line]:
+    size = sweep.upload.bytes - sum(of.bytes for of in sweep.datasets.values())
+    code = sweep.upload.objects - sum(of.objects for of in sweep.datasets.values())
+    lines = [Line(Mark.UPLOAD, f"code: {size_text(size)} to upload")] if code else []
+    for name, of in sweep.datasets.items():
+        objects = "1 object" if of.objects == 1 else f"{of.objects:,} objects"
+        lines.append(Line(Mark.UPLOAD, f"dataset {name}: {size_text(of.bytes)} in {objects} to upload"))
+    return lines
 
 
 def fleet_line(fleet: FleetPlan) -> Line:

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from monkey.plan.desired import Upload
 from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.table import JobTable
 
@@ -74,3 +75,7 @@ class Observed:
     agents: Mapping[str, int] = field(default_factory=dict)
     #: The store's own identity (in its `format`), "" where there is none yet.
     store: str = ""
+    #: Hash of a dataset to what of it is missing in the store; one that is not here is missing whole.
+    datasets: Mapping[str, Upload] = field(default_factory=dict)
+    #: Sweep to what changed within its datasets, by their names: "3 of 10,000 files".
+    within: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

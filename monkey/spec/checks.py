@@ -49,6 +49,7 @@ class Checks:
             "exclude": lambda: self.rows("exclude", self.spec.exclude),
             "environment": self.requirements,
             "code": self.code,
+            "datasets": self.datasets,
             "env": lambda: self.holes("env", self.spec.env),
             "outputs": lambda: self.holes("outputs", dict(enumerate(self.spec.outputs))),
         }
@@ -235,6 +236,15 @@ class Checks:
                 if f"{{{name}}}" in text:
                     hint = "pass it by the command; a job also finds all its parameters in MONKEY_PARAMS"
                     yield Mistake((field, at), f"{{{name}}} is filled in only in the command, not in {field}", hint)
+
+    def datasets(self) -> Iterator[Mistake]:
+        """Refuse `{lr}` in paths, and paths that lead nowhere; DVC may have what is not in the work tree."""
+        yield from self.holes("datasets", self.spec.datasets)
+        for name, path in self.spec.datasets.items():
+            at = self.root / path
+            if not at.exists() and not at.is_symlink() and not any((up / ".dvc").is_dir() for up in at.parents):
+                hint = "paths begin at the project's root; data that DVC tracks needs its repository"
+                yield Mistake(("datasets", name, "path"), f"there is no {path!r}", hint)
 
     def code(self) -> Iterator[Mistake]:
         """Check that the code's root is a directory of the project."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, PrivateAttr
 
+from monkey.spec.datasets import declare_datasets
 from monkey.spec.document import Document
 from monkey.spec.mistake import Mistake, Mistakes, describe, wrong
 from monkey.spec.parameters import Parameter, declare
@@ -173,6 +175,8 @@ class Spec(_Model):
     fail_fast: bool = False
     resources: Resources = Field(default_factory=Resources)
     code: Code = Field(default_factory=Code)
+    #: Name to path, as written.
+    datasets: Annotated[dict[str, str], PlainValidator(declare_datasets)] = Field(default_factory=dict)
     environment: Environment = Field(default_factory=Environment)
     env: Annotated[dict[str, str], PlainValidator(_environment_variables)] = Field(default_factory=dict)
     outputs: Files = Field(default_factory=list)
@@ -197,12 +201,19 @@ class Spec(_Model):
         """The file with its lines: places mistakes that show only later."""
         return self._document
 
-    def recipe(self, code: str) -> Recipe:
-        """Return what all jobs have in common, given the hash of their code; the requirements are those at loading."""
+    def recipe(self, code: str, datasets: Mapping[str, str] | None = None) -> Recipe:
+        """Return what all jobs have in common, given the hashes of code and datasets, and the requirements read."""
         asked = self.environment.model_dump() | {"requirements": self._requirements}
         environment = {name: text for name, text in asked.items() if text is not None}
         outputs = sorted(set(self.outputs))
-        return Recipe(command=self.command, code=code, environment=environment, env=self.env, outputs=outputs)
+        return Recipe(
+            command=self.command,
+            code=code,
+            datasets=dict(datasets or {}),
+            environment=environment,
+            env=self.env,
+            outputs=outputs,
+        )
 
     def settings(self) -> Settings:
         """Return how the jobs are to be run."""

@@ -8,7 +8,6 @@ from monkey.spec.mistake import Mistake
 
 #: Keys that are planned, and what to do until then.
 NOT_YET = {
-    "datasets": "until then, keep small data below the code root, or pass its path as a parameter",
     "image": "until then, use environment: {requirements: requirements.txt}",
     "secrets": "until then, set the variables where the agent runs; never write them into a spec",
     "stop_when": "until then, stop in the program itself, or with: monkey cancel",

@@ -104,6 +104,24 @@ _FIELDS: dict[str, dict[str, Any]] = {
         },
         "additionalProperties": False,
     },
+    "datasets": {
+        "type": "object",
+        "propertyNames": {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"},
+        "additionalProperties": {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "object",
+                    "properties": {"path": {"type": "string", "minLength": 1}},
+                    "required": ["path"],
+                    "additionalProperties": False,
+                },
+            ]
+        },
+        "description": "Files and directories that jobs read, by name: a job finds each at MONKEY_DATASET_NAME. Stored "
+        "once by content, in DVC's layout; part of the jobs' identity.",
+        "examples": [{"digits": "data/digits"}, {"digits": {"path": "data/digits"}}],
+    },
     "environment": {
         "type": "object",
         "description": "The Python environment of the jobs, built once per content; part of their identity.",

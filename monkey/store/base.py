@@ -7,8 +7,11 @@ exist: those created once (`create`) and those with one writer (`put`). Nothing 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from monkey.store.contents import Moved, Source, put_each
 
 
 class Item(NamedTuple):
@@ -52,6 +55,15 @@ class Store(Protocol):
 
     async def put_file(self, key: str, path: Path) -> None:
         """Write or replace `key` with the file's bytes, durably and never half; the store shares no inode with it."""
+
+    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
+        """Store files under the MD5s of their bytes (`contents.object_key`), and return these, in order.
+
+        All are durable when this returns, several travel at once, and a key never holds bytes of another MD5, whoever
+        writes the files meanwhile. Raises DatasetError where a file is not what its Source says, or cannot be read;
+        what was stored before stays. `put` must be durable, or this be overridden.
+        """
+        return await put_each(self, sources, moved)
 
     async def get_file(self, key: str, path: Path) -> None:
         """Write the bytes under `key` to `path` (aside, then renamed); raises KeyMissing."""

@@ -12,12 +12,13 @@ import asyncio
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from monkey.errors import KeyMissing
 from monkey.store.base import Item, Store
 from monkey.store.commit import Committer, Write, clean
+from monkey.store.contents import Moved, Source
 from monkey.store.keys import check_prefix
 from monkey.store.listing import walk
 from monkey.store.place import Place
@@ -134,6 +135,19 @@ class DirectoryStore(Store):
                 if isinstance(exc, OSError):
                     raise self._place.translate(exc, write.key) from exc
                 raise
+
+    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
+        """See `Store.put_contents`."""
+        from monkey.store.bulk import Bulk  # what it imports takes a while, and agents never need it
+
+        bulk = Bulk(self._place, sources, moved)
+        inner = asyncio.ensure_future(asyncio.to_thread(bulk.run))
+        try:
+            return await asyncio.shield(inner)
+        except asyncio.CancelledError:
+            bulk.interrupt()
+            await asyncio.wait([inner])
+            raise
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`; an OSError of `path` itself passes through."""

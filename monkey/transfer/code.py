@@ -55,15 +55,21 @@ def code_key(sha: str) -> str:
 
 
 def snapshot(
-    root: Path, include: Sequence[str] = (), leave_out: Collection[str] = (), *, max_total: int = MAX_TOTAL
+    root: Path,
+    include: Sequence[str] = (),
+    leave_out: Collection[str] = (),
+    *,
+    without: Collection[str] = (),
+    max_total: int = MAX_TOTAL,
 ) -> CodeSnapshot:
-    """Read the code under `root`: see `code_select.select` for which files.
+    """Read the code under `root`: see `code_select.select` for which files. `without`: files and trees that are none.
 
     Raises PlanError for what cannot be in a snapshot: links that lead out, devices, names that are not UTF-8, files
     over 50 MB, more than `max_total` bytes in all, files that change while they are read. Those that stdout and stderr
     are sent to change for sure, and are left out.
     """
-    paths = select(root, include, leave_out)
+    trees = tuple(f"{tree}/" for tree in without)
+    paths = [path for path in select(root, include, leave_out) if not f"{path}/".startswith(trees)]
     left_out = _our_output(root, paths)
     entries: list[Entry] = []
     size = 0

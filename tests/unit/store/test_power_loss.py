@@ -126,6 +126,19 @@ def test_an_answered_entry_would_survive_and_none_is_ever_torn(traced: Callable[
     assert syncs["log/39"] - syncs["jobs/many19/2"] < 60
 
 
+def test_many_files_would_survive_and_none_is_ever_torn(traced: Callable[[str], tuple[Path, Disk]]) -> None:
+    trace, disk = traced("contents")
+    keys, begun = list[str](), 0
+    for said in replay(trace, disk):
+        begun = disk.syncs if said == "begun" else begun
+        if said.startswith("answered "):  # others on the same descriptor: the processes that copy
+            keys += said.split()[1:]
+            assert all(disk.survives(key) for key in said.split()[1:])
+    assert len(keys) == len(set(keys)) == 1101
+    assert not any("files/md5" in path for path in disk.torn)
+    assert disk.syncs - begun < 300, "a directory each at the most, not a file each"
+
+
 def test_the_trace_would_show_a_missing_sync(traced: Callable[[str], tuple[Path, Disk]]) -> None:
     trace, disk = traced("forget")
     [_, said] = replay(trace, disk)

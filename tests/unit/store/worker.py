@@ -61,6 +61,25 @@ async def forget(place: str) -> None:
     mark("answered jobs/a/2")
 
 
+async def contents(place: str) -> None:
+    """Store many small files, by several processes, and a large one."""
+    from monkey.store.contents import Source, object_key
+    from monkey.store.copier import signature
+
+    data = Path(place).with_name("data")
+    data.mkdir()
+    for n in range(1100):
+        (data / f"{n}").write_bytes(b"content %d" % n)
+    (data / "large").write_bytes(b"large" * 2_000_000)
+    sources = [Source(str(path), signature(path.stat())) for path in sorted(data.iterdir())]
+    store = await open_store(place, begin=True)
+    mark("begun")
+    md5s = await store.put_contents(sources, lambda objects, size: None)
+    for at in range(0, len(md5s), 50):
+        mark("answered " + " ".join(object_key(md5) for md5 in md5s[at : at + 50]))
+    await store.close()
+
+
 async def full(place: str) -> None:
     """Fill the disk: refused, nothing lost, nothing left aside, and it goes on where there is room again."""
     store = await open_store(place, begin=True)
@@ -141,7 +160,7 @@ async def unwritable(place: str) -> None:
     mark("well")
 
 
-STORIES = {story.__name__: story for story in (durable, forget, full, unmount, unwritable)}
+STORIES = {story.__name__: story for story in (durable, contents, forget, full, unmount, unwritable)}
 
 if __name__ == "__main__":
     asyncio.run(STORIES[sys.argv[1]](sys.argv[2]))

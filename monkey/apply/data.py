@@ -1,0 +1,104 @@
+"""The datasets of the specs: hashed when a plan is made, compared with the store, sent when it is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monkey.errors import Corrupt, DatasetError, KeyMissing
+from monkey.fleet.state import cache_home
+from monkey.plan.desired import Upload
+from monkey.store.base import Store
+from monkey.store.contents import Moved, object_key
+from monkey.transfer.dataset import DIR, Dataset, changed_files, read_listing
+from monkey.transfer.dataset_hash import hash_dataset, quiet
+from monkey.transfer.dataset_upload import missing, upload, whole
+
+if TYPE_CHECKING:
+    from monkey.plan.observed import ObservedSweep
+    from monkey.spec.models import Spec
+
+#: Is told what begins ("digits: uploading"), of how many bytes and objects; returns what is told of progress.
+Begin = Callable[[str, int, int], Moved]
+
+
+def silent(what: str, size: int, objects: int) -> Moved:
+    """Show nothing."""
+    return quiet
+
+
+def state_home() -> Path:
+    """Return where hashes are remembered."""
+    return cache_home() / "datasets"
+
+
+class Shelf:
+    """The datasets of one command: each path is hashed once, whatever many specs name it."""
+
+    def __init__(self, root: Path, begin: Begin = silent) -> None:
+        """Take paths from the project's root on."""
+        self._root, self._begin = root, begin
+        self._known: dict[Path, Dataset] = {}
+
+    def of(self, spec: Spec) -> dict[str, Dataset]:
+        """Return the spec's datasets by name. Raises SpecError, with the line, for those that cannot be taken."""
+        from monkey.spec.mistake import Mistake
+
+        found, mistakes = {}, []
+        for name, path in spec.datasets.items():
+            try:
+                found[name] = self._at(Path(self._root, path), name)
+            except DatasetError as exc:
+                mistakes.append(Mistake(("datasets", name, "path"), f"dataset {name!r}: {exc.message}", exc.hint))
+        if mistakes:
+            raise spec.document.error(mistakes)
+        return found
+
+    def _at(self, path: Path, name: str) -> Dataset:
+        if path not in self._known:
+            self._known[path] = hash_dataset(path, state_home(), self._begin(f"{name}: hashing", 0, 0))
+        return self._known[path]
+
+
+def total(dataset: Dataset) -> Upload:
+    """Return all bytes and objects of the dataset."""
+    lacks = whole(dataset)
+    return Upload(lacks.bytes, lacks.objects)
+
+
+async def lacking(store: Store, datasets: Iterable[Dataset]) -> dict[str, Upload]:
+    """Return what of each dataset, by its hash, the store lacks. Raises StoreError."""
+    distinct = list({dataset.oid: dataset for dataset in datasets}.values())
+    found = await missing(store, distinct)
+    return {dataset.oid: Upload(lacks.bytes, lacks.objects) for dataset, lacks in zip(distinct, found, strict=True)}
+
+
+async def differences(store: Store, seen: ObservedSweep, datasets: Mapping[str, Dataset]) -> dict[str, str]:
+    """Say of each changed dataset of a sweep how much of it changed: "3 of 10,000 files"."""
+    before = seen.applied.recipe.datasets if seen.applied else {}
+    found = {}
+    for name, dataset in datasets.items():
+        old = before.get(name, dataset.oid)
+        if old != dataset.oid and old.endswith(DIR) and not dataset.is_file:
+            try:
+                files = read_listing(await store.get(object_key(old)), old)
+            except (KeyMissing, Corrupt):
+                continue  # only the words are lost
+            now = dict(zip(dataset.names, dataset.md5s, strict=True))
+            found[name] = f"{changed_files(files, now):,} of {len(files):,} files"
+    return found
+
+
+async def send(store: Store, datasets: Mapping[str, Dataset], begin: Begin = silent) -> dict[str, Upload]:
+    """Send what the store lacks of these datasets; returns what was sent of each.
+
+    Raises DatasetError where one is not what it was, and StoreError.
+    """
+    sent = {}
+    for name, dataset in datasets.items():
+        (lacks,) = await missing(store, [dataset])
+        if lacks.objects:
+            await upload(store, dataset, lacks, begin(f"{name}: uploading", lacks.bytes, lacks.objects))
+        sent[name] = Upload(lacks.bytes, lacks.objects)
+    return sent

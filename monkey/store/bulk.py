@@ -1,0 +1,171 @@
+# ruff: noqa: PTH120
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""Many files into a store in a directory, durably: copied by several processes, synced together, then renamed.
+
+A sync a file would be ten thousand of them; syncfs is one. The order is the same as for a single file: bytes on disk
+before the name, names on disk before anyone is told. What was renamed when the power fails is whole, and stays.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+
+from monkey.errors import StoreUnavailable
+from monkey.store.contents import FILES, Moved, Source, object_key, refused
+from monkey.store.copier import LOT_FILES, Taken, Task, lots
+from monkey.store.crew import Crew, processors
+from monkey.store.large import copy_hashed
+from monkey.store.place import Place
+from monkey.store.publish import remove
+from monkey.store.sync import flush_directory, flush_files
+
+#: Bytes from which on a file is copied by a thread of its own.
+LARGE = 4 * 1024 * 1024
+
+#: Files that are synced and named together, and their bytes: a kill -9 loses no more than that.
+BATCH_FILES, BATCH_BYTES = 16_384, 512 * 1024 * 1024
+
+
+class Bulk:
+    """One lot of files on its way into the directory. Runs in a thread of its own; `interrupt` ends it early."""
+
+    def __init__(self, place: Place, sources: Sequence[Source], moved: Moved) -> None:
+        """Store `sources` in `place`."""
+        self._place, self._sources, self._moved = place, sources, moved
+        self._crew = Crew()
+        self._found = [""] * len(sources)
+        #: Copies that have no name yet, and the MD5s that they get.
+        self._aside: dict[str, str] = {}
+        self._directories: set[str] = set()
+        self._lock = threading.Lock()
+
+    def interrupt(self) -> None:
+        """Have `run` end soon."""
+        self._crew.stop.set()
+
+    def run(self) -> list[str]:
+        """Store all; returns their MD5s. Raises DatasetError, StoreError; what was named by then stays."""
+        self._place.check()
+        self._place.make_parents(self._place.temp())
+        large = [at for at, source in enumerate(self._sources) if source.signature[0] >= LARGE]
+        try:
+            with self._crew:
+                for batch in self._batches():
+                    self._take(batch)
+                    self._go_on()
+                    self._name()
+            self._each_large(large)
+            self._settle()
+        except OSError as exc:
+            raise self._place.translate(exc) from exc
+        finally:
+            for aside in self._aside:
+                remove(aside)
+        return self._found
+
+    def _batches(self) -> Iterator[list[int]]:
+        """Yield the places of small files, as many as are named together."""
+        batch, size = list[int](), 0
+        for at, source in enumerate(self._sources):
+            if source.signature[0] < LARGE:
+                batch.append(at)
+                size += source.signature[0]
+                if len(batch) >= BATCH_FILES or size >= BATCH_BYTES:
+                    yield batch
+                    batch, size = [], 0
+        if batch:
+            yield batch
+
+    def _take(self, batch: Sequence[int]) -> None:
+        """Hash and copy the files at these places."""
+        chosen = [self._sources[at] for at in batch]
+        tasks: list[Task] = [(one.path, one.signature, one.md5) for one in chosen]
+        parts = lots(tasks)
+
+        def done(part: int, taken: list[Taken]) -> None:
+            first, _ = parts[part]
+            self._aside.update((aside, md5) for md5, aside in taken if md5)
+            if not taken[-1][0]:
+                raise self._trouble(chosen[first + len(taken) - 1], taken[-1][1])
+            for at, (md5, _) in enumerate(taken, first):
+                self._found[batch[at]] = md5
+            self._moved(len(taken), sum(one.signature[0] for one in chosen[first : first + len(taken)]))
+
+        self._crew.work([("take", tasks[a:b], self._place.temp() + ".") for a, b in parts], done)
+
+    def _trouble(self, source: Source, why: str) -> Exception:
+        what, _, number = why.partition(": ")
+        if what == "store":
+            return self._place.translate(OSError(int(number), os.strerror(int(number))))
+        return refused(source, why)
+
+    def _name(self) -> None:
+        """Sync what is aside, and give it its names."""
+        flush_files(list(self._aside))
+        renames = [(aside, self._target(md5)) for aside, md5 in self._aside.items()]
+        requests = [("name", renames[at : at + LOT_FILES], "") for at in range(0, len(renames), LOT_FILES)]
+
+        def done(_: int, number: int) -> None:
+            if number:
+                raise self._place.translate(OSError(number, os.strerror(number)))
+
+        self._crew.work(requests, done)
+        self._go_on()
+        self._aside.clear()
+
+    def _target(self, md5: str) -> str:
+        """Return where the object goes; its directory is there, and remembered."""
+        target = self._place.path(object_key(md5))
+        directory = target[: -len(md5) + 1]
+        if directory not in self._directories:
+            if not os.path.isdir(directory):  # noqa: PTH112
+                self._place.make_parents(target)
+            self._directories.add(directory)
+        return target
+
+    def _each_large(self, chosen: Sequence[int]) -> None:
+        if not chosen:
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        # One hashes and one writes for each file.
+        with ThreadPoolExecutor(max(1, processors() // 2), "monkey-large") as pool:
+            try:
+                for _ in pool.map(self._one_large, chosen):
+                    pass
+            except BaseException:
+                self.interrupt()
+                raise
+
+    def _one_large(self, at: int) -> None:
+        self._go_on()
+        aside, source = self._place.temp(), self._sources[at]
+        self._found[at] = md5 = copy_hashed(source, aside, self._count)
+        try:
+            flush_files([aside])
+            with self._lock:
+                target = self._target(md5)
+            os.replace(aside, target)  # noqa: PTH105
+        except BaseException:
+            remove(aside)
+            raise
+        self._moved(1, 0)
+
+    def _count(self, objects: int, size: int) -> None:
+        self._go_on()
+        self._moved(objects, size)
+
+    def _go_on(self) -> None:
+        if self._crew.stop.is_set():
+            raise StoreUnavailable("the upload was interrupted")
+
+    def _settle(self) -> None:
+        """Sync the names, and those of the directories that were made for them."""
+        self._go_on()
+        if not self._directories:
+            return
+        files = self._place.below(FILES.rstrip("/"))
+        for directory in [*sorted(self._directories), files, os.path.dirname(files), self._place.root]:
+            flush_directory(directory)

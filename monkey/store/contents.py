@@ -1,0 +1,106 @@
+"""Files stored once under the MD5 of their bytes, in the layout of DVC's remotes; and how most stores do it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from monkey.errors import DatasetError
+from monkey.store.copier import CHANGED, SPECIAL, Signature, read
+
+if TYPE_CHECKING:
+    from monkey.store.base import Store
+
+#: Where they are: `files/md5/<2>/<30>`, with ".dir" behind it for a directory's listing.
+FILES = "files/md5/"
+
+#: Files that are read whole, in bytes, and how many of them are on their way at once.
+WHOLE, AT_ONCE = 8 * 1024 * 1024, 24
+
+
+class Source(NamedTuple):
+    """A file to store, as it was when it was looked at."""
+
+    path: str
+    signature: Signature
+    #: MD5 of its bytes; "" where not known yet.
+    md5: str = ""
+
+
+#: Is told of progress: so many more objects, so many more bytes. From any thread.
+Moved = Callable[[int, int], None]
+
+
+def object_key(oid: str) -> str:
+    """Return the key of the object with this MD5 (with ".dir" behind it for a directory's listing)."""
+    return f"{FILES}{oid[:2]}/{oid[2:]}"
+
+
+def refused(source: Source, why: str) -> DatasetError:
+    """Return the error for a file that could not be taken; `why` as `copier.take` says it."""
+    path = source.path
+    if why == CHANGED:
+        return DatasetError(
+            f"{path} changed while it was read", hint="wait until nobody writes it any more, and try again"
+        )
+    if why == SPECIAL:
+        return DatasetError(f"expected a file at {path}, found a device, a pipe or a socket", hint="leave it out")
+    number = int(why.partition(": ")[2])
+    if number in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
+        return DatasetError(f"{path} vanished while it was read", hint="wait until nobody writes there, and try again")
+    return DatasetError(f"cannot read {path}: {os.strerror(number)}", hint="make it readable, or leave it out")
+
+
+async def put_each(store: Store, sources: Sequence[Source], moved: Moved) -> list[str]:
+    """Store each file by itself, several at once: for stores that have no better way. See `Store.put_contents`."""
+    found = [""] * len(sources)
+    queue = iter(range(len(sources)))
+
+    async def hand() -> None:
+        for at in queue:
+            found[at] = await _put(store, sources[at])
+            moved(1, sources[at].signature[0])
+
+    tasks = [asyncio.ensure_future(hand()) for _ in range(min(AT_ONCE, len(sources)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    return found
+
+
+async def _put(store: Store, source: Source) -> str:
+    size = source.signature[0]
+    if size > WHOLE:
+        return await _put_large(store, source)
+    md5, data = await asyncio.to_thread(_read, source)
+    # On these stores a put is durable; where it is not, `put_contents` is theirs.
+    await store.put(object_key(md5), data)
+    return md5
+
+
+def _read(source: Source) -> tuple[str, bytes]:
+    data, why = read(source)
+    md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    if why or (source.md5 and md5 != source.md5):
+        raise refused(source, why or CHANGED)
+    return md5, data
+
+
+async def _put_large(store: Store, source: Source) -> str:
+    """Store a copy: what was hashed is what is sent, whoever writes the file meanwhile."""
+    import tempfile  # slow to import, and most never get here
+
+    from monkey.store.large import copy_hashed
+
+    with tempfile.TemporaryDirectory(prefix="monkey-data-") as directory:
+        aside = Path(directory, "copy")
+        md5 = await asyncio.to_thread(copy_hashed, source, str(aside), lambda _objects, _bytes: None)
+        await store.put_file(object_key(md5), aside)
+    return md5

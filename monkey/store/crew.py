@@ -1,0 +1,108 @@
+"""Processes that hash and copy small files: threads would wait for each other, one interpreter being one lock."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from monkey.errors import StoreUnavailable
+from monkey.store import copier
+from monkey.store.copier import Request
+
+#: Below this many requests, starting processes costs more than it saves.
+WORTH = 4
+
+#: Most workers: from here on it is the disk that they wait for.
+MOST = 8
+
+#: Takes a request to a worker, and returns its answer.
+Hand = Callable[[Request], Any]
+
+
+def processors() -> int:
+    """Return how many processors we may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Crew:
+    """Workers that are started when there is enough to do, and end with the `with` block, or with us."""
+
+    def __init__(self) -> None:
+        """Start nobody yet."""
+        self._stack = contextlib.ExitStack()
+        self._hands: list[Hand] = []
+        #: Set from another thread, ends the work early.
+        self.stop = threading.Event()
+
+    def __enter__(self) -> Crew:
+        """Return the crew."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
+        """Send everybody home."""
+        self._stack.close()
+
+    def work(self, requests: Sequence[Request], done: Callable[[int, Any], None]) -> None:
+        """Have all requests answered, in any order; `done(index, answer)` is called from any thread, one at a time.
+
+        Raises what `done` raises, and StoreUnavailable where a worker was killed.
+        """
+        queue, lock, wrong = iter(range(len(requests))), threading.Lock(), list[BaseException]()
+
+        def pull(hand: Hand) -> None:
+            try:
+                while not self.stop.is_set() and not wrong:
+                    with lock:
+                        at = next(queue, None)
+                    if at is None:
+                        return
+                    answer = hand(requests[at])
+                    with lock:
+                        done(at, answer)
+            except BaseException as exc:
+                wrong.append(exc)
+
+        self._spread(pull, len(requests))
+        if wrong:
+            raise wrong[0]
+
+    def _spread(self, pull: Callable[[Hand], None], count: int) -> None:
+        if not self._hands and count >= WORTH:
+            self._hands = [self._stack.enter_context(_worker()) for _ in range(min(processors(), MOST))]
+        if count < WORTH:
+            pull(copier.answer)
+            return
+        threads = [threading.Thread(target=pull, args=(hand,), name="monkey-crew") for hand in self._hands]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+@contextlib.contextmanager
+def _worker() -> Iterator[Hand]:
+    """Start a worker: a process of its own rather than a fork, which would copy threads' locks."""
+    argv = [sys.executable, "-I", "-S", str(Path(copier.__file__))]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
+        requests, answers = process.stdin, process.stdout
+        assert requests is not None and answers is not None
+
+        def hand(request: Request) -> Any:
+            try:
+                requests.write(marshal.dumps(request))
+                requests.flush()
+                return marshal.load(answers)
+            except (EOFError, OSError, ValueError) as exc:
+                raise StoreUnavailable("a process that copies files was ended", hint="try again") from exc
+
+        yield hand

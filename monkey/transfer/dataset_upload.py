@@ -1,0 +1,113 @@
+"""Getting datasets into a store: what is missing there, all of it durable before the listing that names it."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from monkey.store.base import Store
+from monkey.store.contents import FILES, Moved, object_key
+from monkey.transfer.dataset import DIR, Dataset
+from monkey.transfer.dataset_hash import quiet, unchanged
+
+#: Up to so many objects are asked for one by one.
+FEW = 24
+
+#: A store with more objects than this is listed by prefixes, several at once, rather than page after page.
+HUGE = 50_000
+
+#: Requests at once.
+AT_ONCE = 16
+
+#: Prefixes that objects are spread over.
+_PREFIXES = 256
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What of a dataset is not in the store, or not whole."""
+
+    #: Rows of the dataset whose objects are to be sent.
+    rows: Sequence[int]
+    #: Bytes of them, and of the listing where that is to be sent.
+    bytes: int
+    #: Is the listing to be sent?
+    listing: bool
+
+    @property
+    def objects(self) -> int:
+        """How many objects are to be sent."""
+        return len(self.rows) + self.listing
+
+
+def whole(dataset: Dataset) -> Missing:
+    """Return what is missing in a store that has nothing."""
+    return _missing(dataset, {})
+
+
+async def missing(store: Store, datasets: Sequence[Dataset]) -> list[Missing]:
+    """Return what each of the datasets lacks in the store, by one look at it; an object of another size counts.
+
+    Raises StoreError.
+    """
+    wanted = {md5: None for dataset in datasets for md5 in dataset.objects}
+    wanted |= {dataset.oid: None for dataset in datasets}
+    there = await _sizes(store, list(wanted)) if datasets else {}
+    return [_missing(dataset, there) for dataset in datasets]
+
+
+def _missing(dataset: Dataset, there: Mapping[str, int]) -> Missing:
+    signatures = dataset.signatures
+    rows = [row for md5, row in dataset.objects.items() if there.get(md5) != signatures[row][0]]
+    size = sum(signatures[row][0] for row in rows)
+    lacks = not dataset.is_file and there.get(dataset.oid) != len(dataset.listing)
+    return Missing(rows, size + lacks * len(dataset.listing), lacks)
+
+
+async def _sizes(store: Store, oids: Sequence[str]) -> dict[str, int]:
+    """Return the sizes of objects in the store, at least of those of `oids` that are there."""
+    if len(oids) <= FEW:
+        return await _listed(store, [object_key(oid) for oid in oids])
+    prefixes = sorted({f"{FILES}{oid[:2]}/" for oid in oids})
+    first = await _listed(store, prefixes[:1])
+    if len(prefixes) < _PREFIXES // 4 or len(first) * _PREFIXES > HUGE:
+        return first | await _listed(store, prefixes[1:])
+    return await _listed(store, [FILES])
+
+
+async def _listed(store: Store, prefixes: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    queue = iter(prefixes)
+
+    async def look() -> None:
+        for prefix in queue:
+            for key, size, _ in await store.list(prefix):
+                found[key[len(FILES) : len(FILES) + 2] + key[len(FILES) + 3 :]] = size
+
+    await asyncio.gather(*(look() for _ in range(min(AT_ONCE, len(prefixes)))))
+    return found
+
+
+async def upload(store: Store, dataset: Dataset, lacks: Missing, moved: Moved = quiet) -> None:
+    """Send what the dataset lacks in the store; the listing last, once all else would survive a loss of power.
+
+    Raises DatasetError where a file is not what it was, and StoreError. What was sent by then stays, and is not sent
+    again by the next try.
+    """
+    if lacks.rows:
+        await store.put_contents([dataset.source(row) for row in lacks.rows], moved)
+        await asyncio.to_thread(unchanged, dataset)
+    if lacks.listing:
+        await _put_listing(store, dataset)
+        moved(1, len(dataset.listing))
+
+
+async def _put_listing(store: Store, dataset: Dataset) -> None:
+    assert dataset.oid.endswith(DIR)
+    with tempfile.TemporaryDirectory(prefix="monkey-data-") as directory:
+        aside = Path(directory, "listing")
+        aside.write_bytes(dataset.listing)  # noqa: ASYNC240 - a small local file
+        await store.put_file(object_key(dataset.oid), aside)
