@@ -14,6 +14,7 @@ from pathlib import Path
 from monkey.errors import JobFailed, KeyMissing
 from monkey.store.base import Store
 from monkey.store.publish import copy
+from monkey_agent.cache import Cache, Use
 from monkey_agent.flight import Flights
 
 #: Files up to so many bytes are kept in memory, and so many bytes of a snapshot in all: most code is this small.
@@ -116,11 +117,13 @@ def _read_file(found: Snapshot, full: str, path: str) -> None:
 class CodeCache:
     """The snapshots that this machine has, shared by all agents of the user."""
 
-    def __init__(self, store: Store, cache: Path) -> None:
-        """Keep snapshots in `cache`/code."""
-        self._store, self._directory = store, cache / "code"
+    def __init__(self, store: Store, cache: Cache) -> None:
+        """Keep snapshots in `cache`."""
+        self._store, self._cache, self._directory = store, cache, cache.root / "code"
         self._flights: Flights[Snapshot] = Flights()
         self._known: dict[str, Snapshot] = {}
+        #: The rights to those that are known: they are asked for by every job, and cost nothing for as long as we live.
+        self._uses: dict[str, Use] = {}
 
     def known(self, sha: str) -> Snapshot | None:
         """Return a snapshot that is at hand."""
@@ -137,8 +140,12 @@ class CodeCache:
 
     async def _load(self, sha: str, key: str) -> Snapshot:
         into = self._directory / sha
+        if sha not in self._uses:
+            self._uses[sha] = await self._cache.use(into)
         if not into.is_dir():
             await self._fetch(sha, key, into)
+            await asyncio.to_thread(self._cache.note, into)
+            await self._cache.trim()
         return await asyncio.to_thread(read_snapshot, str(into))
 
     async def _fetch(self, sha: str, key: str, into: Path) -> None:
@@ -157,6 +164,9 @@ class CodeCache:
     async def close(self) -> None:
         """Stop what is being fetched."""
         await self._flights.close()
+        for use in self._uses.values():
+            use.close()
+        self._uses.clear()
 
     def forget(self, sha: str) -> None:
         """Remove a snapshot that turned out to be incomplete: some cleaner of caches was here."""

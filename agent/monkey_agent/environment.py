@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
+import contextlib
 import hashlib
 import json
 import os
@@ -15,20 +15,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from monkey.errors import JobFailed
+from monkey_agent.cache import Cache, Use
 from monkey_agent.endings import span, trouble
+from monkey_agent.failures import REMEMBERED, Failures
 from monkey_agent.flight import Flights
 from monkey_agent.logs import bounded
 
 #: Part of an environment's name; changed when environments are built in another way.
 BUILDER = 1
-#: Seconds for which a failure is remembered: 10,000 jobs must not try one after the other, nor fail for ever.
-REMEMBERED = 60.0
 #: Seconds that a build may take.
 LIMIT = 3600.0
 #: Times that a build is begun which somebody kills: that says nothing of it, unless it is always so (out of memory?).
 TRIES = 3
-#: Seconds between looks whether another agent has finished the build.
-LOOK = 0.1
+#: The directory inside an environment in which its setup runs.
+SETUP = "setup"
 #: Lines of the build's log that its failure keeps, and characters of the one that its reason quotes.
 LINES, QUOTED = 30, 160
 
@@ -36,55 +36,54 @@ LINES, QUOTED = 30, 160
 class Environments:
     """The environments in a cache that all agents of the user share."""
 
-    def __init__(self, cache: Path, env: Mapping[str, str], remembered: float = REMEMBERED) -> None:
-        """Build into `cache`/environments, with the variables `env`; after a failure, rest `remembered` seconds."""
-        self._directory, self._env, self._remembered = cache / "environments", dict(env), remembered
-        self._flights: Flights[Path] = Flights()
-        self._ready: dict[str, Path] = {}
-        #: When which environment failed, and how.
-        self._failed: dict[str, tuple[float, JobFailed]] = {}
+    def __init__(self, cache: Cache, env: Mapping[str, str], remembered: float = REMEMBERED) -> None:
+        """Build into `cache`, with the variables `env`; after a failure, rest `remembered` seconds."""
+        self._cache, self._env = cache, dict(env)
+        self._directory = cache.root / "environments"
+        self._flights: Flights[None] = Flights()
+        self._failures = Failures(remembered)
 
-    async def get(self, wanted: Mapping[str, str]) -> Path:
-        """Return the virtual environment for {"requirements": text, "python": version}, built if need be.
+    async def use(self, wanted: Mapping[str, str]) -> tuple[Path, Use]:
+        """Return the environment for {"requirements", "python", "setup"}, built if need be, and the right to use it.
 
         Raises JobFailed with the end of the build's log (`log_tail`).
         """
         name = name_of(wanted)
-        path = self._ready.get(name)
-        if path is None or not _complete(path):
-            self._ready[name] = path = await self._flights.join(name, lambda: self._obtain(name, wanted))
-        return path
-
-    async def _obtain(self, name: str, wanted: Mapping[str, str]) -> Path:
-        at, failed = self._failed.pop(name, (0.0, None))
-        if failed is None or time.monotonic() - at >= self._remembered:
-            try:
-                return await self._build_once(name, wanted)
-            except OSError as exc:
-                failed = JobFailed(f"the environment cannot be built: {trouble(exc)}")
-            except JobFailed as exc:
-                failed = exc
-            at = time.monotonic()
-        self._failed[name] = at, failed
-        raise JobFailed(failed.message, log_tail=failed.log_tail)
-
-    async def _build_once(self, name: str, wanted: Mapping[str, str]) -> Path:
-        self._directory.mkdir(parents=True, exist_ok=True)
         path = self._directory / name
-        lock = os.open(self._directory / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            await _acquire(lock)
+            use = await self._cache.use(path)
+        except OSError as exc:
+            raise JobFailed(f"the environment cannot be built: {trouble(exc)}") from exc
+        try:
+            if not _complete(path):
+                await self._flights.join(name, lambda: self._obtain(name, wanted))
+        except BaseException:
+            use.close()
+            raise
+        return path, use
+
+    async def _obtain(self, name: str, wanted: Mapping[str, str]) -> None:
+        self._failures.check(name)
+        try:
+            await self._build_once(self._directory / name, wanted)
+        except OSError as exc:
+            failed = JobFailed(f"the environment cannot be built: {trouble(exc)}")
+            raise self._failures.remember(name, failed) from exc
+        except JobFailed as exc:
+            raise self._failures.remember(name, exc) from exc
+        await self._cache.trim()
+
+    async def _build_once(self, path: Path, wanted: Mapping[str, str]) -> None:
+        # The builders have the lock, too: while one of a dead agent still runs, nobody builds beside it.
+        async with self._cache.making(path) as lock:
             for left in reversed(range(0 if _complete(path) else TRIES)):
                 try:
-                    await Build(path, self._directory / f"{name}.log", self._env, lock).run(wanted)
+                    await Build(path, path.with_suffix(".log"), self._env, lock).run(wanted)
+                    await asyncio.to_thread(self._cache.note, path)
                     break
                 except Killed:
                     if not left:
                         raise
-        finally:
-            # The builders have it too: while one of a dead agent still runs, nobody builds beside it.
-            os.close(lock)
-        return path
 
     async def close(self) -> None:
         """Stop what is being built."""
@@ -95,21 +94,13 @@ def name_of(wanted: Mapping[str, str]) -> str:
     """Return the name of an environment: a hash of all that makes it what it is."""
     python = wanted.get("python") or f"{sys.version_info[0]}.{sys.version_info[1]}"
     content = [BUILDER, python, sysconfig.get_platform(), sys.implementation.name, wanted.get("requirements", "")]
+    content += [wanted["setup"]] if wanted.get("setup") else []
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 
 def _complete(path: Path) -> bool:
     """Say whether an environment was built to its end, and its Python is still there."""
     return (path / ".complete").exists() and (path / "bin" / "python").exists()
-
-
-async def _acquire(lock: int) -> None:
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            await asyncio.sleep(LOOK)
 
 
 class Killed(JobFailed):
@@ -137,6 +128,8 @@ class Build:
                 await self._with_uv(uv, wanted.get("python"), requirements)
             else:
                 await self._with_venv(wanted.get("python"), requirements)
+            if wanted.get("setup"):
+                await self._setup(wanted["setup"])
         except BaseException:
             await asyncio.to_thread(shutil.rmtree, self._path, ignore_errors=True)
             raise
@@ -161,6 +154,15 @@ class Build:
             pip = [str(self._path / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
             await self._must("install the requirements", *pip, "install", "-r", str(requirements))
 
+    async def _setup(self, text: str) -> None:
+        """Run the spec's own steps, in the environment and a directory of its own, up to the first that fails."""
+        directory = self._path / SETUP
+        directory.mkdir()
+        script = self._path.with_suffix(".sh")
+        script.write_text(text)
+        env = activated(self._env, self._path)
+        await self._must("set the environment up", "/bin/sh", "-e", str(script), env=env, directory=directory)
+
     def _python(self, version: str | None) -> str:
         if not version or version in (f"{sys.version_info[0]}.{sys.version_info[1]}", str(sys.version_info[0])):
             return sys.executable
@@ -169,15 +171,17 @@ class Build:
             raise JobFailed(f"Python {version} is not on this machine (hint: install it, or uv, which fetches it)")
         return found
 
-    async def _must(self, what: str, *command: str) -> None:
-        code = await self._step(*command)
+    async def _must(
+        self, what: str, *command: str, env: Mapping[str, str] | None = None, directory: Path | None = None
+    ) -> None:
+        code = await self._step(*command, env=env, directory=directory)
         if code:
             log = [line.rstrip() for line in self._log.read_text(errors="replace").splitlines()]
             lines = log[max((i for i, line in enumerate(log) if line.startswith("$ ")), default=0) :]
             kind, how = (Killed, f"killed by signal {-code}") if code < 0 else (JobFailed, f"exit code {code}")
             raise kind(f"could not {what} ({how}){_quoted(lines)}", log_tail=bounded(lines[-LINES:]))
 
-    async def _step(self, *command: str) -> int:
+    async def _step(self, *command: str, env: Mapping[str, str] | None = None, directory: Path | None = None) -> int:
         with self._log.open("ab") as log:
             log.write(f"$ {' '.join(command)}\n".encode())
             log.flush()
@@ -186,8 +190,8 @@ class Build:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=self._env,
-                cwd=self._path.parent,
+                env=self._env if env is None else env,
+                cwd=directory or self._path.parent,
                 pass_fds=[self._lock],
                 start_new_session=True,
             )
@@ -196,9 +200,16 @@ class Build:
         except TimeoutError:
             raise JobFailed(f"the environment was not built within {span(LIMIT)} ({command[0]})") from None
         finally:
-            if process.returncode is None:
+            # Also what it left in the background: that would hold the lock.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, 9)
-                await process.wait()
+            await process.wait()
+
+
+def activated(env: Mapping[str, str], venv: Path) -> dict[str, str]:
+    """Return the variables `env` as they are in a virtual environment."""
+    inside = {name: value for name, value in env.items() if name != "PYTHONHOME"}
+    return {**inside, "VIRTUAL_ENV": str(venv), "PATH": f"{venv}/bin{os.pathsep}{env.get('PATH', os.defpath)}"}
 
 
 def _quoted(lines: list[str]) -> str:

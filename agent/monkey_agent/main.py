@@ -18,6 +18,8 @@ from monkey.fleet import surroundings
 from monkey.fleet.capacity import Capacity, capacity
 from monkey.fleet.state import cache_home, host_name, state_dir
 from monkey.protocol.keys import NAME, Keys
+from monkey.spec.mistake import Mistakes
+from monkey.spec.units import size
 from monkey.store.open import open_store
 from monkey_agent import leftovers, past
 from monkey_agent.daemon import Agent
@@ -42,6 +44,13 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--idle-timeout", type=float, default=10.0, metavar="SECONDS", help="leave after so long without work"
     )
+    parser.add_argument(
+        "--cache-size",
+        type=_size,
+        default=os.environ.get("MONKEY_CACHE_SIZE"),
+        metavar="SIZE",
+        help="what this machine may keep of code, environments and datasets: 200GiB (default: half of the disk)",
+    )
     return parser.parse_args(argv)
 
 
@@ -57,6 +66,13 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _size(text: str) -> int:
+    try:
+        return size(int(text) if text.isdigit() else text)
+    except Mistakes as error:
+        raise argparse.ArgumentTypeError(error.mistakes[0].message) from error
+
+
 async def live(asked: argparse.Namespace) -> None:
     """Live one life. Raises MonkeyError where that cannot begin, or cannot go on."""
     store = await open_store(asked.store)
@@ -65,7 +81,14 @@ async def live(asked: argparse.Namespace) -> None:
     post = _post(asked, home)
     machine = capacity()
     clock = MachineClock()
-    runner = LocalRunner(store, Keys(asked.project), home.directory, cache_home(), gpus=bool(machine.gpus))
+    runner = LocalRunner(
+        store,
+        Keys(asked.project),
+        home.directory,
+        cache_home(),
+        gpus=bool(machine.gpus),
+        cache_size=asked.cache_size,
+    )
     agent = Agent(store, post, clock, runner, MachineSeats(machine, asked.max_slots), random.Random())
     agent.say = _say
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

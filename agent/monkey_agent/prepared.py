@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from monkey.errors import JobFailed
 from monkey.spec.command import Command, compile_command
@@ -13,7 +12,9 @@ from monkey.spec.recipe import Recipe
 from monkey.spec.table import Value
 from monkey.transfer.globs import Globs
 from monkey_agent.code import Snapshot
+from monkey_agent.environment import activated
 from monkey_agent.launcher import Launcher
+from monkey_agent.needs import Hold, variables
 
 #: Recipes that are remembered.
 REMEMBERED = 64
@@ -52,28 +53,27 @@ class Preparer:
         prepared = self._known.get(id(recipe))
         return prepared if prepared is not None and prepared.recipe is recipe else None
 
-    def prepare(self, recipe: Recipe, code: Snapshot, venv: Path | None) -> Prepared:
+    def prepare(self, recipe: Recipe, code: Snapshot, hold: Hold | None) -> Prepared:
         """Prepare a recipe; raises JobFailed, OSError."""
         try:
             globs = Globs(recipe.outputs) if recipe.outputs else None
         except ValueError as exc:
             raise JobFailed(f"outputs: {exc}") from exc
-        base = self._launcher.base(self._environment(recipe, venv))
+        base = self._launcher.base(self._environment(recipe, hold))
         prepared = Prepared(recipe, code, base, globs)
         while len(self._known) >= REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[id(recipe)] = prepared
         return prepared
 
-    def _environment(self, recipe: Recipe, venv: Path | None) -> dict[str, str]:
+    def _environment(self, recipe: Recipe, hold: Hold | None) -> dict[str, str]:
         env = dict(self._inherited)
         # A log that is followed must show what was printed; block-wise, a killed job's last words would be lost, too.
         env.setdefault("PYTHONUNBUFFERED", "1")
         env.update(recipe.env)
-        if venv is not None:
-            env["VIRTUAL_ENV"] = str(venv)
-            env["PATH"] = f"{venv}/bin{os.pathsep}{env.get('PATH', os.defpath)}"
-            env.pop("PYTHONHOME", None)
+        if hold is not None and hold.venv is not None:
+            env = activated(env, hold.venv)
+        env |= variables(hold.datasets) if hold is not None else {}
         env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), self._client())))
         return env
 

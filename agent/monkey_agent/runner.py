@@ -15,12 +15,15 @@ from monkey.protocol.keys import Keys
 from monkey.spec.command import CommandError, Rendered
 from monkey.spec.table import nested
 from monkey.store.base import Store
+from monkey_agent.cache import Cache
 from monkey_agent.code import CodeCache, Snapshot
+from monkey_agent.datasets import Datasets
 from monkey_agent.endings import trouble
 from monkey_agent.environment import Environments
 from monkey_agent.launcher import Launcher
 from monkey_agent.logs import Log
 from monkey_agent.machine import MachineClock
+from monkey_agent.needs import Hold, Needs
 from monkey_agent.ports import Attempt
 from monkey_agent.prepared import Prepared, Preparer
 from monkey_agent.processes import BUILD, MARK
@@ -42,20 +45,23 @@ class LocalRunner:
         cache: Path,
         env: Mapping[str, str] | None = None,
         gpus: bool = False,
+        cache_size: int | None = None,
     ) -> None:
         """Run below the state directory `state`, whose lock is held and which holds no leftovers.
 
         `cache`: the user's, shared with other agents. `env`: what jobs inherit, ours by default. `gpus`: the machine
-        has some, so a job that asked for none is to see none. Raises OSError where `state` cannot be written.
+        has some, so a job that asked for none is to see none. `cache_size`: bytes that the cache may keep of what no
+        job uses. Raises OSError where `state` cannot be written.
         """
         inherited = {k: v for k, v in (os.environ if env is None else env).items() if not k.startswith("MONKEY_")}
         self.store, self._keys, self._gpus = store, keys, gpus
         self.clock = MachineClock()
         self.spaces = Workspaces(state)
         self._launcher = Launcher(state, self.clock)
-        self._code = CodeCache(store, cache)
+        kept = Cache(cache, cache_size)
+        self._code = CodeCache(store, kept)
         # Marked, so that our successor ends a build that outlives us.
-        self._environments = Environments(cache, {**inherited, MARK: f"{state}:{BUILD}"})
+        self._needs = Needs(Environments(kept, {**inherited, MARK: f"{state}:{BUILD}"}), Datasets(store, kept))
         self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
         self._deadline = 0.0
         self._followed = False
@@ -67,9 +73,15 @@ class LocalRunner:
     async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> LocalRunning | None:
         """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
         try:
-            prepared = await self._prepare(attempt)
-            rendered = prepared.command(attempt.parameters).render(attempt.parameters)
-            space = self.spaces.take(attempt.job, attempt.k)
+            prepared, hold = await self._prepare(attempt)
+            try:
+                rendered = prepared.command(attempt.parameters).render(attempt.parameters)
+                space = self.spaces.take(attempt.job, attempt.k)
+            except BaseException:
+                if hold is not None:
+                    hold.close()
+                raise
+            space.hold = hold
             try:
                 await self._fill(prepared.code, space)
                 await self._launcher.start()
@@ -86,17 +98,20 @@ class LocalRunner:
             self.give(space, finished=False)
         return running
 
-    async def _prepare(self, attempt: Attempt) -> Prepared:
-        """Return what is the same for all jobs of a recipe: code, environment, variables."""
+    async def _prepare(self, attempt: Attempt) -> tuple[Prepared, Hold | None]:
+        """Return what is the same for all jobs of a recipe, and what this one holds of the cache."""
         recipe = attempt.recipe
         prepared = self._preparer.known(recipe)
+        code = prepared.code if prepared else await self._code.get(recipe.code, self._keys.code(recipe.code))
+        hold = await self._needs.hold(recipe) if recipe.environment or recipe.datasets else None
         if prepared is None:
-            code = await self._code.get(recipe.code, self._keys.code(recipe.code))
-            venv = await self._environments.get(recipe.environment) if recipe.environment else None
-            prepared = self._preparer.prepare(recipe, code, venv)
-        elif recipe.environment:
-            await self._environments.get(recipe.environment)  # it may have been removed
-        return prepared
+            try:
+                prepared = self._preparer.prepare(recipe, code, hold)
+            except BaseException:
+                if hold is not None:
+                    hold.close()
+                raise
+        return prepared, hold
 
     async def _fill(self, code: Snapshot, space: Workspace) -> None:
         try:
@@ -187,7 +202,7 @@ class LocalRunner:
             self._ticker.cancel()
         if self._warming is not None:
             await self._warming
-        await self._environments.close()
+        await self._needs.close()
         await self._code.close()
         await self._launcher.close()
         if self._cleaner is not None:

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 #: Workspaces that are kept for the next jobs.
 SPARE = 64
@@ -23,13 +23,20 @@ FEW = 64
 ABANDONED = 30
 
 
+class Closes(Protocol):
+    """What has to be given back."""
+
+    def close(self) -> None:
+        """Give it back; may be called again."""
+
+
 class Workspace:
     """Where an attempt runs; plain paths.
 
     Directories are handed out with their time of change set to 0, so that one look says whether anything came in.
     """
 
-    __slots__ = ("checkpoint", "job", "log", "metrics", "outputs", "root", "work")
+    __slots__ = ("checkpoint", "hold", "job", "log", "metrics", "outputs", "root", "work")
 
     def __init__(self, job: str, root: str) -> None:
         """Name what lies below `root`."""
@@ -38,6 +45,8 @@ class Workspace:
         self.checkpoint = f"{root}/checkpoint"
         #: Holds stdout and stderr.
         self.log = f"{root}/log"
+        #: What its attempt uses of the cache: given back with it.
+        self.hold: Closes | None = None
 
     @property
     def directories(self) -> tuple[str, str, str, str]:
@@ -100,6 +109,9 @@ class Workspaces:
     def give(self, space: Workspace, *, finished: bool) -> None:
         """Take a workspace back; `finished`: the job needs no checkpoint any more."""
         self._count += 1
+        if space.hold is not None:
+            space.hold.close()
+            space.hold = None
         if not finished:
             self._keep_checkpoint(space.job, space.checkpoint)
         try:

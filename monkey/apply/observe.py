@@ -103,7 +103,7 @@ async def _open(url: str, memo: Memo, *, begin: bool) -> Store | None:
 def fleets(project: Project, store_url: str) -> dict[str, Fleet]:
     """Return the fleet of every provider of the project."""
     return {
-        name: LocalFleet(store_url, project.name, name, provider.max_slots, provider.idle_timeout)
+        name: LocalFleet(store_url, project.name, name, provider.max_slots, provider.idle_timeout, provider.cache_size)
         for name, provider in project.providers.items()
     }
 

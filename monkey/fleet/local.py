@@ -36,6 +36,8 @@ class LocalFleet:
     max_slots: int | None = None
     #: Seconds without work after which the agent leaves.
     idle_timeout: float = 10
+    #: Bytes that the machine may keep of code, environments and datasets; None for the agent's default.
+    cache_size: int | None = None
     type: str = "local"
     agent: str = field(default_factory=host_name)
     _started: subprocess.Popen[bytes] | None = None
@@ -114,6 +116,7 @@ class LocalFleet:
         command = [sys.executable, "-P", "-m", "monkey_agent.main"]
         command += ["--store", self.store_url, "--project", self.project, "--fleet", self.name, "--name", self.agent]
         command += ["--idle-timeout", str(self.idle_timeout)]
+        command += ["--cache-size", str(self.cache_size)] if self.cache_size is not None else []
         return command + (["--max-slots", str(self.max_slots)] if self.max_slots is not None else [])
 
     def _start(self) -> None:

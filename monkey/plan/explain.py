@@ -10,7 +10,7 @@ from monkey.plan.change import Reason, SettingChange
 from monkey.spec.recipe import Recipe, Settings
 
 #: What `--keep-stale` may name. Not "parameter": a result under other parameters is another result.
-KEEPABLE = ("code", "command", "dataset", "requirements", "python", "image", "env", "outputs")
+KEEPABLE = ("code", "command", "dataset", "requirements", "python", "setup", "image", "env", "outputs")
 #: Names that a sentence lists before it only counts.
 _LISTED = 3
 #: Characters of a value that a sentence shows.

@@ -21,6 +21,8 @@ from monkey.spec.stepped import count
 
 _NOT_PLAIN = re.compile(r"\s*(-r|--requirement|-c|--constraint|-e|--editable|\.{1,2}/|/|file:)", re.MULTILINE)
 
+_PLAIN = "only the text itself reaches the machines: list the packages in it"
+
 
 class Checks:
     """The checks of one spec; silent about `doubtful`, the top names of parameters that could not be read."""
@@ -205,20 +207,25 @@ class Checks:
         return Mistake(path, f"unknown parameter {name!r}", suggest(name, self.names(), "parameters"), on_key)
 
     def requirements(self) -> Iterator[Mistake]:
-        """Check that the requirements file is there and stands for itself: only its text travels."""
-        name = self.spec.environment.requirements
-        if name is None:
+        """Check that the requirements are there and stand for themselves: only their text travels."""
+        asked, path = self.spec.environment.requirements, ("environment", "requirements")
+        if asked is None:
             return
-        path = ("environment", "requirements")
+        if not isinstance(asked, str):
+            self.requirements_text = "".join(f"{line}\n" for line in asked)
+            for at, line in enumerate(asked):
+                if match := _NOT_PLAIN.match(line):
+                    yield Mistake((*path, at), f"{match[1]} refers to another file", _PLAIN)
+            return
         try:
-            self.requirements_text = text = (self.root / name).read_text("utf-8")
+            self.requirements_text = text = (self.root / asked).read_text("utf-8")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8"
-            yield Mistake(path, f"the file {name!r} cannot be read: {reason}", "give its path below the project's root")
+            hint = "give its path below the project's root, or a list: [numpy==2.3.4]"
+            yield Mistake(path, f"the file {asked!r} cannot be read: {reason}", hint)
             return
         if match := _NOT_PLAIN.match(text) or re.search(r"\n" + _NOT_PLAIN.pattern, text):
-            message = f"{name!r} has a line beginning with {match[1]}, which refers to another file"
-            yield Mistake(path, message, "only the file's own text reaches the machines: list the packages in it")
+            yield Mistake(path, f"{asked!r} has a line beginning with {match[1]}, which refers to another file", _PLAIN)
 
     def known_providers(self) -> Iterator[Mistake]:
         """Check that the project has these providers."""

@@ -80,6 +80,29 @@ def _files(raw: Any) -> list[str]:
     return raw
 
 
+def _requirements(raw: Any) -> str | list[str]:
+    """Read a requirements file's path, or its lines."""
+    if isinstance(raw, str) and raw.strip():
+        return raw
+    if not isinstance(raw, list) or not raw:
+        hint = "write requirements: requirements.txt, or a list: [numpy==2.3.4]"
+        raise wrong(f"expected a file or a list of requirements, found {describe(raw)}", hint)
+    mistakes = [
+        Mistake((at,), f"expected a requirement, found {describe(item)}", "write it as pip does: numpy==2.3.4")
+        for at, item in enumerate(raw)
+        if not isinstance(item, str) or not item.strip() or "\n" in item.strip()
+    ]
+    if mistakes:
+        raise Mistakes(mistakes)
+    return [item.strip() for item in raw]
+
+
+def _setup(raw: Any) -> str:
+    if not isinstance(raw, str) or not raw.strip() or "\0" in raw:
+        raise wrong(f"expected lines of shell, found {describe(raw)}", "write setup: | and the commands below it")
+    return raw
+
+
 def _groups(raw: Any) -> Any:
     if isinstance(raw, list) and raw and all(isinstance(name, str) for name in raw):
         raise wrong("expected a list of lists of names, found a list of names", f"write zip: [[{', '.join(raw)[:60]}]]")
@@ -152,7 +175,9 @@ class Environment(_Model):
     """The Python environment of the jobs, built once per content."""
 
     python: str | None = Field(None, pattern=r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$")
-    requirements: str | None = Field(None, min_length=1)
+    #: A file's path, or its lines.
+    requirements: Annotated[str | list[str] | None, PlainValidator(_requirements)] = None
+    setup: Annotated[str | None, PlainValidator(_setup)] = None
 
 
 class Spec(_Model):

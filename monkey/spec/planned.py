@@ -16,7 +16,6 @@ NOT_YET = {
     "replicates": "until then, add a parameter: seed: {range: [0, 5]}",
     "cost_cap": "until then, bound the work with run_cap and timeout",
     "time_cap": "until then, bound the work with run_cap and timeout",
-    "setup": "until then, prepare in the command itself: ./setup.sh && python train.py",
     "target": "until then, rank results by the metric's goal",
 }
 _METHODS = {
@@ -29,7 +28,7 @@ _METHODS = {
     "custom": "list the jobs under include:",
 }
 #: Those that stand only inside another key.
-_INSIDE = (("environment", "setup"), ("metric", "target"))
+_INSIDE = (("metric", "target"),)
 
 
 def not_yet(data: dict[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:

@@ -11,7 +11,7 @@ from typing import Any
 from monkey.errors import SpecError
 from monkey.spec import address, document
 from monkey.spec.mistake import Mistake, Mistakes, describe, suggest
-from monkey.spec.units import duration
+from monkey.spec.units import duration, size
 
 FILE = "monkey.yaml"
 
@@ -24,7 +24,7 @@ _NOT_YET = {
 }
 _TYPES_NOT_YET = ("ssh", "aws", "gcp", "azure", "slurm", "kubernetes", "k8s")
 _KEYS = ("project", "store", "providers")
-_PROVIDER_KEYS = ("type", "max_slots", "idle_timeout")
+_PROVIDER_KEYS = ("type", "max_slots", "idle_timeout", "cache_size")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Provider:
     max_slots: int | None = None
     #: Seconds without work after which an agent leaves.
     idle_timeout: float = 10.0
+    #: Bytes that a machine may keep of code, environments and datasets; None for half of its disk.
+    cache_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def _provider(raw: Mapping[str, Any] | None) -> Provider:
     raw = raw or {}
     default = Provider()
     idle = duration(raw["idle_timeout"]) if "idle_timeout" in raw else default.idle_timeout
-    return Provider(raw.get("type", default.type), raw.get("max_slots"), idle)
+    kept = size(raw["cache_size"]) if "cache_size" in raw else None
+    return Provider(raw.get("type", default.type), raw.get("max_slots"), idle, kept)
 
 
 def _default_name(root: Path) -> str:
@@ -152,11 +155,12 @@ def _provider_mistakes(path: tuple[str, ...], body: Mapping[str, Any]) -> list[M
     if "max_slots" in body and (isinstance(slots, bool) or not isinstance(slots, int) or not 1 <= slots <= 4096):
         message = f"expected a whole number of 1 or more, found {describe(slots)}"
         found.append(Mistake((*path, "max_slots"), message, "leave it out for as many jobs as fit"))
-    if "idle_timeout" in body:
-        try:
-            duration(body["idle_timeout"])
-        except Mistakes as error:
-            found += [m.under((*path, "idle_timeout")) for m in error.mistakes]
+    for key, read in (("idle_timeout", duration), ("cache_size", size)):
+        if key in body:
+            try:
+                read(body[key])
+            except Mistakes as error:
+                found += [m.under((*path, key)) for m in error.mistakes]
     return found
 
 

@@ -127,7 +127,16 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "description": "The Python environment of the jobs, built once per content; part of their identity.",
         "properties": {
             "python": {"type": "string", "pattern": r"^3\.[0-9]+(\.[0-9]+)?$", "description": "Version, in quotes."},
-            "requirements": {"type": "string", "description": "A requirements file, below the project's root."},
+            "requirements": {
+                "anyOf": [{"type": "string", "minLength": 1}, {**_TEXTS, "minItems": 1}],
+                "description": "A requirements file, below the project's root, or its lines.",
+                "examples": ["requirements.txt", ["numpy==2.3.4"]],
+            },
+            "setup": {
+                "type": "string",
+                "minLength": 1,
+                "description": "Lines of shell (sh -e) that run in the environment once, after the requirements.",
+            },
         },
         "additionalProperties": False,
     },

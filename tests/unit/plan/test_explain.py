@@ -50,6 +50,7 @@ def reasons(files: tuple[dict[str, str], dict[str, str]] = ({}, {}), **changed: 
             "python",
             "python changed: 3.11 → 3.12",
         ),
+        ({"environment": {**BASE.environment, "setup": "make\n"}}, "setup", "setup changed: +make"),
         ({"image": "cuda:12"}, "image", "image changed: none → cuda:12"),
         ({"env": {"OMP_NUM_THREADS": "2"}}, "env", "env changed: OMP_NUM_THREADS (1 → 2)"),
         ({"env": {}}, "env", "env changed: -OMP_NUM_THREADS"),

@@ -152,7 +152,12 @@ def test_a_caret_stands_right_after_tabs_and_quotes_and_in_blocks() -> None:
         ("secrets: [A]", (1, 1), "'secrets' is not there yet", "agent"),
         ("stop_when: loss < 1", (1, 1), "'stop_when' is not there yet", "until then"),
         ("environment: {image: a}", (1, 15), "'image' is not there yet", "requirements"),
-        ("environment: {setup: make}", (1, 15), "'setup' is not there yet", "setup.sh &&"),
+        ("setup: make", (1, 1), "unknown key 'setup'", ""),
+        ("environment: {setup: ' '}", (1, 22), "expected lines of shell", "setup: |"),
+        ("environment: {setup: [make]}", (1, 22), "expected lines of shell, found a list", "setup: |"),
+        ("environment: {requirements: []}", (1, 29), "expected a file or a list of requirements", "[numpy"),
+        ("environment: {requirements: [numpy, 3]}", (1, 37), "expected a requirement, found 3", "numpy==2.3.4"),
+        ("environment: {requirements: [numpy, -e .]}", (1, 37), "-e refers to another file", "list the packages"),
         ("metric: {name: a, target: 1}", (1, 19), "'target' is not there yet", "goal"),
         ("metric: acc", (1, 9), "expected a mapping, found a name", "{name: acc, goal: maximize}"),
         ("metric: {name: a, goal: max}", (1, 25), "expected minimize or maximize", "'maximize'"),
@@ -268,6 +273,8 @@ def test_requirements_must_stand_alone(tmp_path: Path) -> None:
 def test_requirements_are_those_at_loading(tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text("numpy\n")
     made = spec("environment: {requirements: r.txt}", tmp_path)
+    same = spec("environment: {requirements: [numpy]}", tmp_path)
+    assert same.recipe("0") == made.recipe("0")
     (tmp_path / "r.txt").unlink()
     assert made.recipe("0").environment == {"requirements": "numpy\n"}
 

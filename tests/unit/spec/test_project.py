@@ -31,12 +31,12 @@ def test_without_a_file_everything_has_a_default(tmp_path: Path) -> None:
 def test_everything_that_it_may_say(tmp_path: Path) -> None:
     made = project(
         "project: digits\nstore: ../shared store\n"
-        "providers: {here: {type: local, max_slots: 4, idle_timeout: 1m}, b: {}, c: }\n",
+        "providers: {here: {type: local, max_slots: 4, idle_timeout: 1m, cache_size: 2GiB}, b: {}, c: }\n",
         tmp_path,
     )
     assert made.name == "digits"
     assert made.store == str(tmp_path / "../shared store")
-    assert made.providers == {"here": Provider("local", 4, 60), "b": Provider(), "c": Provider()}
+    assert made.providers == {"here": Provider("local", 4, 60, 2 << 30), "b": Provider(), "c": Provider()}
     assert project("store: s3://bucket/x", tmp_path).store == "s3://bucket/x"
     assert project("store: /data/x", tmp_path).store == "/data/x"
 
@@ -92,6 +92,7 @@ def test_it_is_found_from_below(tmp_path: Path) -> None:
         ("providers: {a: {max_slots: 0}}", 28, "expected a whole number of 1 or more", "as fit"),
         ("providers: {a: {max_slots: true}}", 28, "expected a whole number of 1 or more", "as fit"),
         ("providers: {a: {idle_timeout: soon}}", 31, "expected a duration", "30m"),
+        ("providers: {a: {cache_size: much}}", 29, "expected a size", "GiB"),
         ("- a", 1, "expected a mapping, found a list", "project"),
         ("a: [", 5, "not valid YAML", ""),
     ],

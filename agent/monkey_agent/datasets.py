@@ -1,0 +1,98 @@
+"""Datasets on this machine: fetched once by hash, verified, and shared read-only by all jobs of all agents."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections import defaultdict
+from pathlib import Path
+
+from monkey.errors import Corrupt, JobFailed
+from monkey.store.base import Store
+from monkey_agent import listing, trees
+from monkey_agent.cache import Cache, Use
+from monkey_agent.endings import trouble
+from monkey_agent.failures import REMEMBERED, Failures
+from monkey_agent.fetching import Fetch
+from monkey_agent.flight import Flights
+
+#: Files up to which a look at a tree is no work: half a millisecond.
+FEW = 256
+
+
+class Datasets:
+    """The datasets in the cache."""
+
+    def __init__(self, store: Store, cache: Cache, remembered: float = REMEMBERED) -> None:
+        """Fetch from `store`; after a failure, rest `remembered` seconds."""
+        self._store, self._cache = store, cache
+        self._trees = cache.root / "datasets" / "trees"
+        self._fetches: Flights[None] = Flights()
+        self._failures = Failures(remembered)
+        self._looks: Flights[bool] = Flights()
+        #: How many looks at a tree have begun: who asks later joins a later one.
+        self._begun: defaultdict[str, int] = defaultdict(int)
+        self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def use(self, oid: str) -> tuple[Path, Use]:
+        """Return where a dataset is, whole and as it was applied, and the right to use it there.
+
+        Raises JobFailed, Corrupt, StoreError.
+        """
+        listing.key(oid)
+        tree = self._trees / oid
+        try:
+            use = await self._cache.use(tree)
+        except OSError as exc:
+            raise JobFailed(f"a dataset cannot be kept here: {trouble(exc)}") from exc
+        try:
+            if not await self._is_sound(oid, str(tree)):
+                await self._fetches.join(oid, lambda: self._obtain(oid, tree))
+        except BaseException:
+            use.close()
+            raise
+        return tree, use
+
+    async def _is_sound(self, oid: str, tree: str) -> bool:
+        """Say whether no job has altered it, by a look that begins now or later; who asks together shares one."""
+        stamp = trees.read_stamp(tree)
+        if stamp is None or stamp.files <= FEW:
+            return trees.is_sound(tree, stamp)
+        return await self._looks.join(f"{oid}/{self._begun[oid]}", lambda: self._look(oid, tree))
+
+    async def _look(self, oid: str, tree: str) -> bool:
+        async with self._looking[oid]:
+            self._begun[oid] += 1
+            return await asyncio.to_thread(lambda: trees.is_sound(tree, trees.read_stamp(tree)))
+
+    async def _obtain(self, oid: str, tree: Path) -> None:
+        self._failures.check(oid)
+        try:
+            async with self._cache.making(tree):
+                # Another process may have done it while we waited.
+                if not await asyncio.to_thread(lambda: trees.is_sound(str(tree), trees.read_stamp(str(tree)))):
+                    await self._fetch(Fetch(self._store, self._cache, oid, str(tree)))
+        except (JobFailed, Corrupt) as exc:
+            raise self._failures.remember(oid, JobFailed(f"a dataset cannot be had: {exc.message}")) from exc
+        except OSError as exc:
+            raise self._failures.remember(oid, JobFailed(f"a dataset cannot be kept here: {trouble(exc)}")) from exc
+        await self._cache.trim()
+
+    async def _fetch(self, fetch: Fetch) -> None:
+        """Fetch, and make room for it as long as there is something to remove."""
+        while True:
+            try:
+                await fetch.run()
+                return
+            except OSError as exc:
+                if exc.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                if not await self._cache.trim(urgent=True):
+                    await asyncio.to_thread(fetch.give_up)
+                    where = f"{trouble(exc)} (hint: the cache {self._cache.root} holds nothing more that is not in use)"
+                    raise JobFailed(where) from exc
+
+    async def close(self) -> None:
+        """Stop what is being fetched."""
+        await self._fetches.close()
+        await self._looks.close()

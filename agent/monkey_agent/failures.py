@@ -1,0 +1,36 @@
+"""Failures that are remembered for a while: 10,000 jobs must not try one after the other, nor fail for ever."""
+
+from __future__ import annotations
+
+import time
+
+from monkey.errors import JobFailed
+
+#: Seconds for which a failure is remembered.
+REMEMBERED = 60.0
+
+
+class Failures:
+    """What could not be had lately, by name."""
+
+    def __init__(self, remembered: float = REMEMBERED) -> None:
+        """Remember each for so many seconds."""
+        self._remembered = remembered
+        self._failed: dict[str, tuple[float, JobFailed]] = {}
+
+    def check(self, name: str) -> None:
+        """Raise JobFailed as the last time, if that is not long ago."""
+        at, failed = self._failed.get(name, (0.0, None))
+        if failed is not None and time.monotonic() - at < self._remembered:
+            raise _again(failed)
+        self._failed.pop(name, None)
+
+    def remember(self, name: str, failed: JobFailed) -> JobFailed:
+        """Note a failure, and return what to raise."""
+        self._failed[name] = time.monotonic(), failed
+        return _again(failed)
+
+
+def _again(failed: JobFailed) -> JobFailed:
+    """Return an error of its own for everybody: one that is raised twice grows its traceback."""
+    return JobFailed(failed.message, log_tail=failed.log_tail)
