@@ -18,7 +18,15 @@ ROOT = Path(__file__).parent
 #: Tools of the environment that runs this task, whether or not it is activated.
 BIN = Path(sys.executable).parent
 #: Program that a test asks for by `require` → the Debian package that has it.
-SERVICES = {"strace": "strace", "parallel": "parallel"}
+SERVICES = {
+    "strace": "strace",
+    "parallel": "parallel",
+    "ssh": "openssh-client",
+    "sshd": "openssh-server",
+    "rsync": "rsync",
+}
+#: Where Debian keeps servers; the PATH of a user does not look there.
+SBIN = "/usr/sbin:/sbin"
 #: Each benchmark ends by itself; one that does not is stuck. Seconds.
 BENCHMARK_LIMIT = 900
 
@@ -86,6 +94,10 @@ def bench(c: Context, only: str = "") -> None:
         print(json.dumps({name: result.get(name) for name in ("benchmark", "unit", "ours", "peers", "ratio")}))
 
 
+def _which(program: str) -> str | None:
+    return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
+
+
 @task
 def services(c: Context) -> None:
     """Install what some tests talk to or compare with: programs of Debian's packages, and servers of npm's."""
@@ -100,7 +112,7 @@ def services(c: Context) -> None:
 
 
 def _programs(c: Context) -> None:
-    missing = {program: package for program, package in SERVICES.items() if shutil.which(program) is None}
+    missing = {program: package for program, package in SERVICES.items() if _which(program) is None}
     if not missing:
         print(f"services: {', '.join(SERVICES)} are here")
         return

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import services
+from tests import services, sshd
 from tests.bucket import FakeBucket
 
 #: Things that are no program on the PATH: how to find out whether they are here.
@@ -25,6 +25,8 @@ PROBES: dict[str, Callable[[], bool]] = {
     "moto": lambda: importlib.util.find_spec("moto") is not None,
     # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
     "mount": lambda: _succeeds(["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt"]),
+    # Where Debian keeps it, the PATH of a user does not look.
+    "sshd": lambda: sshd.program() is not None,
     # A user without rights over everything: we are one, or may become one.
     "unprivileged": lambda: os.geteuid() != 0 or _succeeds(["setpriv", "--reuid=65534", "--clear-groups", "true"]),
 }
@@ -128,3 +130,19 @@ def _end_leftovers(mark: bytes) -> None:
         with contextlib.suppress(OSError):  # gone by itself, or somebody else's
             if int(environ.parent.name) != os.getpid() and mark in environ.read_bytes().split(b"\0"):
                 os.kill(int(environ.parent.name), signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def sshd_running(require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshd.Sshd]:
+    """Return a real SSH server, one for all tests of a process that leave it as it is."""
+    require("sshd")
+    with sshd.serve(tmp_path_factory.mktemp("sshd") / "home") as server:
+        yield server
+
+
+@pytest.fixture
+def ssh_host(sshd_running: sshd.Sshd, monkeypatch: pytest.MonkeyPatch) -> sshd.Sshd:
+    """Return the server, known to our ~/.ssh as `there`."""
+    monkeypatch.setenv("HOME", str(sshd_running.home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return sshd_running

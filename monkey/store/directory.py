@@ -23,6 +23,7 @@ from monkey.store.keys import check_prefix
 from monkey.store.listing import walk
 from monkey.store.place import Place
 from monkey.store.publish import copy, open_aside, publish, remove, write_aside
+from monkey.store.stamp import stamp
 
 #: Files up to this many bytes are copied in the calling thread: a hop to another one costs more.
 SMALL = 256 * 1024
@@ -74,6 +75,8 @@ class DirectoryStore(Store):
         try:
             self._place.check()
             temp, fd = write_aside(self._place, data)
+            if replace:
+                stamp(fd)
             os.close(fd)  # NFS sends the bytes, and says whether they fit, no later than now
             published = publish(self._place, temp, target, replace=replace)
             if replace:
@@ -130,6 +133,7 @@ class DirectoryStore(Store):
                 self._place.check()
                 write.temp, write.fd = open_aside(self._place)
                 copy(source.fileno(), write.fd)
+                stamp(write.fd)
             except BaseException as exc:
                 clean(write)
                 if isinstance(exc, OSError):

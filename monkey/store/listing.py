@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from monkey.store.base import Item
 from monkey.store.keys import RESERVED, encodable
+from monkey.store.stamp import stamp_of
 
 #: What NFS clients call a file that was removed while somebody had it open.
 _NFS_REMOVED = ".nfs"
@@ -27,21 +28,31 @@ def walk(path: str, directory: str, prefix: str, after: str) -> Iterator[Item]:
             name = entry.name
             key = base + name
             if entry.is_dir(follow_symlinks=False):
-                if _wanted(key + "/", prefix, after) and key != RESERVED and encodable(name):
+                if wanted(key + "/", prefix, after) and key != RESERVED and encodable(name):
                     yield from walk(entry.path, key, prefix, after)
             elif key > after and key.startswith(prefix) and _is_object(entry):
                 try:
                     found = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                yield Item(key, found.st_size, f"{found.st_mtime_ns}-{found.st_ino}-{found.st_size}")
+                yield Item(key, found.st_size, _version(found))
+
+
+def _version(found: os.stat_result) -> str:
+    # An inode may be used anew at once, and a client by SSH sets times to whole seconds: then the stamp alone tells.
+    return f"{found.st_mtime_ns}-{found.st_ino}-{found.st_size}-{stamp_of(int(found.st_atime))}"
 
 
 def _is_object(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file(follow_symlinks=False) and not entry.name.startswith(_NFS_REMOVED) and encodable(entry.name)
+    return entry.is_file(follow_symlinks=False) and not hidden(entry.name) and encodable(entry.name)
 
 
-def _wanted(directory: str, prefix: str, after: str) -> bool:
+def hidden(name: str) -> bool:
+    """Tell whether a file of this name is no object, but something of the file system's."""
+    return name.startswith(_NFS_REMOVED)
+
+
+def wanted(directory: str, prefix: str, after: str) -> bool:
     """Tell whether keys below `directory` (it ends in '/') can have `prefix` and sort after `after`."""
     if not (directory.startswith(prefix) or prefix.startswith(directory)):
         return False

@@ -40,10 +40,8 @@ BACKENDS: Mapping[str, str] = {
     "s3": "monkey.store.buckets",
     "gs": "monkey.store.buckets",
     "az": "monkey.store.buckets",
+    "ssh": "monkey.store.sftp.open",
 }
-
-#: Schemes that are designed, but not built.
-NOT_YET = ("ssh",)
 
 #: Stores of this process, by the name in memory://name: that is where its clients meet.
 _MEMORY: dict[str, MemoryState] = {}
@@ -61,11 +59,6 @@ def locate(url: str) -> str:
         return _absolute(_path_of(url))
     if name in BACKENDS:
         return _backend(name).locate(url)
-    if name in NOT_YET:
-        raise StoreError(
-            f"stores at {name}:// are not supported yet: {url}",
-            hint="use a directory; one on a shared file system (NFS) works for many machines",
-        )
     known = ", ".join(f"{scheme}://" for scheme in ("file", *BACKENDS, "memory"))
     raise StoreError(f"expected a directory or a URL with {known}, found {url!r}", hint="check 'store:'")
 

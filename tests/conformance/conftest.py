@@ -54,7 +54,13 @@ def az(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     return f"az://{BUCKET}/conformance/{next(_names)}?endpoint={request.getfixturevalue('azurite')}"
 
 
-BACKENDS = {"directory": directory, "memory": memory, "s3-moto": s3_moto, "s3": s3, "gs": gs, "az": az}
+def ssh(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Return the URL of a place where no store is yet, on a host that is this machine."""
+    request.getfixturevalue("ssh_host")
+    return f"ssh://there{tmp_path}/a store"
+
+
+BACKENDS = {"directory": directory, "memory": memory, "s3-moto": s3_moto, "s3": s3, "gs": gs, "az": az, "ssh": ssh}
 
 
 @pytest.fixture

@@ -48,7 +48,6 @@ def test_relative_paths_and_home_become_absolute(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("ssh://host/dir", "not supported yet"),
         ("http://x", "expected a directory or a URL"),
         ("file://host/x", "file:///absolute/path"),
         ("", "path of a directory"),

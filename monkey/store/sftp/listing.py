@@ -1,0 +1,57 @@
+"""Listing a tree on the host as a flat space of keys: many directories in flight at once."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+
+from monkey.store.base import Item
+from monkey.store.keys import RESERVED
+from monkey.store.listing import hidden, wanted
+from monkey.store.sftp.calls import Calls, is_directory
+from monkey.store.sftp.streams import entries
+from monkey.store.sftp.wire import NO_SUCH_FILE, Attrs, Status
+from monkey.store.stamp import stamp_of
+
+#: Directories that are read at the same time; each holds a handle on the server.
+AT_ONCE = 64
+
+
+class Walk:
+    """One listing."""
+
+    def __init__(self, calls: Calls, prefix: str, after: str) -> None:
+        """List what has `prefix` and sorts after `after`."""
+        self._calls, self._prefix, self._after = calls, prefix, after
+        self._seats = asyncio.Semaphore(AT_ONCE)
+        self.items: list[Item] = []
+
+    async def go(self, path: bytes, directory: str) -> None:
+        """Add what is below `path`, whose key is `directory` ('' for the root). Raises Status, LinkLost."""
+        base = directory + "/" if directory else ""
+        async with self._seats:
+            found = await self._read(path)
+        below = []
+        for raw, attrs in found:
+            try:
+                name = raw.decode()
+            except UnicodeDecodeError:
+                continue  # no key of ours
+            if is_directory(attrs):
+                if wanted(f"{base}{name}/", self._prefix, self._after) and base + name != RESERVED:
+                    below.append(self.go(path + b"/" + raw, base + name))
+            else:
+                self._add(base + name, name, attrs)
+        await asyncio.gather(*below)
+
+    async def _read(self, path: bytes) -> list[tuple[bytes, Attrs]]:
+        try:
+            return await entries(self._calls, path)
+        except Status as exc:
+            if exc.code == NO_SUCH_FILE:
+                return []
+            raise
+
+    def _add(self, key: str, name: str, found: Attrs) -> None:
+        if key > self._after and key.startswith(self._prefix) and stat.S_ISREG(found.mode) and not hidden(name):
+            self.items.append(Item(key, found.size, f"{found.mtime}-{stamp_of(found.atime)}-{found.size}"))

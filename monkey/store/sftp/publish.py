@@ -1,0 +1,88 @@
+"""Written aside, then published: the only way in which a file gets under a key on the host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+
+from monkey.store.sftp import wire
+from monkey.store.sftp.calls import Calls, is_directory
+from monkey.store.sftp.flush import Flusher
+from monkey.store.sftp.place import Place
+from monkey.store.sftp.streams import Sender
+from monkey.store.sftp.wire import Status
+from monkey.store.stamp import new_stamp
+
+
+class Publisher:
+    """Writes into a place, over one link. Every method raises Status, LinkLost, and StoreMissing where it is gone."""
+
+    def __init__(self, place: Place, flusher: Flusher) -> None:
+        """Publish in `place`; `flusher` brings it to the disk."""
+        self._place, self._flusher = place, flusher
+
+    async def aside(self, calls: Calls, chunks: Iterable[bytes], *, durable: bool, stamp: bool) -> bytes:
+        """Return a new file aside that holds `chunks`."""
+        temp, handle = await self._new(calls)
+        sender = Sender(calls, handle)
+        try:
+            for chunk in chunks:
+                await sender.send(chunk)
+            if stamp:
+                sender.add(calls.times(handle, new_stamp(), int(time.time())))
+            if durable:
+                sender.add(calls.fsync(handle))
+            await sender.finish()
+        except BaseException:
+            sender.drop()
+            calls.forget(temp)
+            raise
+        finally:
+            calls.close(handle)
+        return temp
+
+    async def _new(self, calls: Calls) -> tuple[bytes, bytes]:
+        """Return a new file aside and its handle."""
+        temp = self._place.temp()
+        try:
+            return temp, await calls.new(temp)
+        except Status as exc:
+            if exc.code != wire.NO_SUCH_FILE:
+                raise
+        await self._place.make_parents(calls, temp)
+        return temp, await calls.new(temp)
+
+    async def link(self, calls: Calls, temp: bytes, target: bytes) -> bool:
+        """Give the file aside its key's name; False if something was there."""
+        try:
+            await self._named(calls, target, lambda: calls.link(temp, target))
+            return True
+        except Status as exc:
+            # "Failure" is all that SFTP says of a name that is taken.
+            found = await calls.look(target) if exc.code == wire.FAILURE else None
+            if found is None or is_directory(found):
+                raise
+            return False
+
+    async def _named(self, calls: Calls, target: bytes, rename: Callable[[], Awaitable[bytes]]) -> None:
+        """Do `rename`, which gives something the name `target`; missing directories are made."""
+        try:
+            await rename()
+        except Status as exc:
+            if exc.code != wire.NO_SUCH_FILE:
+                raise
+            await self._place.make_parents(calls, target)
+            await rename()
+
+    async def settle(self, target: bytes) -> None:
+        """Return when the entry `target`, and the directories above it, would survive a loss of power."""
+        chain = list(self._place.chain(target))
+        await self._flusher.settle(chain)
+        self._place.settle(chain)
+
+    async def replace(self, calls: Calls, temp: bytes, target: bytes) -> None:
+        try:
+            await self._named(calls, target, lambda: calls.replace(temp, target))
+        except BaseException:
+            calls.forget(temp)
+            raise

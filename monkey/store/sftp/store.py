@@ -1,0 +1,300 @@
+"""The store in a directory on an SSH host; on its disk it looks as `monkey.store.directory` makes it.
+
+An agent on that host may open the same directory as a directory store, at the same time: `tmp/` holds what is being
+written, keys come into being by link(2), and are replaced by rename(2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from monkey.errors import KeyMissing, StoreRefused
+from monkey.store.base import Item, Store
+from monkey.store.keys import check_prefix
+from monkey.store.publish import write_all
+from monkey.store.sftp import wire
+from monkey.store.sftp.calls import Calls, is_directory
+from monkey.store.sftp.dial import Patience
+from monkey.store.sftp.flush import MANY, Flusher
+from monkey.store.sftp.link import Link
+from monkey.store.sftp.listing import Walk
+from monkey.store.sftp.place import Place
+from monkey.store.sftp.publish import Publisher
+from monkey.store.sftp.reach import Reach
+from monkey.store.sftp.streams import read, receive
+from monkey.store.sftp.target import Target
+from monkey.store.sftp.wire import Status
+
+T = TypeVar("T")
+
+#: Calls that are under way at the same time, and local files that are being read; who wants more waits. Each holds a
+#: file open on the host, which may allow no more than 256.
+AT_ONCE, FILES_AT_ONCE = 96, 64
+
+#: Files that wait for the remote disk at the same time.
+FILES = 1024
+
+#: Bytes of a local file that are read at a time.
+CHUNK = 1024 * 1024
+
+#: Directories whose freshly written, not yet durable entries are remembered.
+LOOSE = 10_000
+
+
+class SftpStore(Store):
+    """A store on an SSH host; made by `monkey.store.open.open_store`."""
+
+    poll = 0.5
+
+    def __init__(self, target: Target, patience: Patience | None = None) -> None:
+        """Expect a store at `target`; `connect` first."""
+        self.url = target.url
+        self._target = target
+        self._reach = Reach(target, patience or Patience(), self._arrive)
+        self._place: Place
+        self._flusher: Flusher
+        self._publisher: Publisher
+        self._seats = asyncio.Semaphore(AT_ONCE)
+        self._files = asyncio.Semaphore(FILES)
+        self._files_open = asyncio.Semaphore(FILES_AT_ONCE)
+        self._sending = 0
+        self._swept = False
+        #: By directory: entries that were written without waiting for the disk.
+        self._loose: dict[bytes, list[bytes]] = {}
+
+    async def connect(self) -> None:
+        """Connect, without a second try. Raises StoreError."""
+        await self._reach.first()
+
+    async def _arrive(self, link: Link) -> None:
+        """Find the root on a new link, and see that it is the same store as before."""
+        try:
+            if not hasattr(self, "_place"):
+                self._place = Place(self.url, await self._root(link.main))
+            await self._place.check(link.main)
+        except Status as exc:
+            raise StoreRefused(
+                f"the store {self.url} cannot be read: {exc}", hint="give the user there rights to read and write"
+            ) from exc
+        self._flusher = Flusher(link, self._place.root)
+        self._publisher = Publisher(self._place, self._flusher)
+
+    async def _root(self, calls: Calls) -> bytes:
+        directory = self._target.directory
+        if not directory.startswith("~/"):
+            return directory.encode()
+        return (await calls.realpath(b".")).rstrip(b"/") + directory[1:].encode()
+
+    async def make_room(self, allowed: frozenset[str]) -> None:
+        """Make the root directory where there is none. Raises StoreRefused where strange things are in it."""
+
+        async def work(link: Link) -> list[str]:
+            found = await self._place.make_root(link.main)
+            return sorted(set(found) - allowed)
+
+        if strangers := await self._do("", work):
+            raise StoreRefused(
+                f"expected a store or an empty directory at {self.url}, found a directory with {strangers[0]!r} in it",
+                hint="name a new or empty directory with 'store:' in monkey.yaml; if a store was here, bring it back",
+            )
+
+    async def _do(self, key: str, work: Callable[[Link], Awaitable[T]], again: Callable[[], bool] = lambda: True) -> T:
+        """Do `work` on `key` over a link that lives, as one of those that may be under way at the same time."""
+        async with self._seats:
+            return await self._reach.do(self._guarded(key, work), again)
+
+    def _guarded(self, key: str, work: Callable[[Link], Awaitable[T]]) -> Callable[[Link], Awaitable[T]]:
+        """Return `work` with what the server says against it translated."""
+
+        async def guarded(link: Link) -> T:
+            try:
+                return await work(link)
+            except Status as exc:
+                path = self._place.path(key) if key else self._place.root
+                raise await self._place.explain(exc, link.main, key, path) from exc
+
+        return guarded
+
+    async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
+        """See `Store.create`. A durable entry makes durable, too, what this client wrote beside it before."""
+        target = self._place.path(key)
+        directory = target.rpartition(b"/")[0]
+        before = self._loose.pop(directory, []) if durable else []
+        doubt = False
+
+        async def work(link: Link) -> bool:
+            nonlocal doubt
+            temp = await self._publisher.aside(link.main, (data,), durable=durable, stamp=False)
+            try:
+                if before:
+                    await self._flusher.settle(before)
+                doubt = True
+                won = await self._publisher.link(link.main, temp, target)
+            finally:
+                link.main.forget(temp)
+            if durable:
+                await self._publisher.settle(target)
+                await self._sweep(link)
+            return won
+
+        try:
+            won = await self._do(key, work, lambda: not doubt)
+        except BaseException:
+            self._note(directory, before)
+            raise
+        if won and not durable:
+            self._note(directory, [target])
+        return won
+
+    def _note(self, directory: bytes, entries: list[bytes]) -> None:
+        if len(self._loose) > LOOSE:
+            self._loose.clear()  # by now the kernel there has written the most of it
+        if entries:
+            self._loose.setdefault(directory, []).extend(entries)
+
+    async def _sweep(self, link: Link) -> None:
+        """Once, remove what dead writers left aside."""
+        if not self._swept:
+            self._swept = True
+            await self._place.remove_stale(link.main)
+
+    async def put(self, key: str, data: bytes) -> None:
+        """See `Store.put`."""
+        target = self._place.path(key)
+
+        async def work(link: Link) -> None:
+            temp = await self._publisher.aside(link.main, (data,), durable=False, stamp=True)
+            await self._publisher.replace(link.main, temp, target)
+
+        await self._do(key, work)
+
+    async def get(self, key: str) -> bytes:
+        """See `Store.get`."""
+        path = self._place.path(key)
+
+        async def work(link: Link) -> bytes:
+            found = await read(link.main, path)
+            if found is None:
+                await self._place.check(link.main)
+                raise KeyMissing(key)
+            return found
+
+        return await self._do(key, work)
+
+    async def list(self, prefix: str, after: str = "") -> list[Item]:
+        """See `Store.list`."""
+        directory = check_prefix(prefix)
+
+        async def work(link: Link) -> list[Item]:
+            walk = Walk(link.main, prefix, after)
+            checked = asyncio.ensure_future(self._place.check(link.main))
+            try:
+                await walk.go(self._place.below(directory), directory)
+            finally:
+                await checked
+            return sorted(walk.items)
+
+        return await self._do(directory, work)
+
+    async def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        path = self._place.path(key)
+
+        async def work(link: Link) -> None:
+            try:
+                await link.main.remove(path)
+            except Status as exc:
+                if exc.code != wire.NO_SUCH_FILE:
+                    raise
+                await self._place.check(link.main)
+
+        await self._do(key, work)
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """See `Store.put_file`; an OSError of `path` itself passes through. Of many at once, syncs are shared."""
+        target = self._place.path(key)
+
+        async def work(link: Link) -> None:
+            calls = await link.files()
+            temp = await self._copy_in(calls, path)
+            await self._publisher.replace(calls, temp, target)
+            await self._publisher.settle(target)
+            await self._sweep(link)
+
+        self._sending += 1
+        try:
+            async with self._files:
+                await self._reach.do(self._guarded(key, work))
+        finally:
+            self._sending -= 1
+
+    async def _copy_in(self, calls: Calls, path: Path) -> bytes:
+        """Return a new file aside, on the remote disk, with the bytes of `path`."""
+        together = self._sending > MANY
+        async with self._files_open:
+            with path.open("rb", buffering=0) as source:
+                temp = await self._publisher.aside(calls, _chunks(source.fileno()), durable=not together, stamp=True)
+        if together:
+            try:
+                await self._flusher.settle([temp])
+            except BaseException:
+                calls.forget(temp)
+                raise
+        return temp
+
+    async def get_file(self, key: str, path: Path) -> None:
+        """See `Store.get_file`; an OSError of `path` itself passes through."""
+        source = self._place.path(key)
+
+        async def work(link: Link) -> None:
+            aside = f"{path.parent}/.{path.name[:100]}.{secrets.token_hex(6)}.part"
+            calls = await link.files()
+            try:
+                handle = await calls.open(source)
+            except Status as exc:
+                raise await self._missing(exc, calls, key) from exc
+            try:
+                await _copy_out(calls, handle, key, aside)
+            finally:
+                calls.close(handle)
+            os.replace(aside, path)  # noqa: PTH105
+
+        async with self._files_open:
+            await self._reach.do(self._guarded(key, work))
+
+    async def _missing(self, exc: Status, calls: Calls, key: str) -> Exception:
+        if exc.code != wire.NO_SUCH_FILE:
+            return exc
+        await self._place.check(calls)
+        return KeyMissing(key)
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        await self._reach.close()
+
+
+def _chunks(fd: int) -> Iterator[bytes]:
+    """Yield what a local file holds."""
+    while chunk := os.read(fd, CHUNK):
+        yield chunk
+
+
+async def _copy_out(calls: Calls, handle: bytes, key: str, aside: str) -> None:
+    """Write to the new local file `aside` what an open remote one holds; leaves nothing where that fails."""
+    found = await calls.fstat(handle)
+    if is_directory(found):
+        raise KeyMissing(key)
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        async for part in receive(calls, handle, 0, found.size):
+            write_all(fd, part)
+    except BaseException:
+        os.unlink(aside)  # noqa: PTH108
+        raise
+    finally:
+        os.close(fd)
