@@ -110,6 +110,8 @@ class Attempts:
         )
         if await self._claims.end(held, end):
             self._picker.journal(record_of(work.job, held.k + 1, end))
+            if work.running:
+                work.running.recorded()
 
     # -- fencing ------------------------------------------------------------------------------------------------------
 

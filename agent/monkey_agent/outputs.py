@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from monkey.store.base import Store
 from monkey.store.keys import encodable
 from monkey.transfer.globs import Globs
+from monkey.transfer.lanes import in_lanes
 from monkey_agent.code import Snapshot
 from monkey_agent.workspace import Workspace
 
@@ -20,6 +22,8 @@ from monkey_agent.workspace import Workspace
 LARGE = 1 << 20
 #: Uploads of one attempt at a time.
 UPLOADS = 8
+#: How often a file is sent that changes while it is sent.
+CHANGES = 3
 
 Note = Callable[[str], None]
 
@@ -80,21 +84,24 @@ class Shipment:
 
     async def send(self, files: dict[str, str]) -> None:
         """Bring path → file to the store, durably. Raises StoreError; OSError where a file cannot be read."""
-        waiting = iter([(path, full) for path, full in files.items() if path not in self.digests])
-        lanes = [asyncio.ensure_future(self._lane(waiting)) for _ in range(min(UPLOADS, len(files)))]
-        try:
-            await asyncio.gather(*lanes)
-        finally:
-            for lane in lanes:
-                lane.cancel()
-            await asyncio.gather(*lanes, return_exceptions=True)
+        waiting = [(path, full) for path, full in files.items() if path not in self.digests]
+        await in_lanes(waiting, self._send, min(UPLOADS, len(waiting)))
 
-    async def _lane(self, waiting: Iterator[tuple[str, str]]) -> None:
-        for path, full in waiting:
-            large = os.stat(full).st_size > LARGE
-            digest = await asyncio.to_thread(sha256, full) if large else sha256(full)
+    async def _send(self, item: tuple[str, str]) -> None:
+        """Send one file. What changes meanwhile (a process that could not be killed has it) is sent again."""
+        path, full = item
+        for _ in range(CHANGES):
+            before = os.stat(full)
+            digest = await asyncio.to_thread(sha256, full) if before.st_size > LARGE else sha256(full)
             await self._store.put_file(self._prefix + path, Path(full))
-            self.digests[path] = digest
+            if _same(before, os.stat(full)):
+                self.digests[path] = digest
+                return
+        raise OSError(errno.EBUSY, "somebody goes on writing to it", full)
+
+
+def _same(before: os.stat_result, after: os.stat_result) -> bool:
+    return (before.st_ino, before.st_size, before.st_mtime_ns) == (after.st_ino, after.st_size, after.st_mtime_ns)
 
 
 def sha256(path: str) -> str:

@@ -99,6 +99,9 @@ class Running(Protocol):
     def progress(self) -> dict[str, dict[str, Any]]:
         """Return the metrics' summary so far; {} if there is none. Cheap."""
 
+    def recorded(self) -> None:
+        """Say that its end is in the job's log: of a success, what only another attempt would need may go."""
+
 
 class Runner(Protocol):
     """Runs attempts on this machine."""

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
+from typing import Any
 
 from monkey.errors import FleetError, JobFailed, StoreError
 from monkey.metrics.client_path import client_path
@@ -16,10 +17,12 @@ from monkey.spec.command import CommandError, Rendered
 from monkey.spec.table import nested
 from monkey.store.base import Store
 from monkey_agent.cache import Cache
+from monkey_agent.checkpoints import Checkpoint, Checkpoints
 from monkey_agent.code import CodeCache, Snapshot
 from monkey_agent.datasets import Datasets
 from monkey_agent.endings import trouble
 from monkey_agent.environment import Environments
+from monkey_agent.kept import Kept
 from monkey_agent.launcher import Launcher
 from monkey_agent.logs import Log
 from monkey_agent.machine import MachineClock
@@ -57,6 +60,7 @@ class LocalRunner:
         self.store, self._keys, self._gpus = store, keys, gpus
         self.clock = MachineClock()
         self.spaces = Workspaces(state)
+        self.checkpoints = Checkpoints(store, keys, Kept(state))
         self._launcher = Launcher(state, self.clock)
         kept = Cache(cache, cache_size)
         self._code = CodeCache(store, kept)
@@ -69,6 +73,7 @@ class LocalRunner:
         self._ticker: asyncio.Task[None] | None = None
         self._cleaner: asyncio.Future[None] | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._chores: set[asyncio.Task[None]] = set()
 
     async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> LocalRunning | None:
         """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
@@ -84,10 +89,11 @@ class LocalRunner:
             space.hold = hold
             try:
                 await self._fill(prepared.code, space)
+                checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
                 await self._launcher.start()
-                running = self._launch(attempt, prepared, rendered, space, allowed)
+                running = self._launch(attempt, prepared, rendered, space, checkpoint, allowed)
             except BaseException:
-                self.give(space, finished=False)
+                self.give(space)
                 raise
         except OSError as exc:
             raise JobFailed(f"the job could not be prepared: {trouble(exc)}") from exc
@@ -95,7 +101,7 @@ class LocalRunner:
             hint = f" (hint: {exc.hint})" if exc.hint else ""
             raise JobFailed(f"its command cannot be run: {exc.message}{hint}") from exc
         if running is None:
-            self.give(space, finished=False)
+            self.give(space)
         return running
 
     async def _prepare(self, attempt: Attempt) -> tuple[Prepared, Hold | None]:
@@ -126,14 +132,20 @@ class LocalRunner:
             raise JobFailed(f"the cache lost a file of the code snapshot ({exc.filename}); it is fetched anew") from exc
 
     def _launch(
-        self, attempt: Attempt, prepared: Prepared, rendered: Rendered, space: Workspace, allowed: Callable[[], bool]
+        self,
+        attempt: Attempt,
+        prepared: Prepared,
+        rendered: Rendered,
+        space: Workspace,
+        checkpoint: Checkpoint,
+        allowed: Callable[[], bool],
     ) -> LocalRunning | None:
         if not allowed() or self.clock.now() >= self._deadline:
             return None
         env = {**rendered.env, **self._variables(attempt, space)}
         process = self._launcher.launch(rendered.argv, prepared.base, env, space.work, space.log)
         prefix = self._keys.out(attempt.job, attempt.k)
-        running = LocalRunning(self, attempt, prepared, process, space, rendered.argv[0], prefix)
+        running = LocalRunning(self, attempt, prepared, process, space, checkpoint, rendered.argv[0], prefix)
         self._running.add(running)
         if self._ticker is None or self._ticker.done():
             self._ticker = asyncio.get_running_loop().create_task(self._ship_along())
@@ -163,6 +175,7 @@ class LocalRunner:
             self._warming = asyncio.get_running_loop().create_task(self._warm())
 
     async def _warm(self) -> None:
+        self.spawn(self.checkpoints.tidy())
         with contextlib.suppress(FleetError):  # the first job meets it again
             await self._launcher.start()
 
@@ -176,6 +189,8 @@ class LocalRunner:
         while self._running:
             await asyncio.sleep(SHIP_FOLLOWED)
             waited += SHIP_FOLLOWED
+            for running in self._running:
+                running.tick()
             if self._followed or waited >= SHIP:
                 waited = 0
                 for running in list(self._running):
@@ -186,11 +201,17 @@ class LocalRunner:
         """An attempt's processes are gone."""
         self._running.discard(running)
 
-    def give(self, space: Workspace, *, finished: bool) -> None:
+    def give(self, space: Workspace) -> None:
         """Take a workspace back; removing what is in it must hold nobody up."""
-        self.spaces.give(space, finished=finished)
+        self.spaces.give(space)
         if self.spaces.has_trash and (self._cleaner is None or self._cleaner.done()):
             self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
+
+    def spawn(self, chore: Coroutine[Any, Any, None]) -> None:
+        """Do something that nobody waits for; it is finished before the runner closes."""
+        task = asyncio.get_running_loop().create_task(chore)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
 
     def open_log(self, prefix: str, path: str) -> Log:
         """Return the log of an attempt."""
@@ -202,6 +223,7 @@ class LocalRunner:
             self._ticker.cancel()
         if self._warming is not None:
             await self._warming
+        await asyncio.gather(*self._chores)
         await self._needs.close()
         await self._code.close()
         await self._launcher.close()

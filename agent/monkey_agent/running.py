@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from monkey_agent import endings
+from monkey_agent.checkpoints import Checkpoint
 from monkey_agent.launcher import Exit, Process
 from monkey_agent.metric_files import MetricFiles
 from monkey_agent.outputs import Shipment, find
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
 LEAST = 0.2
+#: From here on, shells say which signal ended a job.
+SIGNALLED = 128
 #: Notes on outputs that are written to the log at most.
 NOTES = 20
 
@@ -41,13 +44,18 @@ class LocalRunning:
         prepared: Prepared,
         process: Process,
         space: Workspace,
+        checkpoint: Checkpoint,
         program: str,
         prefix: str,
     ) -> None:
         """Look after a launched process; what it leaves goes to keys that begin with `prefix`."""
         self._runner, self._attempt, self._prepared, self._process = runner, attempt, prepared, process
         self._space, self._program, self._prefix = space, program, prefix
+        self._checkpoint = checkpoint
         self.log = runner.open_log(prefix, space.log)
+        checkpoint.note, checkpoint.frozen = self.log.note, lambda: self._frozen
+        for note in checkpoint.notes:
+            self.log.note(note)
         self._metrics = MetricFiles(space.metrics)
         self._shipments: dict[str, Shipment] = {}
         self._found: dict[str, str] | None = None
@@ -85,6 +93,8 @@ class LocalRunning:
         if not self._process.ended.done():
             if self._why is None:
                 self._why = Why.STOPPED, reason
+            if not self._frozen:
+                await self._checkpoint.last_moment()
             await self._end()
 
     async def _end(self) -> None:
@@ -97,6 +107,10 @@ class LocalRunning:
     def progress(self) -> dict[str, dict[str, Any]]:
         """See `Running.progress`."""
         return self._metrics.progress()
+
+    def tick(self) -> None:
+        """Do what is to be done every second."""
+        self._checkpoint.tick()
 
     # -- when it has ended --------------------------------------------------------------------------------------------
 
@@ -123,11 +137,20 @@ class LocalRunning:
         except OSError as exc:
             text = f"what it made could not be read: {endings.trouble(exc)}"
             outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text)
+        if outcome.ending is Ending.SUCCEEDED:
+            await self._checkpoint.succeeded()
+        else:
+            await self._checkpoint.finish(by_itself=how.kind == "ended" and 0 <= how.code < SIGNALLED)
         await self.log.ship()
         if outcome.ending is Ending.FAILED:
             outcome = replace(outcome, log_tail=self.log.tail())
-        self._runner.give(self._space, finished=outcome.ending is Ending.SUCCEEDED)
+        self._runner.give(self._space)
         return outcome
+
+    def recorded(self) -> None:
+        """See `Running.recorded`."""
+        if self._outcome is not None and self._outcome.ending is Ending.SUCCEEDED and self._checkpoint.left_any:
+            self._runner.spawn(self._runner.checkpoints.forget(self._attempt.job))
 
     def _verdict(self, how: Exit) -> Outcome:
         if how.kind == "lost":

@@ -19,8 +19,6 @@ from typing import Any, Protocol
 SPARE = 64
 #: Entries of a directory that are removed at once; more go to the trash with all of the workspace.
 FEW = 64
-#: Days after which the checkpoints of a job are given up that was not tried again on this machine.
-ABANDONED = 30
 
 
 class Closes(Protocol):
@@ -75,25 +73,21 @@ def open_regular(path: str, flags: int) -> int:
 
 
 class Workspaces:
-    """All attempts of an agent, in `attempts/` of its state directory, and what they leave in `checkpoints/`."""
+    """All attempts of an agent, in `attempts/` of its state directory."""
 
     def __init__(self, state: Path) -> None:
-        """Take over the state directory. Of what earlier agents left, checkpoints are kept; the rest becomes trash."""
-        self._attempts, self._checkpoints = f"{state}/attempts", f"{state}/checkpoints"
-        self._trash = f"{state}/trash"
+        """Take over the state directory. What earlier agents left becomes trash."""
+        self._attempts, self._trash = f"{state}/attempts", f"{state}/trash"
         os.makedirs(self._trash, exist_ok=True)
-        os.makedirs(self._checkpoints, exist_ok=True)
         self._spare: list[str] = []
         self._count = 0
         if os.path.isdir(self._attempts):
-            self._rescue()
             self._discard(self._attempts)
         os.makedirs(self._attempts)
-        self._forget_old_checkpoints()
         self._mode = os.stat(self._attempts).st_mode
 
     def take(self, job: str, k: int) -> Workspace:
-        """Return the workspace of a new attempt: empty, but for the checkpoints of earlier ones. Raises OSError."""
+        """Return the empty workspace of a new attempt. Raises OSError."""
         space = Workspace(job, f"{self._attempts}/{job}.{k}")
         if self._spare:
             os.rename(self._spare.pop(), space.root)
@@ -102,18 +96,14 @@ class Workspaces:
             for path in space.directories:
                 os.mkdir(path)
                 os.utime(path, ns=(0, 0))
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(f"{self._checkpoints}/{job}", space.checkpoint)
         return space
 
-    def give(self, space: Workspace, *, finished: bool) -> None:
-        """Take a workspace back; `finished`: the job needs no checkpoint any more."""
+    def give(self, space: Workspace) -> None:
+        """Take a workspace back."""
         self._count += 1
         if space.hold is not None:
             space.hold.close()
             space.hold = None
-        if not finished:
-            self._keep_checkpoint(space.job, space.checkpoint)
         try:
             if len(self._spare) < SPARE and self._reset(space):
                 spare = f"{self._attempts}/spare.{self._count}"
@@ -152,21 +142,6 @@ class Workspaces:
                 os.unlink(entry.path)
         return True
 
-    def _keep_checkpoint(self, job: str, path: str) -> None:
-        with contextlib.suppress(OSError):
-            if os.listdir(path):
-                kept = f"{self._checkpoints}/{job}"
-                self._discard(kept)
-                _move(path, kept)
-
-    def _rescue(self) -> None:
-        """Keep the checkpoints of attempts whose agent was killed, the latest of each job."""
-        roots = [name for name in os.listdir(self._attempts) if name.rpartition(".")[2].isdigit()]
-        for name in sorted(roots, key=lambda name: int(name.rpartition(".")[2])):
-            self._count += 1
-            if not name.startswith("spare."):
-                self._keep_checkpoint(name.rpartition(".")[0], f"{self._attempts}/{name}/checkpoint")
-
     def _discard(self, path: str) -> None:
         """Move a tree to the trash, if it is there."""
         with contextlib.suppress(OSError):
@@ -189,13 +164,6 @@ class Workspaces:
             remove_tree(f"{self._trash}/{name}")
         if not os.listdir(self._trash):
             os.utime(self._trash, ns=(0, 0))
-
-    def _forget_old_checkpoints(self) -> None:
-        before = time.time() - ABANDONED * 86400
-        with os.scandir(self._checkpoints) as found:
-            old = [entry.path for entry in found if entry.stat(follow_symlinks=False).st_mtime < before]
-        for path in old:
-            self._discard(path)
 
     def close(self) -> None:
         """Remove what was kept for the next jobs, and the trash."""

@@ -94,7 +94,7 @@ def _setting(name: str, value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
-    if name in ("timeout", "grace"):
+    if name in ("timeout", "grace", "checkpoint_every"):
         return seconds_text(value)
     if name == "resources.memory":
         return size_text(value) if value else "none"

@@ -43,6 +43,18 @@ class Keys:
         """Return the prefix of what the attempt that was claimed at k left."""
         return f"{self.jobs}{job}/out/{number(k)}/"
 
+    def checkpoints(self, job: str) -> str:
+        """Return the prefix of all of a job's checkpoints."""
+        return f"{self.jobs}{job}/checkpoints/"
+
+    def checkpoint(self, job: str, k: int, n: int) -> str:
+        """Return the n-th checkpoint of the attempt that was claimed at k: it lists the files."""
+        return f"{self.checkpoints(job)}{number(k)}/{number(n)}"
+
+    def checkpoint_file(self, job: str, k: int, sha256: str) -> str:
+        """Return a file of that attempt's checkpoints."""
+        return f"{self.checkpoints(job)}{number(k)}/files/{sha256}"
+
     def queue(self, fleet: str) -> str:
         """Return the prefix of a fleet's queue markers."""
         return f"{self.root}queue/{fleet}/"

@@ -197,6 +197,8 @@ class Spec(_Model):
     max_retries: int = Field(0, ge=0, le=1000)
     timeout: Duration | None = None
     grace: Duration = 10.0
+    checkpoint_every: Duration = 600.0
+    checkpoint_keep: int = Field(2, ge=1, le=1000)
     fail_fast: bool = False
     resources: Resources = Field(default_factory=Resources)
     code: Code = Field(default_factory=Code)
@@ -247,6 +249,8 @@ class Spec(_Model):
             max_retries=self.max_retries,
             timeout=self.timeout,
             grace=self.grace,
+            checkpoint_every=self.checkpoint_every,
+            checkpoint_keep=self.checkpoint_keep,
             max_concurrent_jobs=self.max_concurrent_jobs,
             fail_fast=self.fail_fast,
             priority=self.priority,

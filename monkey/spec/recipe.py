@@ -59,6 +59,9 @@ class Settings:
     #: Name of the metric that ranks results, and whether more of it is better.
     metric: str | None = None
     maximize: bool = False
+    #: Seconds between copies of a running job's checkpoint to the store, and how many stay there.
+    checkpoint_every: float = 600
+    checkpoint_keep: int = 2
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""

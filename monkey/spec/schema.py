@@ -81,6 +81,8 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "max_retries": {"description": "How often a failed job is tried again."},
     "timeout": {**_DURATION, "description": "How long an attempt may run."},
     "grace": {**_DURATION, "description": "How long a job may take to end after SIGTERM, before SIGKILL."},
+    "checkpoint_every": {**_DURATION, "description": "How often a running job's checkpoint is sent to the store."},
+    "checkpoint_keep": {"description": "How many checkpoints of a job stay in the store."},
     "fail_fast": {"description": "Stop the sweep at the first job that fails for good."},
     "resources": {
         "type": "object",

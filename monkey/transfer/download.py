@@ -6,13 +6,14 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import KeyMissing, MonkeyError, StoreUnavailable
 from monkey.store.base import Store
 from monkey.store.keys import encodable
+from monkey.transfer.lanes import in_lanes
 
 #: Files that are under way at a time.
 LANES = 16
@@ -64,24 +65,16 @@ class Download:
         for file in wanted:
             check_path(file.path)
         self._directory.mkdir(parents=True, exist_ok=True)
-        waiting = iter(wanted)
-        lanes = [asyncio.ensure_future(self._lane(waiting)) for _ in range(min(LANES, len(wanted)))]
-        try:
-            await asyncio.gather(*lanes)
-        finally:
-            for lane in lanes:
-                lane.cancel()
-            await asyncio.gather(*lanes, return_exceptions=True)
+        await in_lanes(wanted, self._bring, min(LANES, len(wanted)))
         return self.brought
 
-    async def _lane(self, waiting: Iterator[File]) -> None:
-        for file in waiting:
-            target = self._directory / file.path
-            if await asyncio.to_thread(_holds, target, file.sha256):
-                self.brought.kept += 1
-            else:
-                await self._fetch(file, target)
-            self._progress(self.brought)
+    async def _bring(self, file: File) -> None:
+        target = self._directory / file.path
+        if await asyncio.to_thread(_holds, target, file.sha256):
+            self.brought.kept += 1
+        else:
+            await self._fetch(file, target)
+        self._progress(self.brought)
 
     async def _fetch(self, file: File, target: Path) -> None:
         _make_parent(self._directory, target)

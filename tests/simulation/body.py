@@ -93,6 +93,9 @@ class Execution:
         assert self.outcome is not None
         return self.outcome
 
+    def recorded(self) -> None:
+        assert self.outcome is not None, "recorded before it ended"
+
     def progress(self) -> dict[str, dict[str, Any]]:
         return {}
 

@@ -21,7 +21,7 @@ from monkey.spec.command import CommandError, compile_command
 from monkey.spec.recipe import Settings
 
 #: Settings that are times, and the one that is a size.
-_TIMES, _MEMORY = ("timeout", "grace"), "resources.memory"
+_TIMES, _MEMORY = ("timeout", "grace", "checkpoint_every"), "resources.memory"
 #: Last lines of the log that are shown, and the files of code or outputs.
 LOG_LINES, FILES = 10, 20
 

@@ -470,42 +470,6 @@ def test_stopping_what_has_ended_changes_nothing(body: Body, run: Run) -> None:
     run(scenario())
 
 
-COUNT = """
-import os, sys
-file = os.environ["MONKEY_CHECKPOINT_DIR"] + "/count"
-count = int(open(file).read()) if os.path.exists(file) else 0
-open(file, "w").write(str(count + 1))
-print(count)
-sys.exit(count < 2)
-"""
-
-
-def test_checkpoints_are_there_for_the_next_try(body: Body, run: Run) -> None:
-    async def scenario() -> None:
-        endings = [(await body.run(script(COUNT), job="c" * 16, k=k)).ending for k in (1, 2, 3, 4)]
-        assert endings == [Ending.FAILED, Ending.FAILED, Ending.SUCCEEDED, Ending.FAILED]
-        assert (await body.run(script(COUNT), job="d" * 16)).ending is Ending.FAILED
-
-    run(scenario())
-
-
-def test_checkpoints_outlive_an_agent_that_is_killed(tmp_path: Path, run: Run) -> None:
-    async def scenario() -> None:
-        first = Body(tmp_path)
-        running = await first.start(script(COUNT + "\n"), job="c" * 16)
-        await until(running._process.ended.done)
-        # What SIGKILL leaves: everything as it was, and no wait().
-        await first.runner._launcher.close()
-        second = Body(tmp_path)
-        running = await second.start(script(COUNT), job="c" * 16, k=2)
-        await running.wait()
-        assert (await second.stored(running))["log/000000"] == b"1\n"
-        await second.runner.close()
-        assert not list((tmp_path / "state" / "trash").iterdir())
-
-    run(scenario())
-
-
 def test_progress_is_there_while_it_runs(body: Body, tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         wait = f"while not os.path.exists('{tmp_path}/go'): time.sleep(.01)"
