@@ -24,9 +24,10 @@ from monkey_agent.work import Work
 BEAT_RETRY = 3.0
 #: Seconds between checks of the fence at the latest: timers of asyncio do not count the machine's sleep.
 FENCE = 5.0
-#: Seconds after its start in which an agent without work looks every FRESH_POLL seconds.
+#: Seconds after its start in which an agent without work looks more often: every so many seconds where looking costs
+#: nothing, and where it costs money.
 FRESH = 3.0
-FRESH_POLL = 0.02
+FRESH_POLL, FRESH_POLL_DEAR = 0.02, 1.0
 #: Seconds that a leaving agent waits for a store that does not answer, beyond its jobs' grace.
 PATIENCE = 60.0
 
@@ -193,9 +194,11 @@ class Agent:
             except StoreError as exc:
                 self._trouble(exc)
                 self._give_up_waiting()
-            # An agent is started before its work is in the store: at first it looks often where that is cheap.
-            fresh = self.clock.now() - born < FRESH and not self.desk.boards and self.store.poll < 1
-            await self.clock.sleep(FRESH_POLL if fresh else self.store.poll * self.random.uniform(0.8, 1.2))
+            # An agent is started before its work is in the store: at first it looks often.
+            if self.clock.now() - born < FRESH and not self.desk.boards:
+                await self.clock.sleep(FRESH_POLL if self.store.poll < 1 else FRESH_POLL_DEAR)
+            else:
+                await self.clock.sleep(self.store.poll * self.random.uniform(0.8, 1.2))
 
     def _give_up_waiting(self) -> None:
         """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""

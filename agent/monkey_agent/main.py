@@ -17,6 +17,7 @@ from monkey.errors import FleetError, MonkeyError
 from monkey.fleet import surroundings
 from monkey.fleet.capacity import Capacity, capacity
 from monkey.fleet.state import cache_home, host_name, state_dir
+from monkey.leaving import leave
 from monkey.protocol.keys import NAME, Keys
 from monkey.spec.mistake import Mistakes
 from monkey.spec.units import size
@@ -136,7 +137,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             _say(f"hint: {exc.hint}")
         if os.environ.get("MONKEY_DEBUG"):
             raise
-        sys.exit(1)
+        leave(1)
+    leave(0)
 
 
 if __name__ == "__main__":

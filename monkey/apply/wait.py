@@ -29,6 +29,8 @@ GIVE_UP_AFTER = 3
 WATCHER_BEAT = 5.0
 #: Seconds that are not looked for at the least.
 QUICKEST = 0.05
+#: Seconds between looks where looking costs money: it is one who watches, and for a while.
+DEAR = 2.0
 #: Seconds that are waited for the first heartbeat of an agent that is not going to be watched.
 BEGUN_WITHIN = 15.0
 #: Seconds between looks at a store that does not answer.
@@ -164,7 +166,7 @@ class Watch:
     def _pause(self, cost: float, waited: float) -> float:
         """Return how long not to look: the end of a short sweep is seen at once, and looking takes a fifth at most."""
         if self.store.poll >= 1:
-            return self.store.poll
+            return min(self.store.poll, DEAR)
         return min(self.store.poll, max(QUICKEST, waited / 40)) + 5 * cost
 
     def _progress(self, view: SweepView) -> Progress:

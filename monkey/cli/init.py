@@ -15,7 +15,7 @@ IGNORED = (".monkey/", "__pycache__/", "/model.json", "*.log")
 MONKEY_YAML = """\
 # The project. Everything here has a default: this file may be empty, or not be there at all.
 project: {project}
-# store: .monkey/store            # where plans, jobs and results meet; a path (local or NFS)
+# store: .monkey/store            # where plans, jobs and results meet: a path (local, NFS), s3://bucket/prefix, ssh://host/dir
 # providers:
 #   local: {{type: local}}          # max_slots: 4 limits how many jobs run here at once
 """

@@ -10,6 +10,7 @@ import os
 import sys
 
 from monkey import __version__
+from monkey.leaving import leave
 
 TYPE_CHECKING = False  # not from typing, nor errors with its dataclasses: each costs the help some milliseconds
 
@@ -88,7 +89,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.stdout.flush()
     except OSError as exc:
         code = _output_failed(exc)
-    sys.exit(code)
+    leave(code)
 
 
 def guarded(arguments: list[str]) -> int:

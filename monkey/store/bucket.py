@@ -35,7 +35,7 @@ PART = 8 * 2**20
 AT_ONCE = 4
 #: Parts that an object may have at most, everywhere.
 MOST_PARTS = 10_000
-#: Tries of one part, beyond those that obstore makes: a file of gigabytes is not begun anew for one.
+#: Tries of one part, or of one upload, beyond those that obstore makes: a file of gigabytes is not begun anew for one.
 TRIES = 3
 #: Files up to this many bytes are read and written in the calling thread.
 SMALL = 256 * 1024
@@ -46,8 +46,8 @@ _Failures = (BaseError, OSError)
 class BucketStore(Store):
     """A store in a bucket; made by `monkey.store.buckets.connect`."""
 
-    #: Requests cost money: a look is some of them.
-    poll = 5.0
+    #: Requests cost money, and an agent's look is three of them.
+    poll = 10.0
 
     def __init__(self, address: Address, client: ObjectStore, bulk: ObjectStore) -> None:
         """Meet others at `address`. `bulk` is the same as `client`, with the patience that large bodies need."""
@@ -127,12 +127,13 @@ class BucketStore(Store):
                 data = file.read() if size <= SMALL else await asyncio.to_thread(path.read_bytes)
                 await self._put(self._bulk, key, data)
                 return
-            try:
-                await obstore.put_async(
-                    self._bulk, name, file, chunk_size=max(PART, -(-size // MOST_PARTS)), max_concurrency=AT_ONCE
-                )
-            except _Failures as exc:
-                raise translate(exc, self._address, Verb.WRITE, key) from exc
+            chunk = max(PART, -(-size // MOST_PARTS))
+
+            async def once() -> None:
+                file.seek(0)
+                await obstore.put_async(self._bulk, name, file, chunk_size=chunk, max_concurrency=AT_ONCE)
+
+            await self._again(once, key, Verb.WRITE)
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`; an OSError of `path` itself passes through."""
@@ -169,15 +170,15 @@ class BucketStore(Store):
 
         await _all([part(start) for start in range(0, size, PART)])
 
-    async def _again(self, read: Callable[[], Awaitable[T]], key: str) -> T:
-        """Read, and once more where the connection broke in the middle of a body."""
+    async def _again(self, work: Callable[[], Awaitable[T]], key: str, verb: Verb = Verb.READ) -> T:
+        """Do `work`, and again where it fails as obstore does not mend: in the middle of a body, at a POST."""
         for left in reversed(range(TRIES)):
             try:
-                return await read()
+                return await work()
             except PreconditionError as exc:
                 raise StoreUnavailable(f"the store {self.url}: {key!r} was replaced while it was read") from exc
             except _Failures as exc:
-                error = translate(exc, self._address, Verb.READ, key)
+                error = translate(exc, self._address, verb, key)
                 if not left or not isinstance(error, StoreUnavailable):
                     raise error from exc
         raise AssertionError("unreachable")

@@ -9,7 +9,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused, StoreUnavailable
+from monkey.errors import KeyMissing, StoreError, StoreRefused, StoreUnavailable
 from monkey.store.bucket_url import Address
 
 
@@ -140,10 +140,11 @@ def _error(told: _Told, exc: Exception, address: Address, verb: Verb, key: str) 
     return _rest(told, where)
 
 
-def _no_bucket(address: Address) -> StoreMissing:
+def _no_bucket(address: Address) -> StoreRefused:
+    """Not StoreMissing: there, a store would be begun, and a bucket is made by whoever pays for it."""
     what = "container" if address.scheme == "az" else "bucket"
-    return StoreMissing(
-        f"no store at {address.url}: there is no {what} {address.bucket!r}",
+    return StoreRefused(
+        f"the store {address.url}: there is no {what} {address.bucket!r}",
         hint=f"create the {what}, or correct 'store:' in monkey.yaml",
     )
 
@@ -163,7 +164,7 @@ def _forbidden(told: _Told, address: Address, verb: Verb, key: str) -> StoreRefu
     what = f"{verb.value} {key!r}" if key else verb.value
     return StoreRefused(
         f"the store {address.url}: these credentials may not {what} ({_said(told)})",
-        hint=f"it takes {PERMISSIONS[address.scheme][verb]}; docs/stores.md has a minimal policy",
+        hint=f"it takes {PERMISSIONS[address.scheme][verb]}; the documentation's page on stores has a minimal policy",
     )
 
 

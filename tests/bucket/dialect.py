@@ -39,6 +39,12 @@ class Request:
         return self.headers.get("if-none-match") == "*" or self.headers.get("x-goog-if-generation-match") == "0"
 
     @property
+    def signer(self) -> str:
+        """Whose key signed it, and for which region; "" where none did so in Amazon's way."""
+        found = re.search(r"Credential=([^/]+)/\d+/([^/]+)/", self.headers.get("authorization", ""))
+        return f"{found[1]}/{found[2]}" if found else ""
+
+    @property
     def range(self) -> tuple[int, int] | None:
         """First and last byte of what is asked for."""
         found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("range", ""))

@@ -19,6 +19,7 @@ class Fault(Enum):
     DROP = "the connection breaks, before"
     DROP_AFTER = "the connection breaks, after"
     HANG_AFTER = "carried out at once, answered too late"
+    DENY = "400, the credentials have expired; in no storm"
     LATE = "carried out later than anybody waits"
 
 
@@ -32,8 +33,8 @@ MIX = {
     Fault.BUSY_AFTER: 60,
     Fault.DROP: 55,
     Fault.DROP_AFTER: 55,
-    Fault.HANG_AFTER: 5,
-    Fault.LATE: 5,
+    Fault.HANG_AFTER: 3,
+    Fault.LATE: 3,
 }
 
 Only = Callable[[str, str], bool]

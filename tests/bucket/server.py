@@ -39,6 +39,8 @@ class FakeBucket:
         #: Requests by kind, and the keys of all of them.
         self.counts: Counter[str] = Counter()
         self.log: list[tuple[str, str]] = []
+        #: Who signed requests, as "KEY/REGION".
+        self.signers: Counter[str] = Counter()
         #: Most keys of one page of a listing.
         self.page = 1000
         #: Seconds that a hanging request hangs; longer than clients wait.
@@ -86,6 +88,8 @@ class FakeBucket:
             return None
         if fault in (Fault.BUSY, Fault.BUSY_AFTER):
             return dialect.error(503, "SlowDown", "Please reduce your request rate.")
+        if fault is Fault.DENY:
+            return dialect.error(400, "ExpiredToken")
         if fault is Fault.CONFLICT:
             return dialect.error(409, "ConditionalRequestConflict")
         return answer
@@ -94,6 +98,7 @@ class FakeBucket:
         with self._lock:
             self.counts[request.kind] += 1
             self.log.append((request.kind, request.key or request.query.get("prefix", "")))
+            self.signers[request.signer] += 1
         fault = self.faults.next(request.kind, request.key)
         # A conflict is an answer to a condition; who set none is told to come again.
         return Fault.BUSY if fault is Fault.CONFLICT and not request.if_absent else fault

@@ -51,7 +51,7 @@ def drawn(
     for one in progress:
         lines += _sweep(one, best.get(one.name), min(widest, 24), to)
     if trouble:
-        lines.append(to.paint(f"the store: {one_line(trouble)}; waiting for it", "yellow"))
+        lines.append(to.paint(f"{one_line(trouble)}; waiting for the store", "yellow"))
     elif snapshot is not None:
         lines += _agents(snapshot, progress, to)
     return lines
@@ -118,7 +118,7 @@ def said(snapshot: Snapshot | None, progress: Sequence[Progress], best: Mapping[
     """Return one plain line a sweep, and one for each thing that an agent complains of."""
     plain = Terminal()
     if trouble:
-        return [f"the store: {one_line(trouble)}; waiting for it"]
+        return [f"{one_line(trouble)}; waiting for the store"]
     lines = []
     for one in progress:
         rest = counts_text(one.counts, plain, leave_out=[State.SUCCEEDED])

@@ -1,0 +1,142 @@
+"""What goes wrong with a bucket is said in our words, with what to do; the answers are those that clouds give."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monkey.errors import KeyMissing, MonkeyError, StoreRefused, StoreUnavailable, StoreUnsafe
+from monkey.store.base import Store
+from monkey.store.open import open_store
+from tests.bucket import FakeBucket, Fault, Refusal
+
+Run = Callable[[Any], Any]
+
+WHO = "User: arn:aws:iam::1:user/me is not authorized to perform this"
+REGION = "The authorization header is malformed; the region 'us-east-1' is wrong; expecting 'eu-west-1'"
+
+#: What the server answers → the kind of error, a word of what is said, and one of what to do.
+ANSWERS = [
+    (Refusal(404, "NoSuchBucket"), StoreRefused, "there is no bucket 'bucket'", "create the bucket"),
+    (Refusal(400, "ExpiredToken", "The provided token has expired."), StoreRefused, "have expired", "aws sso login"),
+    (Refusal(403, "InvalidAccessKeyId"), StoreRefused, "not accepted", "AWS_ACCESS_KEY_ID"),
+    (Refusal(403, "SignatureDoesNotMatch"), StoreRefused, "not accepted", "AWS_ACCESS_KEY_ID"),
+    (Refusal(401, "Unauthorized"), StoreRefused, "not accepted", "AWS_ACCESS_KEY_ID"),
+    (Refusal(403, "RequestTimeTooSkewed"), StoreRefused, "clock is wrong", "NTP"),
+    (
+        Refusal(400, "AuthorizationHeaderMalformed", REGION),
+        StoreRefused,
+        "the bucket is in eu-west-1",
+        "region: eu-west-1",
+    ),
+    (Refusal(301, "PermanentRedirect"), StoreRefused, "in another region", "get-bucket-location"),
+    (Refusal(400, "KeyTooLongError", "Your key is too long"), StoreRefused, "Your key is too long", ""),
+    (Refusal(503, "SlowDown"), StoreUnavailable, "cannot answer now", ""),
+    (Refusal(500, "InternalError"), StoreUnavailable, "cannot answer now", ""),
+    (Refusal(429, "TooManyRequests"), StoreUnavailable, "cannot answer now", ""),
+]
+
+
+@pytest.fixture
+def run() -> Any:
+    with asyncio.Runner() as runner:
+        yield lambda coroutine: runner.run(coroutine)
+
+
+@pytest.fixture
+def store(bucket: FakeBucket, run: Run) -> Store:
+    opened: Store = run(open_store(bucket.url(), begin=True))
+    return opened
+
+
+async def refusals(store: Store, tmp_path: Path) -> dict[str, Any]:
+    """Ask for everything at once; returns what was raised, by the permission that it takes."""
+    file = tmp_path / "file"
+    file.write_bytes(b"x")
+    asked = {
+        "s3:PutObject": store.put("k", b"x"),
+        "s3:PutObject ": store.put_file("k", file),
+        "s3:PutObject  ": store.create("k", b"x"),
+        "s3:GetObject and s3:ListBucket": store.get("k"),
+        "s3:GetObject and s3:ListBucket ": store.get_file("k", tmp_path / "copy"),
+        "s3:ListBucket": store.list("k"),
+        "s3:DeleteObject": store.delete("k"),
+    }
+    return dict(zip(asked, await asyncio.gather(*asked.values(), return_exceptions=True), strict=True))
+
+
+@pytest.mark.parametrize(("answer", "kind", "said", "hint"), ANSWERS, ids=lambda x: getattr(x, "code", None))
+def test_each_answer_is_told_in_words(
+    bucket: FakeBucket,
+    store: Store,
+    run: Run,
+    tmp_path: Path,
+    answer: Refusal,
+    kind: type[MonkeyError],
+    said: str,
+    hint: str,
+) -> None:
+    bucket.refusal = answer
+    for error in run(refusals(store, tmp_path)).values():
+        assert isinstance(error, kind), repr(error)
+        assert said in error.message
+        assert hint in (error.hint or "")
+        assert store.url in error.message
+        assert "<" not in error.message and "Debug" not in error.message
+    assert not list(tmp_path.glob("*copy*"))
+
+
+def test_a_denial_names_the_permission(bucket: FakeBucket, store: Store, run: Run, tmp_path: Path) -> None:
+    bucket.refusal = Refusal(403, "AccessDenied", WHO)
+    for permission, error in run(refusals(store, tmp_path)).items():
+        assert isinstance(error, StoreRefused)
+        assert "these credentials may not" in error.message and WHO in error.message
+        assert f"it takes {permission.strip()};" in (error.hint or "")
+
+
+def test_a_missing_key_is_no_missing_bucket(bucket: FakeBucket, store: Store, run: Run) -> None:
+    with pytest.raises(KeyMissing):
+        run(store.get("k"))
+    for begin in (False, True):
+        with pytest.raises(StoreRefused, match="there is no bucket 'other'") as caught:
+            run(open_store(bucket.url(bucket="other"), begin=begin))
+        assert "create the bucket" in (caught.value.hint or "")
+
+
+def test_a_server_that_is_not_there_is_named(run: Run) -> None:
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1 cannot be reached") as caught:
+        run(open_store("s3://bucket?endpoint=http://127.0.0.1:1"))
+    assert "network" in (caught.value.hint or "")
+    with pytest.raises(StoreUnavailable, match=r"the host no-such-host\.invalid"):
+        run(open_store("s3://bucket?endpoint=http://no-such-host.invalid"))
+
+
+def test_a_refusal_after_a_lost_answer_promises_nothing(bucket: FakeBucket, store: Store, run: Run) -> None:
+    """The first try was carried out, the second one refused: nobody may be told that nothing was written."""
+
+    bucket.faults.script([Fault.BUSY_AFTER, Fault.DENY], lambda kind, key: key == "k")
+    with pytest.raises(StoreUnavailable, match="expired"):
+        run(store.create("k", b"x"))
+    assert bucket.objects.get("k")
+
+
+def test_what_others_put_there_is_not_taken_for_a_place_to_begin(bucket: FakeBucket, run: Run) -> None:
+    bucket.objects.put("thesis.tex", b"", if_absent=False)
+    with pytest.raises(StoreRefused, match=r"found 'thesis\.tex' there") as caught:
+        run(open_store(bucket.url(), begin=True))
+    assert "prefix" in (caught.value.hint or "")
+    assert bucket.objects.keys == ["thesis.tex"]
+    bucket.objects.put("dvc/files/md5/aa/b", b"", if_absent=False)
+    run(open_store(bucket.url(prefix="dvc"), begin=True))
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+def test_a_bucket_whose_promise_is_a_lie_is_refused(bucket: FakeBucket, run: Run, scheme: str) -> None:
+    bucket.objects.lies = True
+    with pytest.raises(StoreUnsafe, match="expected one to win"):
+        run(open_store(bucket.url(scheme), begin=True))
+    assert bucket.objects.keys == []

@@ -1,0 +1,117 @@
+"""Files that are larger than one request: parts, broken connections, and nothing left over."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monkey.errors import KeyMissing, StoreError
+from monkey.store.base import Store
+from monkey.store.open import open_store
+from tests.bucket import FakeBucket, Fault
+
+Run = Callable[[Any], Any]
+
+MIB = 2**20
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    with asyncio.Runner() as runner:
+        yield lambda coroutine: runner.run(coroutine)
+
+
+@pytest.fixture(params=["s3", "gs"])
+def store(bucket: FakeBucket, run: Run, request: pytest.FixtureRequest) -> Store:
+    opened: Store = run(open_store(bucket.url(request.param), begin=True))
+    return opened
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """Return a file of several parts, the last one short."""
+    path = tmp_path / "large"
+    path.write_bytes(b"".join(hashlib.sha256(n.to_bytes(4)).digest() for n in range(21 * MIB // 32)) + b"end")
+    return path
+
+
+def test_a_large_file_goes_in_and_out_in_parts(
+    bucket: FakeBucket, store: Store, run: Run, large: Path, tmp_path: Path
+) -> None:
+    run(store.put_file("k", large))
+    assert bucket.counts["MULTIPART"] == 2 + 3
+    assert bucket.objects.uploads == 0
+    bucket.counts.clear()
+    run(store.get_file("k", tmp_path / "copy"))
+    assert bucket.counts == {"GET": 1 + 3}
+    assert (tmp_path / "copy").read_bytes() == large.read_bytes()
+
+
+def test_parts_whose_connection_breaks_are_sent_and_read_again(
+    bucket: FakeBucket, store: Store, run: Run, large: Path, tmp_path: Path
+) -> None:
+    bucket.faults.script([Fault.DROP, Fault.BUSY_AFTER, Fault.DROP_AFTER] * 2, lambda kind, key: key == "k")
+    run(store.put_file("k", large))
+    bucket.faults.script([Fault.DROP, Fault.BUSY, Fault.DROP_AFTER] * 2, lambda kind, key: key == "k")
+    run(store.get_file("k", tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == large.read_bytes()
+
+
+def test_what_was_replaced_meanwhile_is_not_read_half_and_half(
+    bucket: FakeBucket, store: Store, run: Run, large: Path, tmp_path: Path
+) -> None:
+    run(store.put_file("k", large))
+
+    def replace(kind: str, key: str) -> bool:
+        # When the second of the parts is asked for.
+        if kind == "GET" and bucket.counts["GET"] == 2 + begun:
+            bucket.objects.put("k", b"other" * 5 * MIB, if_absent=False)
+        return False
+
+    begun = bucket.counts["GET"] + 1
+    bucket.faults.script([Fault.NONE], replace)
+    with pytest.raises(StoreError, match="replaced while it was read"):
+        run(store.get_file("k", tmp_path / "copy"))
+    assert [path.name for path in tmp_path.iterdir()] == ["large"]
+
+
+def test_an_upload_that_is_refused_leaves_nothing(bucket: FakeBucket, store: Store, run: Run, large: Path) -> None:
+    bucket.faults.script([Fault.NONE, Fault.NONE, Fault.DENY], lambda kind, key: key == "k" and kind == "MULTIPART")
+    with pytest.raises(StoreError, match="expired"):
+        run(store.put_file("k", large))
+    assert bucket.objects.uploads == 0
+    with pytest.raises(KeyMissing):
+        run(store.get("k"))
+
+
+def test_memory_does_not_grow_with_the_file(bucket: FakeBucket, tmp_path: Path) -> None:
+    """Measured in a process of its own: how much more it takes at most than before."""
+    path = tmp_path / "huge"
+    with path.open("wb") as file:
+        os.truncate(file.fileno(), 200 * MIB)
+    code = (
+        "import asyncio, json, re, sys; from pathlib import Path; from monkey.store.open import open_store\n"
+        # Not getrusage: that one begins with what the parent had.
+        "peak = lambda: int(re.search('VmHWM:\\\\s+(\\\\d+)', Path('/proc/self/status').read_text())[1]) // 1024\n"
+        "async def main():\n"
+        "    store = await open_store(sys.argv[1], begin=True)\n"
+        "    before = peak(); await store.put_file('k', Path(sys.argv[2]))\n"
+        "    after = peak(); await store.get_file('k', Path(sys.argv[2] + '-copy'))\n"
+        "    print(json.dumps([after - before, peak() - before]))\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, bucket.url(), str(path)], capture_output=True, text=True, check=True
+    )
+    put, both = json.loads(done.stdout)
+    assert put < 100 and both < 150, (put, both)
+    assert (tmp_path / "huge-copy").stat().st_size == 200 * MIB
