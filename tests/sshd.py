@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _CONFIG = """
@@ -60,11 +60,11 @@ class Sshd:
         kind, key = public.read_text().split()[:2]
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {kind} {key}\n")
 
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
+    def start(self, around: Sequence[str] = ()) -> None:
+        """Start it, `around`: by that command, and wait until it answers."""
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
-        command = [str(program()), "-D", "-f", str(self.home / "sshd_config"), "-E", str(self.home / "log")]
+        command = [*around, str(program()), "-D", "-f", str(self.home / "sshd_config"), "-E", str(self.home / "log")]
         self._process = subprocess.Popen(command)
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline and self._process.poll() is None:
@@ -96,12 +96,16 @@ class Sshd:
         self._signal(signal.SIGKILL)
         return len(sessions)
 
-    def freeze(self) -> None:
-        """Let all connections be silent."""
+    def freeze(self, *, whole: bool = False) -> None:
+        """Let all connections be silent; `whole`: and whoever takes new ones."""
+        if whole and self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them speak again."""
+        """Let all speak again."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:

@@ -28,6 +28,11 @@ class Free:
     inodes: int
     read_only: bool
 
+    @property
+    def none(self) -> bool:
+        """Is nothing left?"""
+        return not (self.blocks and self.inodes)
+
 
 class Calls(Wire):
     """One SFTP channel and what can be asked over it. Paths are absolute. Every method raises Status, LinkLost."""

@@ -111,6 +111,8 @@ async def explain(exc: Status, calls: Calls, url: str, root: bytes, key: str, pa
     what = f"the store {url}" + (f", key {key!r}" if key else "")
     if exc.code == wire.DENIED:
         return StoreRefused(f"{what}: permission denied", hint="give the user there rights to read and write")
+    if exc.code == wire.BAD_MESSAGE:
+        return StoreRefused(f"{what}: the name is too long, or none that the file system there can hold")
     if exc.code == wire.UNSUPPORTED:
         return StoreRefused(f"{what}: the SFTP server or its file system cannot do this: {exc}")
     try:
@@ -131,12 +133,10 @@ async def _look(exc: Status, calls: Calls, what: str, root: bytes, key: str, pat
             return StoreRefused(f"{what}: the key is a directory: other keys lie below it")
         if end < len(path) and stat.S_ISREG(found.mode):
             return StoreRefused(f"{what}: a part of the key is an object, not a directory")
-    if exc.code == wire.BAD_MESSAGE:
-        return StoreRefused(f"{what}: the name is too long, or none that the file system there can hold")
     free = await calls.free(root)
     if free is not None and free.read_only:
         return StoreRefused(f"{what}: the file system is read-only", hint="mount it for writing")
-    if free is not None and not (free.blocks and free.inodes):
+    if exc.full or (free is not None and free.none):
         return StoreRefused(f"{what}: no space left on the device", hint="free some space there")
     if exc.code == wire.NO_SUCH_FILE:
         return StoreUnavailable(f"{what}: a file or directory vanished in the middle of it")

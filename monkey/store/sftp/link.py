@@ -97,6 +97,8 @@ class Link:
                 lambda: _Channel(self), subsystem="sftp", command=None, encoding=None, request_pty=False
             )
         except asyncssh.ChannelOpenError as exc:
+            if exc.code == asyncssh.OPEN_CONNECT_FAILED:  # not the host's answer: the connection ended
+                raise LinkLost(exc.reason) from exc
             raise StoreRefused(
                 f"the host opens no SFTP channel: {exc.reason}",
                 hint="install OpenSSH's sftp-server there, and set 'Subsystem sftp internal-sftp' in its sshd_config",

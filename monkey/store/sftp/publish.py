@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -33,8 +34,11 @@ class Publisher:
             if durable:
                 sender.add(calls.fsync(handle))
             await sender.finish()
-        except BaseException:
+        except BaseException as exc:
             sender.drop()
+            if isinstance(exc, Status) and exc.code == wire.FAILURE:  # look now: what is removed leaves room
+                free = await calls.free(temp)
+                exc.full = free is not None and free.none
             calls.forget(temp)
             raise
         finally:
@@ -45,12 +49,19 @@ class Publisher:
         """Return a new file aside and its handle."""
         temp = self._place.temp()
         try:
-            return temp, await calls.new(temp)
+            return temp, await self._open(calls, temp)
+        except asyncio.CancelledError:  # it may come into being after all
+            calls.forget(temp)
+            raise
+
+    async def _open(self, calls: Calls, temp: bytes) -> bytes:
+        try:
+            return await calls.new(temp)
         except Status as exc:
             if exc.code != wire.NO_SUCH_FILE:
                 raise
         await self._place.make_parents(calls, temp)
-        return temp, await calls.new(temp)
+        return await calls.new(temp)
 
     async def link(self, calls: Calls, temp: bytes, target: bytes) -> bool:
         """Give the file aside its key's name; False if something was there."""

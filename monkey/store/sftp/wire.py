@@ -34,6 +34,8 @@ class Status(Exception):
         """Keep the code (SSH_FX_…) and the server's own words, which are rarely of use."""
         super().__init__(f"{message or 'no reason given'} (SFTP status {code})")
         self.code = code
+        #: The disk was found full when it said so.
+        self.full = False
 
 
 class LinkLost(Exception):
