@@ -81,6 +81,8 @@ async def open_world(project: Project) -> AsyncIterator[World]:
     try:
         yield world
     finally:
+        for fleet in world.fleets.values():
+            fleet.close()
         if world.store is not None:
             await world.store.close()
 

@@ -61,6 +61,8 @@ async def _apply(world: World, order: Order) -> int:
     from monkey.apply.execute import check_descent, execute
     from monkey.apply.suit import suit
 
+    for fleet in world.fleets.values():
+        fleet.prepare()
     planned = await _planned(world, order)
     if not order.rollback:
         check_descent(planned.plan)

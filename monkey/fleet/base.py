@@ -28,11 +28,17 @@ class Strange:
 
 
 class Fleet(Protocol):
-    """The machines of one provider. Every method but `preview` may raise FleetError."""
+    """The machines of one provider. Every method may raise FleetError, unless it says otherwise."""
 
     #: The provider's name in monkey.yaml, and its type.
     name: str
     type: str
+
+    def prepare(self) -> None:
+        """Begin now what makes `converge` quick, where that can be undone by `close`; never fails."""
+
+    def close(self) -> None:
+        """Give back what `prepare` began and `converge` did not need."""
 
     async def observe(self) -> Machines:
         """Return what is there now."""

@@ -49,6 +49,12 @@ class StillFleet:
     #: What `check` says, in turn; the last for ever.
     answers: list[bool] = field(default_factory=lambda: [True])
 
+    def prepare(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
     async def observe(self) -> Machines:
         return Machines(self.name, self.type, self.count)
 

@@ -74,6 +74,37 @@ def test_started_agent_is_detached_and_logs(fleet: Scripted) -> None:
     assert fleet.log.stat().st_mode & 0o077 == 0
 
 
+def test_agent_that_waits_at_its_gate_begins_when_it_is_told(fleet: Scripted) -> None:
+    fleet.script = "import sys; print('gate' if '--gate' in sys.argv else 'no gate', sys.stdin.readline())"
+    fleet.prepare()
+    waiting = fleet._waiting
+    assert waiting is not None and not asyncio.run(fleet.check()), "it works for nobody yet"
+    asyncio.run(fleet.converge(Machines("local", "local", 1)))
+    assert fleet._started is waiting
+    wait_for_death(fleet)
+    assert fleet.log.read_text().split() == ["gate", "go"]
+
+
+def test_agent_that_waits_is_dismissed(fleet: Scripted) -> None:
+    fleet.script = "import sys; sys.stdin.readline()"
+    fleet.prepare()
+    assert fleet._waiting is not None
+    pid = fleet._waiting.pid
+    fleet.close()
+    assert not Path(f"/proc/{pid}").exists()
+    fleet.close()
+
+
+def test_another_is_started_where_the_one_that_waited_died(fleet: Scripted) -> None:
+    fleet.script = "import sys; '--gate' in sys.argv and sys.exit(3); print('works')"
+    fleet.prepare()
+    assert fleet._waiting is not None
+    fleet._waiting.wait()
+    asyncio.run(fleet.converge(Machines("local", "local", 1)))
+    wait_for_death(fleet)
+    assert fleet.log.read_text().split() == ["works"]
+
+
 def test_death_shows_the_last_words_of_this_life_alone(fleet: Scripted) -> None:
     fleet.directory.mkdir(parents=True)
     fleet.log.write_text("an earlier life\n")
