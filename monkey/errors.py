@@ -10,6 +10,7 @@ MonkeyError
 ├── StoreError
 │   ├── KeyMissing          no such key (the store itself is there)
 │   ├── StoreMissing        nothing, or something else, where a store was expected
+│   │   └── StoreReplaced   another store is where one was
 │   ├── StoreUnavailable    no answer, or one that says nothing about the outcome
 │   │   └── Unresolved      a create whose outcome could not be found out
 │   ├── StoreRefused        rights, quota, a full disk: trying again will not help by itself
@@ -108,6 +109,10 @@ class KeyMissing(StoreError):
 
 class StoreMissing(StoreError):
     """There is no store where one was expected."""
+
+
+class StoreReplaced(StoreMissing):
+    """Another store is where one was: what this one held is gone from there for good."""
 
 
 class StoreUnavailable(StoreError):

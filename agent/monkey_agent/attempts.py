@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -14,10 +15,12 @@ from monkey.protocol.journal import record_of
 from monkey.protocol.permits import Permits
 from monkey.protocol.sweeps import SweepState
 from monkey_agent.picker import Picker
-from monkey_agent.ports import Ending, Outcome, Runner, Running
+from monkey_agent.ports import Ending, Outcome, Runner, Running, Seat
+from monkey_agent.unrecorded import Unrecorded
 from monkey_agent.work import Work
 
 ENDED = {Ending.SUCCEEDED: Ended.SUCCEEDED, Ending.FAILED: Ended.FAILED, Ending.STOPPED: Ended.RELEASED}
+ENDING = {ended: ending for ending, ended in ENDED.items()}
 
 
 class Attempts:
@@ -31,42 +34,71 @@ class Attempts:
         picker: Picker,
         heart: Heart,
         clock: Clock,
+        unrecorded: Unrecorded,
         spawn: Callable[[Coroutine[Any, Any, None]], Any],
     ) -> None:
         """Run attempts by `runner`; `spawn` starts a task that the agent looks after."""
+        self._unrecorded = unrecorded
         self._runner, self._claims, self._permits, self._picker = runner, claims, permits, picker
         self._heart, self._clock, self._spawn = heart, clock, spawn
         self.in_hand: dict[str, Work] = {}
-        #: Attempts whose processes may still run: they have a seat.
-        self.seated: dict[Work, None] = {}
-        #: Called when an attempt's seat is free again.
-        self.on_vacant: Callable[[Work], None] = lambda work: None
+        #: Attempts whose processes may still run, or may yet be started.
+        self.live: dict[Work, None] = {}
+        #: Called when an attempt needs its seat no more, if it has one; says whether another was called to it.
+        self.on_vacant: Callable[[Work], bool] = lambda work: False
         #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
         self.on_over: Callable[[Work, Held | None], None] = lambda work, held: None
         #: What the store last refused to take, for people.
         self.trouble = ""
 
     def begin(self, work: Work) -> None:
-        """Run a claimed attempt to its end."""
-        work.began = self._clock.wall()
+        """Run a claimed attempt to its end; one without a seat is prepared, and waits for one."""
+        work.since = self._clock.now()
         self.in_hand[work.job] = work
-        self.seated[work] = None
+        self.live[work] = None
+        if work.seat:
+            self.seat(work, work.seat)
         self._spawn(self._live(work))
 
+    def seat(self, work: Work, seat: Seat) -> None:
+        """Let an attempt begin."""
+        work.seat, work.since, work.began = seat, self._clock.now(), self._clock.wall()
+        work.called.set()
+
+    def dismiss(self, work: Work, reason: str) -> None:
+        """Release an attempt."""
+        self._spawn(work.stop(reason))
+
     async def _live(self, work: Work) -> None:
-        outcome = await self._execute(work)
-        self.seated.pop(work)
-        self.on_vacant(work)
+        outcome = self._recovered(work) or await self._execute(work)
+        if work.held and outcome.ending is not Ending.LOST:
+            work.end = self._end(work, work.held, outcome)
+            if outcome.ending is not Ending.STOPPED:
+                # Before the seat is used again: so a kill of the agent costs no more executions than there are seats.
+                self._unrecorded.note(work.job, work.held.k, work.end)
+        self.live.pop(work)
+        if self.on_vacant(work):
+            await asyncio.sleep(0)  # it begins before this one's end is written
         async with work.lock:
             held, work.held = work.held, None
             if held:
                 await self._conclude(work, held, outcome)
+        self._unrecorded.recorded(work.job)
         self.in_hand.pop(work.job, None)
         self.on_over(work, held)
 
+    def _recovered(self, work: Work) -> Outcome | None:
+        """Return what an earlier life of the agent found out, and could not record."""
+        end = self._unrecorded.find(work.job, work.held.log) if work.held else None
+        if end is None:
+            return None
+        work.out = end.out
+        told = (end.reason, end.exit_code, end.metrics, end.outputs, end.log_tail, end.seconds)
+        return Outcome(ENDING[end.outcome], *told)
+
     async def _execute(self, work: Work) -> Outcome:
         try:
-            running = await self._runner.start(work.attempt, lambda: self._allowed(work))
+            running = await self._runner.start(work.attempt, lambda: self._seat(work))
         except (JobFailed, Corrupt) as exc:
             return Outcome(Ending.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
         except StoreError as exc:
@@ -94,7 +126,16 @@ class Attempts:
             # No end entry: the next claim makes it a loss, and too many losses end the job.
             self._claims.drop(held)
             return
-        end = End(
+        end = work.end
+        if end is None or end.nonce != held.claim.nonce:  # it was asked for again, or handed over, meanwhile
+            end = self._end(work, held, outcome)
+        if await self._claims.end(held, end):
+            self._picker.journal(record_of(work.job, held.k + 1, end))
+            if work.running:
+                work.running.recorded()
+
+    def _end(self, work: Work, held: Held, outcome: Outcome) -> End:
+        return End(
             outcome=ENDED[outcome.ending],
             agent=held.claim.agent,
             nonce=held.claim.nonce,
@@ -103,20 +144,18 @@ class Attempts:
             exit_code=outcome.exit_code,
             seconds=round(outcome.seconds, 3),
             at=round(self._clock.wall(), 3),
-            out=work.attempt.k,
+            out=work.out or work.attempt.k,
             metrics=outcome.summary,
             outputs=outcome.outputs,
             log_tail=outcome.log_tail if outcome.ending is Ending.FAILED else [],
         )
-        if await self._claims.end(held, end):
-            self._picker.journal(record_of(work.job, held.k + 1, end))
-            if work.running:
-                work.running.recorded()
 
     # -- fencing ------------------------------------------------------------------------------------------------------
 
-    def _allowed(self, work: Work) -> bool:
-        return work.held is not None and not work.stopping and self._in_order(work)
+    async def _seat(self, work: Work) -> Seat | None:
+        """Return the seat once there is one, and the attempt may run."""
+        await work.called.wait()
+        return work.seat if work.held is not None and not work.stopping and self._in_order(work) else None
 
     def _in_order(self, work: Work) -> bool:
         return all(map(self._heart.may_work, work.epochs()))
@@ -130,7 +169,7 @@ class Attempts:
 
     def check_all(self) -> None:
         """Check every attempt that may have processes."""
-        for work in list(self.seated):
+        for work in list(self.live):
             self.check(work)
 
     async def _ask_again(self, work: Work) -> None:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from monkey.errors import MonkeyError, StoreError
+from monkey.errors import MonkeyError, StoreError, StoreReplaced
 from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED
 from monkey.protocol.keys import Keys
 from monkey.protocol.permits import Permits
@@ -16,8 +16,9 @@ from monkey_agent.attempts import Attempts
 from monkey_agent.desk import Desk
 from monkey_agent.dispatch import Dispatcher, Seats
 from monkey_agent.picker import Picker
-from monkey_agent.ports import Clock, Runner
+from monkey_agent.ports import Clock, Paper, Runner
 from monkey_agent.post import PROTOCOL, Parts, Post
+from monkey_agent.unrecorded import Unrecorded
 from monkey_agent.work import Work
 
 #: Seconds before a heartbeat is tried again that the store did not acknowledge.
@@ -42,10 +43,11 @@ class Agent:
         clock: Clock,
         runner: Runner,
         seats: Seats,
+        paper: Paper,
         rng: random.Random,
         parts: Parts = PROTOCOL,
     ) -> None:
-        """Work at `post`, by way of `store`; whatever touches the machine is `runner`'s, `seats`' and `clock`'s."""
+        """Work at `post`, by way of `store`; the others are its ways to the machine."""
         self.store, self.post, self.clock, self.runner = store, post, clock, runner
         self.random, self._create = rng, parts.create
         self.keys = Keys(post.project)
@@ -55,9 +57,12 @@ class Agent:
         self.claims = parts.claims(store, parts.create, self.heart, self.observer, clock)
         self.picker = Picker(store, self.keys, self.claims, self.heart, self.observer, clock)
         self.permits = Permits(store, self.keys, self.claims, self.heart, self.observer, rng)
-        self.attempts = Attempts(runner, self.claims, self.permits, self.picker, self.heart, clock, self._spawn)
+        unrecorded = Unrecorded(paper, lambda agent: agent == post.agent or self.observer.predecessor(agent))
+        self.attempts = Attempts(
+            runner, self.claims, self.permits, self.picker, self.heart, clock, unrecorded, self._spawn
+        )
         self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create)
-        self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts)
+        self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts, clock)
         self._wire()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -191,6 +196,9 @@ class Agent:
                 if self.alert:
                     self.say("the store answers again")
                 self.alert = self.attempts.trouble = ""
+            except StoreReplaced as exc:
+                self._failure = exc  # nobody will ever ask what became of the jobs
+                self._leaving.set()
             except StoreError as exc:
                 self._trouble(exc)
                 self._give_up_waiting()
@@ -214,7 +222,7 @@ class Agent:
         if self.desk.watched and not watched:
             self._beat_now.set()
         self.runner.follow(self.desk.watched)
-        for work in list(self.attempts.seated):
+        for work in list(self.attempts.live):
             self._mind(work)
         if self.desk.finished:
             await self._seal()  # that nothing is left is said only once it is durable what became of it all
@@ -265,6 +273,8 @@ class Agent:
         self.alert = exc.message
 
     def _vitals(self) -> dict[str, Any]:
+        at_work = [work for work in self.attempts.live if work.seat]
+        idle = sorted(self.attempts.in_hand.keys() - {work.job for work in at_work})
         running = [
             {
                 "job": work.job,
@@ -274,7 +284,12 @@ class Agent:
                 "frozen": work.frozen,
                 "metrics": work.running.progress() if work.running else {},
             }
-            for work in self.attempts.seated
+            for work in at_work
         ]
         alerts = [self.alert, self.attempts.trouble, *self.desk.alerts, *sorted(self.picker.torn)[:3]]
-        return {"running": running, "alert": "; ".join(filter(None, alerts)), "unfit": sorted(self.desk.unfit)}
+        return {
+            "running": running,
+            "idle": idle,
+            "alert": "; ".join(filter(None, alerts)),
+            "unfit": sorted(self.desk.unfit),
+        }

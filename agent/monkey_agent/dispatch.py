@@ -1,4 +1,8 @@
-"""Handing out seats: as long as one is free, the most urgent sweep's next job is claimed and begun."""
+"""Handing out seats: as long as one is free, the most urgent sweep's next job is claimed and begun.
+
+While a sweep's jobs are short, more are claimed and prepared than there are seats (claimed ahead): a seat that is left
+is then taken at once. What got no seat for a while is released, so that others may have it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from monkey.protocol.claims import Held
+from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim
 from monkey.protocol.permits import Permits
 from monkey.spec.recipe import Resources
@@ -15,6 +20,11 @@ from monkey_agent.desk import Desk
 from monkey_agent.picker import Picker
 from monkey_agent.ports import Attempt, Seat
 from monkey_agent.work import Work
+
+#: Seconds that a sweep's last job ran at most for its next ones to be claimed ahead.
+SHORT = 10.0
+#: Seconds after which what was claimed ahead and got no seat is released.
+AHEAD = 5.0
 
 
 class Seats(Protocol):
@@ -33,18 +43,26 @@ class Seats(Protocol):
 class Dispatcher:
     """Begins attempts, and puts back what they leave free."""
 
-    def __init__(self, desk: Desk, picker: Picker, permits: Permits, seats: Seats, attempts: Attempts) -> None:
+    def __init__(
+        self, desk: Desk, picker: Picker, permits: Permits, seats: Seats, attempts: Attempts, clock: Clock
+    ) -> None:
         """Hand out `seats` to the jobs of the desk's sweeps."""
         self._desk, self._picker, self._permits = desk, picker, permits
-        self._seats, self._attempts = seats, attempts
+        self._seats, self._attempts, self._clock = seats, attempts, clock
+        #: Claimed ahead: in the order in which they are called.
+        self._ahead: list[Work] = []
+        #: Sweep to the seconds that its last attempt here had a seat.
+        self._lasted: dict[str, float] = {}
         attempts.on_vacant, attempts.on_over = self._vacant, self._over
         #: Told that it is worth to fill the seats again.
         self.on_change: Callable[[], None] = lambda: None
 
     async def fill(self, leaving: Callable[[], bool]) -> None:
         """Begin attempts until no seat is free or no job is left before the next look. Raises StoreError."""
+        self._call()
         while not leaving() and await self._begin_any():
             pass
+        self._dismiss()
         for sweep in self._permits.idle:
             await self._permits.release(sweep)
 
@@ -61,11 +79,35 @@ class Dispatcher:
                 self._desk.unfit[name] = need
                 continue
             seat = self._seats.take(need)
-            if seat and await self._begin(board, seat):
+            if (seat or self._may_claim_ahead(board)) and await self._begin(board, seat):
                 return True
             if seat is None and len(self._desk.boards) > 1 and await self._waits(board):
                 urgent = board.revision.settings.priority
         return False
+
+    def _may_claim_ahead(self, board: Board) -> bool:
+        """One attempt for two seats may wait. Not of capped sweeps: it would hold a permit that another could use."""
+        short = self._lasted.get(board.state.name, SHORT) < SHORT
+        few = 2 * len(self._ahead) < len(self._attempts.live) - len(self._ahead)
+        return short and few and board.revision.settings.max_concurrent_jobs is None
+
+    def _call(self) -> bool:
+        """Give seats that are free to those that wait for one, in their order; says whether any got one."""
+        called = False
+        for work in [work for work in self._ahead if not work.stopping]:
+            seat = self._seats.take(work.attempt.settings.resources)
+            if seat is None:
+                break
+            self._ahead.remove(work)
+            self._attempts.seat(work, seat)
+            called = True
+        return called
+
+    def _dismiss(self) -> None:
+        now = self._clock.now()
+        for work in self._ahead:
+            if now - work.since > AHEAD and not work.stopping:
+                self._attempts.dismiss(work, "it was claimed ahead, and no seat came free")
 
     async def _waits(self, board: Board) -> bool:
         """Has it a job that only a seat is missing for? Not asked of capped sweeps: they may wait for a permit."""
@@ -76,18 +118,21 @@ class Dispatcher:
             board.wait(found[0], 0)
         return found is not None
 
-    async def _begin(self, board: Board, seat: Seat) -> bool:
+    async def _begin(self, board: Board, seat: Seat | None) -> bool:
         work = None
         try:
             work = await self._claim(board, seat)
         finally:
-            if work is None:
+            if work is None and seat:
                 self._seats.give(seat)
         if work:
+            if seat is None:
+                self._ahead.append(work)
             self._attempts.begin(work)
+            self._call()
         return work is not None
 
-    async def _claim(self, board: Board, seat: Seat) -> Work | None:
+    async def _claim(self, board: Board, seat: Seat | None) -> Work | None:
         """Claim a job of the board, and before it a permit where the sweep is capped."""
         capped = board.revision.settings.max_concurrent_jobs is not None
         permit = held = None
@@ -100,15 +145,20 @@ class Dispatcher:
                     return None
                 held = await self._picker.claim(board, job, log)
                 if held:
-                    return Work(_attempt(board, job, held, seat), held, board.state.name, seat, permit)
+                    return Work(_attempt(board, job, held), held, board.state.name, seat, permit)
             return None
         finally:
             if permit and not held:
                 self._permits.give(board.state.name, permit)
 
-    def _vacant(self, work: Work) -> None:
-        self._seats.give(work.seat)
+    def _vacant(self, work: Work) -> bool:
         self.on_change()
+        if work.seat is None:
+            self._ahead.remove(work)
+            return False
+        self._seats.give(work.seat)
+        self._lasted[work.sweep] = self._clock.now() - work.since
+        return self._call()
 
     def _over(self, work: Work, held: Held | None) -> None:
         if work.permit:
@@ -120,7 +170,7 @@ class Dispatcher:
         self.on_change()
 
 
-def _attempt(board: Board, job: str, held: Held, seat: Seat) -> Attempt:
+def _attempt(board: Board, job: str, held: Held) -> Attempt:
     revision = board.revision
     return Attempt(
         job=job,
@@ -129,7 +179,6 @@ def _attempt(board: Board, job: str, held: Held, seat: Seat) -> Attempt:
         recipe=revision.recipe,
         settings=revision.settings,
         parameters=revision.table.parameters(revision.rows[job]),
-        seat=seat,
         # Claims that only went on with a job are no tries of their own.
         number=sum(isinstance(entry, Claim) and not entry.continues for entry in held.log.entries),
     )

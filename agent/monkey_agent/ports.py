@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from monkey.protocol.clock import Clock
 from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.table import Value
 
-__all__ = ["Attempt", "Clock", "Ending", "Outcome", "Runner", "Running", "Seat"]
+__all__ = ["Attempt", "Clock", "Ending", "Outcome", "Paper", "Runner", "Running", "Seat"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,6 @@ class Attempt:
     recipe: Recipe
     settings: Settings
     parameters: dict[str, Value]
-    seat: Seat
     number: int
 
 
@@ -106,10 +105,10 @@ class Running(Protocol):
 class Runner(Protocol):
     """Runs attempts on this machine."""
 
-    async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> Running | None:
-        """Prepare a workspace and start the job's process in it.
+    async def start(self, attempt: Attempt, seat: Callable[[], Awaitable[Seat | None]]) -> Running | None:
+        """Prepare a workspace, wait for a seat, and start the job's process.
 
-        `allowed` is asked right before the launch (a workspace or an environment may take minutes): where it says no,
+        `seat` is awaited right before the launch (a workspace or an environment may take minutes): where it gives none,
         or the deadline of `renew` is past, nothing is launched and None returned. Raises JobFailed with the reason
         where it cannot run here: broken code snapshot, environment that does not build, command not found, disk full;
         StoreError where the store does not give the snapshot.
@@ -126,3 +125,16 @@ class Runner(Protocol):
 
     async def close(self) -> None:
         """Kill whatever still runs, and give back what is held. Nothing is started afterwards."""
+
+
+class Paper(Protocol):
+    """Bytes that outlive the agent's process, though not a loss of power. What cannot be written is lost silently."""
+
+    def read(self) -> bytes:
+        """Return what is there; the end may be missing."""
+
+    def append(self, data: bytes) -> None:
+        """Add to it."""
+
+    def replace(self, data: bytes) -> None:
+        """Keep this instead of what is there."""

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
 from monkey.errors import FleetError, JobFailed, StoreError
 from monkey.metrics.client_path import client_path
 from monkey.protocol.keys import Keys
-from monkey.spec.command import CommandError, Rendered
+from monkey.spec.command import CommandError
 from monkey.spec.table import nested
 from monkey.store.base import Store
 from monkey_agent.cache import Cache
@@ -27,7 +27,7 @@ from monkey_agent.launcher import Launcher
 from monkey_agent.logs import Log
 from monkey_agent.machine import MachineClock
 from monkey_agent.needs import Hold, Needs
-from monkey_agent.ports import Attempt
+from monkey_agent.ports import Attempt, Seat
 from monkey_agent.prepared import Prepared, Preparer
 from monkey_agent.processes import BUILD, MARK
 from monkey_agent.running import LocalRunning
@@ -75,7 +75,7 @@ class LocalRunner:
         self._warming: asyncio.Task[None] | None = None
         self._chores: set[asyncio.Task[None]] = set()
 
-    async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> LocalRunning | None:
+    async def start(self, attempt: Attempt, seat: Callable[[], Awaitable[Seat | None]]) -> LocalRunning | None:
         """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
         try:
             prepared, hold = await self._prepare(attempt)
@@ -90,8 +90,12 @@ class LocalRunner:
             try:
                 await self._fill(prepared.code, space)
                 checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
-                await self._launcher.start()
-                running = self._launch(attempt, prepared, rendered, space, checkpoint, allowed)
+                variables = rendered.env | self._variables(attempt, space)
+                given = await seat()
+                if not self._launcher.up:
+                    await self._launcher.start()
+                    given = await seat()
+                running = self._launch(attempt, prepared, rendered.argv, variables, space, checkpoint, given)
             except BaseException:
                 self.give(space)
                 raise
@@ -135,17 +139,22 @@ class LocalRunner:
         self,
         attempt: Attempt,
         prepared: Prepared,
-        rendered: Rendered,
+        argv: list[str],
+        env: dict[str, str],
         space: Workspace,
         checkpoint: Checkpoint,
-        allowed: Callable[[], bool],
+        seat: Seat | None,
     ) -> LocalRunning | None:
-        if not allowed() or self.clock.now() >= self._deadline:
+        if seat is None or self.clock.now() >= self._deadline:
             return None
-        env = {**rendered.env, **self._variables(attempt, space)}
-        process = self._launcher.launch(rendered.argv, prepared.base, env, space.work, space.log)
+        if self._gpus:
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(seat.gpus)
         prefix = self._keys.out(attempt.job, attempt.k)
-        running = LocalRunning(self, attempt, prepared, process, space, checkpoint, rendered.argv[0], prefix)
+        log = self.open_log(prefix, space.log)
+        for note in checkpoint.notes:
+            log.note(note)
+        process = self._launcher.launch(argv, prepared.base, env, space.work, space.log)
+        running = LocalRunning(self, attempt, prepared, process, space, log, checkpoint, argv[0], prefix)
         self._running.add(running)
         if self._ticker is None or self._ticker.done():
             self._ticker = asyncio.get_running_loop().create_task(self._ship_along())
@@ -153,7 +162,7 @@ class LocalRunner:
 
     def _variables(self, attempt: Attempt, space: Workspace) -> dict[str, str]:
         parameters = nested(attempt.parameters)
-        variables = {
+        return {
             "MONKEY_PARAMS": json.dumps(parameters, ensure_ascii=False),
             "MONKEY_JOB": attempt.job,
             "MONKEY_ATTEMPT": str(attempt.number),
@@ -163,9 +172,6 @@ class LocalRunner:
             "MONKEY_METRICS_DIR": space.metrics,
             "PWD": space.work,
         }
-        if self._gpus:
-            variables["CUDA_VISIBLE_DEVICES"] = ",".join(attempt.seat.gpus)
-        return variables
 
     def renew(self, deadline: float) -> None:
         """See `Runner.renew`. The first call starts the warden, so that the first job need not wait for it."""

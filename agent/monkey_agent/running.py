@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from monkey_agent import endings
 from monkey_agent.checkpoints import Checkpoint
 from monkey_agent.launcher import Exit, Process
+from monkey_agent.logs import Log
 from monkey_agent.metric_files import MetricFiles
 from monkey_agent.outputs import Shipment, find
 from monkey_agent.ports import Attempt, Ending, Outcome
@@ -44,6 +45,7 @@ class LocalRunning:
         prepared: Prepared,
         process: Process,
         space: Workspace,
+        log: Log,
         checkpoint: Checkpoint,
         program: str,
         prefix: str,
@@ -52,10 +54,8 @@ class LocalRunning:
         self._runner, self._attempt, self._prepared, self._process = runner, attempt, prepared, process
         self._space, self._program, self._prefix = space, program, prefix
         self._checkpoint = checkpoint
-        self.log = runner.open_log(prefix, space.log)
+        self.log = log
         checkpoint.note, checkpoint.frozen = self.log.note, lambda: self._frozen
-        for note in checkpoint.notes:
-            self.log.note(note)
         self._metrics = MetricFiles(space.metrics)
         self._shipments: dict[str, Shipment] = {}
         self._found: dict[str, str] | None = None
@@ -132,8 +132,8 @@ class LocalRunning:
             if is_touched(self._space.metrics):
                 outcome = replace(outcome, summary=await self._ship_metrics())
             # Nobody will read the outputs of an attempt that was stopped or lost in the middle.
-            if outcome.ending in (Ending.SUCCEEDED, Ending.FAILED):
-                outcome = replace(outcome, outputs=await self._ship_outputs())
+            if outcome.ending in (Ending.SUCCEEDED, Ending.FAILED) and (outputs := await self._ship_outputs()):
+                outcome = replace(outcome, outputs=outputs)
         except OSError as exc:
             text = f"what it made could not be read: {endings.trouble(exc)}"
             outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text)

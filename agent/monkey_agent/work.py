@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from monkey.protocol.claims import Held
+from monkey.protocol.entries import End
 from monkey_agent.ports import Attempt, Running, Seat
 
 
@@ -18,15 +19,24 @@ class Work:
     held: Held | None
     #: The sweep under whose settings it runs now: another takes over where the first is cancelled.
     sweep: str
-    seat: Seat
+    #: None while it was claimed ahead, and waits for one.
+    seat: Seat | None = None
     permit: tuple[int, Held] | None = None
     running: Running | None = None
     #: Stopped by SIGSTOP until its claim was asked for again.
     frozen: bool = False
     #: Why it was asked to stop; empty when it was not.
     stopping: str = ""
-    #: Wall clock when it began, for people.
+    #: Wall clock when it got its seat, for people.
     began: float = 0.0
+    #: When it was claimed, and from then on when it got its seat, on the agent's clock.
+    since: float = 0.0
+    #: Position of the claim whose attempt left its outputs, where that is an earlier one.
+    out: int = 0
+    #: How it ended, as the log is told.
+    end: End | None = None
+    #: Set when it has a seat, or will never need one.
+    called: asyncio.Event = field(default_factory=asyncio.Event)
     #: Held while its claim is being asked for again, handed over, or ended.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -51,6 +61,7 @@ class Work:
         """Ask its processes to end, then make them."""
         if not self.stopping:
             self.stopping = reason
+            self.called.set()
             if self.running:
                 await self.running.stop(reason)
 

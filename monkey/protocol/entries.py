@@ -128,5 +128,9 @@ def decode(key: str, data: bytes) -> Entry:
     return Torn(key)
 
 
+#: Made once: `json.dumps` makes one for each call that asks for anything of its own.
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
 def _dump(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    return _ENCODER.encode(body).encode()

@@ -53,7 +53,9 @@ SHAPE = {
     "journal": lambda value: isinstance(value, dict),
     "at": shape.number,
     "left": shape.flag,
-    "vitals": lambda value: isinstance(value, dict) and shape.text(value.get("alert", "")),
+    "vitals": lambda value: (
+        isinstance(value, dict) and shape.text(value.get("alert", "")) and shape.texts(value.get("idle", []))
+    ),
 }
 RUNNING = {
     "job": shape.text,

@@ -118,8 +118,9 @@ class Reader:
                     job = base.removeprefix(self._keys.jobs).rstrip("/")
                     held[job] = max(k, held.get(job, 0))
             told = {one["job"]: one for one in agent.vitals.get("running", ())}
-            for job, k in held.items():
-                record = self._index.record(job)
+            # Claimed ahead, or ended and being recorded: nothing of it runs.
+            for job in held.keys() - agent.vitals.get("idle", ()):
+                record, k = self._index.record(job), held[job]
                 if record is None or record.k < k:  # else it has ended since that heartbeat
                     running[job] = Running(agent.id, k, **{n: told[job][n] for n in _TOLD if job in told})
         return running

@@ -16,7 +16,7 @@ import os
 import secrets
 import stat
 
-from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreUnavailable
+from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import RESERVED, check_key
 
@@ -38,6 +38,9 @@ _REFUSALS = {
     errno.ENOSYS: ("the file system cannot link files", "use one that can (most can; FAT cannot)"),
 }
 
+#: Directories that are remembered as being there.
+MET = 10_000
+
 _Seen = tuple[int, int, int]
 
 
@@ -53,6 +56,8 @@ class Place:
         self._seen: _Seen | None = None
         self._temps = f"{self._slash}{RESERVED}/{secrets.token_hex(6)}."
         self._count = itertools.count()
+        #: Directories that were there when they were last needed.
+        self._met: set[str] = set()
 
     def path(self, key: str) -> str:
         """Return where `key` lies; raises ValueError where it is no key."""
@@ -79,6 +84,15 @@ class Place:
             raise self._gone(exc) from exc
         if _identity(found) != self._seen:
             self._look(None)
+
+    def expect_parents(self, path: str) -> None:
+        """Make the directories above `path` unless they were made or met before: most entries are a log's first."""
+        directory = path.rpartition("/")[0]
+        if directory not in self._met:
+            self.make_parents(path)
+            if len(self._met) > MET:
+                self._met.clear()
+            self._met.add(directory)
 
     def make_parents(self, path: str) -> None:
         """Make the missing directories above `path`, in our store and nowhere else."""
@@ -115,7 +129,7 @@ class Place:
         finally:
             os.close(fd)
         if found.id != self._id:
-            raise StoreMissing(
+            raise StoreReplaced(
                 f"another store is in {self.root}: expected {self._id}, found {found.id}",
                 hint="bring the store that was there back",
             )

@@ -60,6 +60,7 @@ def publish(place: Place, temp: str, target: str, *, replace: bool) -> bool:
 
     Missing directories are made, in our store only. Raises OSError, StoreError: then nothing was published.
     """
+    place.expect_parents(target)
     try:
         return _publish(temp, target, replace)
     except FileNotFoundError:

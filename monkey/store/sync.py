@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Hashable)
 
 #: From this many files on, the whole file system is synced at once.
-MANY = 3
+MANY = 6
 
 #: Seconds a syncfs may take for each file before it counts as waiting for other people's data, and at least.
 PATIENCE, PATIENCE_MIN = 0.001, 0.03

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -107,6 +108,17 @@ def test_agent_started_twice_is_turned_away(shop: Shop) -> None:
     assert "already runs here" in second.stdout + second.stderr
     assert len(shop.agents) == 1
     assert not shop.ledger.overlaps
+
+
+def test_store_begun_anew_in_the_same_place_is_worked_on_at_once(shop: Shop) -> None:
+    shop.spec(jobs=4, seconds=0.1)
+    shop.run("apply")
+    assert shop.agents, "its agent is not yet idle for long enough to leave"
+    shutil.rmtree(shop.root / ".monkey")
+    began = time.monotonic()
+    shop.run("apply")
+    assert time.monotonic() - began < 10, "the old store's agent kept the place"
+    assert shop.ledger.executions == 8
 
 
 #: How long the store is away: a moment, and beyond all deadlines, where there is time for that.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import JobFailed
@@ -24,7 +24,7 @@ class Execution:
         self.over = asyncio.Event()
         self.outcome: Outcome | None = None
         rnd = self.world.random
-        self.left = rnd.uniform(*self.world.weather.jobs)
+        self.left = rnd.uniform(*self.world.jobs)
         self.verdict = rnd.choices([Ending.SUCCEEDED, Ending.FAILED, Ending.LOST], [16, 3, 0.3])[0]
         if not self.world.weather.flaky:
             self.verdict = Ending.SUCCEEDED
@@ -110,14 +110,18 @@ class Body:
         self.warded = True
         self._alarm: asyncio.TimerHandle | None = None
 
-    async def start(self, attempt: Attempt, allowed: Callable[[], bool]) -> Running | None:
+    async def start(self, attempt: Attempt, seat: Callable[[], Awaitable[Seat | None]]) -> Running | None:
         rnd = self.world.random
         await self.host.sleep(rnd.choice([0.1, 0.5, rnd.uniform(0, 100)]) if not self.world.calm else 0.1)
         if rnd.random() < 0.01 and not self.world.calm and self.world.weather.flaky:
             raise JobFailed("the environment does not build")
-        if not allowed() or self.host.now() >= self.deadline:
-            self.world.counts["not launched"] += 1
+        ready = self.world.loop.time()
+        given = await seat()
+        waited = self.world.loop.time() > ready
+        if given is None or self.host.now() >= self.deadline:
+            self.world.counts["claimed ahead, never begun" if waited else "not launched"] += 1
             return None
+        self.world.counts["begun after a claim ahead"] += waited
         execution = Execution(self, attempt)
         self.executions[execution] = None
         self.world.launched(execution)
@@ -155,7 +159,7 @@ class Seats:
     """So many jobs at a time."""
 
     def __init__(self, count: int) -> None:
-        self.left = count
+        self.count = self.left = count
 
     def take(self, resources: Resources) -> Seat | None:
         if self.left == 0:

@@ -119,6 +119,7 @@ SAFETY = {
 }
 
 ECONOMY = {
+    "forgetful": Mutant(forgetful=True),
     "unknown_is_lost": Mutant(Parts(create=unknown_is_lost)),
     "no_gap_reset": Mutant(Parts(observer=NoGapReset)),
 }

@@ -20,6 +20,24 @@ GIVE_UP = 10.0
 FAULTS = ("lost", "late", "answer lost", "spurious", "twice")
 
 
+class Paper:
+    """What processes wrote and did not sync: it outlives them, but no loss of power."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.on_append: Callable[[], None] = lambda: None
+
+    def read(self) -> bytes:
+        return self.data
+
+    def append(self, data: bytes) -> None:
+        self.data += data
+        self.on_append()
+
+    def replace(self, data: bytes) -> None:
+        self.data = data
+
+
 class Host:
     """A machine with one agent at a time: its clock, and the pauses in which nothing on it moves."""
 
@@ -29,6 +47,7 @@ class Host:
         self.paused_until = 0.0
         #: The agents that have run here: what they left is ended before another starts.
         self.lives: list[str] = []
+        self.paper = Paper()
 
     def now(self) -> float:
         return self.world.loop.time() * self.drift

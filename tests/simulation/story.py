@@ -48,6 +48,8 @@ class Result:
     executions: int
     jobs: int
     ended: float
+    #: Were there more executions than jobs, and seats of those that were killed?
+    dear: bool
 
 
 @dataclass
@@ -241,5 +243,7 @@ def play(seed: int, weather: Weather | None = None, mutant: Mutant | None = None
     asyncio.set_event_loop(world.loop)
     story = Story(world)
     world.run(story.live())
+    executions = sum(world.executions.values())
     jobs = sum(1 for n in range(12) if world.executions[job_id(n)])
-    return Result(seed, world.violations, world.counts, sum(world.executions.values()), jobs, world.loop.moment)
+    dear = executions > jobs + world.killed_seats
+    return Result(seed, world.violations, world.counts, executions, jobs, world.loop.moment, dear)

@@ -37,6 +37,9 @@ MUST_SEE = (
     "freeze",
     "resumption",
     "not launched",
+    "begun after a claim ahead",
+    "claimed ahead, never begun",
+    "recovered end",
     "takeover",
     "takeover on the same machine",
     "handover",
@@ -109,6 +112,13 @@ def test_a_store_that_is_away_for_ten_minutes_costs_no_execution() -> None:
     assert total.counts["outage"]
     assert total.counts["resumption"]
     assert total.executions == total.jobs
+
+
+def test_a_crash_costs_no_more_than_what_was_running() -> None:
+    weather = Weather(**{**QUIET, "crashes": True, "jobs": (0.5, 9)}, agents=1, power=False, outage=(0, 0))
+    sound, forgetful = (list(results(range(60), name, weather)) for name in (None, "forgetful"))
+    assert [result for result in sound if result.dear or result.violations] == []
+    assert any(result.dear for result in forgetful), "a note that nobody keeps costs nothing?"
 
 
 def test_taking_an_unknown_outcome_for_lost_costs_executions() -> None:

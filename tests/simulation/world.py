@@ -33,13 +33,15 @@ class Weather:
     outage: tuple[float, float] | None = None
     orders: bool = True
     crashes: bool = True
+    #: Does the power fail with some of the crashes?
+    power: bool = True
     pauses: bool = True
     #: Seconds of pauses, and the mean between them.
     pause: tuple[float, float] = (30, 400)
     pause_every: float = 600
     calm_from: float | None = None
     #: Seconds that jobs run, and whether they fail by themselves now and then.
-    jobs: tuple[float, float] = (1, 120)
+    jobs: tuple[float, float] | None = None
     flaky: bool = True
 
 
@@ -52,6 +54,8 @@ class Mutant:
     end_overwrites: bool = False
     #: No warden freezes jobs at the deadline.
     unwarded: bool = False
+    #: What an agent noted of ends goes with it.
+    forgetful: bool = False
 
 
 class Life:
@@ -67,8 +71,9 @@ class Life:
         host.lives.append(post.agent)
         rng = random.Random(world.random.random())
         self.seats = Seats(world.random.randint(1, 3))
-        self.agent = Agent(Net(world, host), post, host, self.body, self.seats, rng, mutant.parts)
+        self.agent = Agent(Net(world, host), post, host, self.body, self.seats, host.paper, rng, mutant.parts)
         self.agent.heart.journal.limit = 4
+        host.paper.on_append = self._noted
         self.main = world.loop.create_task(self._run())
 
     async def _run(self) -> None:
@@ -76,10 +81,22 @@ class Life:
             await self.agent.run()
             await self.body.close()
 
+    def _noted(self) -> None:
+        """An attempt has ended: now and then the agent is killed before the store knows."""
+        rnd = self.world.random
+        if self.world.weather.crashes and not self.world.calm and rnd.random() < 0.05:
+            self.world.counts["crash while an end is recorded"] += 1
+            self.world.loop.call_later(rnd.uniform(0, 0.3), self.crash)
+
     def crash(self) -> None:
         """kill -9: nothing more happens in this process; its warden ends its jobs."""
+        if self.main.done():
+            return
+        self.world.killed_seats += self.seats.count
         for task in [*self.agent._tasks, self.main]:
             task.cancel()
+        if self.world.mutant.forgetful:
+            self.host.paper.replace(b"")
         self.body.kill()
 
 
@@ -99,8 +116,12 @@ class World:
         self.hosts: list[Host] = []
         self.current: dict[str, Life] = {}
         self.lives = 0
+        #: Seats of agents that were killed.
+        self.killed_seats = 0
         self.finished: float | None = None
         self.poll = self.random.choice([2.0, 7.0, 15.0, 15.0])
+        # Short jobs are claimed ahead.
+        self.jobs = self.weather.jobs or self.random.choice([(1, 120), (1, 120), (0.5, 9)])
         rate = self.weather.fault_rate
         self.fault_rate = self.random.choice([0, 0.05, 0.3]) if rate is None else rate
         self.calm_from = self.weather.calm_from or self.random.uniform(400, 1500)
@@ -153,9 +174,10 @@ class World:
     def _written(self, key: str, data: bytes) -> None:
         job = key.removeprefix(KEYS.jobs).partition("/")[0]
         entry = decode(key, data)
-        if not isinstance(entry, Claim):
-            return
         log = self.log(KEYS.job_log(job))
+        if not isinstance(entry, Claim):
+            self.counts["recovered end"] += isinstance(entry, End) and self._recovered(entry, log)
+            return
         before = log.entries[-2] if log.head > 1 else None
         if isinstance(before, Claim) and not entry.continues:
             same = before.agent.rpartition("/")[0] == entry.agent.rpartition("/")[0]
@@ -169,6 +191,11 @@ class World:
             self.counts["pause while asking again"] += 1
         if any(e.body.host.name != entry.agent.split("/")[1] and e.active for e in self.active[job]):
             self.violations["work after a takeover"] += 1
+
+    def _recovered(self, end: End, log: Log) -> bool:
+        """Is it the end of an attempt that an earlier life of the agent ran?"""
+        began = log.entries[end.out - 1] if end.out and end.out <= log.head else None
+        return isinstance(began, Claim) and began.agent != end.agent
 
     def launched(self, execution: Execution) -> None:
         self.executions[execution.attempt.job] += 1
@@ -220,7 +247,7 @@ class World:
                 elif self.weather.crashes and self.random.random() < 0.4:
                     self.counts["crash"] += 1
                     life.crash()
-                    if self.random.random() < 0.2:
+                    if self.weather.power and self.random.random() < 0.2:
                         self._lose_power(life)
                     elif self.random.random() < 0.5:
                         self.state.remove(KEYS.beat(life.agent.post.agent))  # as a clean-up might
@@ -233,7 +260,9 @@ class World:
             await asyncio.sleep(self.random.choice([1, 10, 200]))
 
     def _lose_power(self, life: Life) -> None:
-        """Cut short what the agent's machine wrote last and did not sync: its newest claim, its heartbeat."""
+        """Cut short what the machine wrote last and did not sync: the agent's newest claim, heartbeat and notes."""
+        notes = life.host.paper
+        notes.replace(notes.data[: self.random.randrange(len(notes.data) + 1)])
         me = life.agent.post.agent.encode()
         claims = [key for key, (data, _) in self.state.objects.items() if me in data and b'"claim"' in data]
         newest = max(claims, key=lambda key: self.state.objects[key][1], default=None)

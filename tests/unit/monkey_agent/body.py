@@ -59,8 +59,8 @@ class Body:
         settings, parameters = Settings(**more.pop("settings", {})), more.pop("parameters", {})
         code = more.pop("code", None) or await self.code({})
         recipe = Recipe(command, code, **more)
-        attempt = Attempt(job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, Seat(1, (), 0), k)
-        running = await self.runner.start(attempt, lambda: True)
+        attempt = Attempt(job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, k)
+        running = await self.runner.start(attempt, seated)
         assert running is not None
         return running
 
@@ -75,6 +75,11 @@ class Body:
             item.key.removeprefix(prefix): await self.store.get(item.key)
             for item in await self.store.list(prefix + below)
         }
+
+
+async def seated() -> Seat:
+    """Give a seat at once."""
+    return Seat(1, (), 0)
 
 
 async def until(condition: Callable[[], Any], seconds: float = NEVER) -> Any:

@@ -18,7 +18,7 @@ from monkey.errors import Corrupt, JobFailed, StoreError, StoreUnavailable
 from monkey.store.memory import MemoryStore
 from monkey_agent import processes
 from monkey_agent.ports import Ending
-from tests.unit.monkey_agent.body import Body, alive, until
+from tests.unit.monkey_agent.body import Body, alive, seated, until
 
 Run = Callable[[Any], Any]
 PYTHON = sys.executable
@@ -383,16 +383,20 @@ def test_a_code_cache_that_lost_a_file_heals(body: Body, run: Run) -> None:
     run(scenario())
 
 
+async def no_seat() -> None:
+    """Say that it may not run."""
+
+
 def test_who_has_no_right_to_run_is_not_started(body: Body, tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         running = await body.start(["true"])
         attempt = running._attempt
         await running.wait()
-        assert await body.runner.start(attempt, lambda: False) is None
+        assert await body.runner.start(attempt, no_seat) is None
         body.runner.renew(body.runner.clock.now())
-        assert await body.runner.start(attempt, lambda: True) is None
+        assert await body.runner.start(attempt, seated) is None
         body.runner.renew(body.runner.clock.now() + 3600)
-        assert await body.runner.start(attempt, lambda: True) is not None
+        assert await body.runner.start(attempt, seated) is not None
 
     run(scenario())
 

@@ -82,6 +82,7 @@ def test_what_was_pending_while_nothing_was_there_does_not_stand_in_the_way() ->
         {"vitals": {"running": [5]}},
         {"vitals": {"running": [{"job": 5}]}},
         {"vitals": {"alert": 5}},
+        {"vitals": {"idle": 5}},
         {"at": "x"},
         {"held": [["b"]]},
         {"held": {"b": 1}},

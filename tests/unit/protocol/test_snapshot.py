@@ -84,6 +84,9 @@ def test_an_agent_whose_clock_is_wrong_is_alive_once_its_heart_was_seen_to_beat(
         seen = await reader.read()
         assert [agent.id for agent in seen.alive("local")] == ["local/vm/a"]
         assert seen.sweeps["s"].where(JOB) is State.RUNNING
+        wrong.vitals = lambda: {"idle": [JOB]}
+        await wrong.beat()
+        assert (await reader.read()).sweeps["s"].where(JOB) is State.QUEUED, "claimed ahead"
         assert await wrong.beat(left=True)
         assert not (await reader.read()).alive("local")
 
