@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from monkey.apply.data import send, state_home
 from monkey.apply.observe import World
 from monkey.plan.desired import Upload
 from monkey.transfer.dataset import Dataset
-from monkey.transfer.dataset_hash import hash_dataset
+from monkey.transfer.dataset_push import hash_into
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,14 +27,15 @@ class Pushed(NamedTuple):
 async def push(world: World, specs: Sequence[str], paths: Sequence[str]) -> list[Pushed]:
     """Send the datasets of the specs (none: all of the project's), or those paths. Raises MonkeyError of every kind."""
     await world.begin()
-    datasets = _of_paths(world, paths) if paths else _of_specs(world, specs)
+    datasets = await _of_paths(world, paths) if paths else _of_specs(world, specs)
     sent = await send(world.at, datasets, world.bars)
     return [Pushed(name, dataset, sent[name]) for name, dataset in datasets.items()]
 
 
-def _of_paths(world: World, paths: Sequence[str]) -> Mapping[str, Dataset]:
+async def _of_paths(world: World, paths: Sequence[str]) -> Mapping[str, Dataset]:
     home = state_home()
-    return {path: hash_dataset(Path(path).absolute(), home, world.bars(f"{path}: hashing", 0, 0)) for path in paths}
+    places = {path: os.path.abspath(path) for path in paths}  # noqa: ASYNC240, PTH100 - links stay as written
+    return {path: await hash_into(world.at, at, home, world.bars(path, 0, 0)) for path, at in places.items()}
 
 
 def _of_specs(world: World, specs: Sequence[str]) -> Mapping[str, Dataset]:

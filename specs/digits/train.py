@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy as np
 import monkey
 
 EPOCHS, BATCH, MOMENTUM, CLASSES = 40, 32, 0.9, 10
-HERE = Path(__file__).parent
+#: The dataset, where the job finds it; by hand, what lies beside this file.
+DATA = os.environ.get("MONKEY_DATASET_DIGITS") or Path(__file__).parent / "data" / "digits.csv"
 
 
 def load() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return images (0 to 1) and labels of each part. The split is fixed: only training depends on the job's seed."""
-    table = np.loadtxt(HERE / "data" / "digits.csv", delimiter=",", dtype=np.float32)
+    table = np.loadtxt(DATA, delimiter=",", dtype=np.float32)
     order = np.random.default_rng(0).permutation(len(table))
     parts = zip(("train", "val", "test"), np.split(table[order], [1078, 1437]), strict=True)
     return {name: (part[:, :-1] / 16, part[:, -1].astype(int)) for name, part in parts}

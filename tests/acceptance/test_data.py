@@ -62,7 +62,8 @@ def pulled(store: Path, oid: str, room: Path) -> Path:
     if not room.exists():
         room.mkdir(parents=True)
         dvc("init", "-q", "--no-scm", cwd=room)
-        config = f"[core]\n    remote = store\n['remote \"store\"']\n    url = {store}\n    verify = true\n"
+        remote = f"    url = {store}\n    verify = true\n"
+        config = f"[core]\n    no_scm = True\n    remote = store\n['remote \"store\"']\n{remote}"
         (room / ".dvc" / "config").write_text(config)
     for left in (".dvc/cache", ".dvc-site", "data"):
         shutil.rmtree(room / left, ignore_errors=True)
