@@ -35,7 +35,7 @@ class Datasets:
         self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def use(self, oid: str) -> tuple[Path, Use]:
-        """Return where a dataset is, whole and as it was applied, and the right to use it there.
+        """Return where a dataset is, fetched if need be, and the right to use it; `look` before a job does.
 
         Raises JobFailed, Corrupt, StoreError.
         """
@@ -46,12 +46,21 @@ class Datasets:
         except OSError as exc:
             raise JobFailed(f"a dataset cannot be kept here: {trouble(exc)}") from exc
         try:
-            if not await self._is_sound(oid, str(tree)):
+            if not trees.is_there(str(tree)):
                 await self._fetches.join(oid, lambda: self._obtain(oid, tree))
         except BaseException:
             use.close()
             raise
         return tree, use
+
+    async def look(self, oid: str) -> None:
+        """See that a dataset, to which one has the right, is what was applied: what a job altered is fetched anew.
+
+        Raises JobFailed, Corrupt, StoreError.
+        """
+        tree = self._trees / oid
+        if not await self._is_sound(oid, str(tree)):
+            await self._fetches.join(oid, lambda: self._obtain(oid, tree))
 
     async def _is_sound(self, oid: str, tree: str) -> bool:
         """Say whether no job has altered it, by a look that begins now or later; who asks together shares one."""

@@ -47,6 +47,8 @@ class Desk:
         self._unreadable: dict[str, str] = {}
         #: Did the store acknowledge all that this agent knows of ends? Only then may it say that nothing is left.
         self.all_told: Callable[[], bool] = lambda: True
+        #: Names of all secrets that any sweep declared: who does not list one is not to inherit it.
+        self.secrets: frozenset[str] = frozenset()
         #: Sweeps that ask for more than this machine could ever offer.
         self.unfit: dict[str, Resources] = {}
 
@@ -70,6 +72,8 @@ class Desk:
             return
         changed = known is None or known.head != state.head
         self.sweeps[name] = state
+        if changed and state.revision is not None and not self.secrets.issuperset(state.revision.settings.secrets):
+            self.secrets |= set(state.revision.settings.secrets)
         if not self._ours(state):
             self.boards.pop(name, None)
         elif changed or name not in self.boards:

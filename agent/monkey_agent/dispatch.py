@@ -145,7 +145,7 @@ class Dispatcher:
                     return None
                 held = await self._picker.claim(board, job, log)
                 if held:
-                    return Work(_attempt(board, job, held), held, board.state.name, seat, permit)
+                    return Work(_attempt(board, job, held, self._desk.secrets), held, board.state.name, seat, permit)
             return None
         finally:
             if permit and not held:
@@ -170,7 +170,7 @@ class Dispatcher:
         self.on_change()
 
 
-def _attempt(board: Board, job: str, held: Held) -> Attempt:
+def _attempt(board: Board, job: str, held: Held, secrets: frozenset[str]) -> Attempt:
     revision = board.revision
     return Attempt(
         job=job,
@@ -181,4 +181,5 @@ def _attempt(board: Board, job: str, held: Held) -> Attempt:
         parameters=revision.table.parameters(revision.rows[job]),
         # Claims that only went on with a job are no tries of their own.
         number=sum(isinstance(entry, Claim) and not entry.continues for entry in held.log.entries),
+        withheld=secrets,
     )

@@ -11,7 +11,7 @@ import shutil
 import sys
 import sysconfig
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 from monkey.errors import JobFailed
@@ -43,10 +43,10 @@ class Environments:
         self._flights: Flights[None] = Flights()
         self._failures = Failures(remembered)
 
-    async def use(self, wanted: Mapping[str, str]) -> tuple[Path, Use]:
+    async def use(self, wanted: Mapping[str, str], withheld: Set[str] = frozenset()) -> tuple[Path, Use]:
         """Return the environment for {"requirements", "python", "setup"}, built if need be, and the right to use it.
 
-        Raises JobFailed with the end of the build's log (`log_tail`).
+        `withheld`: variables that the build is not to see. Raises JobFailed with the end of its log (`log_tail`).
         """
         name = name_of(wanted)
         path = self._directory / name
@@ -56,16 +56,16 @@ class Environments:
             raise JobFailed(f"the environment cannot be built: {trouble(exc)}") from exc
         try:
             if not _complete(path):
-                await self._flights.join(name, lambda: self._obtain(name, wanted))
+                await self._flights.join(name, lambda: self._obtain(name, wanted, withheld))
         except BaseException:
             use.close()
             raise
         return path, use
 
-    async def _obtain(self, name: str, wanted: Mapping[str, str]) -> None:
+    async def _obtain(self, name: str, wanted: Mapping[str, str], withheld: Set[str]) -> None:
         self._failures.check(name)
         try:
-            await self._build_once(self._directory / name, wanted)
+            await self._build_once(self._directory / name, wanted, withheld)
         except OSError as exc:
             failed = JobFailed(f"the environment cannot be built: {trouble(exc)}")
             raise self._failures.remember(name, failed) from exc
@@ -73,12 +73,13 @@ class Environments:
             raise self._failures.remember(name, exc) from exc
         await self._cache.trim()
 
-    async def _build_once(self, path: Path, wanted: Mapping[str, str]) -> None:
+    async def _build_once(self, path: Path, wanted: Mapping[str, str], withheld: Set[str]) -> None:
+        env = {name: value for name, value in self._env.items() if name not in withheld}
         # The builders have the lock, too: while one of a dead agent still runs, nobody builds beside it.
         async with self._cache.making(path) as lock:
             for left in reversed(range(0 if _complete(path) else TRIES)):
                 try:
-                    await Build(path, path.with_suffix(".log"), self._env, lock).run(wanted)
+                    await Build(path, path.with_suffix(".log"), env, lock).run(wanted)
                     await asyncio.to_thread(self._cache.note, path)
                     break
                 except Killed:

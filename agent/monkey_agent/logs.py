@@ -10,6 +10,7 @@ import stat
 
 from monkey.store.base import Store
 from monkey.store.create import Lost, create
+from monkey_agent.masking import Mask
 from monkey_agent.workspace import open_regular
 
 #: Bytes of a segment at most: what an agent holds of a log in memory.
@@ -23,9 +24,9 @@ END = 64 * 1024
 class Log:
     """The log of one attempt, and how much of it is in the store."""
 
-    def __init__(self, store: Store, prefix: str, path: str) -> None:
-        """Ship the file `path` to keys that begin with `prefix`."""
-        self._store, self._prefix, self._path = store, prefix, path
+    def __init__(self, store: Store, prefix: str, path: str, mask: Mask | None = None) -> None:
+        """Ship the file `path` to keys that begin with `prefix`, without what is to be masked."""
+        self._store, self._prefix, self._path, self._mask = store, prefix, path, mask
         self._segments = 0
         self._shipped = 0
         #: Bytes of the segment that was tried last: one that may have been written is never tried with others.
@@ -41,25 +42,41 @@ class Log:
             return 0
         return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
-    async def ship(self) -> None:
-        """Bring everything that was written by now to the store, durably. Raises StoreError; call it again then."""
+    async def ship(self, *, over: bool = False) -> None:
+        """Bring everything that was written by now to the store, durably. Raises StoreError; call it again then.
+
+        Until it is `over`, what may be the beginning of a secret is held back.
+        """
         if self.size <= self._shipped:
             return
         async with self._lock:
             until = self.size
             while self._shipped < until:
-                data = self._read(self._shipped, self._tried or min(SEGMENT, until - self._shipped))
-                if not data:
+                count, data = self._next(self._tried or min(SEGMENT, until - self._shipped), over)
+                if not count:
                     return
-                await self._segment(data)
+                await self._segment(count, data)
 
-    async def _segment(self, data: bytes) -> None:
-        self._tried = len(data)
+    def _next(self, count: int, over: bool) -> tuple[int, bytes]:
+        """Return how many of the next `count` bytes can be shipped now, and what is shipped for them."""
+        if self._mask is None:
+            data = self._read(self._shipped, count)
+            return len(data), data
+        before = min(self._shipped, self._mask.margin)
+        window = self._read(self._shipped - before, before + count + self._mask.margin)
+        seen = max(0, len(window) - before)
+        if not self._tried:
+            count = min(count, seen if over else seen - self._mask.held(window[before:]))
+        count = max(0, min(count, seen))
+        return count, self._mask.hide(window, before, before + count)
+
+    async def _segment(self, count: int, data: bytes) -> None:
+        self._tried = count
         won = await create(self._store, f"{self._prefix}{self._segments:06d}", data)
         self._segments += 1
         # A key that holds other bytes is not ours to judge: the next number takes these.
         if not isinstance(won, Lost) or won.existing == data:
-            self._shipped += len(data)
+            self._shipped += count
             self._tried = 0
 
     def _read(self, at: int, size: int) -> bytes:
@@ -84,12 +101,18 @@ class Log:
     def tail(self) -> list[str]:
         """Return the last lines; bytes that are not UTF-8 are shown as U+FFFD."""
         start = max(0, self.size - END)
-        lines = self._read(start, END).decode(errors="replace").replace("\r\n", "\n").split("\n")
+        lines = self._end(start).decode(errors="replace").replace("\r\n", "\n").split("\n")
         if lines and not lines[-1]:
             lines.pop()
         if start and len(lines) > 1:
             lines = lines[1:]
         return bounded(lines)
+
+    def _end(self, start: int) -> bytes:
+        if self._mask is None:
+            return self._read(start, END)
+        before = min(start, self._mask.margin)
+        return self._mask.hide(self._read(start - before, before + END), before)
 
 
 def bounded(lines: list[str]) -> list[str]:

@@ -1,26 +1,31 @@
-"""What a recipe needs of this machine besides its code: an environment and datasets, held while an attempt runs."""
+"""What an attempt needs of this machine besides code: environment, datasets, secrets; held while it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from monkey.errors import FleetError, JobFailed
+from monkey.fleet.secret_values import SecretValues
 from monkey.spec.datasets import variable
-from monkey.spec.recipe import Recipe
 from monkey_agent.cache import Use
 from monkey_agent.datasets import Datasets
 from monkey_agent.environment import Environments
+from monkey_agent.masking import Mask
+from monkey_agent.ports import Attempt
 
 
 class Hold:
-    """What one attempt uses of the cache; nothing of it is removed until it is given back."""
+    """What one attempt uses of the machine; nothing of it is removed until it is given back."""
 
-    __slots__ = ("_uses", "datasets", "venv")
+    __slots__ = ("_uses", "datasets", "mask", "secrets", "venv")
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self.venv: Path | None = None
         self.datasets: dict[str, Path] = {}
+        self.secrets: dict[str, str] = {}
+        self.mask: Mask | None = None
         self._uses: list[Use] = []
 
     def add(self, use: Use) -> None:
@@ -36,21 +41,24 @@ class Hold:
 class Needs:
     """Provides what recipes need."""
 
-    def __init__(self, environments: Environments, datasets: Datasets) -> None:
-        """Take them from these."""
-        self._environments, self._datasets = environments, datasets
+    def __init__(self, environments: Environments, datasets: Datasets, secrets: SecretValues) -> None:
+        """Take it from these."""
+        self._environments, self._datasets, self._secrets = environments, datasets, secrets
 
-    async def hold(self, recipe: Recipe) -> Hold | None:
-        """Return what a recipe needs, made or fetched if need be; None where it needs nothing.
+    async def hold(self, attempt: Attempt) -> Hold | None:
+        """Return what an attempt needs, made or fetched if need be; None where it needs nothing.
 
         Raises JobFailed, Corrupt, StoreError.
         """
-        if not recipe.environment and not recipe.datasets:
+        recipe, secrets = attempt.recipe, attempt.settings.secrets
+        if not (recipe.environment or recipe.datasets or secrets):
             return None
         hold = Hold()
         try:
+            if secrets:
+                self._tell(hold, secrets)
             if recipe.environment:
-                hold.venv, use = await self._environments.use(recipe.environment)
+                hold.venv, use = await self._environments.use(recipe.environment, attempt.withheld)
                 hold.add(use)
             for name, oid in recipe.datasets.items():
                 hold.datasets[name], use = await self._datasets.use(oid)
@@ -59,6 +67,18 @@ class Needs:
             hold.close()
             raise
         return hold
+
+    async def look(self, attempt: Attempt) -> None:
+        """See that nobody altered what an attempt holds; right before it begins. Raises as `hold` does."""
+        for oid in attempt.recipe.datasets.values():
+            await self._datasets.look(oid)
+
+    def _tell(self, hold: Hold, secrets: list[str]) -> None:
+        try:
+            hold.secrets = self._secrets.get(secrets)
+        except FleetError as exc:
+            raise JobFailed(str(exc)) from exc
+        hold.mask = Mask(hold.secrets.values())
 
     async def close(self) -> None:
         """Stop what is being made or fetched."""

@@ -37,6 +37,8 @@ class Attempt:
     settings: Settings
     parameters: dict[str, Value]
     number: int
+    #: Names of secrets that other sweeps declared: the agent's own variables of these names are not for this job.
+    withheld: frozenset[str] = frozenset()
 
 
 class Ending(StrEnum):

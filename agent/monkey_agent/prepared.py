@@ -27,6 +27,8 @@ class Prepared:
     recipe: Recipe
     code: Snapshot
     base: int
+    #: Variables that are not in its environment.
+    withheld: frozenset[str]
     globs: Globs | None
     _commands: dict[frozenset[str], Command] = field(default_factory=dict)
 
@@ -48,26 +50,27 @@ class Preparer:
         #: By the recipe's identity as an object: a revision has one, and hashing it would cost more than it saves.
         self._known: dict[int, Prepared] = {}
 
-    def known(self, recipe: Recipe) -> Prepared | None:
+    def known(self, recipe: Recipe, withheld: frozenset[str]) -> Prepared | None:
         """Return what is prepared already."""
         prepared = self._known.get(id(recipe))
-        return prepared if prepared is not None and prepared.recipe is recipe else None
+        same = prepared is not None and prepared.recipe is recipe and prepared.withheld == withheld
+        return prepared if same else None
 
-    def prepare(self, recipe: Recipe, code: Snapshot, hold: Hold | None) -> Prepared:
-        """Prepare a recipe; raises JobFailed, OSError."""
+    def prepare(self, recipe: Recipe, code: Snapshot, hold: Hold | None, withheld: frozenset[str]) -> Prepared:
+        """Prepare a recipe whose jobs are not to inherit the variables `withheld`; raises JobFailed, OSError."""
         try:
             globs = Globs(recipe.outputs) if recipe.outputs else None
         except ValueError as exc:
             raise JobFailed(f"outputs: {exc}") from exc
-        base = self._launcher.base(self._environment(recipe, hold))
-        prepared = Prepared(recipe, code, base, globs)
+        base = self._launcher.base(self._environment(recipe, hold, withheld))
+        prepared = Prepared(recipe, code, base, withheld, globs)
         while len(self._known) >= REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[id(recipe)] = prepared
         return prepared
 
-    def _environment(self, recipe: Recipe, hold: Hold | None) -> dict[str, str]:
-        env = dict(self._inherited)
+    def _environment(self, recipe: Recipe, hold: Hold | None, withheld: frozenset[str]) -> dict[str, str]:
+        env = {name: value for name, value in self._inherited.items() if name not in withheld}
         # A log that is followed must show what was printed; block-wise, a killed job's last words would be lost, too.
         env.setdefault("PYTHONUNBUFFERED", "1")
         env.update(recipe.env)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import FleetError, JobFailed, StoreError
+from monkey.fleet.secret_values import SecretValues
 from monkey.metrics.client_path import client_path
 from monkey.protocol.keys import Keys
 from monkey.spec.command import CommandError
@@ -26,6 +27,7 @@ from monkey_agent.kept import Kept
 from monkey_agent.launcher import Launcher
 from monkey_agent.logs import Log
 from monkey_agent.machine import MachineClock
+from monkey_agent.masking import Mask
 from monkey_agent.needs import Hold, Needs
 from monkey_agent.ports import Attempt, Seat
 from monkey_agent.prepared import Prepared, Preparer
@@ -65,7 +67,8 @@ class LocalRunner:
         kept = Cache(cache, cache_size)
         self._code = CodeCache(store, kept)
         # Marked, so that our successor ends a build that outlives us.
-        self._needs = Needs(Environments(kept, {**inherited, MARK: f"{state}:{BUILD}"}), Datasets(store, kept))
+        building = {**inherited, MARK: f"{state}:{BUILD}"}
+        self._needs = Needs(Environments(kept, building), Datasets(store, kept), SecretValues(env))
         self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
         self._deadline = 0.0
         self._followed = False
@@ -90,10 +93,13 @@ class LocalRunner:
             try:
                 await self._fill(prepared.code, space)
                 checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
-                variables = rendered.env | self._variables(attempt, space)
+                variables = rendered.env | self._variables(attempt, space) | (hold.secrets if hold else {})
                 given = await seat()
                 if not self._launcher.up:
                     await self._launcher.start()
+                    given = await seat()
+                if given and attempt.recipe.datasets:
+                    await self._needs.look(attempt)  # only now: who had the seat before may have altered them
                     given = await seat()
                 running = self._launch(attempt, prepared, rendered.argv, variables, space, checkpoint, given)
             except BaseException:
@@ -111,12 +117,12 @@ class LocalRunner:
     async def _prepare(self, attempt: Attempt) -> tuple[Prepared, Hold | None]:
         """Return what is the same for all jobs of a recipe, and what this one holds of the cache."""
         recipe = attempt.recipe
-        prepared = self._preparer.known(recipe)
+        prepared = self._preparer.known(recipe, attempt.withheld)
         code = prepared.code if prepared else await self._code.get(recipe.code, self._keys.code(recipe.code))
-        hold = await self._needs.hold(recipe) if recipe.environment or recipe.datasets else None
+        hold = await self._needs.hold(attempt)
         if prepared is None:
             try:
-                prepared = self._preparer.prepare(recipe, code, hold)
+                prepared = self._preparer.prepare(recipe, code, hold, attempt.withheld)
             except BaseException:
                 if hold is not None:
                     hold.close()
@@ -150,7 +156,7 @@ class LocalRunner:
         if self._gpus:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(seat.gpus)
         prefix = self._keys.out(attempt.job, attempt.k)
-        log = self.open_log(prefix, space.log)
+        log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
         for note in checkpoint.notes:
             log.note(note)
         process = self._launcher.launch(argv, prepared.base, env, space.work, space.log)
@@ -219,9 +225,9 @@ class LocalRunner:
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
 
-    def open_log(self, prefix: str, path: str) -> Log:
+    def open_log(self, prefix: str, path: str, mask: Mask | None) -> Log:
         """Return the log of an attempt."""
-        return Log(self.store, f"{prefix}log/", path)
+        return Log(self.store, f"{prefix}log/", path, mask)
 
     async def close(self) -> None:
         """See `Runner.close`."""

@@ -141,7 +141,7 @@ class LocalRunning:
             await self._checkpoint.succeeded()
         else:
             await self._checkpoint.finish(by_itself=how.kind == "ended" and 0 <= how.code < SIGNALLED)
-        await self.log.ship()
+        await self.log.ship(over=True)
         if outcome.ending is Ending.FAILED:
             outcome = replace(outcome, log_tail=self.log.tail())
         self._runner.give(self._space)

@@ -52,6 +52,12 @@ def read_stamp(tree: str) -> Stamp | None:
         return None
 
 
+def is_there(tree: str) -> bool:
+    """Say whether a tree was finished since the machine's boot, altered or not."""
+    stamp = read_stamp(tree)
+    return stamp is not None and stamp.boot == boot_id() and os.path.lexists(tree)
+
+
 def is_sound(tree: str, stamp: Stamp | None) -> bool:
     """Say whether a tree is what it was when it was stamped. About 2 µs a file."""
     if stamp is None or stamp.boot != boot_id():

@@ -13,19 +13,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from monkey_agent.needs import Hold
 
 #: Workspaces that are kept for the next jobs.
 SPARE = 64
 #: Entries of a directory that are removed at once; more go to the trash with all of the workspace.
 FEW = 64
-
-
-class Closes(Protocol):
-    """What has to be given back."""
-
-    def close(self) -> None:
-        """Give it back; may be called again."""
 
 
 class Workspace:
@@ -43,8 +39,8 @@ class Workspace:
         self.checkpoint = f"{root}/checkpoint"
         #: Holds stdout and stderr.
         self.log = f"{root}/log"
-        #: What its attempt uses of the cache: given back with it.
-        self.hold: Closes | None = None
+        #: What its attempt uses of the machine: given back with it.
+        self.hold: Hold | None = None
 
     @property
     def directories(self) -> tuple[str, str, str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from monkey.apply.data import Begin, differences, lacking, silent
 from monkey.apply.desire import Wanted
 from monkey.apply.memo import Memo
-from monkey.errors import FleetError, MonkeyError, StoreMissing
+from monkey.errors import FleetError, MonkeyError, PlanError, StoreMissing
 from monkey.fleet.base import Fleet
 from monkey.fleet.local import LocalFleet
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
@@ -205,6 +205,17 @@ async def with_machines(plan: Plan, world: World) -> Plan:
         told.append(FleetPlan(part.fleet, part.jobs, part.agents, fleet.type, before.count, after.count))
     sweeps = tuple(replace(sweep, notes=(*sweep.notes, *_shortage(sweep, world))) for sweep in plan.sweeps)
     return replace(plan, sweeps=sweeps).with_fleets(told)
+
+
+def check_secrets(world: World, plan: Plan) -> None:
+    """Raise PlanError where a fleet that has jobs to run does not know what they need."""
+    for sweep in plan.sweeps:
+        settings = sweep.desired.settings
+        for name in settings.providers if settings.secrets and sweep.jobs.unfinished else ():
+            try:
+                world.fleet(name).check_secrets(settings.secrets)
+            except FleetError as exc:
+                raise PlanError(f"{sweep.desired.source}: provider {name!r}: {exc.message}", hint=exc.hint) from exc
 
 
 def _shortage(sweep: SweepPlan, world: World) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from monkey.apply.claimed import with_claimed
 from monkey.apply.desire import Wanted, check_providers, desire, placed_in_history, spec_files
-from monkey.apply.observe import World, observe, with_machines
+from monkey.apply.observe import World, check_secrets, observe, with_machines
 from monkey.errors import StalePlan
 from monkey.plan.change import Plan
 from monkey.plan.diff import diff
@@ -66,4 +66,5 @@ async def plan_for(world: World, wanted: Sequence[Wanted], keep_stale: Sequence[
     claimed = await with_claimed(world, plan, observed, snapshot)
     if claimed.sweeps != observed.sweeps:
         plan = diff(desired, claimed, keep_stale)
+    check_secrets(world, plan)
     return Planned(await with_machines(plan, world), (), wanted, snapshot)

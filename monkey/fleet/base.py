@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,6 +52,9 @@ class Fleet(Protocol):
 
     def shortage(self, asked: Resources) -> str:
         """Say of what one of its machines has less than a job asks for; "" where it has enough or nobody knows."""
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """Raise FleetError where its machines would not know a secret; asks nobody but this machine."""
 
     async def check(self) -> bool:
         """Say whether something that can do work is there or on its way.

@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import FleetError
 from monkey.fleet.base import Machines, Strange
 from monkey.fleet.capacity import shortage
+from monkey.fleet.secret_values import SecretValues
 from monkey.fleet.state import agent_pid, host_name, lives, state_dir
 from monkey.fleet.surroundings import compare
 from monkey.spec.recipe import Resources
@@ -81,6 +83,10 @@ class LocalFleet:
     def shortage(self, asked: Resources) -> str:
         """See `Fleet.shortage`."""
         return shortage(asked)
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """See `Fleet.check_secrets`: the agent that we start has our environment."""
+        SecretValues().get(names)
 
     async def converge(self, machines: Machines) -> None:
         """Start the agent unless one lives."""

@@ -53,6 +53,7 @@ class Checks:
             "code": self.code,
             "datasets": self.datasets,
             "env": lambda: self.holes("env", self.spec.env),
+            "secrets": self.secrets,
             "outputs": lambda: self.holes("outputs", dict(enumerate(self.spec.outputs))),
         }
         found = [mistake for field, check in checks.items() if field not in skip for mistake in check()]
@@ -252,6 +253,15 @@ class Checks:
             if not at.exists() and not at.is_symlink() and not any((up / ".dvc").is_dir() for up in at.parents):
                 hint = "paths begin at the project's root; data that DVC tracks needs its repository"
                 yield Mistake(("datasets", name, "path"), f"there is no {path!r}", hint)
+
+    def secrets(self) -> Iterator[Mistake]:
+        """Refuse a secret whose value stands in the spec."""
+        for name in self.spec.env:
+            if name in self.spec.secrets:
+                hint = "remove it from env, and let the machine know it"
+                yield Mistake(
+                    ("env", name), f"{name!r} is one of the secrets: its value must not be in a spec", hint, True
+                )
 
     def code(self) -> Iterator[Mistake]:
         """Check that the code's root is a directory of the project."""

@@ -22,6 +22,9 @@ MAX_JOBS = 5_000_000
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+#: Variables that would be withheld from other jobs, and that all need.
+_NO_SECRETS = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "TERM", "PWD", "VIRTUAL_ENV"}
+_NOT_FOR_SECRETS = ("MONKEY_", "LC_", "LD_", "DYLD_", "PYTHON", "XDG_")
 
 
 def _sweep_name(raw: Any) -> str:
@@ -130,6 +133,26 @@ def _environment_variables(raw: Any) -> dict[str, str]:
     return env
 
 
+def _secrets(raw: Any) -> list[str]:
+    raw = _one_or_many(raw)
+    if not isinstance(raw, list):
+        hint = "names alone: secrets: [WANDB_API_KEY]; values stay on the machines"
+        raise wrong(f"expected a list of names, found {describe(raw)}", hint)
+    mistakes = []
+    for at, name in enumerate(raw):
+        if not isinstance(name, str) or not _VARIABLE.match(name):
+            # Never shown: it may be the value itself.
+            hint = "write the variable's name alone: its value is never in a spec"
+            mistakes.append(Mistake((at,), "expected the name of an environment variable", hint))
+        elif name in _NO_SECRETS or name.startswith(_NOT_FOR_SECRETS):
+            mistakes.append(Mistake((at,), f"{name!r} is no secret: programs need it to run", "take it out"))
+        elif name in raw[:at]:
+            mistakes.append(Mistake((at,), f"{name!r} is listed twice", "name it once"))
+    if mistakes:
+        raise Mistakes(mistakes)
+    return sorted(raw)
+
+
 def _providers(raw: Any) -> list[str]:
     raw = _one_or_many(raw)
     if not isinstance(raw, list) or not raw or not all(isinstance(n, str) and NAME.match(n) for n in raw):
@@ -206,6 +229,7 @@ class Spec(_Model):
     datasets: Annotated[dict[str, str], PlainValidator(declare_datasets)] = Field(default_factory=dict)
     environment: Environment = Field(default_factory=Environment)
     env: Annotated[dict[str, str], PlainValidator(_environment_variables)] = Field(default_factory=dict)
+    secrets: Annotated[list[str], PlainValidator(_secrets)] = Field(default_factory=list)
     outputs: Files = Field(default_factory=list)
     provider: Annotated[list[str], BeforeValidator(_providers)] = Field(default_factory=lambda: ["local"])
     priority: int = Field(0, ge=-1000, le=1000)
@@ -258,6 +282,7 @@ class Spec(_Model):
             resources=JobResources(asked.cpus, asked.gpus, asked.memory),
             metric=self.metric.name if self.metric else None,
             maximize=self.metric is not None and self.metric.goal == "maximize",
+            secrets=self.secrets,
         )
 
 

@@ -18,9 +18,9 @@ FILE = "monkey.yaml"
 #: A project or provider: part of keys in the store.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 _NOT_YET = {
+    "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
     "metrics": "until then, metrics are kept with the results: monkey results",
     "notify": "until then, wait for the sweep: monkey apply && your-own-notice",
-    "secrets": "until then, set the variables where the agent runs",
 }
 _TYPES_NOT_YET = ("ssh", "aws", "gcp", "azure", "slurm", "kubernetes", "k8s")
 _KEYS = ("project", "store", "providers")

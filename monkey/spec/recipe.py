@@ -62,6 +62,8 @@ class Settings:
     #: Seconds between copies of a running job's checkpoint to the store, and how many stay there.
     checkpoint_every: float = 600
     checkpoint_keep: int = 2
+    #: Names of variables whose values only the machines know.
+    secrets: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""

@@ -148,6 +148,11 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "additionalProperties": {"type": ["string", "integer"]},
         "description": "Environment variables of the jobs; part of their identity.",
     },
+    "secrets": {
+        "anyOf": [{"type": "string"}, {**_TEXTS, "uniqueItems": True}],
+        "description": "Names of environment variables whose values the machines know; masked in logs, kept nowhere.",
+        "examples": [["WANDB_API_KEY"]],
+    },
     "outputs": {
         "anyOf": [{"type": "string"}, _TEXTS],
         "description": "Globs of files to keep, below the job's working directory; part of the jobs' identity.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from monkey.apply.execute import execute
 from monkey.apply.observe import World, open_world
 from monkey.apply.planning import Planned, make_plan
+from monkey.errors import FleetError
 from monkey.fleet.base import Machines, Strange
 from monkey.protocol.entries import Claim, End, Ended
 from monkey.protocol.heartbeat import Heart
@@ -63,6 +64,10 @@ class StillFleet:
 
     def shortage(self, asked: Resources) -> str:
         return "64 CPUs (it has 2)" if asked.cpus > 2 else ""
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        if names:
+            raise FleetError("unknown", hint="set it")
 
     async def converge(self, machines: Machines) -> None:
         self.count = machines.count

@@ -57,9 +57,10 @@ class Body:
         """Start an attempt; `more` goes to Recipe (code, outputs, environment, env), `settings` and `parameters`."""
         self.jobs += 1
         settings, parameters = Settings(**more.pop("settings", {})), more.pop("parameters", {})
+        withheld = more.pop("withheld", frozenset())
         code = more.pop("code", None) or await self.code({})
         recipe = Recipe(command, code, **more)
-        attempt = Attempt(job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, k)
+        attempt = Attempt(job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, k, withheld)
         running = await self.runner.start(attempt, seated)
         assert running is not None
         return running

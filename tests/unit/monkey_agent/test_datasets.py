@@ -18,12 +18,13 @@ from typing import Any
 import pytest
 
 from monkey.errors import Corrupt, JobFailed
+from monkey.spec.recipe import Recipe, Settings
 from monkey.store.memory import MemoryStore
 from monkey.store.open import open_store
 from monkey_agent import listing
 from monkey_agent.cache import Cache
 from monkey_agent.datasets import Datasets
-from monkey_agent.ports import Ending
+from monkey_agent.ports import Attempt, Ending, Seat
 from tests.unit.monkey_agent.body import Body
 
 Run = Callable[[Any], Any]
@@ -65,10 +66,11 @@ class Counting(MemoryStore):
 
 
 async def path_of(datasets: Datasets, oid: str) -> Path:
-    """Return where a dataset is that is used no longer than it takes to say so."""
+    """Return where a dataset is that is used no longer than it takes to say so, as a job does that begins now."""
     path, use = await datasets.use(oid)
-    use.close()
-    return path
+    with use:
+        await datasets.look(oid)
+        return path
 
 
 def test_jobs_see_it_whole_and_read_only(tmp_path: Path, run: Run) -> None:
@@ -174,6 +176,31 @@ def test_what_a_job_alters_is_mended_before_the_next_one(tmp_path: Path, run: Ru
         assert (tree / "top").stat() == looked
         use.close()
         reader.close()
+
+    run(scenario())
+
+
+def test_what_is_altered_while_a_job_waits_for_its_seat_is_mended_before_it_begins(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        body = Body(tmp_path, MemoryStore())
+        oid = await send(body.store, FILES)
+        tree = body.cache / "datasets" / "trees" / oid
+        recipe = Recipe("cat $MONKEY_DATASET_D/top", await body.code({}), datasets={"d": oid})
+        asked = 0
+
+        async def seat() -> Seat:
+            nonlocal asked
+            asked += 1
+            if asked == 1:  # the job that had it before
+                alterations()["write"](tree)
+                assert (tree / "top").read_bytes() == b"other\n"
+            return Seat(1, (), 0)
+
+        running = await body.runner.start(Attempt("a" * 16, 1, "sweep", recipe, Settings(), {}, 1), seat)
+        assert running is not None
+        assert (await running.wait()).ending is Ending.SUCCEEDED
+        assert (await body.stored(running))["log/000000"] == b"first\n"
+        await body.runner.close()
 
     run(scenario())
 
@@ -336,6 +363,7 @@ import asyncio, os, sys
 sys.path.insert(0, os.getcwd())
 from pathlib import Path
 from monkey.errors import JobFailed
+from monkey.spec.recipe import Recipe, Settings
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache import Cache
 from monkey_agent.datasets import Datasets
@@ -392,7 +420,9 @@ from monkey_agent.datasets import Datasets
 async def main():
     store = await open_store(sys.argv[1])
     print("begin", flush=True)
-    await Datasets(store, Cache(Path(sys.argv[2]))).use(sys.argv[3])
+    datasets = Datasets(store, Cache(Path(sys.argv[2])))
+    await datasets.use(sys.argv[3])
+    await datasets.look(sys.argv[3])
     print("done", flush=True)
 asyncio.run(main())
 """

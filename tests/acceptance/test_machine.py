@@ -1,0 +1,87 @@
+"""What a machine makes ready for its jobs, by the real agent: datasets and secrets."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.acceptance.shop import Shop, until
+
+SECRET = "hunter2-is-no-passw0rd"
+
+
+def holders(value: str, *roots: Path) -> list[Path]:
+    """Return the files that hold a text."""
+    files = [path for root in roots for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
+    return [path for path in files if value.encode() in path.read_bytes()]
+
+
+def command_line(pid: int) -> bytes:
+    """Return a process's command line, b"" if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) -> None:
+    shop.env["TOKEN"] = SECRET
+    go = tmp_path / "go"
+    show = f'while ! [ -e {go} ]; do sleep 0.05; done; echo token=$TOKEN; printf %s "$TOKEN" | wc -c; exit 1'
+    shop.spec(f"command: [sh, -c, '{show}', sh, '{{i}}']\nsecrets: [TOKEN]\n", jobs=1, name="asks")
+    shop.spec(f"command: [sh, -c, '{show}; echo', sh, '{{i}}']\n", jobs=1, name="other")
+    saved = shop.root / "plan.json"
+    planned = shop.run("plan", "-o", str(saved))
+    applying = shop.start("apply", str(saved))
+    until(lambda: len(shop.processes("sh -c while")) == 2, "both jobs run")
+    lines = [command_line(int(process.name)) for process in Path("/proc").glob("[0-9]*")]
+    assert any(b"monkey_agent.main" in line for line in lines)
+    assert not any(SECRET.encode() in line for line in lines)
+    assert not holders(SECRET, shop.root.parent)
+    go.touch()
+    out, err = applying.communicate(timeout=120)
+    told = shop.run("logs", "asks").stdout
+    assert told.split() == ["token=***", str(len(SECRET))]
+    assert "token=\n0\n" in shop.run("logs", "other").stdout
+    info = shop.run("info", "asks").stdout
+    until(lambda: not shop.agents, "the agent has left")
+    assert SECRET not in planned.stdout + out + err + info + shop.agent_log + saved.read_text()
+    assert not holders(SECRET, shop.root.parent)
+    # The test would see it.
+    (shop.root / "here").write_text(SECRET)
+    assert holders(SECRET, shop.root)
+
+
+def test_a_plan_whose_secret_nobody_here_knows_is_refused(shop: Shop) -> None:
+    shop.spec("secrets: [NOBODY_KNOWS]\n", jobs=2)
+    said = shop.run("plan", code=1).stderr
+    assert "specs/sweep.yaml: provider 'local': the secret is not on this machine: NOBODY_KNOWS" in said
+    assert ".config/monkey/secrets (mode 0600)" in said
+    file = Path(shop.env["HOME"]) / ".config/monkey/secrets"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"NOBODY_KNOWS={SECRET}\n")
+    file.chmod(0o644)
+    assert "chmod 600" in shop.run("apply", code=1).stderr
+    file.chmod(0o600)
+    shop.run("apply")
+    assert shop.states() == {"succeeded": 2}
+    file.unlink()
+    shop.run("plan")  # with nothing left to run, nothing need be known
+
+
+def test_a_dataset_that_a_job_alters_is_mended_for_the_next_without_its_source(shop: Shop) -> None:
+    data = shop.root / "data"
+    data.mkdir()
+    for i in range(300):
+        (data / f"{i}.txt").write_text(str(i))
+    alter = "f=$MONKEY_DATASET_DATA/7.txt; cat $f; chmod u+w $f; echo altered > $f"
+    shop.spec(
+        f"command: [sh, -c, '{alter}', sh, '{{i}}']\ndatasets: {{data: data}}\nmax_concurrent_jobs: 1\noutputs: []\n",
+        jobs=4,
+    )
+    shop.run("push")
+    shop.run("apply")
+    shutil.move(data, shop.root.parent / "away")
+    assert sorted(line.split()[-1] for line in shop.run("logs", "sweep").stdout.splitlines()) == ["7"] * 4
+    (tree,) = (shop.root.parent / "cache" / "monkey" / "datasets" / "trees").glob("*.dir")
+    assert sum(path.is_file() for path in tree.iterdir()) == 300
