@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +55,52 @@ def test_a_sweep_runs_with_its_store_in_a_bucket(
     assert "nothing to do" in shop.run("apply").stdout
     assert shop.run("plan", "--detailed-exitcode").returncode == 0
     assert shop.ledger.executions == 12
+
+
+@pytest.mark.parametrize("kind", ["s3", "azurite"])
+def test_data_goes_through_the_bucket_alone(
+    make_bucket_shop: Callable[[str], Shop], kind: str, request: pytest.FixtureRequest
+) -> None:
+    """Uploaded once; then its source is gone, and whoever runs the jobs has nothing but the bucket."""
+    shop = make_bucket_shop(place(kind, request))
+    source = shop.root / "data"
+    source.mkdir()
+    (source / "large").write_bytes(bytes(range(256)) * 80_000)
+    for n in range(30):
+        (source / f"{n} größe").write_text(f"{n}")
+    read = "ls $MONKEY_DATASET_NUMBERS | wc -l > result.txt; md5sum < $MONKEY_DATASET_NUMBERS/large >> result.txt"
+    shop.spec(f"datasets: {{numbers: data}}\ncommand: [sh, -c, '{read}; sleep $1', sh, '{{i}}']\n", jobs=3)
+    shop.run("apply", "--detach")
+    shop.kill_all()
+    source.rename(shop.root.parent / "away")
+    shutil.rmtree(shop.env["XDG_CACHE_HOME"], ignore_errors=True)
+    url = (shop.root / "monkey.yaml").read_text().split("store: ")[1].strip()
+    # The same name: it takes over at once what its predecessor claimed.
+    other = shop.start("agent", "--store", url, "--project", "shop", "--idle-timeout", "1")
+    out, err = other.communicate(timeout=120)
+    assert other.returncode == 0, out + err
+    shop.run("fetch", "sweep", "-o", "here")
+    expected = f"31\n{hashlib.md5(bytes(range(256)) * 80_000).hexdigest()}  -\n"
+    assert [path.read_text() for path in (shop.root / "here").glob("*/result.txt")] == [expected] * 3
+
+
+def test_data_is_uploaded_once(make_bucket_shop: Callable[[str], Shop], bucket: FakeBucket) -> None:
+    def uploads() -> int:
+        return sum(kind in ("PUT", "MULTIPART") and "files/md5/" in key for kind, key in bucket.log)
+
+    shop = make_bucket_shop(bucket.url())
+    (shop.root / "data").mkdir()
+    for n in range(50):
+        (shop.root / "data" / str(n)).write_text(f"{n}")
+    shop.spec("datasets: {numbers: data}\n", jobs=1)
+    shop.run("apply")
+    assert uploads() == 51
+    bucket.log.clear()
+    shop.run("apply")
+    assert uploads() == 0
+    (shop.root / "data" / "7").write_text("changed")
+    shop.run("apply")
+    assert uploads() == 2, "the file, and the listing"
 
 
 def test_requests_are_few(make_bucket_shop: Callable[[str], Shop], bucket: FakeBucket) -> None:
