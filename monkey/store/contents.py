@@ -78,14 +78,15 @@ async def put_each(store: Store, sources: Sequence[Source], moved: Moved) -> lis
 async def _put(store: Store, source: Source) -> str:
     size = source.signature[0]
     if size > WHOLE:
-        return await _put_large(store, source)
-    md5, data = await asyncio.to_thread(_read, source)
+        return await put_large(store, source)
+    md5, data = await asyncio.to_thread(read_whole, source)
     # On these stores a put is durable; where it is not, `put_contents` is theirs.
     await store.put(object_key(md5), data)
     return md5
 
 
-def _read(source: Source) -> tuple[str, bytes]:
+def read_whole(source: Source) -> tuple[str, bytes]:
+    """Return the MD5 and the bytes of a file; raises DatasetError where it is not what `source` says."""
     data, why = read(source)
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if why or (source.md5 and md5 != source.md5):
@@ -93,8 +94,10 @@ def _read(source: Source) -> tuple[str, bytes]:
     return md5, data
 
 
-async def _put_large(store: Store, source: Source) -> str:
-    """Store a copy: what was hashed is what is sent, whoever writes the file meanwhile."""
+async def put_large(store: Store, source: Source) -> str:
+    """Store a copy by `put_file`, and return its MD5; raises DatasetError as `read_whole`.
+
+    A copy: what was hashed is what is sent, whoever writes the file meanwhile."""
     import tempfile  # slow to import, and most never get here
 
     from monkey.store.large import copy_hashed

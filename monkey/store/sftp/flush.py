@@ -18,6 +18,9 @@ from monkey.store.sftp.calls import Calls
 from monkey.store.sftp.link import Link
 from monkey.store.sftp.wire import NO_SUCH_FILE, LinkLost, Status
 
+#: Files that are synced one by one at the same time; each holds a handle on the server.
+AT_ONCE = 64
+
 #: From this many paths on, the whole file system is synced at once.
 MANY = 8
 
@@ -40,6 +43,7 @@ class Helper(asyncssh.SSHClientSession[str]):
 
     def __init__(self) -> None:
         """Wait for its first line."""
+        self.ended = False
         self._answers: asyncio.Queue[str] = asyncio.Queue()
         self._rest = ""
         self._channel: asyncssh.SSHClientChannel[str]
@@ -57,6 +61,7 @@ class Helper(asyncssh.SSHClientSession[str]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncssh."""
+        self.ended = True
         self._answers.put_nowait("")
 
     async def able(self, seconds: float) -> bool:
@@ -76,6 +81,7 @@ class Helper(asyncssh.SSHClientSession[str]):
 
     def end(self) -> None:
         """Let it go."""
+        self.ended = True
         self._channel.close()
 
 
@@ -88,7 +94,8 @@ class Flusher:
         self._waiting: list[tuple[list[bytes], asyncio.Future[None]]] = []
         self._task: asyncio.Task[None] | None = None
         self._helper: Helper | None = None
-        self._asked = False
+        self._starting: asyncio.Task[Helper | None] | None = None
+        self._seats = asyncio.Semaphore(AT_ONCE)
         self._alone_until = 0.0
 
     async def settle(self, paths: Iterable[bytes]) -> None:
@@ -128,6 +135,10 @@ class Flusher:
 
     async def _one(self, path: bytes) -> None:
         calls: Calls = self._link.main
+        async with self._seats:
+            await self._fsync(calls, path)
+
+    async def _fsync(self, calls: Calls, path: bytes) -> None:
         try:
             handle = await calls.open(path)
         except Status as exc:
@@ -138,20 +149,24 @@ class Flusher:
         calls.close(handle)
         await synced
 
+    async def together(self) -> bool:
+        """Can many be synced at once, and is that worth it now?"""
+        if asyncio.get_running_loop().time() < self._alone_until:
+            return False
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(self._start())
+        self._helper = await asyncio.shield(self._starting)
+        return self._helper is not None and not self._helper.ended
+
     async def _whole(self, count: int) -> bool:
         """Sync the whole file system, if the host lets us; False if that is not to be had."""
+        if not await self.together() or self._helper is None:
+            return False
         loop = asyncio.get_running_loop()
         began = loop.time()
-        if began < self._alone_until:
-            return False
-        if not self._asked:
-            self._helper, self._asked = await self._start(), True
-        if self._helper is None:
-            return False
         synced = await self._helper.sync()
         if not synced:
             self._helper.end()
-            self._helper = None
         if loop.time() - began > SLOW + SLOW_EACH * count:
             self._alone_until = loop.time() + PENALTY
         return synced

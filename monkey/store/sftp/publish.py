@@ -85,11 +85,11 @@ class Publisher:
             await self._place.make_parents(calls, target)
             await rename()
 
-    async def settle(self, target: bytes) -> None:
-        """Return when the entry `target`, and the directories above it, would survive a loss of power."""
-        chain = list(self._place.chain(target))
-        await self._flusher.settle(chain)
-        self._place.settle(chain)
+    async def settle(self, targets: Iterable[bytes]) -> None:
+        """Return when these entries, and the directories above them, would survive a loss of power."""
+        chains = {directory: None for target in targets for directory in self._place.chain(target)}
+        await self._flusher.settle(chains)
+        self._place.settle(chains)
 
     async def replace(self, calls: Calls, temp: bytes, target: bytes) -> None:
         try:

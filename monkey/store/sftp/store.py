@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from monkey.errors import KeyMissing, StoreRefused
 from monkey.store.base import Item, Store
+from monkey.store.contents import Moved, Source
 from monkey.store.keys import check_prefix
-from monkey.store.publish import write_all
 from monkey.store.sftp import wire
-from monkey.store.sftp.calls import Calls, is_directory
+from monkey.store.sftp.bulk import Batch, in_batches
+from monkey.store.sftp.calls import Calls
 from monkey.store.sftp.dial import Patience
 from monkey.store.sftp.flush import MANY, Flusher
 from monkey.store.sftp.link import Link
@@ -26,7 +27,7 @@ from monkey.store.sftp.listing import Walk
 from monkey.store.sftp.place import Place
 from monkey.store.sftp.publish import Publisher
 from monkey.store.sftp.reach import Reach
-from monkey.store.sftp.streams import read, receive
+from monkey.store.sftp.streams import chunks, read, save
 from monkey.store.sftp.target import Target
 from monkey.store.sftp.wire import Status
 
@@ -38,9 +39,6 @@ AT_ONCE, FILES_AT_ONCE = 96, 64
 
 #: Files that wait for the remote disk at the same time.
 FILES = 1024
-
-#: Bytes of a local file that are read at a time.
-CHUNK = 1024 * 1024
 
 #: Directories whose freshly written, not yet durable entries are remembered.
 LOOSE = 10_000
@@ -138,7 +136,7 @@ class SftpStore(Store):
             finally:
                 link.main.forget(temp)
             if durable:
-                await self._publisher.settle(target)
+                await self._publisher.settle((target,))
                 await self._sweep(link)
             return won
 
@@ -192,11 +190,9 @@ class SftpStore(Store):
 
         async def work(link: Link) -> list[Item]:
             walk = Walk(link.main, prefix, after)
-            checked = asyncio.ensure_future(self._place.check(link.main))
-            try:
-                await walk.go(self._place.below(directory), directory)
-            finally:
-                await checked
+            await walk.go(self._place.below(directory), directory)
+            if not walk.items:
+                await self._place.check(link.main)
             return sorted(walk.items)
 
         return await self._do(directory, work)
@@ -223,7 +219,7 @@ class SftpStore(Store):
             calls = await link.files()
             temp = await self._copy_in(calls, path)
             await self._publisher.replace(calls, temp, target)
-            await self._publisher.settle(target)
+            await self._publisher.settle((target,))
             await self._sweep(link)
 
         self._sending += 1
@@ -235,10 +231,10 @@ class SftpStore(Store):
 
     async def _copy_in(self, calls: Calls, path: Path) -> bytes:
         """Return a new file aside, on the remote disk, with the bytes of `path`."""
-        together = self._sending > MANY
+        together = self._sending > MANY and await self._flusher.together()
         async with self._files_open:
             with path.open("rb", buffering=0) as source:
-                temp = await self._publisher.aside(calls, _chunks(source.fileno()), durable=not together, stamp=True)
+                temp = await self._publisher.aside(calls, chunks(source.fileno()), durable=not together, stamp=True)
         if together:
             try:
                 await self._flusher.settle([temp])
@@ -246,6 +242,17 @@ class SftpStore(Store):
                 calls.forget(temp)
                 raise
         return temp
+
+    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
+        """See `Store.put_contents`."""
+
+        async def send(some: Sequence[Source]) -> list[str]:
+            async def work(link: Link) -> list[str]:
+                return await Batch(link, self._place, self._publisher, self._flusher).store(some, moved)
+
+            return await self._reach.do(self._guarded("", work))
+
+        return await in_batches(self, sources, moved, send)
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`; an OSError of `path` itself passes through."""
@@ -259,7 +266,8 @@ class SftpStore(Store):
             except Status as exc:
                 raise await self._missing(exc, calls, key) from exc
             try:
-                await _copy_out(calls, handle, key, aside)
+                if not await save(calls, handle, aside):
+                    raise KeyMissing(key)
             finally:
                 calls.close(handle)
             os.replace(aside, path)  # noqa: PTH105
@@ -276,25 +284,3 @@ class SftpStore(Store):
     async def close(self) -> None:
         """See `Store.close`."""
         await self._reach.close()
-
-
-def _chunks(fd: int) -> Iterator[bytes]:
-    """Yield what a local file holds."""
-    while chunk := os.read(fd, CHUNK):
-        yield chunk
-
-
-async def _copy_out(calls: Calls, handle: bytes, key: str, aside: str) -> None:
-    """Write to the new local file `aside` what an open remote one holds; leaves nothing where that fails."""
-    found = await calls.fstat(handle)
-    if is_directory(found):
-        raise KeyMissing(key)
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        async for part in receive(calls, handle, 0, found.size):
-            write_all(fd, part)
-    except BaseException:
-        os.unlink(aside)  # noqa: PTH108
-        raise
-    finally:
-        os.close(fd)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 
+from monkey.store.publish import write_all
 from monkey.store.sftp import wire
 from monkey.store.sftp.calls import Calls, data, is_directory, names
 from monkey.store.sftp.wire import Attrs, Status
+
+#: Bytes of a local file that are read at a time.
+CHUNK = 1024 * 1024
 
 #: Requests under way for one file.
 FLIGHT = 32
@@ -90,6 +95,32 @@ async def entries(calls: Calls, path: bytes) -> list[tuple[bytes, Attrs]]:
             ahead = AHEAD
     finally:
         calls.close(handle)
+
+
+async def save(calls: Calls, handle: bytes, path: str) -> bool:
+    """Write to the new local file `path` what an open remote one holds; leaves nothing where that fails.
+
+    False, and nothing done, for a directory. Raises Status, LinkLost, and the OSError of `path` itself.
+    """
+    found = await calls.fstat(handle)
+    if is_directory(found):
+        return False
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        async for part in receive(calls, handle, 0, found.size):
+            write_all(fd, part)
+    except BaseException:
+        os.unlink(path)  # noqa: PTH108
+        raise
+    finally:
+        os.close(fd)
+    return True
+
+
+def chunks(fd: int) -> Iterator[bytes]:
+    """Yield what an open local file holds."""
+    while chunk := os.read(fd, CHUNK):
+        yield chunk
 
 
 class Sender:

@@ -1,0 +1,113 @@
+"""Many files to the host, durably: written aside all together, synced at once, then named.
+
+The order is `monkey.store.bulk`'s: bytes on disk before the name, names on disk before anyone is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any
+
+from monkey.store.base import Store
+from monkey.store.contents import WHOLE, Moved, Source, object_key, put_large, read_whole
+from monkey.store.sftp.flush import Flusher
+from monkey.store.sftp.link import Link
+from monkey.store.sftp.place import Place
+from monkey.store.sftp.publish import Publisher
+
+#: Files that are synced and named together, and their bytes: a lost connection costs no more than that.
+BATCH_FILES, BATCH_BYTES = 4096, 64 * 1024 * 1024
+
+#: Files that are open on the host at the same time.
+OPEN = 64
+
+#: Bytes up to which a file is read and hashed in the calling thread: a hop to another one costs more.
+SMALL = 128 * 1024
+
+
+async def in_batches(
+    store: Store, sources: Sequence[Source], moved: Moved, send: Callable[[Sequence[Source]], Awaitable[list[str]]]
+) -> list[str]:
+    """Have `send` store many small files at a time, and then the large ones, each for itself; returns all MD5s."""
+    found = [""] * len(sources)
+    for batch in _batches(sources):
+        for at, md5 in zip(batch, await send([sources[at] for at in batch]), strict=True):
+            found[at] = md5
+    for at, source in enumerate(sources):
+        if not found[at]:
+            found[at] = await put_large(store, source)
+            moved(1, source.signature[0])
+    return found
+
+
+def _batches(sources: Sequence[Source]) -> Iterator[list[int]]:
+    """Yield the places of the files that are read whole, as many as are named together."""
+    batch, size = list[int](), 0
+    for at, source in enumerate(sources):
+        if source.signature[0] > WHOLE:
+            continue
+        batch.append(at)
+        size += source.signature[0]
+        if len(batch) >= BATCH_FILES or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class Batch:
+    """Some files on their way, over one link. Every method raises DatasetError, StoreError, Status, LinkLost."""
+
+    def __init__(self, link: Link, place: Place, publisher: Publisher, flusher: Flusher) -> None:
+        """Store in `place`."""
+        self._link, self._place, self._publisher, self._flusher = link, place, publisher, flusher
+        #: What is written aside: the key that each gets.
+        self._aside: dict[bytes, bytes] = {}
+        self._durable = True
+
+    async def store(self, sources: Sequence[Source], moved: Moved) -> list[str]:
+        """Store all and return their MD5s once they and their names would survive a loss of power."""
+        self._durable = not await self._flusher.together()
+        calls = await self._link.files()
+        found = [""] * len(sources)
+        queue = iter(range(len(sources)))
+
+        async def hand() -> None:
+            for at in queue:
+                found[at] = await self._write(sources[at])
+
+        try:
+            await _all([hand() for _ in range(min(OPEN, len(sources)))])
+            if not self._durable:
+                await self._flusher.settle(self._aside)
+            await _all([self._publisher.replace(calls, aside, key) for aside, key in self._aside.items()])
+            await self._publisher.settle(self._aside.values())
+        except BaseException:
+            for aside in self._aside:
+                calls.forget(aside)
+            raise
+        for source in sources:
+            moved(1, source.signature[0])
+        return found
+
+    async def _write(self, source: Source) -> str:
+        if source.signature[0] <= SMALL:
+            md5, data = read_whole(source)
+        else:
+            md5, data = await asyncio.to_thread(read_whole, source)
+        calls = await self._link.files()
+        aside = await self._publisher.aside(calls, (data,), durable=self._durable, stamp=False)
+        self._aside[aside] = self._place.path(object_key(md5))
+        return md5
+
+
+async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Do all at the same time; the first error ends the others, and passes through once they have ended."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
