@@ -35,7 +35,7 @@ EAGER = 0.3
 QUIET = (1.0, 0.25, 0.03)
 #: Looks in vain before a shorter pause is enough.
 PATIENCE = 4
-#: Seconds that a job which is to be stopped may be kept waiting for a last capture.
+#: Seconds that a job which is to be stopped may stand still for a last capture.
 LAST = 1.0
 #: Reasons why something is left out that are told.
 NOTES = 5
@@ -106,7 +106,7 @@ class Checkpoint:
 
     def tick(self) -> None:
         """Begin to look after the directory if anything is in it; cheap, and called every second."""
-        if self._task is None and not self._ended and is_touched(self._directory):
+        if self._task is None and self.in_use:
             loop = asyncio.get_running_loop()
             self._due = loop.time() + self._attempt.settings.checkpoint_every
             self._task = loop.create_task(self._look_after())
@@ -186,15 +186,21 @@ class Checkpoint:
 
     # -- when it ends -------------------------------------------------------------------------------------------------
 
+    @property
+    def in_use(self) -> bool:
+        """Has the job anything there?"""
+        return not self._ended and is_touched(self._directory)
+
     async def last_moment(self) -> None:
-        """Capture what is there before the job is asked to end: it may end in the middle of writing."""
-        if self._task is None or self._copies:
-            return
-        capture = asyncio.ensure_future(self._capture(QUIET[-1]))
+        """Capture what a job has that stands still and is then asked to end: it may end in the middle of writing."""
+        capture = asyncio.ensure_future(self._still())
         await asyncio.wait([capture], timeout=LAST)
-        if not capture.done():
-            capture.cancel()
+        capture.cancel()
         await asyncio.gather(capture, return_exceptions=True)
+
+    async def _still(self) -> None:
+        while not await self._capture(QUIET[-1]):
+            pass
 
     async def finish(self, *, by_itself: bool) -> None:
         """Save what the next attempt begins from; called again after a StoreError.

@@ -10,9 +10,9 @@ from monkey.protocol.claims import Claims, Held
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim, End, Ended, Torn
 from monkey.protocol.heartbeat import Heart
-from monkey.protocol.journal import LOST, Record, record_of
+from monkey.protocol.journal import LOST, SAVED, Record, record_of
 from monkey.protocol.keys import Keys
-from monkey.protocol.log import Log, tally
+from monkey.protocol.log import Log, got_on, newest_checkpoint, tally
 from monkey.protocol.observer import Observer
 from monkey.protocol.verdicts import Verdict, verdict
 from monkey.store.base import Store
@@ -75,10 +75,10 @@ class Picker:
     async def claim(self, board: Board, job: str, log: Log) -> Held | None:
         """Claim a job that was found. None: another was faster, or the store does not answer."""
         for _ in range(ROUNDS):
-            before, head = log.tail, log.head
-            held = await self._claims.take(log, board.state.name)
+            head = log.head
+            held = await self._claims.take(log, board.state.name, await self._checkpoint(job, log.tail))
             if held:
-                self._mourn(job, before, head, board)
+                self._mourn(job, log, held.k, board)
                 return held
             if log.head == head:
                 return None  # the store does not answer, or we lost the right to work
@@ -96,7 +96,7 @@ class Picker:
             board.drop(job)
             self._logs.pop(job, None)
             if judged is Verdict.FAILED:
-                self.on_failed(board, job, max(counts.failed_at + counts.lost_at))
+                self.on_failed(board, job, max(counts.failed_at + counts.lost_at + counts.saved_at))
             return True
         if log.head == 0:
             return False
@@ -130,10 +130,18 @@ class Picker:
         if known is None or known.k < log.head:
             self.journal(record_of(job, log.head, tail))
 
-    def _mourn(self, job: str, before: object, k: int, board: Board) -> None:
-        """Journal that the claim at k was lost with its agent."""
+    async def _checkpoint(self, job: str, tail: object) -> int:
+        """Return the newest attempt that saved a checkpoint, where an agent vanished; else nobody needs to know."""
+        if not isinstance(tail, Claim | Torn):
+            return 0
+        return await newest_checkpoint(self._store, self._keys.checkpoints(job))
+
+    def _mourn(self, job: str, log: Log, k: int, board: Board) -> None:
+        """Journal that the claim before the one at k was lost with its agent."""
+        before = log.entries[k - 2] if k > 1 else None
         if isinstance(before, Claim | Torn):
-            self.journal(Record(job, k, LOST, board.state.name, 0.0, self._clock.wall(), {"agent": before.agent}))
+            what, extra = SAVED if got_on(log, k) else LOST, {"agent": before.agent}
+            self.journal(Record(job, k - 1, what, board.state.name, 0.0, self._clock.wall(), extra))
 
     def journal(self, record: Record) -> None:
         """Add to this agent's journal, and to what it knows itself."""

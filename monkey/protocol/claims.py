@@ -50,14 +50,17 @@ class Claims:
             return (log.base, log.head) not in self._heart.held
         return self._observer.lost(tail, log.base, log.head)
 
-    async def take(self, log: Log, sweep: str) -> Held | None:
-        """Append a claim. None: another was first, its owner lives after all, or the store does not answer."""
+    async def take(self, log: Log, sweep: str, checkpoint: int = 0) -> Held | None:
+        """Append a claim, which tells of the newest `checkpoint`.
+
+        None: another was first, its owner lives after all, or the store does not answer.
+        """
         tail = log.tail
         epoch = self._heart.epoch
         spot = (log.base, log.head + 1)
         if not self._heart.may_work(epoch) or spot in self._heart.held:
             return None  # out of touch; or another task of this agent is claiming the same
-        claim = self._make(sweep, continues=False)
+        claim = self._make(sweep, continues=False, checkpoint=checkpoint)
         self._heart.held.add(spot)
         try:
             if isinstance(tail, Claim | Torn) and not await self._gone(tail, log):
@@ -110,9 +113,9 @@ class Claims:
         """Hold the claim no longer: the next heartbeat frees it for others."""
         self._heart.held.discard(held.spot)
 
-    def _make(self, sweep: str, *, continues: bool) -> Claim:
+    def _make(self, sweep: str, *, continues: bool, checkpoint: int = 0) -> Claim:
         self._nonce += 1
-        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues)
+        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, checkpoint)
 
     async def _gone(self, tail: Claim | Torn, log: Log) -> bool:
         return tail.agent == self._observer.me or await self._observer.confirm(tail, log.base, log.head)

@@ -29,6 +29,8 @@ class Claim:
     sweep: str
     #: The claim only asks again for a job that its agent has in hand (after a gap, or for another sweep).
     continues: bool = False
+    #: After a claim whose agent vanished: the newest attempt of which there is a checkpoint in the store; 0 for none.
+    checkpoint: int = 0
 
     def encode(self) -> bytes:
         """Return the bytes of the entry."""
@@ -41,6 +43,8 @@ class Claim:
         }
         if self.continues:
             body["continues"] = True
+        if self.checkpoint:
+            body["checkpoint"] = self.checkpoint
         return _dump(body)
 
 
@@ -101,6 +105,7 @@ SHAPE = {
     "seq": shape.whole,
     "sweep": shape.text,
     "continues": shape.flag,
+    "checkpoint": shape.whole,
     "outcome": shape.text,
     "reason": shape.text,
     "exit_code": shape.whole,

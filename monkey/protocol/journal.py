@@ -21,6 +21,8 @@ SEAL_BYTES = 256 * 1024
 #: One letter an outcome; "lost" is a claim that its agent's end left without an end.
 CODES = {Ended.SUCCEEDED: "s", Ended.FAILED: "f", Ended.RELEASED: "r"}
 LOST = "l"
+#: The same, of an attempt that had saved a checkpoint of its own.
+SAVED = "p"
 
 
 class Record(NamedTuple):
@@ -29,7 +31,7 @@ class Record(NamedTuple):
     job: str
     #: Position of the end (or, for a loss, of the claim that was lost) in the job's log.
     k: int
-    #: "s", "f", "r" or "l".
+    #: "s", "f", "r", "l" or "p".
     outcome: str
     sweep: str
     #: Seconds that it ran, and when it ended (the agent's wall clock, since the epoch).

@@ -83,13 +83,15 @@ class Log:
 class Tally:
     """What a log amounts to: built from the log itself, or from journals that index it."""
 
-    __slots__ = ("failed_at", "lost_at", "succeeded")
+    __slots__ = ("failed_at", "lost_at", "saved_at", "succeeded")
 
     def __init__(self) -> None:
         """Start from an empty log."""
         self.succeeded = False
         self.failed_at: list[int] = []
         self.lost_at: list[int] = []
+        #: Losses, too, but of attempts that had saved a checkpoint of their own: the job gets on.
+        self.saved_at: list[int] = []
 
 
 def tally(log: Log) -> Tally:
@@ -103,6 +105,21 @@ def tally(log: Log) -> Tally:
             elif entry.outcome is Ended.FAILED:
                 result.failed_at.append(k)
         elif isinstance(before, Claim | Torn) and not (isinstance(entry, Claim) and entry.continues):
-            result.lost_at.append(k - 1)
+            (result.saved_at if got_on(log, k) else result.lost_at).append(k - 1)
         before = entry
     return result
+
+
+def got_on(log: Log, k: int) -> bool:
+    """Had the attempt that the claim at `k` took over saved a checkpoint of its own, by what the claim tells?"""
+    first = log.skipped + 1
+    claim, began = log.entries[k - first], k - 1
+    while began > first and isinstance(entry := log.entries[began - first], Claim) and entry.continues:
+        began -= 1
+    return isinstance(claim, Claim) and claim.checkpoint >= began
+
+
+async def newest_checkpoint(store: Store, prefix: str) -> int:
+    """Return the newest attempt that has a checkpoint below `prefix`; 0 for none. Raises StoreError."""
+    paths = (item.key.removeprefix(prefix).split("/") for item in await store.list(prefix))
+    return max((int(path[0]) for path in paths if len(path) == 2 and path[0].isdigit()), default=0)

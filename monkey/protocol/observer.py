@@ -9,7 +9,7 @@ from monkey.errors import Corrupt, KeyMissing
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim, Torn
 from monkey.protocol.heartbeat import GAP, TAKE, Beat, decode_beat
-from monkey.protocol.journal import Block, Record
+from monkey.protocol.journal import LOST, SAVED, Block, Record
 from monkey.protocol.keys import Keys
 from monkey.protocol.log import Tally
 from monkey.store.base import Item, Store
@@ -88,7 +88,7 @@ class Index:
 
     def _count(self, job: str, k: int, outcome: str) -> None:
         tally = self._tallies.setdefault(job, Tally())
-        positions = {"f": tally.failed_at, "l": tally.lost_at}.get(outcome)
+        positions = {"f": tally.failed_at, LOST: tally.lost_at, SAVED: tally.saved_at}.get(outcome)
         if positions is not None and k not in positions:
             positions.append(k)
 

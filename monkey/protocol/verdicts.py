@@ -7,8 +7,11 @@ from enum import StrEnum
 from monkey.protocol.log import Tally
 from monkey.protocol.sweeps import SweepState
 
-#: Attempts that may vanish with their agents before a job is given up: a job may be what kills them (out of memory).
+#: Attempts that may vanish in a row with their agents before a job is given up: a job may be what kills them (out of
+#: memory). One that had saved a checkpoint of its own begins the count anew: the job gets on.
 MAX_LOSSES = 10
+#: Attempts that may vanish in all, nonetheless.
+MAX_LOSSES_IN_ALL = 100
 
 
 class Verdict(StrEnum):
@@ -23,10 +26,17 @@ def verdict(job: str, tally: Tally, sweep: SweepState) -> Verdict:
     """Judge the job for this sweep: failures count since the sweep's last retry of it."""
     if tally.succeeded:
         return Verdict.SUCCEEDED
-    if (not tally.failed_at and not tally.lost_at) or sweep.revision is None:
+    if not (tally.failed_at or tally.lost_at or tally.saved_at) or sweep.revision is None:
         return Verdict.OPEN
     since = sweep.retries.get(job, 0)
     failures = sum(k > since for k in tally.failed_at)
-    losses = sum(k > since for k in tally.lost_at)
-    over = failures > sweep.revision.settings.max_retries or losses > MAX_LOSSES
+    over = failures > sweep.revision.settings.max_retries or _vanishes(tally, since)
     return Verdict.FAILED if over else Verdict.OPEN
+
+
+def _vanishes(tally: Tally, since: int) -> bool:
+    """Did too many attempts vanish after position `since`?"""
+    saved = [k for k in tally.saved_at if k > since]
+    lost = [k for k in tally.lost_at if k > since]
+    in_a_row = sum(k > max(saved, default=0) for k in lost)
+    return in_a_row > MAX_LOSSES or len(saved) + len(lost) > MAX_LOSSES_IN_ALL

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from monkey.protocol.journal import LOST, SAVED
 from monkey.protocol.observer import Index
 from monkey.protocol.sweeps import SweepState
 from monkey.protocol.verdicts import Verdict, verdict
@@ -124,7 +125,7 @@ class SweepView:
         if record:
             extra = record.extra
             view |= {
-                "attempt": extra.get("out", record.k - 1 if record.outcome != "l" else record.k),
+                "attempt": extra.get("out", record.k if record.outcome in (LOST, SAVED) else record.k - 1),
                 "sweep": record.sweep,
                 "seconds": record.seconds,
                 "started": record.at - record.seconds,

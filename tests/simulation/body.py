@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import JobFailed
+from monkey.protocol.keys import Keys
 from monkey.spec.recipe import Resources
 from monkey_agent.ports import Attempt, Ending, Outcome, Running, Seat
 
 if TYPE_CHECKING:
     from tests.simulation.net import Host
     from tests.simulation.world import World
+
+KEYS = Keys("p")
 
 
 class Execution:
@@ -28,6 +32,9 @@ class Execution:
         self.verdict = rnd.choices([Ending.SUCCEEDED, Ending.FAILED, Ending.LOST], [16, 3, 0.3])[0]
         if not self.world.weather.flaky:
             self.verdict = Ending.SUCCEEDED
+        #: When it saves a checkpoint: seconds before its end.
+        own = random.Random(f"{attempt.job} {attempt.k}")
+        self.saves = own.uniform(0, self.left) if own.random() < 0.5 else None
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._run()
@@ -46,6 +53,13 @@ class Execution:
             self._timer.cancel()
             self._timer = None
             self.left -= self.world.loop.time() - self._since
+            self._save()
+
+    def _save(self) -> None:
+        """Have a checkpoint in the store, if it came so far: nobody waits for it, and no answer decides anything."""
+        if self.saves is not None and self.left <= self.saves and not self.world.away(self.world.loop.time()):
+            self.saves = None
+            self.world.state.write(KEYS.checkpoint(self.attempt.job, self.attempt.k, 1), b"{}")
 
     def _finish(self) -> None:
         failed = self.verdict is Ending.FAILED

@@ -42,6 +42,7 @@ MUST_SEE = (
     "recovered end",
     "takeover",
     "takeover on the same machine",
+    "takeover of one that got on",
     "handover",
     "revision",
     "retry",

@@ -11,17 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monkey.protocol.entries import Claim, End, Ended, Torn, decode
-from monkey.protocol.keys import Keys
-from monkey.protocol.log import Log
+from monkey.protocol.log import Log, got_on
 from monkey.store.base import Item
 from monkey.store.memory import MemoryState
 from monkey_agent.daemon import Agent
 from monkey_agent.post import Parts, Post
-from tests.simulation.body import Body, Execution, Seats
+from tests.simulation.body import KEYS, Body, Execution, Seats
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.net import Host, Net
-
-KEYS = Keys("p")
 
 
 @dataclass
@@ -182,6 +179,9 @@ class World:
         if isinstance(before, Claim) and not entry.continues:
             same = before.agent.rpartition("/")[0] == entry.agent.rpartition("/")[0]
             self.counts["takeover on the same machine" if same else "takeover"] += 1
+            self.counts["takeover of one that got on"] += got_on(log, log.head)
+        if entry.checkpoint and KEYS.checkpoint(job, entry.checkpoint, 1) not in self.state.objects:
+            self.violations["a claim tells of a checkpoint that nobody saved"] += 1
         if isinstance(before, Claim) and entry.continues and before.sweep != entry.sweep:
             self.counts["handover"] += 1
         if entry.continues and self.weather.pauses and not self.calm and self.random.random() < 0.1:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from monkey.protocol.entries import Claim, End, Ended
-from monkey.protocol.log import Log, tally
+from monkey.protocol.log import Log, got_on, newest_checkpoint, tally
 from monkey.store.create import create
 from monkey.store.memory import MemoryState, MemoryStore
 
 BASE = "projects/p/jobs/0123456789abcdef/"
 
 
-def claim(nonce: int, agent: str = "f/h/b", *, continues: bool = False) -> Claim:
-    return Claim(agent, nonce, 1, "s", continues)
+def claim(nonce: int, agent: str = "f/h/b", *, continues: bool = False, checkpoint: int = 0) -> Claim:
+    return Claim(agent, nonce, 1, "s", continues, checkpoint)
 
 
 def end(nonce: int, outcome: Ended, agent: str = "f/h/b") -> End:
@@ -91,3 +91,30 @@ def test_a_tally_counts_failures_losses_and_the_success() -> None:
     ]
     counts = tally(log)
     assert (counts.failed_at, counts.lost_at, counts.succeeded) == ([2], [3], True)
+
+
+def test_a_loss_after_a_checkpoint_of_its_own_counts_apart() -> None:
+    log = Log(BASE)
+    log.entries = [
+        claim(1),
+        claim(2, checkpoint=1),  # the attempt at 1 had saved one
+        claim(3, checkpoint=1),  # that at 2 had not
+        claim(4, continues=True),
+        claim(5, checkpoint=3),  # that at 3, which went on at 4, had
+        claim(6, checkpoint=5),
+        claim(7),
+    ]
+    counts = tally(log)
+    assert (counts.saved_at, counts.lost_at) == ([1, 4, 5], [2, 6])
+    assert got_on(log, 2) and not got_on(log, 3)
+
+
+def test_the_newest_checkpoint_is_the_newest_list() -> None:
+    async def find() -> None:
+        store = MemoryStore()
+        assert await newest_checkpoint(store, "c/") == 0
+        for path in ("00000002/00000001", "00000010/00000001", "00000011/files/abc", "x/y"):
+            await store.put(f"c/{path}", b"")
+        assert await newest_checkpoint(store, "c/") == 10
+
+    asyncio.run(find())

@@ -22,7 +22,7 @@ from monkey.protocol.sweeps import (
     open_markers,
     read_sweep,
 )
-from monkey.protocol.verdicts import MAX_LOSSES, Verdict, verdict
+from monkey.protocol.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, verdict
 from monkey.spec.recipe import Recipe, Resources, Settings
 from monkey.spec.table import Column, JobTable
 from monkey.store.memory import MemoryStore
@@ -174,6 +174,11 @@ def test_a_job_that_takes_its_agents_down_is_given_up() -> None:
     assert verdict(JOBS[1], counts, state) is Verdict.OPEN
     counts.lost_at.append(99)
     assert verdict(JOBS[1], counts, state) is Verdict.FAILED
+    counts.saved_at = [50]
+    assert verdict(JOBS[1], counts, state) is Verdict.OPEN, "it had saved a checkpoint since"
+    counts.saved_at = list(range(100, 100 + MAX_LOSSES_IN_ALL))
+    assert verdict(JOBS[1], counts, state) is Verdict.FAILED, "for ever it does not"
+    assert verdict(JOBS[1], counts, replace(state, retries={JOBS[1]: 120})) is Verdict.OPEN
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "é", "a" * 101])
