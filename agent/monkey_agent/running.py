@@ -93,14 +93,14 @@ class LocalRunning:
         if not self._process.ended.done():
             if self._why is None:
                 self._why = Why.STOPPED, reason
-            if not self._frozen and self._checkpoint.in_use:
-                self._process.freeze()
-                await self._checkpoint.last_moment()
-                if not self._frozen:
-                    self._process.thaw()
             await self._end()
 
     async def _end(self) -> None:
+        if not self._frozen and self._checkpoint.in_use:
+            self._process.freeze()
+            await self._checkpoint.last_moment()
+            if not self._frozen:
+                self._process.thaw()
         if not self._frozen:
             self._process.terminate()
             await asyncio.wait([self._process.ended], timeout=self._attempt.settings.grace)

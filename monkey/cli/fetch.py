@@ -64,6 +64,7 @@ async def _fetch(world: World, asked: _Asked) -> str:
     if not any(files.values()):
         raise _nothing(found.view, jobs, asked)
     directory = asked.output or Path(found.job or found.view.state.name)
+    _mark(directory)
     brought = await _download(world, [file for some in files.values() for file in some], directory)
     if results is not None:
         _index(directory, results, files)
@@ -123,6 +124,15 @@ def _nothing(view: SweepView, jobs: list[str], asked: _Asked) -> NotFound:
     if all(view.where(job) not in ENDED for job in jobs):
         return NotFound(f"{asked.what!r} has not ended yet", hint="its outputs are kept when it has")
     return NotFound("nothing was kept", hint="name files by `outputs:`, or write them to $MONKEY_OUTPUT_DIR")
+
+
+def _mark(directory: Path) -> None:
+    """Say of a directory that is made now that it is no code; one that was there is the user's, and stays as it is."""
+    from monkey.transfer.code_select import FETCHED
+
+    if not directory.exists():
+        directory.mkdir(parents=True)
+        (directory / FETCHED).write_text("Made by `monkey fetch`. What is here is no part of a job's code.\n")
 
 
 async def _download(world: World, files: list[File], directory: Path) -> Brought:

@@ -67,8 +67,10 @@ _LITTER = Globs(
 )
 
 
-#: Files that say of their directory that it is a virtual environment, or a cache.
-_MARKS = frozenset(("pyvenv.cfg", "CACHEDIR.TAG"))
+#: Says of a directory that `monkey fetch` made it: or each fetch would make all jobs stale.
+FETCHED = ".monkey-fetched"
+#: Files that say of their directory that it is a virtual environment, a cache, or fetched.
+_MARKS = frozenset(("pyvenv.cfg", "CACHEDIR.TAG", FETCHED))
 
 
 def select(root: Path, include: Sequence[str], leave_out: Collection[str] = ()) -> list[str]:

@@ -53,6 +53,8 @@ def test_a_sweep_runs_with_its_store_in_a_bucket(
     rows = shop.json("list", "jobs", "sweep")
     assert all(row["outputs"]["result.txt"] in shop.ledger.digests[row["job"]] for row in rows)
     assert "begun" in shop.run("logs", rows[0]["job"]).stdout
+    assert shop.json("fetch", "sweep")["fetched"] == 12
+    assert all((shop.root / "sweep" / row["job"] / "result.txt").is_file() for row in rows)
     assert "nothing to do" in shop.run("apply").stdout
     assert shop.run("plan", "--detailed-exitcode").returncode == 0
     assert shop.ledger.executions == 12

@@ -25,6 +25,7 @@ def test_outputs_come_back_and_only_once(shop: Shop) -> None:
     again = shop.json("fetch", "sweep", "-o", "here")
     assert (again["fetched"], again["kept"]) == (1, 5)
     assert set(again["jobs"]) == set(rows)
+    assert "No changes" in shop.run("plan").stdout, "what was fetched became code"
 
 
 def test_some_jobs_some_files_and_one_job_by_the_beginning_of_its_id(shop: Shop) -> None:
