@@ -97,7 +97,12 @@ def _by_botocore(name: str) -> Callable[[], S3Credential]:
             f"the profile {name!r} needs more than keys (SSO, a role or a process), which botocore knows how to get",
             hint="pip install botocore; or `aws configure export-credentials --format env`",
         ) from None
-    held = botocore.Session(profile=name).get_credentials()
+    try:
+        held = botocore.Session(profile=name).get_credentials()
+    except Exception as exc:  # botocore's own are not ours to import, and anything else means the same
+        raise StoreRefused(f"the profile {name!r}: {exc}", hint="mend it in ~/.aws/config") from exc
+    if held is None:
+        raise StoreRefused(f"the profile {name!r} gives no credentials", hint="mend it in ~/.aws/config")
 
     def credentials() -> S3Credential:
         frozen = held.get_frozen_credentials()

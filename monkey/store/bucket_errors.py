@@ -127,6 +127,9 @@ def _error(told: _Told, exc: Exception, address: Address, verb: Verb, key: str) 
         return KeyMissing(key)
     if any(place in told.text for place in _METADATA):
         return StoreRefused(f"{where}: expected credentials, found none", hint=SOURCES[address.scheme])
+    if (provider := re.search(r"External \w+ credential provider: (.*)", told.text)) is not None:
+        said = f"{where}: the credentials could not be fetched: {provider[1][:300]}"
+        return StoreRefused(said, hint=_RENEW[address.scheme])
     if told.code in _EXPIRED or "expired" in told.message.lower():
         return StoreRefused(f"{where}: the credentials have expired ({_said(told)})", hint=_RENEW[address.scheme])
     if told.code in _UNKNOWN or told.status == 401:

@@ -30,8 +30,13 @@ region = eu-north-1
 s3 =
     addressing_style = path
 [profile sso]
-sso_session = corp
+sso_start_url = https://corp.example.com
+sso_region = eu-west-1
 sso_account_id = 1
+sso_role_name = me
+[profile role]
+role_arn = arn:aws:iam::1:role/me
+source_profile = nobody
 """
 
 
@@ -100,3 +105,12 @@ def test_a_profile_that_needs_more_says_what_to_install(bucket: FakeBucket, home
     done = subprocess.run([sys.executable, "-c", code, f"{bucket.url()}&profile=sso"], capture_output=True, text=True)
     assert "pip install botocore" in done.stderr.splitlines()[-1]
     assert "'sso' needs more than keys" in done.stderr.splitlines()[-1]
+
+
+def test_botocore_s_own_troubles_are_told(bucket: FakeBucket, home: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home.setenv("HOME", str(tmp_path))
+    with pytest.raises(StoreRefused, match="could not be fetched: SSOTokenLoadError") as caught:
+        signer(bucket, "&profile=sso")
+    assert "aws sso login" in (caught.value.hint or "")
+    with pytest.raises(StoreRefused, match='The source_profile "nobody"'):
+        signer(bucket, "&profile=role")
