@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,9 @@ from monkey_agent import eviction
 LOOK = 0.05
 #: Of the disk, the part that the cache may fill where nobody said otherwise.
 SHARE = 0.5
+#: Bytes of a disk that are as good as none: programs that meet its end leave less.
+LITTLE = 32 << 20
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Use:
@@ -56,6 +60,7 @@ class Cache:
     def __init__(self, root: Path, most: int | None = None) -> None:
         """Keep everything in `root`, and at most `most` bytes of what nobody uses (default: half of the disk)."""
         self.root, self._most = root, most
+        self._trimming: asyncio.Task[bool] | None = None
 
     async def use(self, entry: Path) -> Use:
         """Return the right to use an entry, whether it is there yet or not. Raises OSError."""
@@ -82,6 +87,30 @@ class Cache:
         Says whether anything was removed. What is in use stays, whatever that takes.
         """
         return await asyncio.to_thread(eviction.trim, str(self.root), self.most(), urgent=urgent)
+
+    def trim_soon(self) -> None:
+        """Trim beside what goes on: whoever needs what was just added must not wait for it."""
+        if self._trimming is None or self._trimming.done():
+            self._trimming = asyncio.get_running_loop().create_task(self.trim())
+
+    async def settle(self) -> None:
+        """Wait until what `trim_soon` began is done."""
+        if self._trimming is not None:
+            await asyncio.gather(self._trimming, return_exceptions=True)
+
+    async def with_room(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do `work`; where the disk is full, make room and do it again, as long as anything can go. Raises OSError."""
+        while True:
+            try:
+                return await work()
+            except OSError as exc:
+                if exc.errno not in _FULL or not await self.trim(urgent=True):
+                    raise
+
+    def is_full(self) -> bool:
+        """Say whether the disk has so little room left that what failed may have failed for that."""
+        disk = os.statvfs(self.root)
+        return disk.f_bavail * disk.f_frsize < LITTLE or (disk.f_files > 0 and not disk.f_favail)
 
     def most(self) -> int:
         """Return the cap, in bytes."""

@@ -143,9 +143,9 @@ class CodeCache:
         if sha not in self._uses:
             self._uses[sha] = await self._cache.use(into)
         if not into.is_dir():
-            await self._fetch(sha, key, into)
+            await self._cache.with_room(lambda: self._fetch(sha, key, into))
             await asyncio.to_thread(self._cache.note, into)
-            await self._cache.trim()
+            self._cache.trim_soon()
         return await asyncio.to_thread(read_snapshot, str(into))
 
     async def _fetch(self, sha: str, key: str, into: Path) -> None:

@@ -85,21 +85,17 @@ class Datasets:
             raise self._failures.remember(oid, JobFailed(f"a dataset cannot be had: {exc.message}")) from exc
         except OSError as exc:
             raise self._failures.remember(oid, JobFailed(f"a dataset cannot be kept here: {trouble(exc)}")) from exc
-        await self._cache.trim()
+        self._cache.trim_soon()
 
     async def _fetch(self, fetch: Fetch) -> None:
-        """Fetch, and make room for it as long as there is something to remove."""
-        while True:
-            try:
-                await fetch.run()
-                return
-            except OSError as exc:
-                if exc.errno not in (errno.ENOSPC, errno.EDQUOT):
-                    raise
-                if not await self._cache.trim(urgent=True):
-                    await asyncio.to_thread(fetch.give_up)
-                    where = f"{trouble(exc)} (hint: the cache {self._cache.root} holds nothing more that is not in use)"
-                    raise JobFailed(where) from exc
+        try:
+            await self._cache.with_room(fetch.run)
+        except OSError as exc:
+            if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+                await asyncio.to_thread(fetch.give_up)
+                where = f"{trouble(exc)} (hint: the cache {self._cache.root} holds nothing more that is not in use)"
+                raise JobFailed(where) from exc
+            raise
 
     async def close(self) -> None:
         """Stop what is being fetched."""

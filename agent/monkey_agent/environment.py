@@ -71,7 +71,7 @@ class Environments:
             raise self._failures.remember(name, failed) from exc
         except JobFailed as exc:
             raise self._failures.remember(name, exc) from exc
-        await self._cache.trim()
+        self._cache.trim_soon()
 
     async def _build_once(self, path: Path, wanted: Mapping[str, str], withheld: Set[str]) -> None:
         env = {name: value for name, value in self._env.items() if name not in withheld}
@@ -82,8 +82,9 @@ class Environments:
                     await Build(path, path.with_suffix(".log"), env, lock).run(wanted)
                     await asyncio.to_thread(self._cache.note, path)
                     break
-                except Killed:
-                    if not left:
+                except (JobFailed, OSError) as exc:
+                    again = isinstance(exc, Killed) or (self._cache.is_full() and await self._cache.trim(urgent=True))
+                    if not left or not again:
                         raise
 
     async def close(self) -> None:

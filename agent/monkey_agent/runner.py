@@ -64,11 +64,11 @@ class LocalRunner:
         self.spaces = Workspaces(state)
         self.checkpoints = Checkpoints(store, keys, Kept(state))
         self._launcher = Launcher(state, self.clock)
-        kept = Cache(cache, cache_size)
-        self._code = CodeCache(store, kept)
+        self._cache = Cache(cache, cache_size)
+        self._code = CodeCache(store, self._cache)
         # Marked, so that our successor ends a build that outlives us.
         building = {**inherited, MARK: f"{state}:{BUILD}"}
-        self._needs = Needs(Environments(kept, building), Datasets(store, kept), SecretValues(env))
+        self._needs = Needs(Environments(self._cache, building), Datasets(store, self._cache), SecretValues(env))
         self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
         self._deadline = 0.0
         self._followed = False
@@ -238,6 +238,7 @@ class LocalRunner:
         await asyncio.gather(*self._chores)
         await self._needs.close()
         await self._code.close()
+        await self._cache.settle()
         await self._launcher.close()
         if self._cleaner is not None:
             await self._cleaner

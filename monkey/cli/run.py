@@ -39,6 +39,7 @@ class _Asked:
 @click.option("--memory", metavar="SIZE", help="Memory that the job takes: 2GiB.")
 @click.option("--timeout", metavar="TIME", help="Stop it after so long: 90s, 2h.")
 @click.option("--requirements", metavar="FILE", help="Run in an environment with these Python packages.")
+@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="Give it this secret of the machine.")
 @click.option("--output", "outputs", multiple=True, metavar="GLOB", help="Keep these files.")
 @click.option("--provider", help="Run it there.")
 @click.option("-d", "--detach", is_flag=True, help="Do not wait for it.")
@@ -75,6 +76,7 @@ def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     }
     spec |= {"resources": resources} if resources else {}
     spec |= {"environment": {"requirements": options["requirements"]}} if options["requirements"] else {}
+    spec |= {"secrets": list(options["secrets"])} if options["secrets"] else {}
     spec |= {"outputs": list(options["outputs"])} if options["outputs"] else {}
     return spec | {name: options[name] for name in ("timeout", "provider") if options[name] is not None}
 

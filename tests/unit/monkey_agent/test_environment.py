@@ -244,9 +244,11 @@ def test_environments_that_were_not_used_for_long_go_and_none_in_use(tmp_path: P
     async def scenario() -> None:
         many = [{"setup": f"head -c 3000000 /dev/zero > {n}"} for n in range(4)]
         size = 5_000_000  # an environment of uv's, or of venv's without what only pip needs, and 3 MB of ours
-        environments = Environments(Cache(tmp_path, most=1 << 40), os.environ)
+        cache = Cache(tmp_path, most=1 << 40)
+        environments = Environments(cache, os.environ)
         used, use = await environments.use(many[0])
         others = [await path_of(environments, wanted) for wanted in many[1:]]
+        await cache.settle()
         assert await Cache(tmp_path, most=size).trim()
         assert used.exists() and not any(map(Path.exists, others))
         # Another agent's process uses it, too.
