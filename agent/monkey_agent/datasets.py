@@ -12,10 +12,12 @@ from monkey.store.base import Store
 from monkey_agent import listing, trees
 from monkey_agent.cache import Cache, Use
 from monkey_agent.endings import trouble
-from monkey_agent.failures import REMEMBERED, Failures
+from monkey_agent.failures import Failures
 from monkey_agent.fetching import Fetch
 from monkey_agent.flight import Flights
 
+#: Seconds for which a failure is remembered: few, since an apply that sends what was missing must count.
+REMEMBERED = 5.0
 #: Files up to which a look at a tree is no work: half a millisecond.
 FEW = 256
 
