@@ -21,6 +21,7 @@ BIN = Path(sys.executable).parent
 SERVICES = {
     "strace": "strace",
     "parallel": "parallel",
+    "rclone": "rclone",
     "ssh": "openssh-client",
     "sshd": "openssh-server",
     "rsync": "rsync",
