@@ -51,7 +51,7 @@ class Contest:
         self._last: dict[str, Path] = {}
 
     def _new(self, who: str) -> Path:
-        """Return a new directory. The old ones stay until the end: a file system is slow where much was just removed."""
+        """Return a new directory. Old ones stay: a file system is slow where much was just removed."""
         self._count += 1
         self._last[who] = self._home / f"{who}-{self._count}"
         self._last[who].mkdir()

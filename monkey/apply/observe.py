@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from monkey.apply.data import Begin, differences, lacking, silent
 from monkey.apply.desire import Wanted
 from monkey.apply.memo import Memo
+from monkey.apply.opening import open_known
 from monkey.errors import FleetError, MonkeyError, PlanError, StoreMissing
 from monkey.fleet.base import Fleet
 from monkey.fleet.local import LocalFleet
@@ -19,8 +20,7 @@ from monkey.plan.observed import Observed, ObservedSweep
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
 from monkey.store.base import Store
-from monkey.store.format import FORMAT, decode_format
-from monkey.store.open import locate, open_store
+from monkey.store.open import locate
 from monkey.transfer.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class World:
     async def begin(self) -> None:
         """Make the store, where none ever was. Raises StoreUnsafe and whatever else `open_store` raises."""
         if self.store is None:
-            self.store = await _open(locate(self.project.store), self.memo, begin=True)
+            self.store = await open_known(locate(self.project.store), self.memo, begin=True)
 
     def reader(self) -> Reader:
         """Return a new reader of the store. Raises StoreMissing."""
@@ -76,7 +76,7 @@ async def open_world(project: Project) -> AsyncIterator[World]:
     Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
     """
     url, memo = locate(project.store), Memo(project.root)
-    store = await _open(url, memo, begin=False)
+    store = await open_known(url, memo, begin=False)
     world = World(project, Keys(project.name), fleets(project, url), memo, store)
     try:
         yield world
@@ -85,21 +85,6 @@ async def open_world(project: Project) -> AsyncIterator[World]:
             fleet.close()
         if world.store is not None:
             await world.store.close()
-
-
-async def _open(url: str, memo: Memo, *, begin: bool) -> Store | None:
-    try:
-        store = await open_store(url, begin=begin)
-    except StoreMissing as exc:
-        if memo.expects(url):
-            raise memo.vanished(exc) from exc
-        return None
-    try:
-        memo.meet(url, decode_format(await store.get(FORMAT), url).id)
-    except BaseException:
-        await store.close()
-        raise
-    return store
 
 
 def fleets(project: Project, store_url: str) -> dict[str, Fleet]:

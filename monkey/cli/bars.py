@@ -9,8 +9,6 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-from monkey.plan.explain import size_text
-
 #: Seconds between redraws, and between plain lines; what is over sooner needs neither.
 REDRAW_EVERY, PLAIN_EVERY = 0.2, 10.0
 #: Columns of a bar.
@@ -59,6 +57,8 @@ class Bars:
                 self._show(self._text(now))
 
     def _text(self, now: float) -> str:
+        from monkey.plan.explain import size_text
+
         rate = size_text(self._size / max(now - self._begun, 1e-9)) + "/s"
         if not self._total:
             return f"{self._what}: {size_text(self._size)}, {rate}"

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monkey.cli.session import in_world
+from monkey.cli.bars import Bars
+from monkey.cli.session import in_world, project
 
 if TYPE_CHECKING:
-    from monkey.apply.observe import World
+    from monkey.apply.push import Pushed
 
 
 @click.command("push")
@@ -20,17 +21,32 @@ def command(specs: tuple[str, ...], paths: tuple[str, ...]) -> int:
 
     What the store has is not sent again. Prints each dataset's hash, by which `dvc pull` finds it there, too.
     """
-    return in_world(lambda world: _push(world, specs, paths))
-
-
-async def _push(world: World, specs: tuple[str, ...], paths: tuple[str, ...]) -> int:
-    from monkey.apply.push import push
-    from monkey.plan.explain import size_text
-
     if specs and paths:
         raise click.UsageError("SPEC and --path exclude each other")
-    for name, dataset, sent in await push(world, specs, paths):
-        files = "1 file" if len(dataset.names) == 1 else f"{len(dataset.names):,} files"
-        done = f"{size_text(sent.bytes)} in {sent.objects:,} objects uploaded" if sent.objects else "nothing to upload"
-        click.echo(f"{name}: {dataset.oid}, {files}, {size_text(dataset.size)}; {done}")
+    pushed = _paths(paths) if paths else _specs(specs)
+    click.echo("\n".join(_line(one) for one in pushed) or "There are no datasets.")
     return 0
+
+
+def _specs(specs: tuple[str, ...]) -> list[Pushed]:
+    from monkey.apply.push import push_specs
+
+    return in_world(lambda world: push_specs(world, specs))
+
+
+def _paths(paths: tuple[str, ...]) -> list[Pushed]:
+    import asyncio
+
+    from monkey.apply.push import push_paths
+
+    with Bars() as bars:
+        return asyncio.run(push_paths(project(), paths, bars.begin))
+
+
+def _line(one: Pushed) -> str:
+    from monkey.plan.explain import size_text
+
+    files = "1 file" if len(one.dataset.names) == 1 else f"{len(one.dataset.names):,} files"
+    objects = "1 object" if one.objects == 1 else f"{one.objects:,} objects"
+    done = f"{size_text(one.bytes)} in {objects} uploaded" if one.objects else "nothing to upload"
+    return f"{one.name}: {one.dataset.oid}, {files}, {size_text(one.dataset.size)}; {done}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import SequenceMatcher
 from typing import Any
 
 from monkey.plan.change import Reason, SettingChange
@@ -149,6 +148,8 @@ def _words(before: str | list[str], after: str | list[str]) -> str:
     new = after.split() if isinstance(after, str) else after
     if max(len(old), len(new)) > 1000:
         return ""
+    from difflib import SequenceMatcher  # slow to import, and rarely needed
+
     edits = [edit for edit in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if edit[0] != "equal"]
     if not 1 <= len(edits) <= _LISTED:
         return ""

@@ -19,7 +19,7 @@ from monkey.store.crew import Crew, processors
 from monkey.store.large import copy_hashed
 from monkey.store.place import Place
 from monkey.store.publish import remove
-from monkey.store.sync import flush_directory, flush_files
+from monkey.store.sync import flush_together
 
 #: Bytes from which on a file is copied by a thread of its own.
 LARGE = 4 * 1024 * 1024
@@ -103,7 +103,7 @@ class Bulk:
 
     def _name(self) -> None:
         """Sync what is aside, and give it its names."""
-        flush_files(list(self._aside))
+        flush_together(list(self._aside))
         renames = [(aside, self._target(md5)) for aside, md5 in self._aside.items()]
         requests = [("name", renames[at : at + LOT_FILES], "") for at in range(0, len(renames), LOT_FILES)]
 
@@ -144,7 +144,7 @@ class Bulk:
         aside, source = self._place.temp(), self._sources[at]
         self._found[at] = md5 = copy_hashed(source, aside, self._count)
         try:
-            flush_files([aside])
+            flush_together([aside])
             with self._lock:
                 target = self._target(md5)
             os.replace(aside, target)  # noqa: PTH105
@@ -167,5 +167,4 @@ class Bulk:
         if not self._directories:
             return
         files = self._place.below(FILES.rstrip("/"))
-        for directory in [*sorted(self._directories), files, os.path.dirname(files), self._place.root]:
-            flush_directory(directory)
+        flush_together([*sorted(self._directories), files, os.path.dirname(files), self._place.root])

@@ -102,8 +102,8 @@ class Syncer:
         self._penalty = min(2 * self._penalty, PENALTY_MAX)
 
 
-def flush_files(paths: Sequence[str]) -> None:
-    """Return when all these files' bytes, on one file system, would survive a loss of power. Raises OSError.
+def flush_together(paths: Sequence[str]) -> None:
+    """Return when all these files or directories, on one file system, would survive a loss of power. Raises OSError.
 
     For a lot of files that were written a moment ago: where it can be, all of the file system is synced at once.
     """
