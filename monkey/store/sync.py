@@ -114,6 +114,9 @@ def flush_together(paths: Sequence[str]) -> None:
             if libc is not None and _known((fd,), libc) and libc.syncfs(fd) == 0:
                 return
             flush(fd)
+        except OSError as exc:
+            if exc.errno not in _NO_FSYNC:
+                raise
         finally:
             os.close(fd)
 

@@ -137,6 +137,20 @@ def test_two_projects_with_one_dataset_share_one_copy(make_shop: Callable[..., S
     assert not (shared / "projects" / "two" / "sweeps").exists(), "push runs nothing"
 
 
+def test_a_path_is_pushed_by_itself(shop: Shop, store: Path, tmp_path: Path) -> None:
+    """Every file is read once, hashed on its way into the store."""
+    data = fill(shop.root / "data", 1200)
+    (data / "large").write_bytes(os.urandom(1 << 16) * 100)
+    said = shop.run("push", "--path", "data").stdout
+    assert "1,201 files" in said and "in 1,202 objects uploaded" in said
+    assert whole(store) and len(objects(store)) == 1202
+    assert contents(pulled(store, oid_of(said), tmp_path / "room")) == contents(data)
+    assert "nothing to upload" in shop.run("push", "--path", str(data)).stdout
+    (data / "0" / "00000.bin").write_bytes(b"changed")
+    assert "in 2 objects uploaded" in shop.run("push", "-p", "data").stdout
+    assert shop.run("push", "-p", "data", "specs", code=1).stderr
+
+
 def test_holes_and_cut_objects_heal(shop: Shop, store: Path) -> None:
     fill(shop.root / "data", 40)
     shop.spec(SPEC, jobs=1)
