@@ -17,6 +17,9 @@ _READ, _WRITE_NEW = 0x01, 0x02 | 0x08 | 0x20
 #: Bytes a request may move where the server does not tell.
 _BLOCK = 32768
 
+#: Most bytes a request moves: an answer for each is how a slow line shows that it lives.
+_LARGEST = 65536
+
 _ACCESS_AND_CHANGE = 0x08
 
 
@@ -50,7 +53,7 @@ class Calls(Wire):
         if b"limits@openssh.com" in self.extensions:
             answer = await self.request(wire.EXTENDED, text(b"limits@openssh.com"))
             _, read, write, _ = struct.unpack_from(">QQQQ", answer)
-            self.read_block, self.write_block = int(read) or _BLOCK, int(write) or _BLOCK
+            self.read_block, self.write_block = min(read or _BLOCK, _LARGEST), min(write or _BLOCK, _LARGEST)
 
     def knows(self, extension: bytes) -> bool:
         """Does the server offer this extension of OpenSSH's?"""

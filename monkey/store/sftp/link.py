@@ -41,12 +41,6 @@ class _Channel(asyncssh.SSHClientSession[bytes]):
             self._link.trouble = exc
             self._link.lose(exc.message)
 
-    def pause_writing(self) -> None:
-        self.calls.hold_back()
-
-    def resume_writing(self) -> None:
-        self.calls.let_go()
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._link.closed = exc is None
         self._link.lose(str(exc) if exc else "closed by the other side")
@@ -127,7 +121,9 @@ class Link:
         """Look, again and again, whether an answer is awaited in vain."""
         loop = asyncio.get_running_loop()
         limit = self._patience.disk if self.syncing else self._patience.silence
-        if any(calls.busy and loop.time() - calls.heard > limit for calls in self._channels):
+        # What was asked on one channel may wait for what another sends, on a slow line: any sign of life is one.
+        awaited = any(calls.busy for calls in self._channels)
+        if awaited and loop.time() - max(calls.heard for calls in self._channels) > limit:
             self.lose(f"no answer for {limit:g} seconds")
         if self.ended is None:
             self._timer = loop.call_later(min(1.0, self._patience.silence / 4), self._watch)
