@@ -53,7 +53,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="SIZE",
         help="what this machine may keep of code, environments and datasets: 200GiB (default: half of the disk)",
     )
-    parser.add_argument("--gate", action="store_true", help="begin when told so: by a line on standard input")
+    parser.add_argument("--gate", action="store_true", help="begin when the path of the log comes on standard input")
     return parser.parse_args(argv)
 
 
@@ -124,12 +124,17 @@ def _told(machine: Capacity, slots: int | None) -> str:
 
 
 def _let_in() -> bool:
-    """Wait for the word of who started us; False where they went away without one."""
-    word = os.read(0, 1)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    return bool(word)
+    """Wait until who started us tells where our log is; False where they went away without a word."""
+    log = os.fsdecode(sys.stdin.buffer.read())
+    if not log:
+        return False
+    for path, flags, targets in ((os.devnull, os.O_RDONLY, (0,)), (log, os.O_WRONLY | os.O_APPEND, (1, 2))):
+        fd = os.open(path, flags)
+        for target in targets:
+            os.dup2(fd, target)
+        os.close(fd)
+    os.chdir(os.path.dirname(log))  # noqa: PTH120
+    return True
 
 
 def _say(line: str) -> None:

@@ -62,8 +62,9 @@ class LocalFleet:
     def prepare(self) -> None:
         """Start an agent that waits at its gate: its imports, a tenth of a second, are done while we plan."""
         if self._waiting is None and not lives(self.directory):
-            with contextlib.suppress(OSError, FleetError):  # `converge` meets it again, and says so
-                self._waiting = self._popen(["--gate"], subprocess.PIPE)
+            with contextlib.suppress(OSError):  # `converge` meets it again, and says so
+                # It makes no file or directory, and is told where to write when it is let in.
+                self._waiting = self._popen(["--gate"], "/", subprocess.PIPE, subprocess.DEVNULL)
 
     def close(self) -> None:
         """Dismiss the agent that waits."""
@@ -142,20 +143,6 @@ class LocalFleet:
         return command + (["--max-slots", str(self.max_slots)] if self.max_slots is not None else [])
 
     def _start(self) -> None:
-        self._began = time.monotonic()
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and waiting.stdin is not None:
-            with contextlib.suppress(OSError), waiting.stdin as gate:  # where it is dead, another is started
-                gate.write(b"go\n")
-                gate.flush()
-                self._started = waiting
-                return
-        try:
-            self._started = self._popen([], subprocess.DEVNULL)
-        except OSError as exc:
-            raise FleetError(f"the agent could not be started: {exc.strerror}") from exc
-
-    def _popen(self, options: list[str], stdin: int) -> subprocess.Popen[bytes]:
         try:
             log = self._open_log()
         except OSError as exc:
@@ -164,16 +151,28 @@ class LocalFleet:
                 hint="XDG_STATE_HOME names another place for it",
             ) from exc
         try:
-            return subprocess.Popen(
-                [*self._command(), *options],
-                cwd=self.directory,
-                stdin=stdin,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            self._began = time.monotonic()
+            self._started = self._let_in() or self._popen([], str(self.directory), subprocess.DEVNULL, log)
+        except OSError as exc:
+            raise FleetError(f"the agent could not be started: {exc.strerror}") from exc
         finally:
             os.close(log)
+
+    def _let_in(self) -> subprocess.Popen[bytes] | None:
+        """Let the agent in that waits at its gate, if one does."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None or waiting.stdin is None:
+            return None
+        try:
+            with waiting.stdin as gate:
+                gate.write(os.fsencode(self.log))
+        except OSError:  # it is dead
+            return None
+        return waiting
+
+    def _popen(self, options: list[str], cwd: str, stdin: int, out: int) -> subprocess.Popen[bytes]:
+        command = [*self._command(), *options]
+        return subprocess.Popen(command, cwd=cwd, stdin=stdin, stdout=out, stderr=out, start_new_session=True)
 
     def _open_log(self) -> int:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -28,7 +28,7 @@ BATCH = 128
 
 #: Seconds to wait for company when the last batch is no longer ago. Nobody's seat waits for an end to be durable, and
 #: with two writers that take turns, batches of one or two made four syncs a job. A write out of the blue does not wait.
-GATHER = 0.004
+GATHER = 0.01
 
 #: Directories that are remembered as synced.
 SETTLED = 10_000
