@@ -152,13 +152,15 @@ class Dispatcher:
                 self._permits.give(board.state.name, permit)
 
     def _vacant(self, work: Work) -> bool:
-        self.on_change()
+        called = False
         if work.seat is None:
             self._ahead.remove(work)
-            return False
-        self._seats.give(work.seat)
-        self._lasted[work.sweep] = self._clock.now() - work.since
-        return self._call()
+        else:
+            self._seats.give(work.seat)
+            self._lasted[work.sweep] = self._clock.now() - work.since
+            called = self._call()
+        self.on_change()  # last: who was called begins before the next is claimed
+        return called
 
     def _over(self, work: Work, held: Held | None) -> None:
         if work.permit:
