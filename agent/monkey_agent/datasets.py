@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 from collections import defaultdict
 from pathlib import Path
@@ -98,6 +99,23 @@ class Datasets:
                 where = f"{trouble(exc)} (hint: the cache {self._cache.root} holds nothing more that is not in use)"
                 raise JobFailed(where) from exc
             raise
+
+    def named(self, tree: Path, name: str) -> Path:
+        """Return a path to a dataset that is a single file, which ends in `name`. Raises JobFailed.
+
+        `name` comes from the store: one that is no plain name is not used.
+        """
+        if not name or name in (".", "..") or "/" in name or "\0" in name:
+            return tree
+        link = self._trees.with_name("names") / tree.name / name
+        try:
+            if not link.is_symlink():
+                link.parent.mkdir(parents=True, exist_ok=True)
+                with contextlib.suppress(FileExistsError):  # another was faster
+                    link.symlink_to(f"../../{self._trees.name}/{tree.name}")
+        except OSError as exc:
+            raise JobFailed(f"a dataset cannot be kept here: {trouble(exc)}") from exc
+        return link
 
     async def close(self) -> None:
         """Stop what is being fetched."""

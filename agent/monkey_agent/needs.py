@@ -61,8 +61,9 @@ class Needs:
                 hold.venv, use = await self._environments.use(recipe.environment, attempt.withheld)
                 hold.add(use)
             for name, oid in recipe.datasets.items():
-                hold.datasets[name], use = await self._datasets.use(oid)
+                path, use = await self._datasets.use(oid)
                 hold.add(use)
+                hold.datasets[name] = self._datasets.named(path, attempt.settings.dataset_files.get(name, ""))
         except BaseException:
             hold.close()
             raise

@@ -145,7 +145,7 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: She
         name=spec.name,
         source=spec.source,
         recipe=recipe,
-        settings=spec.settings(),
+        settings=replace(spec.settings(), dataset_files=_file_names(datasets)),
         table=identify(table, recipe),
         code_files=code.files,
         code_bytes=code.size,
@@ -154,6 +154,10 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: She
         warnings=(*notes, *(_OUTPUT.format(path) for path in code.left_out)),
     )
     return Wanted(desired, code, spec.text, datasets)
+
+
+def _file_names(datasets: Mapping[str, Dataset]) -> dict[str, str]:
+    return {name: Path(dataset.root).name for name, dataset in datasets.items() if dataset.is_file}
 
 
 def check_providers(project: Project, wanted: Iterable[Wanted]) -> None:

@@ -64,6 +64,8 @@ class Settings:
     checkpoint_keep: int = 2
     #: Names of variables whose values only the machines know.
     secrets: list[str] = field(default_factory=list)
+    #: Dataset that is a single file to the file's name: its ending tells programs of what kind it is.
+    dataset_files: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""

@@ -81,7 +81,9 @@ def test_jobs_see_it_whole_and_read_only(tmp_path: Path, run: Run) -> None:
         command = (
             "cat $MONKEY_DATASET_MY_DATA_V1/train/a.txt $MONKEY_DATASET_ONE && wc -c < $MONKEY_DATASET_MY_DATA_V1/top"
         )
-        running = await body.start(command, datasets={"my-data.v1": oid, "one": single})
+        command += " && echo $MONKEY_DATASET_ONE | grep -q /first.csv$"
+        both = {"my-data.v1": oid, "one": single}
+        running = await body.start(command, datasets=both, settings={"dataset_files": {"one": "first.csv"}})
         outcome = await running.wait()
         assert outcome.ending is Ending.SUCCEEDED, outcome
         assert (await body.stored(running))["log/000000"] == b"first\nfirst\n6\n"
@@ -94,6 +96,14 @@ def test_jobs_see_it_whole_and_read_only(tmp_path: Path, run: Run) -> None:
         await body.runner.close()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", "..", ".", "nul\0"])
+def test_a_name_from_the_store_leads_nowhere(tmp_path: Path, name: str) -> None:
+    datasets = Datasets(MemoryStore(), Cache(tmp_path))
+    tree = tmp_path / "datasets" / "trees" / md5(b"")
+    assert datasets.named(tree, name) == tree
+    assert [path for path in tmp_path.rglob("*") if path.is_symlink()] == []
 
 
 def test_many_who_ask_share_one_fetch(tmp_path: Path, run: Run) -> None:
