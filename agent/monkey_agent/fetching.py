@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from monkey.errors import Corrupt, JobFailed, KeyMissing
+from monkey.errors import Corrupt, JobFailed, KeyMissing, StoreError
 from monkey.store.base import Store
+from monkey.store.contents import DAMAGED
 from monkey_agent import eviction, listing, trees
 from monkey_agent.cache import Cache
 
@@ -76,6 +78,8 @@ class Fetch:
             data = await self._store.get(listing.key(self._oid))
         except KeyMissing as exc:
             raise JobFailed(f"{exc.message} {_HINT}") from exc
+        if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
+            await self._report(self._oid)
         files = await asyncio.to_thread(listing.read, self._oid, data)
         await asyncio.to_thread(self._keep, data, kept)
         return files
@@ -140,7 +144,13 @@ class Fetch:
                 os.makedirs(os.path.dirname(source), exist_ok=True)
                 os.rename(incoming, source)
                 return
+        await self._report(md5)
         raise JobFailed(f"{key} is damaged in the store: its bytes have another MD5 {_HINT}")
+
+    async def _report(self, oid: str) -> None:
+        """Have the object sent again by whoever has the data: its size may be right."""
+        with contextlib.suppress(StoreError):  # the next fetch finds it damaged, too
+            await self._store.put(f"{DAMAGED}{oid}", b"")
 
     async def _md5(self, path: str) -> str:
         if os.stat(path).st_size <= trees.SMALL:

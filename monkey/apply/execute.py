@@ -66,7 +66,8 @@ async def _datasets(world: World, want: Wanted, say: Say) -> None:
     """Send what the store lacks of them now: another apply may have sent some of it since the plan was made."""
     for name, sent in (await send(world.at, want.datasets, world.bars)).items():
         if sent.objects:
-            say(want.desired.name, f"dataset {name}: {size_text(sent.bytes)} in {sent.objects:,} objects uploaded")
+            objects = "1 object" if sent.objects == 1 else f"{sent.objects:,} objects"
+            say(want.desired.name, f"dataset {name}: {size_text(sent.bytes)} in {objects} uploaded")
 
 
 async def _sweep(world: World, plan: SweepPlan, want: Wanted, say: Say, *, rollback: bool) -> None:

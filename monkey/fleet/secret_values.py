@@ -57,7 +57,8 @@ class SecretValues:
     def _read(self) -> dict[str, str]:
         path = self.file
         try:
-            with path.open("rb") as file:
+            # A pipe would be waited for.
+            with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 _check(path, os.fstat(file.fileno()))
                 return parse(file.read(_MOST).decode(), str(path))
         except FileNotFoundError:

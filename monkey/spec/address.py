@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "gs": ("endpoint",),
     "az": ("endpoint", "account"),
 }
+
+
+#: As scp writes a host and a path; also a scheme with too few slashes.
+_COLON = re.compile(r"((?:[\w.-]+@)?[\w.-]{2,}):(?=[/~\w])")
 
 
 def address(raw: str | Mapping[str, str] | None, root: Path) -> str:
@@ -45,9 +50,19 @@ def mistakes(raw: Any) -> list[Mistake]:
     if isinstance(raw, Mapping):
         return _mapping_mistakes(raw)
     if isinstance(raw, str) and raw.strip():
-        return []
+        return [Mistake(("store",), *said)] if (said := _no_path(raw)) else []
     hint = "write a path, such as .monkey/store, or a URL, such as s3://bucket/prefix"
     return [Mistake(("store",), f"expected a path or a URL, found {describe(raw)}", hint)]
+
+
+def _no_path(text: str) -> tuple[str, str] | None:
+    """Say what a text that reads as a path was probably meant to be, and how that is written."""
+    found = _COLON.match(text)
+    if found is None or "://" in text:
+        return None
+    host, rest = found[1], text[found.end() :].lstrip("/")
+    url = f"{host}://{rest}" if host in (*OPTIONS, "ssh") else f"ssh://{host}/{rest}"
+    return f"expected a path or a URL, found {text!r}", f"write {url}, or ./{text} for a path"
 
 
 def _mapping_mistakes(raw: Mapping[str, Any]) -> list[Mistake]:

@@ -16,6 +16,7 @@ from monkey.spec.identity import canonical
 from monkey.spec.mistake import Mistake, describe, nearest, suggest
 from monkey.spec.models import MAX_JOBS, Spec
 from monkey.spec.parameters import Parameter
+from monkey.spec.requirements import plain_text
 from monkey.spec.rows import flat, places, same, steps
 from monkey.spec.stepped import count
 
@@ -219,9 +220,10 @@ class Checks:
                     yield Mistake((*path, at), f"{match[1]} refers to another file", _PLAIN)
             return
         try:
-            self.requirements_text = text = (self.root / asked).read_text("utf-8")
+            self.requirements_text = text = plain_text(self.root, asked)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8"
+            unreadable = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            reason = getattr(error, "strerror", None) or unreadable
             hint = "give its path below the project's root, or a list: [numpy==2.3.4]"
             yield Mistake(path, f"the file {asked!r} cannot be read: {reason}", hint)
             return

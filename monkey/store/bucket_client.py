@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from monkey.errors import StoreError
 from monkey.store import aws_profile
 from monkey.store.bucket_url import Address
 
@@ -77,6 +78,11 @@ def _az(address: Address, options: ClientConfig) -> ObjectStore:
     said = _azure_environment()
     said |= {"account_name": account} if (account := address.options.get("account")) else {}
     said |= {"endpoint": address.endpoint} if address.endpoint else {}
+    if "account_name" not in said and not os.environ.get("AZURE_STORAGE_ACCOUNT_NAME"):
+        raise StoreError(
+            f"the store {address.url}: it does not say which storage account it is in",
+            hint="write az://container/prefix?account=NAME, or set AZURE_STORAGE_ACCOUNT",
+        )
     return AzureStore(
         address.bucket,
         prefix=address.prefix or None,

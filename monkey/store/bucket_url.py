@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -11,6 +12,9 @@ from monkey.errors import StoreError
 from monkey.spec.address import OPTIONS, with_options
 from monkey.spec.mistake import suggest
 from monkey.store.keys import check_key
+
+#: What a bucket can be called, on any cloud; each has rules of its own besides.
+_BUCKET = re.compile(r"[$A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ def parse(url: str) -> Address:
         raise _wrong(
             url, "it names no bucket" if not parts.netloc else "it has a '#'", f"write {scheme}://bucket/prefix"
         )
+    if not _BUCKET.fullmatch(parts.netloc):
+        raise _wrong(url, f"{parts.netloc!r} names no bucket", "letters, digits, '.', '_' and '-' can")
     return Address(scheme, parts.netloc, _prefix(url, parts.path), _options(url, scheme, given))
 
 
@@ -87,4 +93,5 @@ def _endpoint(url: str, endpoint: str) -> str:
 
 
 def _wrong(url: str, why: str, hint: str) -> StoreError:
-    return StoreError(f"the store's URL {url}: {why}", hint=hint)
+    # Without its query: somebody may have put a password there.
+    return StoreError(f"the store's URL {url.partition('?')[0]}: {why}", hint=hint)

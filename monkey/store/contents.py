@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Where they are: `files/md5/<2>/<30>`, with ".dir" behind it for a directory's listing.
 FILES = "files/md5/"
 
+#: Where agents name objects whose bytes they found damaged: whoever has the data sends those again.
+DAMAGED = "files/damaged/"
+
 #: Files that are read whole, in bytes, and how many of them are on their way at once.
 WHOLE, AT_ONCE = 8 * 1024 * 1024, 24
 

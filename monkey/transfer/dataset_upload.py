@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.store.base import Store
-from monkey.store.contents import FILES, Moved, object_key
+from monkey.store.contents import DAMAGED, FILES, Moved, object_key
 from monkey.transfer.dataset import DIR, Dataset
 from monkey.transfer.dataset_hash import quiet, unchanged
 
@@ -49,13 +49,17 @@ def whole(dataset: Dataset) -> Missing:
 
 
 async def missing(store: Store, datasets: Sequence[Dataset]) -> list[Missing]:
-    """Return what each of the datasets lacks in the store, by one look at it; an object of another size counts.
+    """Return what each of the datasets lacks in the store, by one look at it.
+
+    An object of another size counts, and one that an agent found damaged.
 
     Raises StoreError.
     """
     wanted = {md5: None for dataset in datasets for md5 in dataset.objects}
     wanted |= {dataset.oid: None for dataset in datasets}
     there = await _sizes(store, list(wanted)) if datasets else {}
+    for item in await store.list(DAMAGED) if datasets else ():
+        there.pop(item.key.removeprefix(DAMAGED), None)
     return [_missing(dataset, there) for dataset in datasets]
 
 
@@ -103,6 +107,9 @@ async def upload(store: Store, dataset: Dataset, lacks: Missing, moved: Moved = 
     if lacks.listing:
         await _put_listing(store, dataset)
         moved(1, len(dataset.listing))
+    for item in await store.list(DAMAGED):
+        if (oid := item.key.removeprefix(DAMAGED)) in dataset.objects or oid == dataset.oid:
+            await store.delete(item.key)
 
 
 async def _put_listing(store: Store, dataset: Dataset) -> None:

@@ -95,7 +95,7 @@ def test_digits_run_by_changing_one_line(
     url = place("moto", request)
     shop = make_bucket_shop(url)
     shutil.copytree(ROOT / "specs", shop.root / "specs")
-    assert "1 objects uploaded" in shop.run("push").stdout
+    assert "1 object uploaded" in shop.run("push").stdout
     shop.run("apply", "--detach")
     shop.kill_all()
     (shop.root / "specs/digits/data").rename(shop.root.parent / "away")

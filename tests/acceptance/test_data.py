@@ -164,6 +164,18 @@ def test_holes_and_cut_objects_heal(shop: Shop, store: Path) -> None:
     assert whole(store) and len(objects(store)) == 41
 
 
+def test_an_object_that_rots_at_its_size_is_found_by_an_agent_and_sent_again(shop: Shop, store: Path) -> None:
+    fill(shop.root / "data", 40)
+    shop.spec(SPEC, jobs=1)
+    shop.run("push")
+    rotten = next(path for oid, path in objects(store).items() if not oid.endswith(".dir"))
+    rotten.write_bytes(b"\0" * rotten.stat().st_size)
+    assert "is damaged in the store" in shop.run("apply", "--yes", code=1).stdout
+    assert "in 1 object uploaded" in shop.run("push").stdout
+    assert whole(store) and not list(store.glob("files/damaged/*"))
+    assert "nothing to upload" in shop.run("push").stdout
+
+
 @pytest.mark.slow
 def test_an_upload_that_is_killed_goes_on(shop: Shop, store: Path, tmp_path: Path) -> None:
     """kill -9 at twenty random moments: never a torn object, never a listing before its files."""

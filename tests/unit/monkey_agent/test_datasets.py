@@ -19,6 +19,7 @@ import pytest
 
 from monkey.errors import Corrupt, JobFailed
 from monkey.spec.recipe import Recipe, Settings
+from monkey.store.contents import DAMAGED
 from monkey.store.memory import MemoryStore
 from monkey.store.open import open_store
 from monkey_agent import listing
@@ -286,6 +287,8 @@ def test_a_damaged_object_is_never_shown(tmp_path: Path, run: Run) -> None:
         await store.put(listing.key(oid), b"[]")
         with pytest.raises(JobFailed, match="another MD5"):
             await Datasets(store, Cache(tmp_path / "other")).use(oid)
+        told = {item.key.removeprefix(DAMAGED) for item in await store.list(DAMAGED)}
+        assert told == {md5(b"first\n"), oid}, "whoever has the data sends them again"
 
     run(scenario())
 
@@ -361,7 +364,7 @@ def test_the_least_recently_used_go_and_none_that_is_used(tmp_path: Path, run: R
             use.close()
         running.close()
         await cache.settle()
-        assert await cache.trim()
+        await cache.trim()
         assert taken(tmp_path) <= 3_500_000
         assert not list((tmp_path / "trash").iterdir())
         store.fetched.clear()

@@ -93,6 +93,8 @@ def test_it_is_found_from_below(tmp_path: Path) -> None:
         ("providers: {a: {max_slots: true}}", 28, "expected a whole number of 1 or more", "as fit"),
         ("providers: {a: {idle_timeout: soon}}", 31, "expected a duration", "30m"),
         ("providers: {a: {cache_size: much}}", 29, "expected a size", "GiB"),
+        ("store: there:/tmp/q", 8, "expected a path or a URL", "ssh://there/tmp/q, or ./there:/tmp/q"),
+        ("store: s3:/bucket/x", 8, "expected a path or a URL", "s3://bucket/x"),
         ("- a", 1, "expected a mapping, found a list", "project"),
         ("a: [", 5, "not valid YAML", ""),
     ],

@@ -36,6 +36,7 @@ def test_urls_have_one_form(url: str, place: str) -> None:
     [
         ("s3://", "no bucket"),
         ("s3:///a", "no bucket"),
+        ("s3://buck et/a", "'buck et' names no bucket"),
         ("s3://b/a/../c", "is not a key"),
         ("s3://b/a//c", "is not a key"),
         ("s3://b/a#c", "'#'"),
@@ -59,6 +60,9 @@ def test_credentials_in_a_url_are_refused_and_not_repeated() -> None:
     with pytest.raises(StoreError, match="credentials") as caught:
         locate("s3://KEY:secret@bucket/a")
     assert "secret" not in str(caught.value)
+    with pytest.raises(StoreError, match="has no option") as caught:
+        locate("s3://bucket/a?aws_secret_access_key=hunter2")
+    assert "hunter2" not in str(caught.value)
 
 
 def test_amazons_endpoint_variables_count(monkeypatch: pytest.MonkeyPatch) -> None:
