@@ -129,6 +129,8 @@ class Story:
                 world.violations["never ends"] += 1
                 break
             await asyncio.sleep(5)
+        while any(life.main.done() for life in world.current.values()):
+            await asyncio.sleep(5)  # what an agent knew that was just killed is told by the next one
         world.finished = world.loop.time()
         if watch.done():
             watch.result()

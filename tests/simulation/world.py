@@ -241,7 +241,9 @@ class World:
         while True:
             self.current[host.name] = life = Life(self, host, self.mutant)
             while not life.main.done():
-                await asyncio.sleep(self.random.expovariate(1 / self.weather.pause_every))
+                await asyncio.wait([life.main], timeout=self.random.expovariate(1 / self.weather.pause_every))
+                if life.main.done():
+                    break  # killed while an end was recorded
                 if self.calm:
                     await life.main
                 elif self.weather.crashes and self.random.random() < 0.4:
