@@ -124,13 +124,12 @@ class Story:
         await asyncio.sleep(max(0.0, world.calm_from - world.loop.time()))
         for name in self.sweeps:
             await self.order(name, "resume")
-        while not await self._over():
+        # What an agent knew that was just killed is told by the next one.
+        while not await self._over() or any(life.main.done() for life in world.current.values()):
             if world.loop.time() > LIMIT:
                 world.violations["never ends"] += 1
                 break
             await asyncio.sleep(5)
-        while any(life.main.done() for life in world.current.values()):
-            await asyncio.sleep(5)  # what an agent knew that was just killed is told by the next one
         world.finished = world.loop.time()
         if watch.done():
             watch.result()
