@@ -35,8 +35,9 @@ EAGER = 0.3
 QUIET = (1.0, 0.25, 0.03)
 #: Looks in vain before a shorter pause is enough.
 PATIENCE = 4
-#: Seconds that a job which is to be stopped may stand still for a last capture.
-LAST = 1.0
+#: Seconds that a job which is to be stopped may stand still for a last capture, and how often that is tried: what is
+#: half-written stays so while it stands.
+LAST, TRIES = 10.0, 3
 #: Reasons why something is left out that are told.
 NOTES = 5
 
@@ -199,8 +200,9 @@ class Checkpoint:
         await asyncio.gather(capture, return_exceptions=True)
 
     async def _still(self) -> None:
-        while not await self._capture(QUIET[-1]):
-            pass
+        for _ in range(TRIES):
+            if await self._capture(QUIET[-1]):
+                return
 
     async def finish(self, *, by_itself: bool) -> None:
         """Save what the next attempt begins from; called again after a StoreError.

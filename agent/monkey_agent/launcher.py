@@ -53,6 +53,12 @@ class Process:
         """Stop everything of it where it stands."""
         self._launcher.tell("freeze", self.key)
 
+    async def halt(self) -> None:
+        """Stop everything of it, and return when it stands still."""
+        self.freeze()
+        await self.active()  # may have been asked before
+        await self.active()
+
     def thaw(self) -> None:
         """Let it go on, unless the deadline has passed."""
         self._launcher.tell("thaw", self.key)

@@ -17,7 +17,12 @@ from monkey.store.keys import encodable
 
 #: Names under which programs write what they rename when it is whole. While such a file is being written nobody waits
 #: for it: it is no part of the checkpoint yet.
-_ASIDE = re.compile(r"(^|[._-])(te?mp|part|partial|incomplete)([._-].*)?|.*\.new|tmp\w{6,}|.*~|\.\#.*")
+_ASIDE = re.compile(
+    r"(.*[._-])?te?mp([._-]\w*)?"  # state.tmp, state.tmp.1234, step-7.checkpoint-tmp-99
+    r"|[._-]?te?mp[._-].*|tmp\w{6,}"  # .tmp-state, tmp-step-7, tmpx1y2z3
+    r"|(.*[._-])?(part|partial|incomplete)|[._-]?(partial|incomplete)[._-].*"
+    r"|.*\.new|.*~|\.\#.*"
+)
 
 
 class Seen(NamedTuple):

@@ -97,7 +97,7 @@ class LocalRunning:
 
     async def _end(self) -> None:
         if not self._frozen and self._checkpoint.in_use:
-            self._process.freeze()
+            await self._process.halt()
             await self._checkpoint.last_moment()
             if not self._frozen:
                 self._process.thaw()

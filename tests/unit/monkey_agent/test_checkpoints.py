@@ -138,6 +138,21 @@ def test_a_job_that_is_stopped_goes_on_elsewhere_from_what_it_saved_last(tmp_pat
     run(scenario())
 
 
+def test_what_is_half_written_beside_it_keeps_no_last_copy_from_being_made(body: Body, run: Run) -> None:
+    """As most jobs are when they are asked to end: in the middle of the next checkpoint."""
+    script = 'cd "$MONKEY_CHECKPOINT_DIR"; echo whole > state; exec 3> state.tmp; echo half- >&3; exec sleep 1000'
+
+    async def scenario() -> None:
+        running = await body.start(["sh", "-c", script], job=JOB)
+        await until((Path(running._space.checkpoint) / "state.tmp").exists)
+        await running.stop("the agent leaves")
+        assert (await running.wait()).ending is Ending.STOPPED
+        files = {key: data for key, data in (await in_store(body)).items() if "/files/" in key}
+        assert list(files.values()) == [b"whole\n"]
+
+    run(scenario())
+
+
 def test_a_killed_agent_s_successor_relies_on_what_was_whole(tmp_path: Path, run: Run) -> None:
     """What was captured is there; what the job was just writing when it was killed is not."""
 
