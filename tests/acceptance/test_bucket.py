@@ -14,7 +14,6 @@ from tests import services
 from tests.acceptance.shop import Shop, until
 from tests.bucket import FakeBucket, Fault, Refusal
 
-ROOT = Path(__file__).parents[2]
 #: Most requests that a job may cost: claim, end, log and one output, and a share of what is needed once.
 REQUESTS_A_JOB = 6
 
@@ -85,25 +84,6 @@ def test_data_goes_through_the_bucket_alone(
     shop.run("fetch", "sweep", "-o", "here")
     expected = f"31\n{hashlib.md5(bytes(range(256)) * 80_000).hexdigest()}  -\n"
     assert [path.read_text() for path in (shop.root / "here").glob("*/result.txt")] == [expected] * 3
-
-
-@pytest.mark.slow
-def test_digits_run_by_changing_one_line(
-    make_bucket_shop: Callable[[str], Shop], request: pytest.FixtureRequest
-) -> None:
-    """Our own example, with its data renamed away after the upload, and a machine that has nothing cached."""
-    url = place("moto", request)
-    shop = make_bucket_shop(url)
-    shutil.copytree(ROOT / "specs", shop.root / "specs")
-    assert "1 object uploaded" in shop.run("push").stdout
-    shop.run("apply", "--detach")
-    shop.kill_all()
-    (shop.root / "specs/digits/data").rename(shop.root.parent / "away")
-    shutil.rmtree(shop.env["XDG_CACHE_HOME"], ignore_errors=True)
-    agent = shop.start("agent", "--store", url, "--project", "shop", "--idle-timeout", "1")
-    out, err = agent.communicate(timeout=300)
-    assert agent.returncode == 0, out + err
-    assert shop.states("digits") == {"succeeded": 36}
 
 
 def test_data_is_uploaded_once(make_bucket_shop: Callable[[str], Shop], bucket: FakeBucket) -> None:
