@@ -5,6 +5,7 @@ MonkeyError
 ├── PlanError
 │   ├── StalePlan           a saved plan no longer fits the world
 │   ├── DatasetError        data that cannot be taken as it is, or changes while it is
+│   │   └── DatasetElsewhere DVC knows its hash, and it is not on this machine
 │   └── NotADescendant      this commit is behind the one that was applied last
 ├── NotFound                a sweep or a job that does not exist
 ├── StoreError
@@ -84,6 +85,15 @@ class StalePlan(PlanError):
 
 class DatasetError(PlanError):
     """The data cannot be taken as it is."""
+
+
+class DatasetElsewhere(DatasetError):
+    """The data is not on this machine."""
+
+    def __init__(self, message: str, oid: str, by: str, *, hint: str | None = None) -> None:
+        """Take its hash `oid`, too, and who names it: "data.dvc names"."""
+        self.oid, self.by = oid, by
+        super().__init__(message, hint=hint)
 
 
 class NotADescendant(PlanError):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monkey.errors import Corrupt, DatasetError, KeyMissing
+from monkey.apply.absent import Absent, Named, Recalled
+from monkey.errors import Corrupt, DatasetElsewhere, DatasetError, KeyMissing, MonkeyError
 from monkey.fleet.state import cache_home
 from monkey.plan.desired import Upload
 from monkey.store.base import Store
 from monkey.store.contents import Moved, object_key
+from monkey.transfer import dataset_dvc
 from monkey.transfer.dataset import DIR, Dataset, changed_files, read_listing
 from monkey.transfer.dataset_hash import hash_dataset, quiet
 from monkey.transfer.dataset_upload import missing, upload, whole
@@ -18,6 +22,9 @@ from monkey.transfer.dataset_upload import missing, upload, whole
 if TYPE_CHECKING:
     from monkey.plan.observed import ObservedSweep
     from monkey.spec.models import Spec
+
+#: What to do where nothing is at a path, and nobody names what was.
+_NOWHERE = "paths begin at the project's root; data of another machine must have been applied there, or tracked by DVC"
 
 #: Is told what begins ("digits: uploading"), of how many bytes and objects; returns what is told of progress.
 Begin = Callable[[str, int, int], Moved]
@@ -36,29 +43,54 @@ def state_home() -> Path:
 class Shelf:
     """The datasets of one command: each path is hashed once, whatever many specs name it."""
 
-    def __init__(self, root: Path, begin: Begin = silent) -> None:
-        """Take paths from the project's root on."""
-        self._root, self._begin = root, begin
+    def __init__(self, root: Path, begin: Begin = silent, recalled: Recalled | None = None) -> None:
+        """Take paths from the project's root on; `recalled`: see `absent.recall`."""
+        self._root, self._begin, self._recalled = root, begin, recalled
         self._known: dict[Path, Dataset] = {}
 
-    def of(self, spec: Spec) -> dict[str, Dataset]:
-        """Return the spec's datasets by name. Raises SpecError, with the line, for those that cannot be taken."""
+    def of(self, spec: Spec) -> tuple[dict[str, Dataset], dict[str, Absent]]:
+        """Return the spec's datasets by name, and those that are not on this machine.
+
+        Raises SpecError, with the line, for those that cannot be taken.
+        """
         from monkey.spec.mistake import Mistake
 
-        found, mistakes = {}, []
+        found, absent, mistakes = dict[str, Dataset](), dict[str, Absent](), []
         for name, path in spec.datasets.items():
             try:
                 found[name] = self._at(Path(self._root, path), name)
             except DatasetError as exc:
-                mistakes.append(Mistake(("datasets", name, "path"), f"dataset {name!r}: {exc.message}", exc.hint))
+                if (named := self._named(spec, path, exc)) is not None:
+                    absent[name] = Absent(path, named, partial(_refuse, spec, name))
+                    continue
+                hint = exc.hint if self._is_known(path) else _NOWHERE
+                mistakes.append(Mistake(("datasets", name, "path"), f"dataset {name!r}: {exc.message}", hint))
         if mistakes:
             raise spec.document.error(mistakes)
-        return found
+        return found, absent
+
+    def _is_known(self, path: str) -> bool:
+        """Is anything there, or would DVC know it?"""
+        return os.path.lexists(self._root / path) or dataset_dvc.repository(Path(self._root, path)) is not None
+
+    def _named(self, spec: Spec, path: str, exc: DatasetError) -> Named | None:
+        """Return the hash of what is not here; None where it is here and cannot be taken, or nobody names one."""
+        if self._recalled is None or os.path.lexists(self._root / path):
+            return None
+        if isinstance(exc, DatasetElsewhere):
+            return Named(exc.oid, exc.by)
+        return self._recalled.get((spec.name, path)) or self._recalled.get(("", path))
 
     def _at(self, path: Path, name: str) -> Dataset:
         if path not in self._known:
             self._known[path] = hash_dataset(path, state_home(), self._begin(f"{name}: hashing", 0, 0))
         return self._known[path]
+
+
+def _refuse(spec: Spec, name: str, message: str, hint: str) -> MonkeyError:
+    from monkey.spec.mistake import Mistake
+
+    return spec.document.error([Mistake(("datasets", name, "path"), message, hint)])
 
 
 def total(dataset: Dataset) -> Upload:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from monkey.apply.absent import Absent, Recalled
 from monkey.apply.data import Begin, Shelf, silent, total
 from monkey.errors import MonkeyError, PlanError
 from monkey.plan.desired import Desired
@@ -39,6 +40,8 @@ class Wanted:
     #: The spec as written.
     text: str
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    #: Datasets that are not on this machine, and are in the store.
+    absent: Mapping[str, Absent] = field(default_factory=dict)
 
 
 def spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
@@ -63,16 +66,12 @@ def _specs_at(path: Path) -> list[Path]:
     return files
 
 
-def desire(project: Project, files: Iterable[Path], begin: Begin = silent) -> list[Wanted]:
-    """Read the specs; `begin` is told of datasets that are hashed.
-
-    Raises SpecError with the problems of all of them, PlanError for code that cannot be taken.
-    """
+def read_specs(project: Project, files: Iterable[Path]) -> list[Spec]:
+    """Read the specs. Raises SpecError with the problems of all of them."""
     with _no_plugins():
         from monkey.spec.load import load_spec
 
-    specs = _load_all(files, lambda path: load_spec(path, project.root, project.providers))
-    return desire_specs(project, specs, begin)
+    return _load_all(files, lambda path: load_spec(path, project.root, project.providers))
 
 
 @contextmanager
@@ -88,9 +87,14 @@ def _no_plugins() -> Iterator[None]:
         os.environ.pop(name) if before is None else os.environ.update({name: before})
 
 
-def desire_specs(project: Project, specs: Sequence[Spec], begin: Begin = silent) -> list[Wanted]:
-    """Say what these specs want. Raises SpecError, and PlanError for code that cannot be taken."""
-    shelf = Shelf(project.root, begin)
+def desire_specs(
+    project: Project, specs: Sequence[Spec], begin: Begin = silent, recalled: Recalled | None = None
+) -> list[Wanted]:
+    """Say what these specs want; `begin` is told of datasets that are hashed, `recalled` names those that are not here.
+
+    Raises SpecError, and PlanError for code that cannot be taken.
+    """
+    shelf = Shelf(project.root, begin, recalled)
     git: Mapping[str, Any] | None = git_info(project.root)
     leave_out = {path.relative_to(project.root) for path in (project.root / SPECS).glob("*") if _is_spec(path)}
     leave_out |= {Path(spec.source) for spec in specs}
@@ -138,26 +142,32 @@ class _Codes:
 def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Shelf) -> Wanted:
     from monkey.spec.expand import expand_with_notes
 
-    code, datasets = codes.of(spec), shelf.of(spec)
-    recipe = spec.recipe(code.hash, {name: dataset.oid for name, dataset in datasets.items()})
+    code, (datasets, absent) = codes.of(spec), shelf.of(spec)
+    oids = {name: datasets[name].oid if name in datasets else absent[name].named.oid for name in spec.datasets}
+    recipe = spec.recipe(code.hash, oids)
     table, notes = expand_with_notes(spec)
     desired = Desired(
         name=spec.name,
         source=spec.source,
         recipe=recipe,
-        settings=replace(spec.settings(), dataset_files=_file_names(datasets)),
+        settings=replace(spec.settings(), dataset_files=_file_names(datasets, absent)),
         table=identify(table, recipe),
         code_files=code.files,
         code_bytes=code.size,
         datasets={name: total(dataset) for name, dataset in datasets.items()},
         git=git,
-        warnings=(*notes, *(_OUTPUT.format(path) for path in code.left_out)),
+        warnings=(
+            *notes,
+            *(_OUTPUT.format(path) for path in code.left_out),
+            *(one.words(name) for name, one in absent.items()),
+        ),
     )
-    return Wanted(desired, code, spec.text, datasets)
+    return Wanted(desired, code, spec.text, datasets, absent)
 
 
-def _file_names(datasets: Mapping[str, Dataset]) -> dict[str, str]:
-    return {name: Path(dataset.root).name for name, dataset in datasets.items() if dataset.is_file}
+def _file_names(datasets: Mapping[str, Dataset], absent: Mapping[str, Absent]) -> dict[str, str]:
+    names = {name: Path(dataset.root).name for name, dataset in datasets.items() if dataset.is_file}
+    return names | {name: Path(one.path).name for name, one in absent.items() if one.is_file}
 
 
 def check_providers(project: Project, wanted: Iterable[Wanted]) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from monkey.apply.absent import check_held
 from monkey.apply.data import Begin, differences, lacking, silent
 from monkey.apply.desire import Wanted
 from monkey.apply.memo import Memo
@@ -132,8 +133,11 @@ async def _datasets(
         same = applied is not None and applied.recipe.datasets == want.desired.recipe.datasets
         if seen is not None and not same:
             within[want.desired.name] = await differences(world.at, seen, want.datasets)
-        if seen is None or not same or seen.unfinished:
+        done = applied is not None and applied.table.ids == want.desired.table.ids and not (seen and seen.unfinished)
+        if not (same and done):
             asked += want.datasets.values()
+            for name, absent in want.absent.items():
+                await check_held(world.at, name, absent)
     return await lacking(world.at, asked), within
 
 

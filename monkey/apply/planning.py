@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from monkey.apply.absent import recall
 from monkey.apply.claimed import with_claimed
-from monkey.apply.desire import Wanted, check_providers, desire, placed_in_history, spec_files
+from monkey.apply.desire import Wanted, check_providers, desire_specs, placed_in_history, read_specs, spec_files
 from monkey.apply.observe import World, check_secrets, observe, with_machines
 from monkey.errors import StalePlan
 from monkey.plan.change import Plan
@@ -52,7 +53,8 @@ async def remake_plan(world: World, saved: Saved) -> Planned:
 
 
 async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str]) -> Planned:
-    wanted = desire(world.project, files, world.bars)
+    specs = read_specs(world.project, files)
+    wanted = desire_specs(world.project, specs, world.bars, await recall(world, specs))
     check_providers(world.project, wanted)
     return replace(await plan_for(world, wanted, keep_stale), files=files)
 

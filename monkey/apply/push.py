@@ -34,9 +34,10 @@ class Pushed(NamedTuple):
 async def push_specs(world: World, specs: Sequence[str]) -> list[Pushed]:
     """Send the datasets of the specs (none: all of the project's). Raises MonkeyError of every kind."""
     from monkey.apply.data import send
-    from monkey.apply.desire import desire, spec_files
+    from monkey.apply.desire import desire_specs, read_specs, spec_files
 
-    wanted = desire(world.project, spec_files(world.project, specs), world.bars)
+    read = read_specs(world.project, spec_files(world.project, specs))
+    wanted = desire_specs(world.project, read, world.bars)
     datasets = {f"{want.desired.name}: {name}": data for want in wanted for name, data in want.datasets.items()}
     if datasets:
         await world.begin()

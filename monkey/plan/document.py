@@ -12,7 +12,7 @@ The document, one object:
   - `lines`: a list of {`mark`, `text`}: the lots as people read them, factored
   - `settings`: a list of {`name`, `before`, `after`}
   - `upload`: {`bytes`, `objects`}, code and datasets together; `datasets`: a list of {`name`, `hash`, `bytes`,
-    `objects`}, again of what is to be sent
+    `objects`, `here`}, again of what is to be sent; `here`: is it on the machine that plans?
   - `adopted`: how many jobs take another's result; `released`: how many running jobs applying would stop
   - `unmarked`: fleets that an apply which was cut short did not tell; `notes`, `warnings`: sentences
 - `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`} (`before`, `after`: machines)
@@ -75,7 +75,8 @@ def _sweep(sweep: SweepPlan) -> dict[str, Any]:
         "settings": [change._asdict() for change in sweep.settings],
         "upload": sweep.upload._asdict(),
         "datasets": [
-            {"name": name, "hash": oid, **sweep.datasets.get(name, Upload())._asdict()}
+            {"name": name, "hash": oid, "here": name in sweep.desired.datasets}
+            | sweep.datasets.get(name, Upload())._asdict()
             for name, oid in sweep.desired.recipe.datasets.items()
         ],
         "adopted": len(sweep.adopted),

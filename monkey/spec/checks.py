@@ -248,13 +248,8 @@ class Checks:
                     yield Mistake((field, at), f"{{{name}}} is filled in only in the command, not in {field}", hint)
 
     def datasets(self) -> Iterator[Mistake]:
-        """Refuse `{lr}` in paths, and paths that lead nowhere; DVC may have what is not in the work tree."""
+        """Refuse `{lr}` in paths; what is not there may be in DVC's cache, or in the store."""
         yield from self.holes("datasets", self.spec.datasets)
-        for name, path in self.spec.datasets.items():
-            at = self.root / path
-            if not at.exists() and not at.is_symlink() and not any((up / ".dvc").is_dir() for up in at.parents):
-                hint = "paths begin at the project's root; data that DVC tracks needs its repository"
-                yield Mistake(("datasets", name, "path"), f"there is no {path!r}", hint)
 
     def secrets(self) -> Iterator[Mistake]:
         """Refuse a secret whose value stands in the spec."""

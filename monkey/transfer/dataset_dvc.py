@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from monkey.errors import DatasetError
+from monkey.errors import DatasetElsewhere, DatasetError
 from monkey.store.copier import Signature, signature
 from monkey.transfer.dataset import Dataset
 from monkey.transfer.dataset_scan import Row, scan, scan_listed, trouble
 
 if TYPE_CHECKING:
+    from dvc.output import Output
     from dvc.repo import Repo
 
 #: What DVC calls the directory of a repository.
@@ -115,22 +116,26 @@ def _in_cache(repo: Repo, path: str) -> Dataset:
         )
     found = out.get_obj(filter_info=path)
     if found is None:
-        raise _pull(path)
+        raise _pull(path, out)
     rows = sorted(_listed(found).items())
     paths = [out.cache.oid_to_path(md5) for _, md5 in rows]
     return Dataset(
-        path, [name for name, _ in rows], [_signature(at, path) for at in paths], [md5 for _, md5 in rows], paths
+        path, [name for name, _ in rows], [_signature(at, path, out) for at in paths], [md5 for _, md5 in rows], paths
     )
 
 
-def _signature(at: str, path: str) -> Signature:
+def _signature(at: str, path: str, out: Output) -> Signature:
     try:
         return signature(os.stat(at))  # noqa: PTH116
     except OSError as exc:
-        raise _pull(path) from exc
+        raise _pull(path, out) from exc
 
 
-def _pull(path: str) -> DatasetError:
-    return DatasetError(
-        f"{path} is neither in the work tree nor whole in DVC's cache", hint="`dvc pull` brings it from DVC's remote"
-    )
+def _pull(path: str, out: Output) -> DatasetError:
+    what = f"{path} is neither in the work tree nor whole in DVC's cache"
+    hint = "`dvc pull` brings it from DVC's remote"
+    oid = out.hash_info.value
+    # Of a part of what DVC tracks, nobody but its listing knows the hash.
+    if not oid or os.path.abspath(out.fs_path) != os.path.abspath(path):  # noqa: PTH100
+        return DatasetError(what, hint=hint)
+    return DatasetElsewhere(what, str(oid), f"{out.stage.path_in_repo} names", hint=hint)

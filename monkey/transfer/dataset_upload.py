@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from monkey.errors import Corrupt, KeyMissing
 from monkey.store.base import Store
 from monkey.store.contents import DAMAGED, FILES, Moved, object_key
-from monkey.transfer.dataset import DIR, Dataset
+from monkey.transfer.dataset import DIR, Dataset, read_listing
 from monkey.transfer.dataset_hash import quiet, unchanged
 
 #: Up to so many objects are asked for one by one.
@@ -69,6 +71,24 @@ def _missing(dataset: Dataset, there: Mapping[str, int]) -> Missing:
     size = sum(signatures[row][0] for row in rows)
     lacks = not dataset.is_file and there.get(dataset.oid) != len(dataset.listing)
     return Missing(rows, size + lacks * len(dataset.listing), lacks)
+
+
+async def holds(store: Store, oid: str) -> bool:
+    """Tell whether the store has all objects of the dataset with this hash, none of them known to be damaged.
+
+    Raises StoreError.
+    """
+    oids = [oid]
+    if oid.endswith(DIR):
+        try:
+            data = await store.get(object_key(oid))
+            oids += set(read_listing(data, oid).values())
+        except (KeyMissing, Corrupt):
+            return False
+        if hashlib.md5(data, usedforsecurity=False).hexdigest() + DIR != oid:
+            return False
+    damaged = {item.key.removeprefix(DAMAGED) for item in await store.list(DAMAGED)}
+    return (await _sizes(store, oids)).keys() - damaged >= set(oids)
 
 
 async def _sizes(store: Store, oids: Sequence[str]) -> dict[str, int]:

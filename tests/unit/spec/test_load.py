@@ -142,8 +142,6 @@ def test_a_caret_stands_right_after_tabs_and_quotes_and_in_blocks() -> None:
         ("datasets: [data]", (1, 11), "expected a mapping of names to paths, found a list", "{digits: data/digits}"),
         ("datasets: {a b: .}", (1, 12), "'a b' cannot name a dataset", "letters"),
         ("datasets: {a-b: ., a.b: .}", (1, 20), "'a.b' and 'a-b' would both be found in MONKEY_DATASET_A_B", "another"),
-        ("datasets: {a: {path: missing}}", (1, 22), "there is no 'missing'", "project's root"),
-        ("datasets: {a: missing}", (1, 15), "there is no 'missing'", "project's root"),
         ("datasets: {a: 3}", (1, 15), "expected a path, found 3", "path: data/digits"),
         ("datasets: {a: {}}", (1, 15), "a dataset needs a path", "path: data/digits"),
         ("datasets: {a: {root: .}}", (1, 16), "unknown key 'root'", "a dataset has a path"),
