@@ -48,6 +48,25 @@ class Process:
         """Stand for the job that the warden knows as `key`."""
         self._launcher, self.key, self.ended = launcher, key, ended
         self._asked: asyncio.Future[float] | None = None
+        self._waiting: list[asyncio.Future[Exit]] = []
+
+    async def over(self) -> Exit:
+        """Wait for its end; whoever is cancelled meanwhile cancels nobody else's wait."""
+        if self.ended.done():
+            return self.ended.result()
+        # Not by asyncio.shield: that is one more turn of the loop, in which a seat stands empty.
+        waiter: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        return await waiter
+
+    def end(self, how: Exit) -> None:
+        """Take its end, whoever tells it first."""
+        if self.ended.done():
+            return
+        self.ended.set_result(how)
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(how)
 
     def freeze(self) -> None:
         """Stop everything of it where it stands."""
@@ -243,13 +262,9 @@ class Launcher:
             return
         process = self._processes.pop(key)
         if kind == "failed":
-            self._end(process, Exit(kind, code=how[0] or 0, file=how[1] or ""))
+            process.end(Exit(kind, code=how[0] or 0, file=how[1] or ""))
         else:
-            self._end(process, Exit(kind, *how))
-
-    def _end(self, process: Process, how: Exit) -> None:
-        if not process.ended.done():
-            process.ended.set_result(how)
+            process.end(Exit(kind, *how))
 
     def _lost(self) -> None:
         """The warden is gone, and its jobs have nobody: end them, then say so. The next launch starts a new one."""
@@ -280,7 +295,7 @@ class Launcher:
         if burial.exception() is None:
             self._burial = None
         for process in orphans:
-            self._end(process, Exit("lost"))
+            process.end(Exit("lost"))
 
     async def close(self) -> None:
         """Have everything killed, and the warden go."""

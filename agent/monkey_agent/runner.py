@@ -73,6 +73,8 @@ class LocalRunner:
         self._deadline = 0.0
         self._followed = False
         self._running: set[LocalRunning] = set()
+        #: Workspaces that were given back, and are not cleared yet.
+        self._given: list[Workspace] = []
         self._ticker: asyncio.Task[None] | None = None
         self._cleaner: asyncio.Future[None] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -84,6 +86,7 @@ class LocalRunner:
             prepared, hold = await self._prepare(attempt)
             try:
                 rendered = prepared.command(attempt.parameters).render(attempt.parameters)
+                self._tidy()
                 space = self.spaces.take(attempt.job, attempt.k)
             except BaseException:
                 if hold is not None:
@@ -215,7 +218,16 @@ class LocalRunner:
 
     def give(self, space: Workspace) -> None:
         """Take a workspace back; removing what is in it must hold nobody up."""
-        self.spaces.give(space)
+        self._given.append(space)
+        if len(self._given) == 1:
+            # Two turns later: in the next one the seat that its job left is taken, and somebody's job begins.
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._tidy)
+
+    def _tidy(self) -> None:
+        given, self._given = self._given, []
+        for space in given:
+            self.spaces.give(space)
         if self.spaces.has_trash and (self._cleaner is None or self._cleaner.done()):
             self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
 
@@ -240,6 +252,7 @@ class LocalRunner:
         await self._code.close()
         await self._cache.settle()
         await self._launcher.close()
+        self._tidy()
         if self._cleaner is not None:
             await self._cleaner
         await asyncio.to_thread(self.spaces.close)

@@ -75,8 +75,11 @@ class Workspaces:
         """Take over the state directory. What earlier agents left becomes trash."""
         self._attempts, self._trash = f"{state}/attempts", f"{state}/trash"
         os.makedirs(self._trash, exist_ok=True)
+        #: Cleared, under the names of those that had them last.
         self._spare: list[str] = []
         self._count = 0
+        #: Was anything discarded since the trash was last emptied?
+        self.has_trash = bool(os.listdir(self._trash))
         if os.path.isdir(self._attempts):
             self._discard(self._attempts)
         os.makedirs(self._attempts)
@@ -85,7 +88,9 @@ class Workspaces:
     def take(self, job: str, k: int) -> Workspace:
         """Return the empty workspace of a new attempt. Raises OSError."""
         space = Workspace(job, f"{self._attempts}/{job}.{k}")
-        if self._spare:
+        if space.root in self._spare:
+            self._spare.remove(space.root)
+        elif self._spare:
             os.rename(self._spare.pop(), space.root)
         else:
             os.mkdir(space.root)
@@ -96,15 +101,12 @@ class Workspaces:
 
     def give(self, space: Workspace) -> None:
         """Take a workspace back."""
-        self._count += 1
         if space.hold is not None:
             space.hold.close()
             space.hold = None
         try:
             if len(self._spare) < SPARE and self._reset(space):
-                spare = f"{self._attempts}/spare.{self._count}"
-                os.rename(space.root, spare)
-                self._spare.append(spare)
+                self._spare.append(space.root)
                 return
         except OSError:
             pass  # the job made something strange of it
@@ -146,20 +148,13 @@ class Workspaces:
     def _to_trash(self, path: str) -> None:
         self._count += 1
         _move(path, f"{self._trash}/{time.time_ns()}.{self._count}")
-
-    @property
-    def has_trash(self) -> bool:
-        """Say whether anything was discarded."""
-        return is_touched(self._trash)
+        self.has_trash = True
 
     def empty_trash(self) -> None:
         """Remove what was discarded: slow, and to be called in another thread."""
-        # First, so that what comes meanwhile is seen the next time.
-        os.utime(self._trash, ns=(0, 0))
+        self.has_trash = False  # first, so that what comes meanwhile is seen the next time
         for name in os.listdir(self._trash):
             remove_tree(f"{self._trash}/{name}")
-        if not os.listdir(self._trash):
-            os.utime(self._trash, ns=(0, 0))
 
     def close(self) -> None:
         """Remove what was kept for the next jobs, and the trash."""
