@@ -55,7 +55,7 @@ def check(c: Context) -> None:
         "seeds": "runs of the simulation",
         "only": "a path, or `PATH::TEST`",
         "keyword": "pytest's -k",
-        "workers": "processes",
+        "workers": "processes; as many as there are cores by default",
     }
 )
 def test(c: Context, fast: bool = False, seeds: int = 0, only: str = "", keyword: str = "", workers: int = 0) -> None:
@@ -63,7 +63,8 @@ def test(c: Context, fast: bool = False, seeds: int = 0, only: str = "", keyword
     words = ["pytest", "-q", "-rs"]
     words += ["-m 'not slow' --ignore tests/simulation"] if fast else []
     words += [f"--seeds {seeds}"] if seeds else []
-    words += [f"-n {workers}"] if workers else []
+    # One by one: by default xdist hands a quarter of all out at once, and the slow ones stand in front.
+    words += [f"-n {workers or os.cpu_count()} --maxschedchunk 1"] if workers != 1 else []
     words += [f"-k '{keyword}'"] if keyword else []
     words += [f"'{only}'"] if only else []
     tool(c, " ".join(words))

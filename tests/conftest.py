@@ -43,6 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, default=None, help="replay this run of the simulation alone")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long, so that no process is left with it while the others have nothing to do."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def require() -> Callable[[str], str]:
     """Return a function that names what a test needs of the machine, and returns where it is.

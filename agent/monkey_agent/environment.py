@@ -114,7 +114,8 @@ class Build:
 
     def __init__(self, path: Path, log: Path, env: dict[str, str], lock: int) -> None:
         """Build `path`, writing to `log`, while the descriptor `lock` is held by us and by what we start."""
-        self._path, self._log, self._env, self._lock = path, log, env, lock
+        # uv breaks its lines for a terminal of so many columns, and of an error we quote one line.
+        self._path, self._log, self._env, self._lock = path, log, {**env, "COLUMNS": "1000"}, lock
         self._until = time.monotonic() + LIMIT
 
     async def run(self, wanted: Mapping[str, str]) -> None:

@@ -33,6 +33,8 @@ except BlockingIOError:
 note("begin")
 print("begun", os.environ["MONKEY_JOB"], flush=True)
 time.sleep(seconds)
+while os.path.exists(f"{ledger}/hold"):
+    time.sleep(0.02)
 text = f"{os.environ['MONKEY_JOB']} {os.getpid()} {time.time_ns()}"
 with open("result.txt", "w") as file:
     file.write(text)
@@ -61,6 +63,14 @@ class Ledger:
         directory.mkdir(parents=True, exist_ok=True)
         directory.chmod(0o777)
         self.directory = directory
+
+    def hold(self) -> None:
+        """Let no job end before `release`: what a test does meanwhile may take as long as it takes."""
+        (self.directory / "hold").touch()
+
+    def release(self) -> None:
+        """Let jobs end."""
+        (self.directory / "hold").unlink()
 
     @property
     def lines(self) -> list[Line]:

@@ -17,6 +17,8 @@ from tests.acceptance.ledger import JOB, Ledger
 
 #: Seconds within which anything here must have happened; a hung test must say where.
 PATIENCE = 120.0
+#: Seconds that say that nobody waited for a lease (OWN is 60, TAKE 90), however busy the machine is.
+PROMPT = 45.0
 MONKEY = [sys.executable, "-P", "-m", "monkey.cli.main"]
 
 

@@ -17,9 +17,8 @@ import pytest
 
 from tests.acceptance.shop import MONKEY, Shop, until
 
-#: Megabytes of the checkpoint, and how often an agent is killed.
-SIZE = int(os.environ.get("MONKEY_CHECKPOINT_MB", "200"))
-KILLS = 20
+#: Megabytes of the checkpoint, and how often an agent is killed: a few times, or for minutes with MONKEY_LONG=1.
+SIZE, KILLS = (200, 20) if "MONKEY_LONG" in os.environ else (50, 6)
 
 
 class Hall:
@@ -137,7 +136,7 @@ def check(hall: Hall) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "kills"), [("aside", KILLS), ("in-place", KILLS // 4)])
+@pytest.mark.parametrize(("how", "kills"), [("aside", KILLS), ("in-place", KILLS // 3)])
 def test_each_restore_verifies_under_another_agent(hall: Hall, how: str, kills: int) -> None:
     hall.apply(how, every="1s")
     until(lambda: hall.of("saved"), "the job saves under the first agent")
@@ -158,7 +157,7 @@ def test_each_restore_verifies_under_another_agent(hall: Hall, how: str, kills: 
     assert hall.agent is not None and hall.agent.wait(60) == 0
     steps = check(hall)
     assert len(steps) == kills + 2
-    assert len(set(steps)) > kills * 0.6, f"it hardly got on: {steps}"
+    assert len(set(steps)) > kills * 0.5, f"it hardly got on: {steps}"
     assert not hall.lists(), "a job that has succeeded needs no checkpoint"
     assert hall.shop.states() == {"succeeded": 1}
 

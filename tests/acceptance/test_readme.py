@@ -29,7 +29,7 @@ def newcomer(home: Path) -> dict[str, str]:
     return {**env, "HOME": str(home)}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Clone the repository as it is now, changes that are not committed included."""
     there = tmp_path_factory.mktemp("newcomer") / "monkey"
@@ -46,7 +46,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return there
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pasted(
     clone: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, str]]:
@@ -67,7 +67,7 @@ def pasted(
 
 
 @pytest.mark.slow
-def test_first_command_trains_and_ends_in_the_table(
+def test_first_command_trains_and_ends_in_the_table_and_the_second_apply_does_nothing(
     clone: Path, pasted: tuple[subprocess.CompletedProcess[str], dict[str, str]]
 ) -> None:
     done, env = pasted
@@ -81,13 +81,6 @@ def test_first_command_trains_and_ends_in_the_table(
     assert best > 0.95
     accuracies = [row["metrics"]["val_accuracy"] for row in rows]
     assert accuracies == sorted(accuracies, reverse=True), "best first"
-
-
-@pytest.mark.slow
-def test_second_apply_does_nothing(
-    clone: Path, pasted: tuple[subprocess.CompletedProcess[str], dict[str, str]]
-) -> None:
-    _, env = pasted
     plan = ask(clone, env, "plan", "specs/digits.yaml", "--json")
     assert plan["sweeps"][0]["jobs"] == {"new": 0, "stale": 0, "kept": 36, "removed": 0}
 

@@ -75,9 +75,15 @@ def run() -> Iterator[Callable[[Awaitable[T]], T]]:
 
 
 @pytest.fixture(params=sorted(BACKENDS))
-def url(request: pytest.FixtureRequest, tmp_path: Path, run: Callable[[Awaitable[Store]], Store]) -> str:
+def backend(request: pytest.FixtureRequest) -> str:
+    """Return the backend's name."""
+    return str(request.param)
+
+
+@pytest.fixture
+def url(backend: str, request: pytest.FixtureRequest, tmp_path: Path, run: Callable[[Awaitable[Store]], Store]) -> str:
     """Return the URL of a store that was just begun."""
-    place = BACKENDS[request.param](tmp_path, request)
+    place = BACKENDS[backend](tmp_path, request)
     run(run(open_store(place, begin=True)).close())
     return place
 

@@ -47,7 +47,7 @@ def test_one_client_is_never_told_wrong(store: Store, run: Run, durable: bool, g
 
 
 @pytest.mark.parametrize("durable", [True, False])
-def test_against_a_rival_one_wins(store: Store, clients: Clients, run: Run, durable: bool) -> None:
+def test_against_a_rival_one_wins(store: Store, clients: Clients, run: Run, durable: bool, backend: str) -> None:
     rival_client = clients()
 
     async def story(key: str, faults: tuple[Fault, ...], rival_faults: tuple[Fault, ...]) -> None:
@@ -64,8 +64,13 @@ def test_against_a_rival_one_wins(store: Store, clients: Clients, run: Run, dura
         expected = [Won() if found == data else Lost(found) for data in (b"ours", b"theirs")]
         assert outcomes == expected, (faults, rival_faults)
 
-    for n, (faults, rival) in enumerate(itertools.product(SCRIPTS[:8], SCRIPTS)):
-        run(story(f"rivals/{n}", faults, rival))
+    # Servers of others answer slowly, and a part of the pairs shows whether they keep what our own bucket keeps.
+    pairs = list(itertools.product(SCRIPTS[:8], SCRIPTS))[:: 3 if backend in ("az", "s3-moto") else 1]
+
+    async def stories() -> None:
+        await asyncio.gather(*(story(f"rivals/{n}", *pair) for n, pair in enumerate(pairs)))
+
+    run(stories())
 
 
 def test_a_late_commit_of_ours_is_ours(store: Store, run: Run) -> None:

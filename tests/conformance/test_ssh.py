@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ import pytest
 from monkey.store.base import Store
 from monkey.store.create import Won, create
 from monkey.store.open import open_store
+from tests.conformance.racer import race
 from tests.sshd import Sshd
 
 Run = Callable[[Any], Any]
@@ -56,30 +54,13 @@ def test_both_write_the_same_layout(place: Path, near: Store, far: Store, run: R
     assert [item.key for item in run(near.list(""))] == [item.key for item in run(far.list(""))] == sorted(files)
 
 
-@pytest.mark.parametrize("durable", ["durable", "loose"])
-def test_near_and_far_race_and_one_wins(place: Path, near: Store, far: Store, run: Run, durable: str) -> None:
+def test_near_and_far_race_and_one_wins(place: Path, near: Store, far: Store, run: Run) -> None:
     """Four processes on each side want the same keys."""
-    keys = 150
-    racer = [sys.executable, str(Path(__file__).with_name("racer.py"))]
-    sides = [str(place), f"ssh://there{place}"] * 4
-    racers = [
-        subprocess.Popen(
-            [*racer, side, f"r{n}", str(keys), durable], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for n, side in enumerate(sides)
-    ]
-    for process in racers:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    for process in racers:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    won = [json.loads(process.communicate(timeout=120)[0]) for process in racers]
-    winner = {key: name for name, mine in enumerate(won) for key in mine}
-    assert sum(map(len, won)) == len(winner) == keys
-    for key, name in winner.items():
-        expected = f"r{name}:{key}".encode()
-        assert run(near.get(f"race/{key % 7}/{key}")) == run(far.get(f"race/{key % 7}/{key}")) == expected
+    keys = 120
+    winner = race([str(place), f"ssh://there{place}"] * 4, keys)
+    assert len(winner) == keys
+    for key, value in winner.items():
+        assert run(near.get(f"race/{key % 7}/{key}")) == run(far.get(f"race/{key % 7}/{key}")) == value
     assert list((place / "tmp").iterdir()) == []
 
 

@@ -21,7 +21,7 @@ from monkey_agent.runner import LocalRunner
 from monkey_agent.running import LocalRunning
 
 #: Seconds that anything here may take before it counts as never.
-NEVER = 20.0
+NEVER = 60.0
 
 #: Writes its number to FILE, then stays.
 STAY = "echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000"

@@ -191,7 +191,7 @@ def test_a_frozen_job_is_killed_without_a_word(body: Body, tmp_path: Path, run: 
         running.freeze()
         began = time.monotonic()
         await running.stop("another has it")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30  # and not the grace
         outcome = await running.wait()
         assert (outcome.ending, outcome.reason) == (Ending.STOPPED, "another has it")
         assert not last_words.exists()
