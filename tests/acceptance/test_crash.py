@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.shop import MONKEY, PROMPT, Shop, until
+from tests.acceptance.shop import MONKEY, PATIENCE, PROMPT, Shop, until
 
 SLOTS = os.cpu_count() or 1
 
@@ -88,7 +88,7 @@ def test_two_agents_on_one_store_share_the_work(shop: Shop) -> None:
     post = ["--store", store, "--project", "shop", "--fleet", "local", "--idle-timeout", "2"]
     other = shop.start("agent", *post, "--name", "other")
     shop.run("apply")
-    out, err = other.communicate(timeout=60)
+    out, err = other.communicate(timeout=PATIENCE)
     assert other.returncode == 0, out + err
     check(shop, 60, kills=0)
     agents = {path.parent.parent.name for path in shop.root.glob(".monkey/store/projects/shop/agents/local/*/*/beat")}

@@ -52,7 +52,7 @@ def test_a_sweep_survives_cut_connections(ssh_shop: Shop, host: Sshd) -> None:
     ssh_shop.spec(jobs=jobs, seconds=0.3)
     apply = ssh_shop.start("apply")
     for share in (0.1, 0.25, 0.4, 0.6, 0.8):
-        until(lambda share=share: len(ssh_shop.ledger.digests) >= share * jobs, "work goes on")
+        until(lambda share=share: len(ssh_shop.ledger.digests) >= share * jobs, f"work goes on after {cuts} cuts")
         cuts += bool(host.kill_sessions())
     out, err = apply.communicate(timeout=120)
     assert apply.returncode == 0, out + err + ssh_shop.agent_log

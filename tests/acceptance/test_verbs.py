@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.acceptance.shop import PROMPT, Shop, until
+from tests.acceptance.shop import PATIENCE, PROMPT, Shop, until
 
 SLOTS = os.cpu_count() or 1
 
@@ -138,7 +138,7 @@ def test_logs_follow_a_job_to_its_end_byte_for_byte(shop: Shop) -> None:
     shop.run("apply", "--detach")
     (job,) = shop.json("list", "jobs")
     follow = shop.start("logs", "-f", job["job"], text=False)
-    out, err = follow.communicate(timeout=60)
+    out, err = follow.communicate(timeout=PATIENCE)
     assert follow.returncode == 0, err
     assert out == b"one\n\x1b[31mtwo\xff\n"
     assert shop.run("logs", "sweep").stdout.startswith("one\n"), "of one job, there is nothing to tell apart"

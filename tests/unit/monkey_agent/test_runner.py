@@ -447,14 +447,14 @@ def test_a_timeout_counts_only_what_ran(body: Body, run: Run) -> None:
 
 def test_a_timeout_does_not_count_what_the_warden_froze(body: Body, run: Run) -> None:
     async def scenario() -> None:
-        running = await body.start("sleep 0.9", settings={"timeout": 1.2})
+        running = await body.start("sleep 2", settings={"timeout": 3})
         body.runner.renew(body.runner.clock.now() + 0.5)
         await asyncio.sleep(0)
         # The agent stands still; so does the job, most of that.
-        time.sleep(2)  # noqa: ASYNC251
+        time.sleep(3.5)  # noqa: ASYNC251
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(running._process.ended), 0.5)
-        assert 0.3 < await running._process.active() < 0.9
+        assert await running._process.active() < 2
         body.runner.renew(body.runner.clock.now() + 3600)
         outcome = await running.wait()
         assert (outcome.ending, outcome.reason) == (Ending.SUCCEEDED, "")
