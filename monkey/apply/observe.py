@@ -11,7 +11,7 @@ from monkey.apply.absent import check_held
 from monkey.apply.data import Begin, differences, lacking, silent
 from monkey.apply.desire import Wanted
 from monkey.apply.memo import Memo
-from monkey.apply.opening import open_known
+from monkey.apply.opening import open_known, store_url
 from monkey.errors import FleetError, MonkeyError, PlanError, StoreMissing
 from monkey.fleet.base import Fleet
 from monkey.fleet.local import LocalFleet
@@ -21,7 +21,6 @@ from monkey.plan.observed import Observed, ObservedSweep
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
 from monkey.store.base import Store
-from monkey.store.open import locate
 from monkey.transfer.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class World:
         """The store, where there must be one. Raises StoreMissing."""
         if self.store is None:
             raise StoreMissing(
-                f"nothing was applied yet: there is no store at {locate(self.project.store)}",
+                f"nothing was applied yet: there is no store at {store_url(self.project)}",
                 hint="`monkey apply` begins it",
             )
         return self.store
@@ -54,7 +53,7 @@ class World:
     async def begin(self) -> None:
         """Make the store, where none ever was. Raises StoreUnsafe and whatever else `open_store` raises."""
         if self.store is None:
-            self.store = await open_known(locate(self.project.store), self.memo, begin=True)
+            self.store = await open_known(store_url(self.project), self.memo, begin=True)
 
     def reader(self) -> Reader:
         """Return a new reader of the store. Raises StoreMissing."""
@@ -76,7 +75,7 @@ async def open_world(project: Project) -> AsyncIterator[World]:
 
     Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
     """
-    url, memo = locate(project.store), Memo(project.root)
+    url, memo = store_url(project), Memo(project.root)
     store = await open_known(url, memo, begin=False)
     world = World(project, Keys(project.name), fleets(project, url), memo, store)
     try:

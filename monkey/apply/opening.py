@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from monkey.apply.memo import Memo
-from monkey.errors import StoreMissing
+from monkey.errors import StoreError, StoreMissing
+from monkey.spec import document
 from monkey.store.base import Store
 from monkey.store.format import FORMAT, decode_format
-from monkey.store.open import open_store
+from monkey.store.open import check_room, locate, open_store
+
+if TYPE_CHECKING:
+    from monkey.spec.project import Project
+
+
+def store_url(project: Project) -> str:
+    """Return where the project's store is. Raises SpecError, with the line of monkey.yaml, where that is no place."""
+    try:
+        return locate(project.store)
+    except StoreError as exc:
+        from monkey.spec.mistake import Mistake
+        from monkey.spec.project import FILE
+
+        file = document.read(project.root / FILE, FILE)
+        at = ("store", "url") if isinstance(file.data["store"], dict) else ("store",)
+        raise file.error([Mistake(at, exc.message, exc.hint)]) from exc
 
 
 async def open_known(url: str, memo: Memo, *, begin: bool) -> Store | None:
@@ -19,6 +38,7 @@ async def open_known(url: str, memo: Memo, *, begin: bool) -> Store | None:
     except StoreMissing as exc:
         if memo.expects(url):
             raise memo.vanished(exc) from exc
+        await check_room(url)
         return None
     try:
         memo.meet(url, decode_format(await store.get(FORMAT), url).id)

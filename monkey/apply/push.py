@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from monkey.apply.memo import Memo
-from monkey.apply.opening import open_known
+from monkey.apply.opening import open_known, store_url
 from monkey.fleet.state import cache_home
 from monkey.store.contents import Moved
-from monkey.store.open import locate
 from monkey.transfer.dataset import Dataset
 from monkey.transfer.dataset_push import hash_into
 from monkey.transfer.dataset_upload import missing, upload
@@ -52,7 +51,7 @@ async def push_paths(project: Project, paths: Sequence[str], begin: Callable[[st
     Nothing but the store is opened: what observing sweeps and fleets needs would take longer than a small upload.
     """
     places: Mapping[str, str] = {path: os.path.abspath(path) for path in paths}  # noqa: ASYNC240, PTH100
-    store = await open_known(locate(project.store), Memo(project.root), begin=True)
+    store = await open_known(store_url(project), Memo(project.root), begin=True)
     assert store is not None
     pushed = []
     try:

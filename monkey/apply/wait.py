@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from monkey.apply.stuck import Stuck
-from monkey.errors import FleetError, StoreError, StoreMissing, StoreUnavailable
+from monkey.errors import FleetError, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.fleet.base import Fleet
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
@@ -34,6 +34,8 @@ QUICKEST = 0.05
 DEAR = 2.0
 #: Seconds that are waited for the first heartbeat of an agent that is not going to be watched.
 BEGUN_WITHIN = 15.0
+#: Seconds for which a store that refuses to be looked at is asked again: credentials are renewed while sweeps run.
+REFUSED = 30.0
 #: Seconds between looks at a store that does not answer.
 STORE_AWAY_POLL = 1.0
 
@@ -139,10 +141,14 @@ class Watch:
     #: Fleet to what its agents complained of last.
     _alerts: dict[str, str] = field(default_factory=dict)
     _ended: int = -1
+    #: Since when the store refuses to be looked at.
+    _refused: float | None = None
     _stuck: Stuck = field(default_factory=Stuck)
 
     async def run(self) -> list[Progress]:
-        """Return what became of every sweep. Raises FleetError where no agent can be kept at work, or do any of it."""
+        """Return what became of every sweep. Raises FleetError where no agent can be kept at work, or do any of it, and
+        StoreRefused, StoreReplaced.
+        """
         progress: list[Progress] = []
         began = self.now()
         async with watching(self.store, self.keys) as writing:
@@ -157,12 +163,29 @@ class Watch:
                         return progress
                     self._stuck.look(snapshot, [one for one in progress if one.wait is Wait.WORKING], self.now())
                     await self._keep_going(progress)
+                except StoreReplaced:
+                    raise
+                except StoreRefused as exc:
+                    self._be_patient(exc)
+                    self.show(None, progress, exc.message)
+                    await self.sleep(STORE_AWAY_POLL)
                 except (StoreUnavailable, StoreMissing) as exc:
                     # The agents freeze and wait for it too; giving up here would help nobody.
                     self.show(None, progress, exc.message)
                     await self.sleep(STORE_AWAY_POLL)
                 else:
+                    self._refused = None
                     await self.sleep(self._pause(self.now() - looked, looked - began))
+
+    def _be_patient(self, exc: StoreRefused) -> None:
+        """Wait for whoever mends rights or credentials, but not for ever: agents have their own. Raises it."""
+        self._refused = self.now() if self._refused is None else self._refused
+        if self.now() - self._refused > REFUSED:
+            hint = f"{exc.hint}; " if exc.hint else ""
+            raise StoreRefused(
+                f"{exc.message}. Nobody can watch from here; what was applied stays so, and agents go on",
+                hint=f"{hint}`monkey status -w` watches again",
+            ) from exc
 
     def _pause(self, cost: float, waited: float) -> float:
         """Return how long not to look: the end of a short sweep is seen at once, and looking takes a fifth at most."""

@@ -147,8 +147,9 @@ def _explain(exc: MonkeyError) -> None:
 def _system_said_no(exc: OSError) -> int:
     """Report what the operating system refused: a full disk or a missing right is no bug of ours."""
     from monkey.cli.render.words import printable
+    from monkey.store.keys import shown
 
-    where = f": {printable(str(exc.filename))}" if exc.filename is not None else ""
+    where = f": {printable(shown(str(exc.filename)))}" if exc.filename is not None else ""
     print(f"error: {exc.strerror or exc}{where}", file=sys.stderr)
     if os.environ.get("MONKEY_DEBUG"):
         _traceback(exc)

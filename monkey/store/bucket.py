@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,11 +18,12 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from monkey.errors import KeyMissing, StoreUnavailable
+from monkey.errors import KeyMissing, StoreMissing, StoreReplaced, StoreUnavailable
 from monkey.store.base import Item, Store
 from monkey.store.bucket_errors import Verb, translate
 from monkey.store.bucket_names import Names, key_of
 from monkey.store.bucket_url import Address
+from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import check_prefix
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ AT_ONCE = 4
 MOST_PARTS = 10_000
 #: Tries of one part, or of one upload, beyond those that obstore makes: a file of gigabytes is not begun anew for one.
 TRIES = 3
+#: Seconds between looks at whether the store in the bucket is still ours.
+CHECK = 10.0
 #: Files up to this many bytes are read and written in the calling thread.
 SMALL = 256 * 1024
 
@@ -54,9 +58,43 @@ class BucketStore(Store):
         self.url, self._address = address.url, address
         self._client, self._bulk = client, bulk
         self._names = Names(address.scheme)
+        #: Which store this is, once its `format` was read, and when that was seen last.
+        self._id, self._seen = "", float("-inf")
+
+    async def _check(self) -> None:
+        """Raise StoreMissing, StoreReplaced where our store is here no more; looks once in a while, for it costs.
+
+        A bucket that was emptied takes writes as ever: whoever works in it would go on, alone and for nothing.
+        """
+        now, before = time.monotonic(), self._seen
+        if not self._id or now - before < CHECK:
+            return
+        self._seen = now
+        try:
+            await self._look()
+        except StoreUnavailable:
+            return  # whether it is there is not known, and what comes next will meet the same
+        except BaseException:
+            self._seen = before
+            raise
+
+    async def _look(self) -> None:
+        try:
+            data = await self.get(FORMAT)
+        except KeyMissing:
+            raise StoreMissing(
+                f"no store at {self.url}: its {FORMAT!r} is gone, and it was there before",
+                hint="was the bucket emptied? bring the store back, or begin a new one: `monkey apply`",
+            ) from None
+        if (found := decode_format(data, self.url).id) != self._id:
+            raise StoreReplaced(
+                f"another store is at {self.url}: expected {self._id}, found {found}",
+                hint="bring the store that was there back",
+            )
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         """See `Store.create`."""
+        await self._check()
         try:
             await obstore.put_async(self._client, self._names.of(key), data, mode="create", use_multipart=False)
         except AlreadyExistsError:
@@ -67,6 +105,7 @@ class BucketStore(Store):
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""
+        await self._check()
         await self._put(self._client, key, data)
 
     async def _put(self, client: ObjectStore, key: str, data: bytes) -> None:
@@ -79,9 +118,15 @@ class BucketStore(Store):
         """See `Store.get`."""
         try:
             found = await obstore.get_async(self._client, self._names.of(key))
-            return bytes(await found.bytes_async())
+            data = bytes(await found.bytes_async())
         except _Failures as exc:
-            raise translate(exc, self._address, Verb.READ, key) from exc
+            error = translate(exc, self._address, Verb.READ, key)
+            if isinstance(error, KeyMissing) and key != FORMAT:
+                await self._check()
+            raise error from exc
+        if key == FORMAT and not self._id:
+            self._id, self._seen = decode_format(data, self.url).id, time.monotonic()
+        return data
 
     async def list(self, prefix: str, after: str = "") -> list[Item]:
         """See `Store.list`. Pages of 1,000 keys: one request each."""
@@ -95,6 +140,8 @@ class BucketStore(Store):
                     break  # sorted: what has the prefix is behind us
         except _Failures as exc:
             raise translate(exc, self._address, Verb.LIST, prefix) from exc
+        if not found:
+            await self._check()
         return sorted(found)
 
     def _pages(self, directory: str, after: str | None) -> AsyncIterator[Sequence[Any]]:

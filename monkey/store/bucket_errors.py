@@ -5,12 +5,14 @@ obstore tells of them in text, with the server's own answer in it: its <Code> sa
 
 from __future__ import annotations
 
+import os
 import re
 from enum import Enum
 from typing import NamedTuple
 
 from monkey.errors import KeyMissing, StoreError, StoreRefused, StoreUnavailable
 from monkey.store.bucket_url import Address
+from monkey.store.keys import shown
 
 
 class Verb(Enum):
@@ -95,6 +97,22 @@ class _Told(NamedTuple):
     retried: bool
 
 
+def _whose(address: Address) -> str:
+    """Say which credentials were used, as far as that is known here; never a secret."""
+    env = os.environ
+    if address.scheme == "s3":
+        profile = address.options.get("profile")
+        if not profile and (key := env.get("AWS_ACCESS_KEY_ID")):
+            return f"access key {key}, from AWS_ACCESS_KEY_ID"
+        name = profile or env.get("AWS_PROFILE") or "default"
+        return f"the profile {name!r}, or else this machine's role"
+    if address.scheme == "gs":
+        file = env.get("GOOGLE_APPLICATION_CREDENTIALS")
+        return f"those in {file}" if file else "gcloud's application-default, or else this machine's service account"
+    account = address.options.get("account") or env.get("AZURE_STORAGE_ACCOUNT") or "of the environment"
+    return f"those for the storage account {account}"
+
+
 def _read(exc: Exception) -> _Told:
     text = str(exc)
     status = re.search(r"status code: (\d{3})", text) or re.search(r"status: (\d{3})", text)
@@ -120,7 +138,7 @@ def translate(exc: Exception, address: Address, verb: Verb, key: str = "") -> St
 
 def _error(told: _Told, exc: Exception, address: Address, verb: Verb, key: str) -> StoreError:
     """Look at what is most specific first."""
-    where = f"the store {address.url}"
+    where, whose = f"the store {address.url}", _whose(address)
     if told.code in _NO_BUCKET:
         return _no_bucket(address)
     if told.code in _NO_KEY or (isinstance(exc, FileNotFoundError) and not told.code):
@@ -131,9 +149,13 @@ def _error(told: _Told, exc: Exception, address: Address, verb: Verb, key: str) 
         said = f"{where}: the credentials could not be fetched: {provider[1][:300]}"
         return StoreRefused(said, hint=_RENEW[address.scheme])
     if told.code in _EXPIRED or "expired" in told.message.lower():
-        return StoreRefused(f"{where}: the credentials have expired ({_said(told)})", hint=_RENEW[address.scheme])
+        return StoreRefused(
+            f"{where}: the credentials have expired ({_said(told)}): {whose}", hint=_RENEW[address.scheme]
+        )
     if told.code in _UNKNOWN or told.status == 401:
-        return StoreRefused(f"{where}: the credentials are not accepted ({_said(told)})", hint=SOURCES[address.scheme])
+        return StoreRefused(
+            f"{where}: the credentials are not accepted ({_said(told)}): {whose}", hint=SOURCES[address.scheme]
+        )
     if told.code in _REGION or "Received redirect" in told.text:
         return _wrong_region(told, address)
     if told.code == "RequestTimeTooSkewed":
@@ -164,9 +186,9 @@ def _wrong_region(told: _Told, address: Address) -> StoreRefused:
 
 
 def _forbidden(told: _Told, address: Address, verb: Verb, key: str) -> StoreRefused:
-    what = f"{verb.value} {key!r}" if key else verb.value
+    what = f"{verb.value} {shown(key)!r}" if key else verb.value
     return StoreRefused(
-        f"the store {address.url}: these credentials may not {what} ({_said(told)})",
+        f"the store {address.url}: these credentials may not {what} ({_said(told)}): {_whose(address)}",
         hint=f"it takes {PERMISSIONS[address.scheme][verb]}; the documentation's page on stores has a minimal policy",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from monkey.errors import KeyMissing, StoreRefused
 from monkey.store.base import Store
@@ -30,12 +30,13 @@ async def connect(url: str, *, begin: bool) -> Store:
     address = parse(url)
     store = BucketStore(address, *clients(address))
     if begin:
-        await _refuse_strangers(store)
+        await check_room(store)
     return store
 
 
-async def _refuse_strangers(store: BucketStore) -> None:
-    strangers = await store.strangers(WELCOME)
+async def check_room(store: Store) -> None:
+    """See `monkey.store.open.Backend`."""
+    strangers = await cast("BucketStore", store).strangers(WELCOME)
     if not strangers:
         return
     try:

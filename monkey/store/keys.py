@@ -9,6 +9,10 @@ _NOT_NAMES = frozenset(("", ".", ".."))
 RESERVED = "tmp"
 
 
+#: Characters of a key that a message shows.
+_SHOWN = 160
+
+
 def check_key(key: str) -> str:
     """Return `key`; raises ValueError where it is none: see `monkey.store.base`."""
     parts = key.split("/")
@@ -18,6 +22,11 @@ def check_key(key: str) -> str:
             f"without NUL, in UTF-8, and the first not {RESERVED!r}"
         )
     return key
+
+
+def shown(name: str) -> str:
+    """Return a key or a path as messages name it: the beginning and the end of a very long one."""
+    return name if len(name) <= _SHOWN else f"{name[: _SHOWN // 2]}…{name[-_SHOWN // 2 :]}"
 
 
 def check_prefix(prefix: str) -> str:

@@ -33,6 +33,9 @@ class Backend(Protocol):
         StoreMissing, StoreUnavailable.
         """
 
+    async def check_room(self, store: Store) -> None:
+        """Raise StoreRefused where something else than a store is at a place that has no `format`; changes nothing."""
+
 
 #: Scheme to its module, which is imported where the scheme is used and nowhere else: what it needs is heavy. The
 #: options of its URLs are in `monkey.spec.address`.
@@ -112,11 +115,8 @@ def _read_format(root: str) -> bytes | None:
 
 
 async def _begin_directory(root: str) -> bytes:
-    if strangers := _make_room(root):
-        raise StoreRefused(
-            f"expected a store or an empty directory at {root}, found a directory with {strangers[0]!r} in it",
-            hint="name a new or empty directory with 'store:' in monkey.yaml; if a store was here, bring it back",
-        )
+    _make(root)
+    _refuse_strangers(root)
     store = DirectoryStore(Path(root), None)
     try:
         return await _begin(store)
@@ -124,15 +124,52 @@ async def _begin_directory(root: str) -> bytes:
         await store.close()
 
 
-def _make_room(root: str) -> list[str]:
-    """Make the directory `root` where there is none; returns the names of what is in it and no part of a store."""
+def _make(root: str) -> None:
     try:
         Path(root).mkdir(parents=True, exist_ok=True)
-        return sorted({path.name for path in Path(root).iterdir()} - {RESERVED, FORMAT, PROBE})
     except FileExistsError:
         raise missing(root) from None
     except OSError as exc:
         raise translate(exc, root) from exc
+
+
+def _refuse_strangers(root: str) -> None:
+    """Raise StoreRefused where the directory `root` has something in it that is no part of a store."""
+    try:
+        strangers = sorted({path.name for path in Path(root).iterdir()} - {RESERVED, FORMAT, PROBE})
+    except OSError as exc:
+        raise translate(exc, root) from exc
+    if strangers:
+        raise StoreRefused(
+            f"expected a store or an empty directory at {root}, found a directory with {strangers[0]!r} in it",
+            hint="name a new or empty directory with 'store:' in monkey.yaml; if a store was here, bring it back",
+        )
+
+
+async def check_room(url: str) -> None:
+    """Raise, for a place without a store, what would hinder one from being begun there; changes nothing.
+
+    Raises StoreRefused where something else is there, StoreMissing where a file is, StoreUnavailable.
+    """
+    place = locate(url)
+    if place.startswith("memory://"):
+        return
+    if "://" not in place:
+        _check_directory(place)
+        return
+    backend = _backend(place.partition("://")[0])
+    store = await backend.connect(place, begin=False)
+    try:
+        await backend.check_room(store)
+    finally:
+        await store.close()
+
+
+def _check_directory(root: str) -> None:
+    if Path(root).is_dir():
+        _refuse_strangers(root)
+    elif os.path.lexists(root):
+        raise missing(root)
 
 
 async def _meet(store: Store, begin: bool) -> Store:

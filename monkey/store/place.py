@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.store.format import FORMAT, decode_format
-from monkey.store.keys import RESERVED, check_key
+from monkey.store.keys import RESERVED, check_key, shown
 
 #: Errors that stay until somebody does something about them: what they mean, and what to do.
 _REFUSALS = {
@@ -161,7 +161,7 @@ class Place:
 
 def translate(exc: OSError, root: str, key: str = "") -> StoreError:
     """Return the error to raise for `exc`, met in the store at `root` while working on `key`."""
-    what = f"the store {root}" + (f", key {key!r}" if key else "")
+    what = f"the store {shown(root)}" + (f", key {shown(key)!r}" if key else "")
     if exc.errno in _REFUSALS:
         meaning, hint = _REFUSALS[exc.errno]
         return StoreRefused(f"{what}: {meaning}", hint=hint)

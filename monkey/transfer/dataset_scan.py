@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from monkey.errors import DatasetError
 from monkey.store.copier import Signature, signature
-from monkey.store.keys import encodable
+from monkey.store.keys import encodable, shown
 
 #: A path below the dataset's root ("" for the root itself, a file), and the file's signature.
 Row = tuple[str, Signature]
@@ -115,10 +115,11 @@ def _kind(mode: int) -> str:
 
 def trouble(path: str, exc: OSError) -> DatasetError:
     """Return the error to raise for what the system said of a file."""
+    name = shown(path)
     if exc.errno == errno.ELOOP:
-        return DatasetError(f"the link {path} leads in a circle", hint="remove it")
+        return DatasetError(f"the link {name} leads in a circle", hint="remove it")
     if exc.errno in (errno.ENOENT, errno.ENOTDIR) and os.path.islink(path):  # noqa: PTH114
-        return DatasetError(f"the link {path} leads nowhere: to {os.readlink(path)!r}", hint="mend it, or remove it")
+        return DatasetError(f"the link {name} leads nowhere: to {os.readlink(path)!r}", hint="mend it, or remove it")
     if exc.errno in (errno.ENOENT, errno.ENOTDIR):
-        return DatasetError(f"there is no {path}", hint="if it vanished just now: wait until nobody writes there")
-    return DatasetError(f"cannot read {path}: {exc.strerror}", hint="make it readable, or move it out of the dataset")
+        return DatasetError(f"there is no {name}", hint="if it vanished just now: wait until nobody writes there")
+    return DatasetError(f"cannot read {name}: {exc.strerror}", hint="make it readable, or move it out of the dataset")

@@ -199,6 +199,24 @@ def test_credentials_that_expire_stop_nothing_for_good(
     assert shop.ledger.executions == 30 and not shop.ledger.overlaps
 
 
+@pytest.mark.slow
+def test_an_agent_notices_that_its_store_was_emptied_or_replaced(
+    make_bucket_shop: Callable[[str], Shop], bucket: FakeBucket
+) -> None:
+    """A bucket takes writes as ever, whatever became of what was in it."""
+    shop = make_bucket_shop(bucket.url())
+    shop.spec(jobs=1, seconds=60)
+    shop.run("apply", "--detach")
+    until(lambda: shop.jobs, "work begins")
+    for key in bucket.objects.keys:
+        bucket.objects.delete(key)
+    until(lambda: "its 'format' is gone" in shop.agent_log, "the agent says that the store is gone")
+    assert "format" not in bucket.objects.keys
+    bucket.objects.put("format", b'{"format": 1, "id": "another"}', if_absent=False)
+    until(lambda: "another store is at" in shop.agent_log and not shop.agents, "it leaves a store that is not its own")
+    assert not shop.jobs
+
+
 def test_keys_are_in_no_plan_log_or_object(
     make_bucket_shop: Callable[[str], Shop], bucket: FakeBucket, tmp_path: Path
 ) -> None:

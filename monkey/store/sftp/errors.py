@@ -9,6 +9,7 @@ import stat
 import asyncssh
 
 from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreUnavailable
+from monkey.store.keys import shown
 from monkey.store.sftp import wire
 from monkey.store.sftp.calls import Calls, is_directory
 from monkey.store.sftp.dial import Way
@@ -108,7 +109,7 @@ async def explain(exc: Status, calls: Calls, url: str, root: bytes, key: str, pa
 
     Most things that go wrong are "failure" in SFTP. Raises LinkLost.
     """
-    what = f"the store {url}" + (f", key {key!r}" if key else "")
+    what = f"the store {shown(url)}" + (f", key {shown(key)!r}" if key else "")
     if exc.code == wire.DENIED:
         return StoreRefused(f"{what}: permission denied", hint="give the user there rights to read and write")
     if exc.code == wire.BAD_MESSAGE:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from monkey.store.base import Store
 from monkey.store.format import FORMAT
 from monkey.store.keys import RESERVED
 from monkey.store.probe import PROBE
 from monkey.store.sftp.store import SftpStore
 from monkey.store.sftp.target import parse
+
+#: What may lie where a store is begun: a beginning that was cut off.
+_OURS = frozenset((FORMAT, RESERVED, PROBE))
 
 
 def locate(url: str) -> str:
@@ -20,8 +24,14 @@ async def connect(url: str, *, begin: bool) -> SftpStore:
     try:
         await store.connect()
         if begin:
-            await store.make_room(frozenset((FORMAT, RESERVED, PROBE)))
+            await store.make_room(_OURS)
     except BaseException:
         await store.close()
         raise
     return store
+
+
+async def check_room(store: Store) -> None:
+    """See `monkey.store.open.Backend`."""
+    assert isinstance(store, SftpStore)
+    await store.make_room(_OURS, make=False)

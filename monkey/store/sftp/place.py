@@ -8,7 +8,7 @@ import itertools
 import secrets
 from collections.abc import Iterable, Iterator
 
-from monkey.errors import StoreError, StoreMissing
+from monkey.errors import StoreError, StoreMissing, StoreReplaced
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import RESERVED, check_key
 from monkey.store.publish import STALE
@@ -64,11 +64,18 @@ class Place:
             )
         found_id = decode_format(said, self.url).id
         if self._id not in (None, found_id):
-            raise StoreMissing(
+            raise StoreReplaced(
                 f"another store is at {self.url}: expected {self._id}, found {found_id}",
                 hint="bring the store that was there back",
             )
         self._id = found_id
+
+    async def names(self, calls: Calls) -> list[str]:
+        """Return the names of what is in the root; none where there is no such directory. Raises Status, LinkLost."""
+        found = await calls.look(self.root)
+        if found is None or not is_directory(await calls.stat(self.root)):
+            return []
+        return [name.decode(errors="replace") for name, _ in await entries(calls, self.root)]
 
     async def make_root(self, calls: Calls) -> list[str]:
         """Make the root, and what is missing above it; returns the names of what is in it. Raises Status, LinkLost."""

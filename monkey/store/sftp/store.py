@@ -88,11 +88,11 @@ class SftpStore(Store):
             return directory.encode()
         return (await calls.realpath(b".")).rstrip(b"/") + directory[1:].encode()
 
-    async def make_room(self, allowed: frozenset[str]) -> None:
-        """Make the root directory where there is none. Raises StoreRefused where strange things are in it."""
+    async def make_room(self, allowed: frozenset[str], *, make: bool = True) -> None:
+        """Make the root directory where there is none (`make`). Raises StoreRefused where strange things are in it."""
 
         async def work(link: Link) -> list[str]:
-            found = await self._place.make_root(link.main)
+            found = await (self._place.make_root(link.main) if make else self._place.names(link.main))
             return sorted(set(found) - allowed)
 
         if strangers := await self._do("", work):

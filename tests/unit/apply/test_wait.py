@@ -12,10 +12,11 @@ from monkey.apply.observe import World
 from monkey.apply.operate import cancel, pause, resume, retry
 from monkey.apply.stuck import BEATS
 from monkey.apply.wait import GIVE_UP_AFTER, Pace, Progress, Wait, Watch, judge
-from monkey.errors import FleetError, MonkeyError, NotFound
+from monkey.errors import FleetError, MonkeyError, NotFound, StoreRefused
 from monkey.protocol.entries import Ended
 from monkey.protocol.snapshot import Snapshot, State
 from monkey.protocol.sweeps import open_markers, read_sweep
+from tests.bucket import FakeBucket, Refusal
 from tests.unit.apply.world import Pen, StillFleet, apply, opened, write_project
 
 
@@ -237,5 +238,29 @@ def test_jobs_that_fit_no_machine_are_not_waited_for(root: Path) -> None:
 
             steps = Steps(*[pen.heart.beat] * 20, finish)
             assert [one.wait for one in await watch(world, steps, []).run()] == [Wait.SUCCEEDED], "one agent has room"
+
+    asyncio.run(main())
+
+
+def test_a_refusal_is_waited_out_for_a_while_and_then_explained(root: Path, bucket: FakeBucket) -> None:
+    (root / "monkey.yaml").write_text(f"project: test\nstore: {bucket.url()}\n")
+
+    async def deny() -> None:
+        bucket.refusal = Refusal(403, "AccessDenied", "no")
+
+    async def allow() -> None:
+        bucket.refusal = None
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            with pytest.raises(StoreRefused, match=r"these credentials may not .* agents go on") as caught:
+                await watch(world, Steps(deny, allow, deny), seen).run()
+            assert "it takes s3:" in str(caught.value.hint) and "`monkey status -w` watches again" in str(
+                caught.value.hint
+            )
+            assert [bool(trouble) for _, _, trouble in seen[:4]] == [False, True, False, True]
+            assert seen[1][1][0].unfinished == 3, "what was known stays on the screen"
 
     asyncio.run(main())

@@ -140,3 +140,14 @@ def test_a_bucket_whose_promise_is_a_lie_is_refused(bucket: FakeBucket, run: Run
     with pytest.raises(StoreUnsafe, match="expected one to win"):
         run(open_store(bucket.url(scheme), begin=True))
     assert bucket.objects.keys == []
+
+
+def test_whose_credentials_were_refused_is_said_and_no_secret(
+    bucket: FakeBucket, store: Store, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket.refusal = Refusal(403, "AccessDenied", WHO)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAMINE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
+    with pytest.raises(StoreRefused, match="access key AKIAMINE, from AWS_ACCESS_KEY_ID") as caught:
+        run(store.get("k"))
+    assert "very-secret" not in caught.value.message
