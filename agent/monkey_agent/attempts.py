@@ -98,20 +98,36 @@ class Attempts:
 
     async def _execute(self, work: Work) -> Outcome:
         try:
-            running = await self._runner.start(work.attempt, lambda: self._seat(work))
+            await self._begun(work)
         except (JobFailed, Corrupt) as exc:
             return Outcome(Ending.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
         except StoreError as exc:
             return Outcome(Ending.STOPPED, reason=f"the store did not give what the job needs: {exc.message}")
-        if running is None:
+        if work.running is None:
             return Outcome(Ending.STOPPED, reason=work.stopping or "out of touch with the store")
-        work.running = running
+        return await self._outcome(work.running)
+
+    async def _begun(self, work: Work) -> None:
+        """Wait until it runs, or will not: `work.stop` cancels what it waits for. Raises as `Runner.start` does."""
+        if work.stopping:
+            return
+        work.starting = asyncio.ensure_future(self._start(work))
+        try:
+            await work.starting
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not work.stopping or (task and task.cancelling()):
+                raise  # it is we who are to end
+
+    async def _start(self, work: Work) -> None:
+        running = work.running = await self._runner.start(work.attempt, lambda: self._seat(work))
+        if running is None:
+            return
         if work.frozen:
             running.freeze()
         if work.stopping:
             self._spawn(running.stop(work.stopping))
         self.check(work)
-        return await self._outcome(running)
 
     async def _outcome(self, running: Running) -> Outcome:
         while True:

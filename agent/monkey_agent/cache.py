@@ -13,7 +13,9 @@ import asyncio
 import contextlib
 import errno
 import fcntl
+import math
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -70,12 +72,12 @@ class Cache:
         return Use(file, fd)
 
     @asynccontextmanager
-    async def making(self, entry: Path) -> AsyncIterator[int]:
+    async def making(self, entry: Path, within: float = math.inf) -> AsyncIterator[int]:
         """Be the only one to make an entry, for as long as this process or one that was given the descriptor lives.
 
-        The caller has the right to use it. Raises OSError.
+        The caller has the right to use it. Raises OSError, also where others make it for more than `within` seconds.
         """
-        fd = await _acquire(f"{entry}.lock", fcntl.LOCK_EX)
+        fd = await _acquire(f"{entry}.lock", fcntl.LOCK_EX, within)
         try:
             yield fd
         finally:
@@ -131,11 +133,14 @@ class Cache:
         eviction.to_trash(str(self.root), str(entry))
 
 
-async def _acquire(file: str, kind: int) -> int:
+async def _acquire(file: str, kind: int, within: float = math.inf) -> int:
+    until = time.monotonic() + within
     while True:
         fd = lock(file, kind)
         if fd >= 0:
             return fd
+        if time.monotonic() > until:
+            raise OSError(errno.EBUSY, f"another process has been at it for {within:.0f} s, and holds", file)
         await asyncio.sleep(LOOK)
 
 

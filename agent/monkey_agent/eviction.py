@@ -19,7 +19,7 @@ KINDS = ("code", "environments", "datasets/trees")
 OBJECTS, ASIDE = "datasets/objects", "datasets/aside"
 TRASH = "trash"
 #: What lies beside an entry.
-BESIDE = (".use", ".lock", ".stamp", ".list", ".log", ".txt", ".sh")
+BESIDE = (".use", ".lock", ".stamp", ".list", ".log", ".failed", ".txt", ".sh")
 
 
 @dataclass(frozen=True, order=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 
 from monkey.errors import JobFailed
@@ -22,15 +23,15 @@ class Failures:
         """Raise JobFailed as the last time, if that is not long ago."""
         at, failed = self._failed.get(name, (0.0, None))
         if failed is not None and time.monotonic() - at < self._remembered:
-            raise _again(failed)
+            raise another(failed)
         self._failed.pop(name, None)
 
     def remember(self, name: str, failed: JobFailed) -> JobFailed:
         """Note a failure, and return what to raise."""
         self._failed[name] = time.monotonic(), failed
-        return _again(failed)
+        return another(failed)
 
 
-def _again(failed: JobFailed) -> JobFailed:
-    """Return an error of its own for everybody: one that is raised twice grows its traceback."""
-    return JobFailed(failed.message, log_tail=failed.log_tail)
+def another(failed: JobFailed) -> JobFailed:
+    """Return an error of one's own: one that is raised twice grows its traceback."""
+    return copy.copy(failed)

@@ -18,6 +18,7 @@ from monkey.store.base import Store
 from monkey.store.contents import DAMAGED
 from monkey_agent import eviction, listing, trees
 from monkey_agent.cache import Cache
+from monkey_agent.flight import to_its_end
 
 #: Objects that are fetched at once.
 LANES = 16
@@ -43,21 +44,21 @@ class Fetch:
         """
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._tree}.stamp")
-        await asyncio.to_thread(shutil.rmtree, self._incoming, ignore_errors=True)
+        await to_its_end(lambda: shutil.rmtree(self._incoming, ignore_errors=True))
         os.makedirs(self._incoming)
         if self._oid.endswith(".dir"):
             await self._directory()
         else:
             await self._object(self._oid, [self._tree])
-        await asyncio.to_thread(self._finish)
+        await to_its_end(self._finish)
 
     async def _directory(self) -> None:
         files = await self._files()
         place = self._place()
         making = trees.Tree(place)
-        await asyncio.to_thread(making.begin, files)
+        await to_its_end(lambda: making.begin(files))
         await self._fill(place, files)
-        await asyncio.to_thread(making.finish, files)
+        await to_its_end(lambda: making.finish(files))
         if place != self._tree:
             os.rename(place, self._tree)
         os.chmod(self._tree, 0o555)  # noqa: PTH101 - only now: a directory that cannot be written to cannot be moved
@@ -81,7 +82,7 @@ class Fetch:
         if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
             await self._report(self._oid)
         files = await asyncio.to_thread(listing.read, self._oid, data)
-        await asyncio.to_thread(self._keep, data, kept)
+        await to_its_end(lambda: self._keep(data, kept))
         return files
 
     def _keep(self, data: bytes, kept: Path) -> None:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
+class _Flight(Generic[T]):
+    """One piece of work under way; `ending` when nobody waits for it any more."""
+
+    __slots__ = ("ending", "task", "waiting")
+
+    def __init__(self, task: asyncio.Task[T]) -> None:
+        self.task, self.waiting, self.ending = task, 0, False
 
 
 class Flights(Generic[T]):
@@ -14,27 +24,39 @@ class Flights(Generic[T]):
 
     def __init__(self) -> None:
         """Start with nothing under way."""
-        self._tasks: dict[str, asyncio.Task[T]] = {}
+        self._flights: dict[str, _Flight[T]] = {}
 
     async def join(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
         """Return what `work` returns, or what the one under way under this name will; so for what it raises.
 
-        Who is cancelled leaves the others their result.
+        Who is cancelled leaves the others their result. The last one who is cancels the work, and waits for its end.
         """
-        task = self._tasks.get(name)
-        if task is None:
-            task = self._tasks[name] = asyncio.ensure_future(_run(work))
-            task.add_done_callback(lambda done: self._landed(name, done))
-        return await asyncio.shield(task)
+        while (found := self._flights.get(name)) is not None and found.ending:
+            await asyncio.wait([found.task])
+        flight = found or self._begin(name, work)
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                flight.ending = True
+                flight.task.cancel()
+                await asyncio.wait([flight.task])
+
+    def _begin(self, name: str, work: Callable[[], Awaitable[T]]) -> _Flight[T]:
+        flight = self._flights[name] = _Flight(asyncio.ensure_future(_run(work)))
+        flight.task.add_done_callback(lambda done: self._landed(name, done))
+        return flight
 
     def _landed(self, name: str, task: asyncio.Task[T]) -> None:
-        del self._tasks[name]
+        del self._flights[name]
         if not task.cancelled():
             task.exception()  # seen, though everybody who asked may be gone
 
     async def close(self) -> None:
         """Cancel all that is under way."""
-        tasks = list(self._tasks.values())
+        tasks = [flight.task for flight in self._flights.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -42,3 +64,20 @@ class Flights(Generic[T]):
 
 async def _run(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
+
+
+async def to_its_end(work: Callable[[], T]) -> T:
+    """Return what `work` does in another thread, which cannot be cancelled: who is waits for it, then goes.
+
+    For work under a lock: nobody is to have that while the thread goes on.
+    """
+    thread = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        while not thread.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([thread])
+        if not thread.cancelled():
+            thread.exception()  # seen
+        raise

@@ -82,7 +82,7 @@ def _left(state: Path, entries: list[tuple[int, float, float]], builds: bool) ->
 
 def _marked(pid: int, state: Path, builds: bool) -> bool:
     whose, _, key = (processes.mark(pid) or "").rpartition(":")
-    return whose == str(state) and (builds or key != processes.BUILD)
+    return whose == str(state) and (builds or key.partition(".")[0] != processes.BUILD)
 
 
 def _alive_since(pid: int, before: float, after: float) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from monkey.errors import FleetError, JobFailed
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.datasets import variable
+from monkey_agent.build import BuildFailed
 from monkey_agent.cache import Use
 from monkey_agent.datasets import Datasets
 from monkey_agent.environment import Environments
@@ -58,13 +59,16 @@ class Needs:
             if secrets:
                 self._tell(hold, secrets)
             if recipe.environment:
-                hold.venv, use = await self._environments.use(recipe.environment, attempt.withheld)
+                limit = attempt.settings.build_timeout
+                hold.venv, use = await self._environments.use(recipe.environment, attempt.withheld, limit)
                 hold.add(use)
             for name, oid in recipe.datasets.items():
                 path, use = await self._datasets.use(oid)
                 hold.add(use)
                 hold.datasets[name] = self._datasets.named(path, attempt.settings.dataset_files.get(name, ""))
-        except BaseException:
+        except BaseException as exc:
+            if isinstance(exc, BuildFailed):
+                exc.mask = hold.mask
             hold.close()
             raise
         return hold

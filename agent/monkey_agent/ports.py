@@ -113,7 +113,8 @@ class Runner(Protocol):
         `seat` is awaited right before the launch (a workspace or an environment may take minutes): where it gives none,
         or the deadline of `renew` is past, nothing is launched and None returned. Raises JobFailed with the reason
         where it cannot run here: broken code snapshot, environment that does not build, command not found, disk full;
-        StoreError where the store does not give the snapshot.
+        StoreError where the store does not give the snapshot. Whoever is cancelled while it waits leaves nothing that
+        runs: what is made for it alone (an environment, a dataset) is given up.
         """
 
     def renew(self, deadline: float) -> None:

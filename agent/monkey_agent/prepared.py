@@ -11,8 +11,8 @@ from monkey.spec.command import Command, compile_command
 from monkey.spec.recipe import Recipe
 from monkey.spec.table import Value
 from monkey.transfer.globs import Globs
+from monkey_agent.build import activated
 from monkey_agent.code import Snapshot
-from monkey_agent.environment import activated
 from monkey_agent.launcher import Launcher
 from monkey_agent.needs import Hold, variables
 

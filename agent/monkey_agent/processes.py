@@ -17,7 +17,7 @@ LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 HAS_PROC = os.path.exists("/proc/self/stat")
 #: In the environment of warden and jobs: "STATE_DIRECTORY:KEY", whose they are.
 MARK = "MONKEY_AGENT"
-#: The key of builds of environments, which are the agent's own children and outlive a warden.
+#: The key of builds of environments ("build.TOKEN"), which are the agent's own children and outlive a warden.
 BUILD = "build"
 
 KILL, STOP, CONT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
@@ -68,6 +68,24 @@ def mark(pid: int) -> str | None:
     """Return the mark in a process's first environment; None where it has none, or hides it."""
     _, found, rest = (b"\0" + read(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())
     return os.fsdecode(rest.partition(b"\0")[0]) if found else None
+
+
+def holders(lock: int) -> list[int]:
+    """Return the processes that have the descriptor `lock` of ours, which holds a lock, or copies of it."""
+    inode, found = f":{os.fstat(lock).st_ino} ".encode(), []
+    for pid in everyone():
+        try:
+            names = os.listdir(f"/proc/{pid}/fdinfo")
+        except OSError:  # gone, or not ours
+            continue
+        if any(_locks(read(f"/proc/{pid}/fdinfo/{name}"), inode) for name in names):
+            found.append(pid)
+    return found
+
+
+def _locks(told: bytes, inode: bytes) -> bool:
+    """Say whether what the kernel tells of a descriptor has a lock on that inode."""
+    return any(line.startswith(b"lock:") and inode in line for line in told.splitlines())
 
 
 def children(pid: int) -> list[int]:

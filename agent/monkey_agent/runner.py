@@ -17,6 +17,8 @@ from monkey.protocol.keys import Keys
 from monkey.spec.command import CommandError
 from monkey.spec.table import nested
 from monkey.store.base import Store
+from monkey_agent.build import BuildFailed
+from monkey_agent.build_logs import tell
 from monkey_agent.cache import Cache
 from monkey_agent.checkpoints import Checkpoint, Checkpoints
 from monkey_agent.code import CodeCache, Snapshot
@@ -106,6 +108,7 @@ class LocalRunner:
                     given = await seat()
                 running = self._launch(attempt, prepared, rendered.argv, variables, space, checkpoint, given)
             except BaseException:
+                space.spoilt = True  # by a thread that nobody waits for any more
                 self.give(space)
                 raise
         except OSError as exc:
@@ -122,7 +125,11 @@ class LocalRunner:
         recipe = attempt.recipe
         prepared = self._preparer.known(recipe, attempt.withheld)
         code = prepared.code if prepared else await self._code.get(recipe.code, self._keys.code(recipe.code))
-        hold = await self._needs.hold(attempt)
+        try:
+            hold = await self._needs.hold(attempt)
+        except BuildFailed as exc:
+            await self._tell_build(attempt, exc)
+            raise
         if prepared is None:
             try:
                 prepared = self._preparer.prepare(recipe, code, hold, attempt.withheld)
@@ -131,6 +138,15 @@ class LocalRunner:
                     hold.close()
                 raise
         return prepared, hold
+
+    async def _tell_build(self, attempt: Attempt, failed: BuildFailed) -> None:
+        """Let the log of the build that failed be read. Raises StoreError, OSError."""
+        prefix = self._keys.out(attempt.job, attempt.k)
+        space = self.spaces.take(attempt.job, attempt.k)
+        try:
+            await tell(failed, attempt, space, lambda path, mask: self.open_log(prefix, path, mask))
+        finally:
+            self.give(space)
 
     async def _fill(self, code: Snapshot, space: Workspace) -> None:
         try:

@@ -23,6 +23,8 @@ class Work:
     seat: Seat | None = None
     permit: tuple[int, Held] | None = None
     running: Running | None = None
+    #: While it is prepared, and waits for its seat; what it needs may take hours to be made.
+    starting: asyncio.Future[None] | None = None
     #: Stopped by SIGSTOP until its claim was asked for again.
     frozen: bool = False
     #: Why it was asked to stop; empty when it was not.
@@ -58,12 +60,14 @@ class Work:
             self.running.thaw()
 
     async def stop(self, reason: str) -> None:
-        """Ask its processes to end, then make them."""
+        """Ask its processes to end, then make them; one that has none yet is given up as it stands."""
         if not self.stopping:
             self.stopping = reason
             self.called.set()
             if self.running:
                 await self.running.stop(reason)
+            elif self.starting:
+                self.starting.cancel()
 
     def epochs(self) -> set[int]:
         """In which epochs of the heart it was claimed: the job, and the permit it runs under."""

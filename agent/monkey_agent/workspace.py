@@ -30,7 +30,7 @@ class Workspace:
     Directories are handed out with their time of change set to 0, so that one look says whether anything came in.
     """
 
-    __slots__ = ("checkpoint", "hold", "job", "log", "metrics", "outputs", "root", "work")
+    __slots__ = ("checkpoint", "hold", "job", "log", "metrics", "outputs", "root", "spoilt", "work")
 
     def __init__(self, job: str, root: str) -> None:
         """Name what lies below `root`."""
@@ -41,6 +41,8 @@ class Workspace:
         self.log = f"{root}/log"
         #: What its attempt uses of the machine: given back with it.
         self.hold: Hold | None = None
+        #: May somebody still write into it? Then no other attempt gets it.
+        self.spoilt = False
 
     @property
     def directories(self) -> tuple[str, str, str, str]:
@@ -105,7 +107,7 @@ class Workspaces:
             space.hold.close()
             space.hold = None
         try:
-            if len(self._spare) < SPARE and self._reset(space):
+            if not space.spoilt and len(self._spare) < SPARE and self._reset(space):
                 self._spare.append(space.root)
                 return
         except OSError:

@@ -13,7 +13,7 @@ from monkey.spec.datasets import declare_datasets
 from monkey.spec.document import Document
 from monkey.spec.mistake import Mistake, Mistakes, describe, wrong
 from monkey.spec.parameters import Parameter, declare
-from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.recipe import BUILD_TIMEOUT, Recipe, Settings
 from monkey.spec.recipe import Resources as JobResources
 from monkey.spec.table import Value
 from monkey.spec.units import duration, size
@@ -207,6 +207,8 @@ class Environment(_Model):
     #: A file's path, or its lines.
     requirements: Annotated[str | list[str] | None, PlainValidator(_requirements)] = None
     setup: Annotated[str | None, PlainValidator(_setup)] = None
+    #: Seconds that making it may take; no part of what it is.
+    timeout: Duration = BUILD_TIMEOUT
 
 
 class Spec(_Model):
@@ -260,7 +262,7 @@ class Spec(_Model):
 
     def recipe(self, code: str, datasets: Mapping[str, str] | None = None) -> Recipe:
         """Return what all jobs have in common, given the hashes of code and datasets, and the requirements read."""
-        asked = self.environment.model_dump() | {"requirements": self._requirements}
+        asked = self.environment.model_dump(exclude={"timeout"}) | {"requirements": self._requirements}
         environment = {name: text for name, text in asked.items() if text is not None}
         outputs = sorted(set(self.outputs))
         return Recipe(
@@ -278,6 +280,7 @@ class Spec(_Model):
         return Settings(
             max_retries=self.max_retries,
             timeout=self.timeout,
+            build_timeout=self.environment.timeout,
             grace=self.grace,
             checkpoint_every=self.checkpoint_every,
             checkpoint_keep=self.checkpoint_keep,

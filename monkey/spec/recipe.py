@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+#: Seconds that making an environment may take where the spec does not say.
+BUILD_TIMEOUT = 3600.0
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -49,6 +52,8 @@ class Settings:
     max_retries: int = 0
     #: Seconds an attempt may run; None for no limit.
     timeout: float | None = None
+    #: Seconds that making their environment may take.
+    build_timeout: float = BUILD_TIMEOUT
     #: Seconds between SIGTERM and SIGKILL.
     grace: float = 10
     max_concurrent_jobs: int | None = None

@@ -139,6 +139,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
                 "minLength": 1,
                 "description": "Lines of shell (sh -e) that run in the environment once, after the requirements.",
             },
+            "timeout": {**_DURATION, "default": "1h", "description": "How long making it may take."},
         },
         "additionalProperties": False,
     },

@@ -121,16 +121,30 @@ class Body:
         self.world, self.host = world, host
         self.executions: dict[Execution, None] = {}
         self.deadline = float("inf")
-        self.warded = True
+        self.warded, self.killed = True, False
         self._alarm: asyncio.TimerHandle | None = None
 
     async def start(self, attempt: Attempt, seat: Callable[[], Awaitable[Seat | None]]) -> Running | None:
+        try:
+            return await self._start(attempt, seat)
+        except asyncio.CancelledError:
+            if not self.killed:
+                self.world.counts["given up while it was prepared"] += 1
+                # A build that is ended takes a while to go, and what was made of it to be removed.
+                await self.host.sleep(self.world.random.choice([0, 0, 3]))
+            raise
+
+    async def _start(self, attempt: Attempt, seat: Callable[[], Awaitable[Seat | None]]) -> Running | None:
         rnd = self.world.random
-        await self.host.sleep(rnd.choice([0.1, 0.5, rnd.uniform(0, 100)]) if not self.world.calm else 0.1)
+        await self.host.sleep(self._preparation())
         if rnd.random() < 0.01 and not self.world.calm and self.world.weather.flaky:
             raise JobFailed("the environment does not build")
         ready = self.world.loop.time()
-        given = await seat()
+        try:
+            given = await seat()
+        except asyncio.CancelledError:
+            self.world.counts["claimed ahead, never begun"] += not self.killed
+            raise
         waited = self.world.loop.time() > ready
         if given is None or self.host.now() >= self.deadline:
             self.world.counts["claimed ahead, never begun" if waited else "not launched"] += 1
@@ -140,6 +154,13 @@ class Body:
         self.executions[execution] = None
         self.world.launched(execution)
         return execution
+
+    def _preparation(self) -> float:
+        """Return seconds; now and then so many that whoever is not heard while it lasts is not heard in time."""
+        rnd = self.world.random
+        if self.world.calm:
+            return 0.1
+        return 800 if rnd.random() < 0.01 else rnd.choice([0.1, 0.5, rnd.uniform(0, 100)])
 
     def renew(self, deadline: float) -> None:
         self.deadline = deadline
@@ -163,6 +184,7 @@ class Body:
 
     def kill(self) -> None:
         """End everything, as the warden does when its agent dies, and the agent that comes next."""
+        self.killed = True
         if self._alarm:
             self._alarm.cancel()
         for execution in list(self.executions):

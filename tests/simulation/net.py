@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +80,9 @@ class Net:
         self.counts: Counter[str] = world.counts
         #: Listing to what it says until when, whatever happens: some stores' listings lag.
         self._lagging: dict[tuple[str, str], tuple[list[Item], float]] = {}
+
+    def expect(self, prefixes: Sequence[str]) -> None:
+        pass
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         return await self._pass(lambda: self.world.create(key, data), creates=True)

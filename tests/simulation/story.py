@@ -160,6 +160,9 @@ class Story:
         for execution in world.running():
             if world.sweep_of(execution) == name and execution.body.host.name in heard:
                 world.violations["an order was not obeyed"] += 1
+        for life in (world.current[host] for host in heard if host in world.current):
+            if not life.main.done() and any(w.sweep == name and not w.running for w in life.agent.attempts.live):
+                world.violations["an order was not obeyed by what is being prepared"] += 1
         world.counts["order obeyed"] += 1
 
     async def _over(self) -> bool:

@@ -39,6 +39,7 @@ MUST_SEE = (
     "not launched",
     "begun after a claim ahead",
     "claimed ahead, never begun",
+    "given up while it was prepared",
     "recovered end",
     "takeover",
     "takeover on the same machine",

@@ -163,7 +163,7 @@ def test_a_failure_shows_the_log_and_is_remembered_for_a_while(tmp_path: Path, r
         with pytest.raises(JobFailed, match="install the requirements") as failure:
             await path_of(environments, wanted)
         assert "missing-1-py3-none-any.whl" in failure.value.message
-        log = tmp_path / "environments" / f"{name_of(wanted)}.log"
+        log = tmp_path / "environments" / f"{name_of(wanted)}.failed"
         built = log.stat().st_mtime_ns
         with pytest.raises(JobFailed, match="install the requirements"):
             await path_of(environments, wanted)
