@@ -207,7 +207,6 @@ class Environment(_Model):
     #: A file's path, or its lines.
     requirements: Annotated[str | list[str] | None, PlainValidator(_requirements)] = None
     setup: Annotated[str | None, PlainValidator(_setup)] = None
-    #: Seconds that making it may take; no part of what it is.
     timeout: Duration = BUILD_TIMEOUT
 
 
@@ -264,19 +263,17 @@ class Spec(_Model):
         """Return what all jobs have in common, given the hashes of code and datasets, and the requirements read."""
         asked = self.environment.model_dump(exclude={"timeout"}) | {"requirements": self._requirements}
         environment = {name: text for name, text in asked.items() if text is not None}
-        outputs = sorted(set(self.outputs))
         return Recipe(
             command=self.command,
             code=code,
             datasets=dict(datasets or {}),
             environment=environment,
             env=self.env,
-            outputs=outputs,
+            outputs=sorted(set(self.outputs)),
         )
 
     def settings(self) -> Settings:
         """Return how the jobs are to be run."""
-        asked = self.resources
         return Settings(
             max_retries=self.max_retries,
             timeout=self.timeout,
@@ -288,7 +285,7 @@ class Spec(_Model):
             fail_fast=self.fail_fast,
             priority=self.priority,
             providers=self.provider,
-            resources=JobResources(asked.cpus, asked.gpus, asked.memory),
+            resources=JobResources(**self.resources.model_dump()),
             metric=self.metric.name if self.metric else None,
             maximize=self.metric is not None and self.metric.goal == "maximize",
             secrets=self.secrets,
