@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -74,7 +75,7 @@ def install_azurite() -> None:
 @contextlib.contextmanager
 def moto() -> Iterator[str]:
     """Run moto's S3, with our bucket in it; gives its endpoint."""
-    port = _free_port()
+    port = free_port()
     with _running([sys.executable, "-c", MOTO, str(port)], port) as endpoint:
         _put(f"{endpoint}/{BUCKET}", {})
         yield endpoint
@@ -83,7 +84,7 @@ def moto() -> Iterator[str]:
 @contextlib.contextmanager
 def azurite() -> Iterator[str]:
     """Run Azurite, with our container in it; gives its endpoint."""
-    port = _free_port()
+    port = free_port()
     command = ["node", str(azurite_program()), "--blobPort", str(port), "--inMemoryPersistence", "--silent"]
     with _running([*command, "--skipApiVersionCheck", "--disableTelemetry"], port) as host:
         endpoint = f"{host}/{AZURE_ACCOUNT}"
@@ -105,11 +106,16 @@ def _put(url: str, headers: Mapping[str, str]) -> None:
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=PATIENCE).close()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port() -> int:
+    """Return a port for a server that is about to start.
+
+    Not one that the system hands out: before the server has it, a connection of another test could get it.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.services import free_port
+
 _CONFIG = """
 ListenAddress 127.0.0.1:{port}
 HostKey {home}/host_key
@@ -42,7 +44,7 @@ class Sshd:
     def __init__(self, home: Path, extra: str = "Subsystem sftp /usr/lib/openssh/sftp-server") -> None:
         self.home = home
         (home / ".ssh").mkdir(parents=True)
-        self.port = _free_port()
+        self.port = free_port()
         for name in ("id", "host_key"):
             keygen(home / name)
         shutil.copy(home / "id.pub", home / "authorized_keys")
@@ -66,7 +68,7 @@ class Sshd:
             Path("/run/sshd").mkdir(exist_ok=True)
         command = [*around, str(program()), "-D", "-f", str(self.home / "sshd_config"), "-E", str(self.home / "log")]
         self._process = subprocess.Popen(command)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self._process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as asked:
                 if asked.recv(4) == b"SSH-":
@@ -135,12 +137,6 @@ def program() -> str | None:
     """Return the server's absolute path, by which alone it wants to be called; None where it is not installed."""
     found = shutil.which("sshd", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
     return str(Path(found).absolute()) if found and shutil.which("ssh-keygen") else None
-
-
-def _free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return int(asked.getsockname()[1])
 
 
 def _children(pid: int) -> list[int]:
