@@ -63,8 +63,10 @@ def test(c: Context, fast: bool = False, seeds: int = 0, only: str = "", keyword
     words = ["pytest", "-q", "-rs"]
     words += ["-m 'not slow' --ignore tests/simulation"] if fast else []
     words += [f"--seeds {seeds}"] if seeds else []
+    # A campaign of the simulation takes all cores by itself, and prints its numbers, which xdist would swallow.
+    workers = workers or (1 if seeds else os.cpu_count() or 1)
     # One by one: by default xdist hands a quarter of all out at once, and the slow ones stand in front.
-    words += [f"-n {workers or os.cpu_count()} --maxschedchunk 1"] if workers != 1 else []
+    words += [f"-n {workers} --maxschedchunk 1"] if workers > 1 else []
     words += [f"-k '{keyword}'"] if keyword else []
     words += [f"'{only}'"] if only else []
     tool(c, " ".join(words))
