@@ -226,6 +226,8 @@ def test_what_is_at_the_place(host: Sshd, run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "never").exists()
     run(run(open_store(f"ssh://there{tmp_path}/a/b/c", begin=True)).close())
     assert (tmp_path / "a" / "b" / "c" / "format").exists()
+    (tmp_path / "a" / "b" / "c" / "files").mkdir()
+    run(run(open_store(f"ssh://there{tmp_path}/a/b/c", begin=True)).close())  # what a store has is nothing strange
 
 
 def test_a_store_that_vanishes_is_not_begun_anew(host: Sshd, run: Run, tmp_path: Path) -> None:

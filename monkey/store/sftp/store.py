@@ -16,6 +16,7 @@ from typing import TypeVar
 from monkey.errors import KeyMissing, StoreRefused
 from monkey.store.base import Item, Store
 from monkey.store.contents import Moved, Source
+from monkey.store.format import FORMAT
 from monkey.store.keys import check_prefix
 from monkey.store.sftp import wire
 from monkey.store.sftp.bulk import Batch, in_batches
@@ -89,11 +90,11 @@ class SftpStore(Store):
         return (await calls.realpath(b".")).rstrip(b"/") + directory[1:].encode()
 
     async def make_room(self, allowed: frozenset[str], *, make: bool = True) -> None:
-        """Make the root directory where there is none (`make`). Raises StoreRefused where strange things are in it."""
+        """Make the root directory where there is none (`make`). Raises StoreRefused where strangers are."""
 
         async def work(link: Link) -> list[str]:
             found = await (self._place.make_root(link.main) if make else self._place.names(link.main))
-            return sorted(set(found) - allowed)
+            return [] if FORMAT in found else sorted(set(found) - allowed)
 
         if strangers := await self._do("", work):
             raise StoreRefused(
