@@ -13,7 +13,7 @@ from monkey.errors import NotADescendant
 from monkey.fleet.base import Machines
 from monkey.fleet.state import host_name
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.explain import size_text
+from monkey.plan.sizes import size_text
 from monkey.protocol.revision import Revision
 from monkey.protocol.sweeps import append_revision, mark_queue
 from monkey.transfer.code import upload

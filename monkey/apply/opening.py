@@ -34,12 +34,15 @@ async def open_known(url: str, memo: Memo, *, begin: bool) -> Store | None:
     Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
     """
     try:
-        store = await open_store(url, begin=begin)
+        # Nearly always it is there: whether one may be begun is asked when it is not.
+        store = await open_store(url)
     except StoreMissing as exc:
         if memo.expects(url):
             raise memo.vanished(exc) from exc
-        await check_room(url)
-        return None
+        if not begin:
+            await check_room(url)
+            return None
+        store = await open_store(url, begin=True)
     try:
         memo.meet(url, decode_format(await store.get(FORMAT), url).id)
     except BaseException:

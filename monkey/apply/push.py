@@ -57,8 +57,8 @@ async def push_paths(project: Project, paths: Sequence[str], begin: Callable[[st
     try:
         for path, at in places.items():
             moved = begin(path, 0, 0)
-            dataset, sent = await hash_into(store, at, cache_home() / "datasets", moved)
-            (lacks,) = await missing(store, [dataset])
+            dataset, sent, there = await hash_into(store, at, cache_home() / "datasets", moved)
+            (lacks,) = await missing(store, [dataset], there)
             if lacks.objects:
                 await upload(store, dataset, lacks, moved)
             size = sum(dataset.signatures[row][0] for row in sent)

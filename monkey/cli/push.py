@@ -44,7 +44,7 @@ def _paths(paths: tuple[str, ...]) -> list[Pushed]:
 
 
 def _line(one: Pushed) -> str:
-    from monkey.plan.explain import size_text
+    from monkey.plan.sizes import size_text
 
     files = "1 file" if len(one.dataset.names) == 1 else f"{len(one.dataset.names):,} files"
     objects = "1 object" if one.objects == 1 else f"{one.objects:,} objects"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from monkey.plan.change import Reason, SettingChange
+from monkey.plan.sizes import size_text
 from monkey.spec.recipe import Recipe, Settings
 
 #: What `--keep-stale` may name. Not "parameter": a result under other parameters is another result.
@@ -70,14 +71,6 @@ def setting_changes(before: Settings, after: Settings) -> tuple[SettingChange, .
 def setting_text(change: SettingChange) -> str:
     """Say a change of a setting: "max_retries 1 → 3"."""
     return f"{change.name} {_setting(change.name, change.before)} → {_setting(change.name, change.after)}"
-
-
-def size_text(count: float) -> str:
-    """Say a number of bytes: "12.3 KiB"."""
-    if count < 1024:
-        return "1 byte" if count == 1 else f"{count:.0f} bytes"
-    power = next((power for power in (1, 2, 3) if count < 1024 ** (power + 1)), 4)
-    return f"{count / 1024**power:.1f}".removesuffix(".0") + (" KiB", " MiB", " GiB", " TiB")[power - 1]
 
 
 def seconds_text(seconds: float) -> str:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
 from monkey.plan.describe import describe
-from monkey.plan.explain import setting_text, size_text
+from monkey.plan.explain import setting_text
+from monkey.plan.sizes import size_text
 
 
 class Mark(StrEnum):

@@ -9,12 +9,13 @@ before the name, names on disk before anyone is told. What was renamed when the 
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 
 from monkey.errors import StoreUnavailable
 from monkey.store.contents import FILES, Moved, Source, object_key, refused
-from monkey.store.copier import LOT_FILES, Taken, Task, lots
+from monkey.store.copier import Taken, Task, lots
 from monkey.store.crew import Crew, processors
 from monkey.store.large import copy_hashed
 from monkey.store.place import Place
@@ -25,7 +26,10 @@ from monkey.store.sync import flush_together
 LARGE = 4 * 1024 * 1024
 
 #: Files that are synced and named together, and their bytes: a kill -9 loses no more than that.
-BATCH_FILES, BATCH_BYTES = 16_384, 512 * 1024 * 1024
+BATCH_FILES, BATCH_BYTES = 65_536, 512 * 1024 * 1024
+
+#: Directories that a worker is asked to name at once.
+_NAMED_AT_ONCE = 32
 
 
 class Bulk:
@@ -36,8 +40,9 @@ class Bulk:
         self._place, self._sources, self._moved = place, sources, moved
         self._crew = Crew()
         self._found = [""] * len(sources)
-        #: Copies that have no name yet, and the MD5s that they get.
-        self._aside: dict[str, str] = {}
+        #: Where copies are that have no name yet, and their MD5s.
+        self._aside = ""
+        self._copied: set[str] = set()
         self._directories: set[str] = set()
         self._lock = threading.Lock()
 
@@ -61,8 +66,8 @@ class Bulk:
         except OSError as exc:
             raise self._place.translate(exc) from exc
         finally:
-            for aside in self._aside:
-                remove(aside)
+            if self._aside:
+                shutil.rmtree(self._aside, ignore_errors=True)
         return self._found
 
     def _batches(self) -> Iterator[list[int]]:
@@ -79,21 +84,23 @@ class Bulk:
             yield batch
 
     def _take(self, batch: Sequence[int]) -> None:
-        """Hash and copy the files at these places."""
+        """Hash the files at these places, and copy them aside, each where it will lie below `FILES`."""
+        self._aside = self._place.temp()
+        self._place.make_parents(f"{self._aside}/.")
         chosen = [self._sources[at] for at in batch]
         tasks: list[Task] = [(one.path, one.signature, one.md5) for one in chosen]
         parts = lots(tasks)
 
         def done(part: int, taken: list[Taken]) -> None:
             first, _ = parts[part]
-            self._aside.update((aside, md5) for md5, aside in taken if md5)
             if not taken[-1][0]:
                 raise self._trouble(chosen[first + len(taken) - 1], taken[-1][1])
             for at, (md5, _) in enumerate(taken, first):
                 self._found[batch[at]] = md5
+            self._copied.update(self._found[at] for at in batch[first : first + len(taken)])
             self._moved(len(taken), sum(one.signature[0] for one in chosen[first : first + len(taken)]))
 
-        self._crew.work([("take", tasks[a:b], self._place.temp() + ".") for a, b in parts], done)
+        self._crew.work([("take", tasks[a:b], self._aside, "") for a, b in parts], done)
 
     def _trouble(self, source: Source, why: str) -> Exception:
         what, _, number = why.partition(": ")
@@ -102,18 +109,24 @@ class Bulk:
         return refused(source, why)
 
     def _name(self) -> None:
-        """Sync what is aside, and give it its names."""
-        flush_together(list(self._aside))
-        renames = [(aside, self._target(md5)) for aside, md5 in self._aside.items()]
-        requests = [("name", renames[at : at + LOT_FILES], "") for at in range(0, len(renames), LOT_FILES)]
+        """Sync what is aside, and give it its names: a directory at a time where the store has nothing like it yet."""
+        aside, files = self._aside, self._place.below(FILES.rstrip("/"))
+        names = sorted({md5[:2] for md5 in self._copied})
+        copies = [f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied]
+        flush_together([*copies, *(f"{aside}/{name}" for name in names)])
+        self._place.make_parents(f"{files}/.")
+        parts = [names[at : at + _NAMED_AT_ONCE] for at in range(0, len(names), _NAMED_AT_ONCE)]
 
         def done(_: int, number: int) -> None:
             if number:
                 raise self._place.translate(OSError(number, os.strerror(number)))
 
-        self._crew.work(requests, done)
+        self._crew.work([("name", part, aside, files) for part in parts], done)
         self._go_on()
-        self._aside.clear()
+        self._directories.update(f"{files}/{name}" for name in names)
+        self._copied.clear()
+        shutil.rmtree(aside, ignore_errors=True)
+        self._aside = ""
 
     def _target(self, md5: str) -> str:
         """Return where the object goes; its directory is there, and remembered."""

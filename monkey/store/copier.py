@@ -1,4 +1,4 @@
-# ruff: noqa: PTH104, PTH108
+# ruff: noqa: PTH102, PTH104, PTH208
 # Paths are plain strings here: pathlib costs as much as the system calls, and more to import.
 """Hashing small files, and copying them on the way: what a file costs here is paid a hundred thousand times.
 
@@ -7,6 +7,7 @@ This file is also a program (see `monkey.store.crew`): it imports nothing of our
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import marshal
 import os
@@ -17,7 +18,7 @@ TYPE_CHECKING = False  # not from typing: this must start fast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, NoReturn
 
 #: Files of one request, and their bytes: a worker holds one file at a time, and tells of progress after each request.
 LOT_FILES, LOT_BYTES = 256, 16 * 1024 * 1024
@@ -31,11 +32,11 @@ Signature = tuple[int, int, int, int]
 #: A file to take: its path, the signature it must have, its MD5 ("" where not known yet).
 Task = tuple[str, Signature, str]
 
-#: What became of it: its MD5 and the copy's path ("" for none); or "" and why not.
+#: What became of it: its MD5 and ""; or "" and why not.
 Taken = tuple[str, str]
 
 #: What a worker is asked: see `answer`.
-Request = tuple[str, "list[Any]", str]
+Request = tuple[str, "list[Any]", str, str]
 
 #: Why a file could not be taken, beside what the system said: "system: NUMBER" is an errno.
 CHANGED, SPECIAL = "changed", "special"
@@ -61,26 +62,36 @@ def read(task: Task) -> tuple[bytes, str]:
     except OSError as exc:
         return b"", f"system: {exc.errno}"
     try:
-        before = os.fstat(fd)
-        if not stat.S_ISREG(before.st_mode):
-            return b"", SPECIAL
-        # Where the content is known, a mere `touch` is forgiven.
-        if signature(before) != known and (not md5 or before.st_size != known[0]):
-            return b"", CHANGED
-        data = os.read(fd, before.st_size + 1)
-        while len(data) < before.st_size and (more := os.read(fd, before.st_size + 1 - len(data))):
-            data += more
-        if len(data) != before.st_size or (not md5 and signature(os.fstat(fd)) != known):
-            return b"", CHANGED
+        data, trouble = _read(fd, known[0])
+        # One look, afterwards: what is now as it was when it was looked at has not changed while it was read.
+        found = os.fstat(fd)
     except OSError as exc:
         return b"", f"system: {exc.errno}"
     finally:
         os.close(fd)
+    if not stat.S_ISREG(found.st_mode):
+        return b"", SPECIAL
+    if trouble:
+        return b"", f"system: {trouble}"
+    # Where the content is known, a mere `touch` is forgiven.
+    if len(data) != known[0] or (not md5 and signature(found) != known):
+        return b"", CHANGED
     return data, ""
 
 
+def _read(fd: int, size: int) -> tuple[bytes, int]:
+    """Return up to `size` bytes, and one more where there are more; and an errno, 0 for none."""
+    try:
+        data = os.read(fd, size + 1)
+        while len(data) < size and (more := os.read(fd, size + 1 - len(data))):
+            data += more
+    except OSError as exc:
+        return b"", exc.errno or -1
+    return data, 0
+
+
 def take(task: Task, aside: str) -> Taken:
-    """Read a file, hash it, and copy what was read to the new file `aside` ("": do not).
+    """Read a file, hash it, and copy what was read below the directory `aside` ("": do not), as objects lie there.
 
     Raises SystemRefused where the copy cannot be written.
     """
@@ -91,24 +102,33 @@ def take(task: Task, aside: str) -> Taken:
     if task[2] and found != task[2]:
         return "", CHANGED
     if aside:
-        _write(aside, data)
-    return found, aside
-
-
-def _write(aside: str, data: bytes) -> None:
-    try:
-        fd = os.open(aside, _CREATE, 0o666)
         try:
-            written = os.write(fd, data)
-            while written < len(data):
-                written += os.write(fd, memoryview(data)[written:])
-        except BaseException:
-            os.unlink(aside)
-            raise
-        finally:
-            os.close(fd)
-    except OSError as exc:
-        raise SystemRefused(exc.errno) from exc
+            _write(f"{aside}/{found[:2]}", found[2:], data)
+        except OSError as exc:
+            raise SystemRefused(exc.errno) from exc
+    return found, ""
+
+
+def _write(directory: str, name: str, data: bytes) -> None:
+    try:
+        fd = _create(directory, f"{directory}/{name}")
+    except FileExistsError:  # another file of the same bytes: who has begun it ends it, or all is for nothing
+        return
+    try:
+        written = os.write(fd, data)
+        while written < len(data):
+            written += os.write(fd, memoryview(data)[written:])
+    finally:
+        os.close(fd)
+
+
+def _create(directory: str, path: str) -> int:
+    try:
+        return os.open(path, _CREATE, 0o666)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory)
+        return os.open(path, _CREATE, 0o666)
 
 
 def lots(tasks: Sequence[Task]) -> list[tuple[int, int]]:
@@ -123,11 +143,11 @@ def lots(tasks: Sequence[Task]) -> list[tuple[int, int]]:
 
 
 def take_all(tasks: Sequence[Task], aside: str) -> list[Taken]:
-    """Take files one after the other, to `aside` with a number behind it each; stops after the first that fails."""
+    """Take files one after the other; stops after the first that fails."""
     taken: list[Taken] = []
-    for at, task in enumerate(tasks):
+    for task in tasks:
         try:
-            taken.append(take(task, f"{aside}{at}" if aside else ""))
+            taken.append(take(task, aside))
         except SystemRefused as exc:
             taken.append(("", f"store: {exc.args[0]}"))
         if not taken[-1][0]:
@@ -135,33 +155,65 @@ def take_all(tasks: Sequence[Task], aside: str) -> list[Taken]:
     return taken
 
 
-def name_all(renames: Sequence[tuple[str, str]]) -> int:
-    """Rename files to names in directories that exist; returns the errno of the first that fails, 0 for none."""
+def name_all(directories: Sequence[str], aside: str, target: str) -> int:
+    """Move these directories of files from below `aside` to below `target`, as a whole where nothing is there yet.
+
+    Returns the errno of the first move that fails, 0 for none.
+    """
     try:
-        for aside, target in renames:
-            os.rename(aside, target)
+        for name in directories:
+            try:
+                os.rename(f"{aside}/{name}", f"{target}/{name}")
+            except OSError:
+                _merge(f"{aside}/{name}", f"{target}/{name}")
     except OSError as exc:
         return exc.errno or -1
     return 0
 
 
-def answer(request: Request) -> list[Taken] | int:
-    """Do what is asked: ("take", tasks, aside) or ("name", renames, "")."""
-    what, items, aside = request
-    return take_all(items, aside) if what == "take" else name_all(items)
+def _merge(source: str, target: str) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(target)
+    for name in os.listdir(source):
+        os.rename(f"{source}/{name}", f"{target}/{name}")
 
 
-def main() -> None:
+def sizes(root: str) -> dict[str, int]:
+    """Return the sizes of all objects below `root`, by MD5; nothing where it cannot be listed."""
+    found = {}
+    try:
+        for two in os.listdir(root):
+            with os.scandir(f"{root}/{two}") as entries:
+                for entry in entries:
+                    there = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(there.st_mode):
+                        found[two + entry.name] = there.st_size
+    except OSError:
+        return {}
+    return found
+
+
+def answer(request: Request) -> Any:
+    """Do what is asked: ("take", tasks, aside, ""), ("name", directories, aside, target) or ("sizes", [], "", root)."""
+    what, items, aside, target = request
+    if what == "take":
+        return take_all(items, aside)
+    return name_all(items, aside, target) if what == "name" else sizes(target)
+
+
+def main() -> NoReturn:
     """Answer requests on stdin with answers on stdout, until stdin ends."""
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:
             request = marshal.load(requests)
         except EOFError:
-            return
-        # In one write: the reader is our parent, and may be gone.
-        answers.write(marshal.dumps(answer(request)))
-        answers.flush()
+            os._exit(0)  # our parent waits, and taking an interpreter apart takes as long as starting it
+        try:
+            answers.write(marshal.dumps(answer(request)))
+            answers.flush()
+        except BrokenPipeError:  # our parent is gone, or wants no answer any more
+            os._exit(0)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ class Crew:
 
     def _spread(self, pull: Callable[[Hand], None], count: int) -> None:
         if not self._hands and count >= WORTH:
-            self._hands = [self._stack.enter_context(_worker()) for _ in range(min(processors(), MOST))]
+            self._hands = [self._stack.enter_context(Worker()).hand for _ in range(min(processors(), MOST))]
         if count < WORTH:
             pull(copier.answer)
             return
@@ -89,20 +89,44 @@ class Crew:
             thread.join()
 
 
+class Worker:
+    """A process that answers requests: of its own rather than a fork, which would copy threads' locks."""
+
+    def __init__(self) -> None:
+        """Start it."""
+        argv = [sys.executable, "-I", "-S", str(Path(copier.__file__))]
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
+
+    def __enter__(self) -> Worker:
+        """Return the worker."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
+        """Let it answer what it was asked, and wait for its end."""
+        self._process.__exit__(kind, exc, at)
+
+    def ask(self, request: Request) -> None:
+        """Have it begin; one request at a time. Raises StoreUnavailable where it was ended."""
+        with _ended():
+            self._requests.write(marshal.dumps(request))
+            self._requests.flush()
+
+    def answer(self) -> Any:
+        """Wait for the answer to what was asked. Raises StoreUnavailable where it was ended."""
+        with _ended():
+            return marshal.load(self._answers)
+
+    def hand(self, request: Request) -> Any:
+        """Ask, and wait for the answer."""
+        self.ask(request)
+        return self.answer()
+
+
 @contextlib.contextmanager
-def _worker() -> Iterator[Hand]:
-    """Start a worker: a process of its own rather than a fork, which would copy threads' locks."""
-    argv = [sys.executable, "-I", "-S", str(Path(copier.__file__))]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
-        requests, answers = process.stdin, process.stdout
-        assert requests is not None and answers is not None
-
-        def hand(request: Request) -> Any:
-            try:
-                requests.write(marshal.dumps(request))
-                requests.flush()
-                return marshal.load(answers)
-            except (EOFError, OSError, ValueError) as exc:
-                raise StoreUnavailable("a process that copies files was ended", hint="try again") from exc
-
-        yield hand
+def _ended() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, OSError, ValueError) as exc:
+        raise StoreUnavailable("a process that copies files was ended", hint="try again") from exc

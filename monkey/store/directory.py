@@ -9,16 +9,17 @@ the calling thread, with as few system calls as possible; durable ones share the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from monkey.errors import KeyMissing
 from monkey.store.base import Item, Store
 from monkey.store.commit import Committer, Write, clean
-from monkey.store.contents import Moved, Source
+from monkey.store.contents import FILES, Moved, Source
 from monkey.store.keys import check_prefix
 from monkey.store.listing import walk
 from monkey.store.place import Place
@@ -159,6 +160,17 @@ class DirectoryStore(Store):
             bulk.interrupt()
             await asyncio.wait([inner])
             raise
+
+    @contextlib.contextmanager
+    def sizes_ahead(self) -> Iterator[Callable[[], Mapping[str, int]]]:
+        """Begin to look at all contents, in another process; gives what waits for their sizes, by MD5.
+
+        What cannot be listed is left out: whoever misses something looks himself, and hears why."""
+        from monkey.store.crew import Worker
+
+        with Worker() as worker:
+            worker.ask(("sizes", [], "", self._place.below(FILES.rstrip("/"))))
+            yield worker.answer
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`; an OSError of `path` itself passes through."""

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH105, PTH108, PTH116
+# ruff: noqa: PTH105, PTH106, PTH108, PTH116
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """Written aside, then published: the only way in which a file gets under a key."""
 
@@ -99,13 +99,22 @@ def remove(path: str) -> None:
 
 
 def remove_stale(place: Place) -> None:
-    """Remove files that dead writers left aside, by the file system's own clock."""
-    with contextlib.suppress(OSError), os.scandir(place.temps) as found:
+    """Remove what dead writers left aside, by the file system's own clock."""
+    with contextlib.suppress(OSError):
         # The directory changed when its newest file was made: that is "now", whatever this machine's clock says.
-        now = os.stat(place.temps).st_mtime
+        _remove_older(place.temps, os.stat(place.temps).st_mtime - STALE)
+
+
+def _remove_older(directory: str, than: float) -> None:
+    with contextlib.suppress(OSError), os.scandir(directory) as found:
         for entry in found:
             with contextlib.suppress(OSError):
-                if now - entry.stat(follow_symlinks=False).st_mtime > STALE:
+                old = entry.stat(follow_symlinks=False).st_mtime < than
+                if entry.is_dir(follow_symlinks=False):
+                    _remove_older(entry.path, than)
+                    if old:
+                        os.rmdir(entry.path)
+                elif old:
                     os.unlink(entry.path)
 
 

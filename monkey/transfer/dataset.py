@@ -24,14 +24,17 @@ DIR = ".dir"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset as it was when it was looked at: rows of a path below `root`, a signature, an MD5."""
+    """A dataset as it was when it was looked at: rows of a path below `root`, a signature, an MD5.
+
+    Its repr leaves out the rows: asyncio makes one of what a task returns, which took longer than a look at the files.
+    """
 
     #: The file itself, or the directory; absolute.
     root: str
     #: Relative to `root`, sorted; a single "" for a file.
-    names: Sequence[str]
-    signatures: Sequence[Signature]
-    md5s: Sequence[str]
+    names: Sequence[str] = field(repr=False)
+    signatures: Sequence[Signature] = field(repr=False)
+    md5s: Sequence[str] = field(repr=False)
     #: Where the files are, if not below `root`: in DVC's cache.
     paths: Sequence[str] = field(default=(), repr=False)
 

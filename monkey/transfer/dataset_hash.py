@@ -81,7 +81,7 @@ def _hash_small(
         moved(len(taken), sum(task[1][0] for task in tasks[first : first + len(taken)]))
 
     with Crew() as crew:
-        crew.work([("take", tasks[a:b], "") for a, b in parts], done)
+        crew.work([("take", tasks[a:b], "", "") for a, b in parts], done)
 
 
 def _hash_large(

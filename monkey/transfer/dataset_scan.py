@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from monkey.errors import DatasetError
 from monkey.store.copier import Signature, signature
@@ -28,7 +28,7 @@ def scan(root: str) -> list[Row]:
         return [("", signature(found))]
     if not stat.S_ISDIR(found.st_mode):
         raise DatasetError(f"expected a file or a directory at {root}, found {_kind(found.st_mode)}")
-    return finish(root, list(_walk(root)))
+    return finish(root, _walk(root))
 
 
 def scan_listed(root: str, directories: Iterable[tuple[str, Iterable[str], Iterable[str]]]) -> list[Row]:
@@ -61,7 +61,8 @@ def _look(path: str) -> os.stat_result:
         raise trouble(path, exc) from exc
 
 
-def _walk(root: str) -> Iterator[Row]:
+def _walk(root: str) -> list[Row]:
+    rows: list[Row] = []
     todo = [""]
     while todo:
         base = todo.pop()
@@ -70,17 +71,18 @@ def _walk(root: str) -> Iterator[Row]:
             with os.scandir(path) as entries:
                 for entry in entries:
                     name = base + entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        _check_name(entry.path, name)
-                        todo.append(f"{name}/")
-                    elif entry.is_file(follow_symlinks=False):
+                    if entry.is_file(follow_symlinks=False):
                         if not name.isascii():
                             _check_name(entry.path, name)
-                        yield name, signature(entry.stat(follow_symlinks=False))
+                        rows.append((name, signature(entry.stat(follow_symlinks=False))))
+                    elif entry.is_dir(follow_symlinks=False):
+                        _check_name(entry.path, name)
+                        todo.append(f"{name}/")
                     else:
-                        yield _row(name, entry.path)
+                        rows.append(_row(name, entry.path))
         except OSError as exc:
             raise trouble(exc.filename or path, exc) from exc
+    return rows
 
 
 def _row(name: str, path: str) -> Row:

@@ -28,6 +28,9 @@ MAGIC = b"monkey dataset 1\n"
 #: time: the kernel's clock ticks up to every 10 ms, and some file systems keep no fractions of a second.
 TICK, COARSE_TICK = 20_000_000, 2_000_000_000
 
+#: Bytes of a state that knows many files: some thousands.
+MANY = 256 * 1024
+
 #: Stands for an MD5 that is not known.
 UNKNOWN = bytes(16)
 
@@ -39,6 +42,14 @@ class State:
         """Keep it below `home`; `root` is the dataset's absolute path."""
         self._root = root
         self._path = home / hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
+
+    @property
+    def many(self) -> bool:
+        """Were there many files, when they were last looked at?"""
+        try:
+            return self._path.stat().st_size > MANY
+        except OSError:
+            return False
 
     def known(self, rows: Sequence[Row]) -> list[str]:
         """Return the MD5 of each of these rows, "" where it is not known."""

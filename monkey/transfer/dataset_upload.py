@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from monkey.errors import Corrupt, KeyMissing
 from monkey.store.base import Store
@@ -50,8 +50,10 @@ def whole(dataset: Dataset) -> Missing:
     return _missing(dataset, {})
 
 
-async def missing(store: Store, datasets: Sequence[Dataset]) -> list[Missing]:
-    """Return what each of the datasets lacks in the store, by one look at it.
+async def missing(
+    store: Store, datasets: Sequence[Dataset], known: Mapping[str, int] = MappingProxyType({})
+) -> list[Missing]:
+    """Return what each of the datasets lacks in the store, by one look at it; `known`: sizes of objects seen there.
 
     An object of another size counts, and one that an agent found damaged.
 
@@ -59,7 +61,7 @@ async def missing(store: Store, datasets: Sequence[Dataset]) -> list[Missing]:
     """
     wanted = {md5: None for dataset in datasets for md5 in dataset.objects}
     wanted |= {dataset.oid: None for dataset in datasets}
-    there = await _sizes(store, list(wanted)) if datasets else {}
+    there = {**known, **await _sizes(store, [oid for oid in wanted if oid not in known])}
     for item in await store.list(DAMAGED) if datasets else ():
         there.pop(item.key.removeprefix(DAMAGED), None)
     return [_missing(dataset, there) for dataset in datasets]
@@ -133,6 +135,8 @@ async def upload(store: Store, dataset: Dataset, lacks: Missing, moved: Moved = 
 
 
 async def _put_listing(store: Store, dataset: Dataset) -> None:
+    import tempfile  # slow to import, and most never get here
+
     assert dataset.oid.endswith(DIR)
     with tempfile.TemporaryDirectory(prefix="monkey-data-") as directory:
         aside = Path(directory, "listing")

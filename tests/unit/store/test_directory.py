@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import os
 import threading
 import time
@@ -16,6 +17,9 @@ import pytest
 from monkey.errors import KeyMissing, StoreRefused, StoreUnavailable
 from monkey.store.base import Store
 from monkey.store.commit import BATCH
+from monkey.store.contents import FILES, Source, object_key
+from monkey.store.copier import signature
+from monkey.store.directory import DirectoryStore
 from monkey.store.open import open_store
 from monkey.store.place import Place, translate
 from monkey.store.publish import STALE, publish, write_aside
@@ -62,14 +66,41 @@ def test_stale_files_aside_are_removed_by_the_next_durable_write(store: Store, r
     old, young = root / "tmp" / "dead.1", root / "tmp" / "alive.1"
     young.write_bytes(b"")
     old.write_bytes(b"x")
+    dead, living = root / "tmp" / "dead.2" / "ab", root / "tmp" / "alive.2" / "ab"
+    for directory in (dead, living):
+        directory.mkdir(parents=True)
+        (directory / "copy").write_bytes(b"x")
     now = (root / "tmp").stat().st_mtime
     os.utime(old, (now - STALE - 60, now - STALE - 60))
     os.utime(young, (now - STALE + 60, now - STALE + 60))
+    for path in (dead / "copy", dead, dead.parent, living, living.parent):
+        os.utime(path, (now - STALE - 60, now - STALE - 60))
     again = run(open_store(str(root)))
     run(again.create("k", b"x"))
     run(again.close())
     assert not old.exists()
     assert young.exists()
+    assert (living / "copy").exists()
+    assert not dead.parent.exists()
+
+
+def test_many_files_join_those_that_are_there(store: Store, root: Path, run: Run, tmp_path: Path) -> None:
+    bodies = [b"content %d" % n for n in range(1200)]
+    for n, body in enumerate(bodies):
+        (tmp_path / str(n)).write_bytes(body)
+    sources = [Source(str(tmp_path / str(n)), signature((tmp_path / str(n)).stat())) for n in range(1200)]
+    assert isinstance(store, DirectoryStore)
+    for half in (sources[:500], sources[500:]):  # all of the 256 directories are there the second time
+        run(store.put_contents(half, lambda objects, size: None))
+        with store.sizes_ahead() as look:
+            sizes = look()
+        assert {object_key(md5): size for md5, size in sizes.items()} == {
+            item.key: item.size for item in run(store.list(FILES))
+        }
+    wanted = {hashlib.md5(body).hexdigest(): body for body in bodies}
+    assert sizes == {md5: len(body) for md5, body in wanted.items()}
+    assert all((root / object_key(md5)).read_bytes() == body for md5, body in wanted.items())
+    assert not list((root / "tmp").iterdir())
 
 
 def test_a_lost_tmp_is_made_again(store: Store, root: Path, run: Run, tmp_path: Path) -> None:

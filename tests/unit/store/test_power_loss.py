@@ -38,9 +38,9 @@ class Disk:
             self.dirty.discard(path)
 
     def named(self, source: str, target: str) -> None:
-        if source in self.dirty:
-            self.torn.add(target)
-            self.dirty.add(target)
+        for path in [path for path in self.dirty if path == source or path.startswith(f"{source}/")]:
+            self.torn.add(target + path[len(source) :])
+            self.dirty.add(target + path[len(source) :])
         self.dirty.add(str(Path(target).parent))
 
     def made(self, path: str) -> None:
