@@ -21,8 +21,9 @@ from monkey_agent.picker import Picker
 from monkey_agent.ports import Attempt, Seat
 from monkey_agent.work import Work
 
-#: Seconds that a sweep's last job ran at most for its next ones to be claimed ahead.
-SHORT = 10.0
+#: Seconds that a sweep's last job ran at most for its next ones to be claimed ahead: one for two seats, and one for
+#: each. Both seats of a pair are seldom left within the same millisecond, unless their jobs take no longer than that.
+SHORT, INSTANT = 10.0, 0.1
 #: Seconds after which what was claimed ahead and got no seat is released.
 AHEAD = 5.0
 
@@ -86,10 +87,11 @@ class Dispatcher:
         return False
 
     def _may_claim_ahead(self, board: Board) -> bool:
-        """One attempt for two seats may wait. Not of capped sweeps: it would hold a permit that another could use."""
-        short = self._lasted.get(board.state.name, SHORT) < SHORT
-        few = 2 * len(self._ahead) < len(self._attempts.live) - len(self._ahead)
-        return short and few and board.revision.settings.max_concurrent_jobs is None
+        """Not of capped sweeps: what waits would hold a permit that another could use."""
+        lasted = self._lasted.get(board.state.name, SHORT)
+        ahead = len(self._ahead)
+        few = ahead * (1 if lasted < INSTANT else 2) < len(self._attempts.live) - ahead
+        return lasted < SHORT and few and board.revision.settings.max_concurrent_jobs is None
 
     def _call(self) -> bool:
         """Give seats that are free to those that wait for one, in their order; says whether any got one."""
@@ -168,7 +170,9 @@ class Dispatcher:
         board = self._desk.boards.get(work.sweep)
         if board and held and self._desk.wanted(work.sweep, work.job):
             board.busy(work.job, self._picker.look)
-            self._picker.settle(board, work.job, held.log)
+            settled = self._picker.settle(board, work.job, held.log)
+            if settled and not board.done and not work.permit:
+                return  # its seat was given already, and it left nothing to begin
         self.on_change()
 
 

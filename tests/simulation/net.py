@@ -87,6 +87,9 @@ class Net:
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         return await self._pass(lambda: self.world.create(key, data), creates=True)
 
+    def expect(self, prefixes: Sequence[str]) -> None:
+        """A hint; nothing here gains by it."""
+
     async def put(self, key: str, data: bytes) -> None:
         await self._pass(lambda: self.world.write(key, data))
 
