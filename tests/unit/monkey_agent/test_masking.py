@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import html
 import json
 import os
+import re
+import shlex
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
@@ -47,8 +50,36 @@ def test_a_value_is_masked_as_it_is_and_encoded() -> None:
             text = encode(f"{name}:{VALUE}@".encode()).decode()
             shown = hidden(text, VALUE)
             assert "***" in shown
-            # Of what is left, no more than the characters that neighbours share with the value.
-            assert len(shown.replace("***", "")) <= len(text) - len(VALUE.encode()) * 8 // 6 + 2
+            # Of what is left, nothing tells of the value: not even the characters that its neighbours share with it.
+            before, behind = shown.split("***")
+            assert before == text[: (len(name) + 1) * 8 // 6]
+            assert text.endswith(behind) and len(behind) == len(text) - -(-len(f"{name}:{VALUE}".encode()) * 8 // 6)
+
+
+@pytest.mark.parametrize("width", [16, 64, 76])
+def test_base64_is_masked_however_its_lines_are_broken(width: int) -> None:
+    value = VALUE * 9
+    for name in ("", "u", "us"):
+        text = base64.b64encode(f"{name}:{value} and more".encode()).decode()
+        lines = [text[at : at + width] for at in range(0, len(text), width)]
+        for end, indent in (("\n", ""), ("\r\n", ""), ("\n", "        ")):
+            shown = hidden("key:" + "".join(f"{end}{indent}{line}" for line in lines), value)
+            left = "".join(shown.split("***")[i] for i in (0, -1))
+            assert shown.count("***") == 1 and len(left) < 60, shown
+
+
+def test_what_quotes_a_value_does_not_hide_it() -> None:
+    value = 'it\'s "5 < 6" & a/b\\c\n'
+    for form in (
+        urllib.parse.quote(value, safe="").lower(),
+        urllib.parse.quote(urllib.parse.quote(value, safe="")),
+        json.dumps(json.dumps({"key": value})),
+        html.escape(value),
+        repr(value),
+        shlex.quote(value),
+    ):
+        shown = hidden(f"x {form} y", value)
+        assert "***" in shown and not re.search("it.*5|6.*a.*b", shown), shown
 
 
 def test_a_value_of_many_lines_is_masked_line_by_line() -> None:
@@ -69,14 +100,22 @@ def test_values_that_overlap_are_masked_together() -> None:
     assert hidden("aaaaaaa", "aaaa") == "***"
 
 
+def _told(value: str, encoded: bool) -> str:
+    """Return a value as a log may show it: as it is, or in base64 with a neighbour on each side and lines."""
+    if not encoded:
+        return value
+    text = base64.b64encode(f"{value[:2]}:{value};".encode()).decode()
+    return f"{text[:7]}\n  {text[7:]}"
+
+
 @settings(deadline=None)
 @given(
     values=st.lists(st.text("ab\n", min_size=4, max_size=9), min_size=1, max_size=3),
-    parts=st.lists(st.one_of(st.integers(0, 2), st.text("abc\n", max_size=5)), max_size=12),
+    parts=st.lists(st.one_of(st.integers(-3, 2), st.text("abc\n ", max_size=5)), max_size=12),
     cuts=st.lists(st.integers(1, 20), max_size=8),
 )
 def test_no_cut_lets_a_secret_through(values: list[str], parts: list[int | str], cuts: list[int]) -> None:
-    text = "".join(values[part % len(values)] if isinstance(part, int) else part for part in parts)
+    text = "".join(_told(values[part % len(values)], part < 0) if isinstance(part, int) else part for part in parts)
 
     async def scenario() -> list[bytes]:
         store = MemoryStore()
