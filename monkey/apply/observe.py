@@ -12,7 +12,7 @@ from monkey.apply.data import Begin, differences, lacking, silent
 from monkey.apply.desire import Wanted
 from monkey.apply.memo import Memo
 from monkey.apply.opening import open_known, store_url
-from monkey.errors import FleetError, MonkeyError, PlanError, StoreMissing
+from monkey.errors import FleetError, MonkeyError, SpecError, StoreMissing
 from monkey.fleet.base import Fleet
 from monkey.fleet.local import LocalFleet
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
@@ -20,6 +20,7 @@ from monkey.plan.desired import Upload
 from monkey.plan.observed import Observed, ObservedSweep
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
+from monkey.spec.mistake import Mistake
 from monkey.store.base import Store
 from monkey.transfer.dataset import Dataset
 
@@ -195,15 +196,23 @@ async def with_machines(plan: Plan, world: World) -> Plan:
     return replace(plan, sweeps=sweeps).with_fleets(told)
 
 
-def check_secrets(world: World, plan: Plan) -> None:
-    """Raise PlanError where a fleet that has jobs to run does not know what they need."""
+def check_secrets(world: World, plan: Plan, wanted: Sequence[Wanted]) -> None:
+    """Raise SpecError, with their lines, for secrets that a fleet which has jobs to run does not know."""
+    texts = {want.desired.name: want.text for want in wanted}
+    problems = []
     for sweep in plan.sweeps:
         settings = sweep.desired.settings
-        for name in settings.providers if settings.secrets and sweep.jobs.unfinished else ():
-            try:
-                world.fleet(name).check_secrets(settings.secrets)
-            except FleetError as exc:
-                raise PlanError(f"{sweep.desired.source}: provider {name!r}: {exc.message}", hint=exc.hint) from exc
+        for name in settings.providers if sweep.jobs.unfinished else ():
+            for at, secret in enumerate(settings.secrets):
+                try:
+                    world.fleet(name).check_secrets([secret])
+                except FleetError as exc:
+                    from monkey.spec.document import parse
+
+                    mistake = Mistake(("secrets", at), f"provider {name!r}: {exc.message}", exc.hint)
+                    problems.append(parse(texts[sweep.desired.name], sweep.desired.source).place(mistake))
+    if problems:
+        raise SpecError(problems)
 
 
 def _shortage(sweep: SweepPlan, world: World) -> list[str]:

@@ -68,5 +68,5 @@ async def plan_for(world: World, wanted: Sequence[Wanted], keep_stale: Sequence[
     claimed = await with_claimed(world, plan, observed, snapshot)
     if claimed.sweeps != observed.sweeps:
         plan = diff(desired, claimed, keep_stale)
-    check_secrets(world, plan)
+    check_secrets(world, plan, wanted)
     return Planned(await with_machines(plan, world), (), wanted, snapshot)

@@ -55,7 +55,7 @@ def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) 
 def test_a_plan_whose_secret_nobody_here_knows_is_refused(shop: Shop) -> None:
     shop.spec("secrets: [NOBODY_KNOWS]\n", jobs=2)
     said = shop.run("plan", code=1).stderr
-    assert "specs/sweep.yaml: provider 'local': the secret is not on this machine: NOBODY_KNOWS" in said
+    assert "specs/sweep.yaml:5:11: provider 'local': the secret is not on this machine: NOBODY_KNOWS" in said
     assert ".config/monkey/secrets (mode 0600)" in said
     file = Path(shop.env["HOME"]) / ".config/monkey/secrets"
     file.parent.mkdir(parents=True)

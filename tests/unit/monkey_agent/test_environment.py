@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -179,9 +180,31 @@ def test_a_failure_shows_the_log_and_is_remembered_for_a_while(tmp_path: Path, r
 
 
 def test_a_python_that_is_not_here_is_named(tmp_path: Path, without_uv: dict[str, str], run: Run) -> None:
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    for name, does in (("python3.98", "echo 3.98.1"), ("python3.99", "echo not installed >&2; exit 127")):
+        (shims / name).write_text(f"#!/bin/sh\n{does}\n")
+        (shims / name).chmod(0o755)
+    ours = "{}.{}.{}".format(*sys.version_info)
+
     async def scenario() -> None:
-        with pytest.raises(JobFailed, match=r"Python 3\.99 is not on this machine"):
-            await path_of(Environments(Cache(tmp_path), without_uv), {"python": "3.99"})
+        env = {**without_uv, "PATH": f"{shims}:{without_uv['PATH']}"}
+        with pytest.raises(JobFailed, match=r"Python 3\.99 is not on this machine") as failure:
+            await path_of(Environments(Cache(tmp_path), env), {"python": "3.99"})
+        assert f"{ours}, " in failure.value.message and ", 3.98.1: set `python:`" in failure.value.message
+        whole = await path_of(Environments(Cache(tmp_path), without_uv), {"python": ours})
+        assert (whole / "bin" / "python").exists()
+
+    run(scenario())
+
+
+@pytest.mark.skipif(shutil.which("uv") is None, reason="needs uv")
+def test_a_python_that_uv_does_not_know_is_told_with_those_that_it_does(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        with pytest.raises(JobFailed, match=r"No interpreter found for Python 3\.99") as failure:
+            await path_of(Environments(Cache(tmp_path), os.environ), {"python": "3.99"})
+        (hint,) = re.findall(r"\(hint: here are (.*), and uv fetches 3\.\d+ to 3\.\d+:", failure.value.message)
+        assert "{}.{}.{}".format(*sys.version_info) in hint.split(", ")
 
     run(scenario())
 
