@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from monkey.apply.observe import World
@@ -38,13 +39,21 @@ class JobLog:
 
     async def _segments(self, store: Store, keys: Keys) -> AsyncIterator[bytes]:
         prefix = f"{keys.out(self.job, self.attempt)}log/"
-        for item in await store.list(prefix, after=self._after):
+        if not self._after:
+            for item in await store.list(prefix):
+                with suppress(KeyMissing):  # removed since it was listed
+                    yield await store.get(item.key)
+                self._after = item.key
+            return
+        # They are numbered: to ask for the next one costs a tenth of a listing, where either costs.
+        while True:
+            key = f"{prefix}{int(self._after.removeprefix(prefix)) + 1:06d}"
             try:
-                data = await store.get(item.key)
-            except KeyMissing:  # removed since it was listed
-                continue
+                data = await store.get(key)
+            except KeyMissing:
+                return
             yield data
-            self._after = item.key
+            self._after = key
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused, StoreUnavailable
+from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.store.open import locate, open_store
 from tests.sshd import Sshd, keygen, serve
 
@@ -228,6 +228,20 @@ def test_what_is_at_the_place(host: Sshd, run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "c" / "format").exists()
     (tmp_path / "a" / "b" / "c" / "files").mkdir()
     run(run(open_store(f"ssh://there{tmp_path}/a/b/c", begin=True)).close())  # what a store has is nothing strange
+
+
+def test_another_store_in_its_place_is_told_apart(host: Sshd, run: Run, tmp_path: Path) -> None:
+    store = run(open_store(f"ssh://there{tmp_path}/s", begin=True))
+    assert run(store.get("format"))
+    (tmp_path / "s").rename(tmp_path / "away")
+    other = run(open_store(f"ssh://there{tmp_path}/s", begin=True))
+    for ask in (lambda: store.get("none"), lambda: store.list("none/"), lambda: store.delete("none")):
+        with pytest.raises(StoreReplaced, match="another store is at"):
+            run(ask())
+    with pytest.raises(KeyMissing):
+        run(other.get("none"))
+    run(store.close())
+    run(other.close())
 
 
 def test_a_store_that_vanishes_is_not_begun_anew(host: Sshd, run: Run, tmp_path: Path) -> None:

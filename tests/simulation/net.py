@@ -81,9 +81,6 @@ class Net:
         #: Listing to what it says until when, whatever happens: some stores' listings lag.
         self._lagging: dict[tuple[str, str], tuple[list[Item], float]] = {}
 
-    def expect(self, prefixes: Sequence[str]) -> None:
-        pass
-
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         return await self._pass(lambda: self.world.create(key, data), creates=True)
 

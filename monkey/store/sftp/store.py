@@ -181,6 +181,8 @@ class SftpStore(Store):
             if found is None:
                 await self._place.check(link.main)
                 raise KeyMissing(key)
+            if key == FORMAT:
+                await self._place.check(link.main)  # who began the store learns here which one it is
             return found
 
         return await self._do(key, work)
