@@ -26,7 +26,7 @@ from monkey.store.sync import flush_together
 LARGE = 4 * 1024 * 1024
 
 #: Files that are synced and named together, and their bytes: a kill -9 loses no more than that.
-BATCH_FILES, BATCH_BYTES = 65_536, 512 * 1024 * 1024
+BATCH_FILES, BATCH_BYTES = 131_072, 512 * 1024 * 1024
 
 #: Directories that a worker is asked to name at once.
 _NAMED_AT_ONCE = 32
