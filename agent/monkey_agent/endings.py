@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from monkey_agent.launcher import Exit
+from monkey_agent.process import Exit
 
 #: Exit codes of shells that ran nothing themselves.
 _SHELL = {126: "the shell found the command, but could not run it", 127: "the shell did not find the command"}

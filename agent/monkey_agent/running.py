@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from monkey_agent import endings
 from monkey_agent.checkpoints import Checkpoint
-from monkey_agent.launcher import Exit, Process
 from monkey_agent.logs import Log
 from monkey_agent.metric_files import MetricFiles
 from monkey_agent.outputs import Shipment, find
 from monkey_agent.ports import Attempt, Ending, Outcome
 from monkey_agent.prepared import Prepared
+from monkey_agent.process import Exit, Process
 from monkey_agent.workspace import Workspace, is_touched
 
 if TYPE_CHECKING:
