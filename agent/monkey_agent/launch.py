@@ -19,7 +19,7 @@ class Launch:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._found: dict[tuple[str, str], str] = {}
 
-    def __call__(self, argv: list[str], env: dict[str, str], cwd: str, log: str) -> int:
+    def __call__(self, argv: list[str], env: dict[bytes, bytes], cwd: str, log: str) -> int:
         """Return the pid of `argv`, begun in `cwd` with stdout and stderr appended to `log` and nothing to read.
 
         Raises OSError whose filename is `log`, `cwd` or the program, whichever was wrong.
@@ -30,7 +30,7 @@ class Launch:
         try:
             os.set_blocking(out, True)
             os.chdir(cwd)  # there is one thread, and posix_spawn cannot be told a directory
-            return self._spawn(self._find(argv[0], env.get("PATH", os.defpath)), argv, env, out)
+            return self._spawn(self._find(argv[0], os.fsdecode(env.get(b"PATH", os.defpath))), argv, env, out)
         finally:
             os.chdir("/")
             os.close(out)
@@ -53,7 +53,7 @@ class Launch:
         number = errno.EACCES if refused else errno.ENOENT
         raise OSError(number, os.strerror(number), refused or name)
 
-    def _spawn(self, path: str, argv: list[str], env: dict[str, str], out: int) -> int:
+    def _spawn(self, path: str, argv: list[str], env: dict[bytes, bytes], out: int) -> int:
         actions = [(os.POSIX_SPAWN_DUP2, self._null, 0), (os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, out, 2)]
         try:
             return os.posix_spawn(path, argv, env, file_actions=actions, setsid=True, setsigdef=_IGNORED)

@@ -45,7 +45,8 @@ class Warden:
         self.socket, self.guard, self.register, self.clock, self.state = socket, guard, register, clock, state
         self.wards, self.launch = Wards(state), Launch()
         self.hunted: dict[int, Job] = {}
-        self.bases: dict[int, dict[str, str]] = {}
+        #: Environments by number. As bytes: they are handed to a new process many times over.
+        self.bases: dict[int, dict[bytes, bytes]] = {}
         self.late = self.blocked = False
         self.inbox, self.outbox = b"", b""
         self.wake = _wake_on_signals()
@@ -131,7 +132,7 @@ class Warden:
 
     def do_base(self, number: int, env: dict[str, str]) -> None:
         """Keep an environment that many jobs share."""
-        self.bases[number] = env
+        self.bases[number] = _encoded(env)
 
     def do_spawn(self, key: int, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str) -> None:
         """Start a job, unless the deadline has passed."""
@@ -140,7 +141,8 @@ class Warden:
             self.tell("refused", key)
             return
         try:
-            pid = self.launch(argv, {**self.bases[base], **env, MARK: f"{self.state}:{key}"}, cwd, log)
+            marked = _encoded({**env, MARK: f"{self.state}:{key}"})
+            pid = self.launch(argv, {**self.bases[base], **marked}, cwd, log)
         except (OSError, ValueError) as exc:  # ValueError: a NUL in a word
             self.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or str(exc))
             return
@@ -248,6 +250,10 @@ class Warden:
         del self.wards.jobs[job.key]
         self.register.leave(job.entry)
         self.tell("ended", job.key, job.status, job.active, job.peak, left)
+
+
+def _encoded(env: dict[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
 
 
 def _wake_on_signals() -> int:
