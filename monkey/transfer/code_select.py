@@ -37,8 +37,8 @@ NOT_CODE = Globs(
 #: Output of commands: left out like `NOT_CODE`, unless git tracks it.
 _LOGS = Globs(("**/*.log", "**/nohup.out", "**/slurm-*.out"))
 
-#: Never code, whoever lists it: our own store and git's.
-_NEVER = Globs(("**/.monkey", "**/.git"))
+#: Never code, whoever lists it: our own store and git's, and what DVC keeps beside its settings (and has git ignore).
+_NEVER = Globs(("**/.monkey", "**/.git", "**/.dvc/tmp", "**/.dvc/cache", "**/.dvc/config.local"))
 
 #: What programs leave behind; code only where git tracks it.
 _LITTER = Globs(

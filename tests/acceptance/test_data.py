@@ -47,10 +47,15 @@ def whole(store: Path) -> bool:
     )
 
 
+def site(root: Path) -> Path:
+    """Return where DVC keeps what it shares between repositories: beside this one, or it would be code."""
+    return root.with_name(f"{root.name}.dvc-site")
+
+
 def dvc(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the real DVC."""
     # It keeps a cache of listings by URL in a place of its own, which would answer in a store's stead.
-    env = {**os.environ, "DVC_SITE_CACHE_DIR": str(cwd / ".dvc-site"), "DVC_NO_ANALYTICS": "1"}
+    env = {**os.environ, "DVC_SITE_CACHE_DIR": str(site(cwd)), "DVC_NO_ANALYTICS": "1"}
     words = [sys.executable, "-m", "dvc", *arguments]
     done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"dvc {' '.join(arguments)}:\n{done.stdout}\n{done.stderr}"
@@ -65,8 +70,8 @@ def pulled(store: Path, oid: str, room: Path) -> Path:
         remote = f"    url = {store}\n    verify = true\n"
         config = f"[core]\n    no_scm = True\n    remote = store\n['remote \"store\"']\n{remote}"
         (room / ".dvc" / "config").write_text(config)
-    for left in (".dvc/cache", ".dvc-site", "data"):
-        shutil.rmtree(room / left, ignore_errors=True)
+    for left in (room / ".dvc/cache", site(room), room / "data"):
+        shutil.rmtree(left, ignore_errors=True)
     (room / "data.dvc").write_text(f"outs:\n- md5: {oid}\n  hash: md5\n  path: data\n")
     dvc("pull", "-q", cwd=room)
     return room / "data"
@@ -252,7 +257,7 @@ def clone(shop: Shop, store: Path, make_shop: Callable[..., Shop]) -> Callable[[
         if (shop.root / ".dvc").exists():
             shutil.copytree(shop.root / ".dvc", made.root / ".dvc", ignore=shutil.ignore_patterns("cache", "tmp"))
             shutil.copy(shop.root / "data.dvc", made.root)
-        made.env["DVC_SITE_CACHE_DIR"] = str(made.root / ".dvc-site")
+        made.env["DVC_SITE_CACHE_DIR"] = str(site(made.root))
         (made.root / "monkey.yaml").write_text(f"project: shop\nstore: {store}\n")
         return made
 
@@ -295,7 +300,7 @@ def tracked(shop: Shop) -> Shop:
     (shop.root / ".dvcignore").write_text("*.tmp\n")
     (shop.root / "data" / "scratch.tmp").write_text("not ours")
     os.mkfifo(shop.root / "data" / "pipe.tmp")
-    shop.env["DVC_SITE_CACHE_DIR"] = str(shop.root / ".dvc-site")
+    shop.env["DVC_SITE_CACHE_DIR"] = str(site(shop.root))
     shop.spec(SPEC, jobs=1)
     return shop
 
@@ -303,7 +308,7 @@ def tracked(shop: Shop) -> Shop:
 def names(root: Path) -> set[str]:
     """Return every path of the work tree, less DVC's and our own directory."""
     found = {path.relative_to(root) for path in root.rglob("*")}
-    return {str(path) for path in found if path.parts[0] not in (".dvc", ".dvc-site", ".monkey")}
+    return {str(path) for path in found if path.parts[0] not in (".dvc", ".monkey")}
 
 
 def test_in_a_dvc_repository_dvc_says_what_the_data_is(tracked: Shop, store: Path) -> None:

@@ -53,6 +53,14 @@ def test_our_own_store_is_never_code(repository: Path) -> None:
         select(repository, [".monkey/**"])
 
 
+def test_without_git_what_dvc_keeps_is_never_code(tmp_path: Path) -> None:
+    write(tmp_path, train_py="", data_dvc="", _dvc__config_x="", _dvc__tmp__lock_x="", _dvc__cache__files_x="")
+    (tmp_path / "_dvc").rename(tmp_path / ".dvc")
+    (tmp_path / ".dvc" / "config.local").write_text("password = s3cret")
+    assert not [path for path in select(tmp_path, ()) if "lock" in path or "cache" in path or "local" in path]
+    assert any(path.startswith(".dvc/config") for path in select(tmp_path, ()))
+
+
 def test_without_git_all_but_litter(tmp_path: Path) -> None:
     write(tmp_path, train_py="", a__b_py="", __pycache____c_pyc="", a__node_modules__m_js="", env__lib__x_py="")
     (tmp_path / "env" / "pyvenv.cfg").write_text("")
