@@ -15,6 +15,7 @@ from monkey.store.base import Store
 from monkey_agent.attempts import Attempts
 from monkey_agent.desk import Desk
 from monkey_agent.dispatch import Dispatcher, Seats
+from monkey_agent.pauses import Pauses
 from monkey_agent.picker import Picker
 from monkey_agent.ports import Clock, Paper, Runner
 from monkey_agent.post import PROTOCOL, Parts, Post
@@ -25,10 +26,6 @@ from monkey_agent.work import Work
 BEAT_RETRY = 3.0
 #: Seconds between checks of the fence at the latest: timers of asyncio do not count the machine's sleep.
 FENCE = 5.0
-#: Seconds after its start in which an agent without work looks more often: every so many seconds where looking costs
-#: nothing, and where it costs money.
-FRESH = 3.0
-FRESH_POLL, FRESH_POLL_DEAR = 0.02, 1.0
 #: Seconds that a leaving agent waits for a store that does not answer, beyond its jobs' grace.
 PATIENCE = 60.0
 
@@ -69,6 +66,7 @@ class Agent:
         self._sealing = asyncio.Lock()
         self._failure: BaseException | None = None
         self._idle_since: float | None = None
+        self._was_busy = False
         #: What hinders it now, for people; told to the log as well, since a store that is away is told nothing.
         self.alert = ""
         self.say: Callable[[str], None] = lambda line: None
@@ -189,7 +187,7 @@ class Agent:
             await self.clock.sleep(min(max(left, 0.05), FENCE) if left > 0 else FENCE)
 
     async def _looks(self) -> None:
-        born = self.clock.now()
+        pauses = Pauses(self.store, self.keys, self.clock, self.random)
         while True:
             try:
                 await self._look()
@@ -202,11 +200,16 @@ class Agent:
             except StoreError as exc:
                 self._trouble(exc)
                 self._give_up_waiting()
-            # An agent is started before its work is in the store: at first it looks often.
-            if self.clock.now() - born < FRESH and not self.desk.boards:
-                await self.clock.sleep(FRESH_POLL if self.store.poll < 1 else FRESH_POLL_DEAR)
-            else:
-                await self.clock.sleep(self.store.poll * self.random.uniform(0.8, 1.2))
+            shortly = None if self._idle_since is None else self.post.idle_timeout
+            await pauses.rest(idle=not self.desk.boards, shortly=shortly, every_second=self._tell_of_work)
+
+    def _tell_of_work(self) -> bool:
+        """Let who asks for the state see at once that work has begun; say whether there is reason to look."""
+        busy = any(work.running for work in self.attempts.live)
+        if busy and not self._was_busy:
+            self._beat_now.set()
+        self._was_busy = busy
+        return self.desk.finished and not self.attempts.in_hand
 
     def _give_up_waiting(self) -> None:
         """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""

@@ -16,6 +16,7 @@ from enum import StrEnum
 from monkey.apply.stuck import Stuck
 from monkey.errors import FleetError, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.fleet.base import Fleet
+from monkey.protocol.bell import ring
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
 from monkey.store.base import Store
@@ -274,6 +275,8 @@ async def watching(store: Store, keys: Keys) -> AsyncIterator[Writing]:
                 # Other bytes each time: where a version is a hash of them, the same would look like nobody.
                 await store.put(key, b'{"beat":%d}' % beat)
                 writing.trouble = ""
+                if not beat:
+                    await ring(store, keys)
             except StoreError as exc:
                 writing.trouble = exc.message  # agents meet the same: ends that cannot be recorded look like work
             await asyncio.sleep(WATCHER_BEAT)

@@ -26,6 +26,8 @@ class Keys:
         self.jobs = f"{self.root}jobs/"
         self.agents = f"{self.root}agents/"
         self.watchers = f"{self.root}watch/"
+        #: Overwritten when agents should look (`monkey.protocol.bell`).
+        self.bell = f"{self.root}bell"
 
     def sweep_log(self, sweep: str) -> str:
         """Return the base of a sweep's log."""

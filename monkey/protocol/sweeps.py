@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from monkey.errors import ConcurrentApply, Corrupt, KeyMissing, NotFound
+from monkey.protocol.bell import ring
 from monkey.protocol.keys import Keys, number
 from monkey.protocol.log import Create
 from monkey.protocol.revision import Revision, decode_order
@@ -141,6 +142,7 @@ async def append_order(
             return state.head
         answer = await create(store, keys.sweep_log(name) + number(state.head + 1), _dump(body))
         if not isinstance(answer, Lost):
+            await ring(store, keys)
             return state.head + 1
 
 
@@ -148,6 +150,7 @@ async def mark_queue(store: Store, keys: Keys, fleets: Iterable[str], sweep: str
     """Tell the fleets that entry n of the sweep's log left work for them."""
     for fleet in fleets:
         await create(store, keys.marker(fleet, sweep, n), b"{}")
+    await ring(store, keys)
 
 
 async def end_marker(store: Store, keys: Keys, fleet: str, sweep: str, n: int, create: Create = create) -> None:

@@ -10,7 +10,10 @@ import threading
 import time
 from pathlib import Path
 
+from monkey.protocol.heartbeat import BEAT
+from tests import services
 from tests.acceptance.shop import MONKEY, PATIENCE, Shop, until
+from tests.bucket import FakeBucket
 
 #: Seconds in which a line must be there, once somebody follows.
 SOON = 2.0
@@ -26,10 +29,11 @@ TALK = (
 class Desk:
     """Another machine: a project file that names the store, and no state, cache or home in common."""
 
-    def __init__(self, shop: Shop, base: Path) -> None:
+    def __init__(self, shop: Shop, base: Path, store_url: str = "") -> None:
         self.root = base / "elsewhere"
         self.root.mkdir()
-        (self.root / "monkey.yaml").write_text(f"project: shop\nstore: {shop.root}/.monkey/store\n")
+        at = store_url or f"{shop.root}/.monkey/store"
+        (self.root / "monkey.yaml").write_text(f"project: shop\nstore: {at}\n")
         names = ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
         self.env = {**shop.env, **{name: f"{base}/elsewhere-{name.lower()}" for name in names}}
 
@@ -123,6 +127,25 @@ def test_every_line_of_several_jobs_is_there_within_two_seconds(shop: Shop, tmp_
     assert soon(late), f"the slowest of {len(late)} lines took {late[-10:]} s"
     jobs = {job for _, job, _, _ in following.said()}
     assert len(jobs) == 2 and len(following.said()) == 180, "each line once, behind its job"
+
+
+def test_through_a_bucket_too_and_status_knows_soon(shop: Shop, tmp_path: Path, bucket: FakeBucket) -> None:
+    """There an agent looks every ten seconds, for that costs money; it hears the bell of whoever begins to follow."""
+    shop.env.update(services.KEYS)
+    (shop.root / "monkey.yaml").write_text(f"project: shop\nstore: {bucket.url()}\n")
+    (shop.root / "talk.py").write_text(TALK)
+    shop.spec("command: [python3, talk.py, '150']\nparameters: {i: [0, 1]}\noutputs: []\nresources: {cpus: 0.1}\n")
+    shop.run("apply", "--detach")
+    until(lambda: len(shop.processes("talk.py")) == 2, "the jobs talk")
+    began = time.monotonic()
+    until(lambda: shop.states().get("running"), "the store says so")
+    assert time.monotonic() - began < BEAT / 2, "it was said with the next regular heartbeat"
+    following = Desk(shop, tmp_path, bucket.url()).follow("sweep", "-f")
+    following.end()
+    late = following.late()
+    assert len(late) > 50, "hardly anything was said while it was followed"
+    assert soon(late), f"the slowest of {len(late)} lines took {late[-10:]} s"
+    assert len(following.said()) == 300, "each line once"
 
 
 def test_following_goes_on_with_the_next_agent_s_attempt(shop: Shop, tmp_path: Path) -> None:
