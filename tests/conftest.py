@@ -36,6 +36,11 @@ PROBES: dict[str, Callable[[], bool]] = {
 NOT_OURS = ("MONKEY_", "AWS_", "AZURE_", "GOOGLE_", "GCLOUD_")
 
 
+def pytest_configure() -> None:
+    """Have ^C end what tests start: a shell's job in the background ignores it, and hands that on."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of tests/simulation. They are here because pytest reads no deeper conftest before its command line."""
     group = parser.getgroup("monkey")

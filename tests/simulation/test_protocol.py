@@ -145,7 +145,7 @@ def test_every_branch_of_the_protocol_is_reached(whole: bool, tmp_path: Path) ->
     package = Path(monkey.protocol.__file__).parent
     measure = coverage.Coverage(branch=True, include=[f"{package}/*"], data_file=None)
     measure.start()
-    for seed in range(200):
+    for seed in range(240):
         play(seed, ROUGH if seed % 2 else None)
     measure.stop()
     measure.json_report(outfile=str(tmp_path / "coverage.json"))
