@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 
-from monkey.errors import KeyMissing, StoreError
+from monkey.errors import StoreError
 from monkey.protocol.keys import Keys
 from monkey.store.base import Store
 
@@ -35,12 +35,10 @@ class Bell:
         self._last = b""
 
     async def rung(self) -> bool:
-        """Has it rung since the last time? An answer that does not come counts as no."""
+        """Has it rung since the last time? No answer counts as no, and so does a bell that never was."""
         before = self._last
         try:
             self._last = await self._store.get(self._keys.bell)
-        except KeyMissing:
-            self._last = b""
         except StoreError:
             return False
         return self._last != before
