@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
-from collections import deque
 from collections.abc import Iterator
 
 from monkey.protocol.sweeps import SweepState
-
-#: Jobs that are foreseen at once.
-FORESEEN = 64
 
 
 class Board:
@@ -27,7 +22,6 @@ class Board:
         self.state, self.revision = state, state.revision
         self._walk = self._permuted(rng)
         self._walked = False
-        self._coming: deque[str] = deque()
         #: Job to the number of the look at which it was found busy; it is looked at again after the next one.
         self._busy: dict[str, int] = {}
         #: Job to when it may be tried again, on the agent's clock.
@@ -48,18 +42,10 @@ class Board:
                 yield ids[at]
             at = (at + step) % count
 
-    def foresee(self) -> list[str]:
-        """Return jobs that will be looked at first soon: each once, now and then many."""
-        if self._walked or len(self._coming) > FORESEEN // 2:
-            return []
-        jobs = list(itertools.islice(self._walk, FORESEEN))
-        self._coming += jobs
-        return jobs
-
     def next(self, now: float, look: int) -> str | None:
         """Return the next job to examine, or None: nothing before the next look. It must be put back, or is final."""
         if not self._walked:
-            job = self._coming.popleft() if self._coming else next(self._walk, None)
+            job = next(self._walk, None)
             if job is not None:
                 return job
             self._walked = True

@@ -170,9 +170,7 @@ class Dispatcher:
         board = self._desk.boards.get(work.sweep)
         if board and held and self._desk.wanted(work.sweep, work.job):
             board.busy(work.job, self._picker.look)
-            settled = self._picker.settle(board, work.job, held.log)
-            if settled and not board.done and not work.permit:
-                return  # its seat was given already, and it left nothing to begin
+            self._picker.settle(board, work.job, held.log)
         self.on_change()
 
 

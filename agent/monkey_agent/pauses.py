@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from monkey.protocol.bell import DEAR, LISTEN, Bell
+from monkey.protocol.bell import LISTEN, SELDOM, Bell
 from monkey.protocol.clock import Clock
 from monkey.protocol.keys import Keys
 from monkey.store.base import Store
@@ -32,7 +32,7 @@ class Pauses:
         `shortly`: seconds after which something is due that only a look can tell, None for nothing. Where looking costs
         money the bell is heard meanwhile, and `every_second` called, which says whether to look at once.
         """
-        dear = self._store.poll >= DEAR
+        dear = self._store.poll >= SELDOM
         if idle and self._clock.now() - self._born < FRESH:
             await self._clock.sleep(FRESH_POLL if self._store.poll < 1 else FRESH_POLL_DEAR)
             return

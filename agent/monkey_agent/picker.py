@@ -52,8 +52,6 @@ class Picker:
         for turn in itertools.count(1):
             if turn % BREATH == 0:
                 await asyncio.sleep(0)
-            if fresh := [job for job in board.foresee() if not self._observer.tally(job)]:
-                self._store.expect([self._keys.job_log(job) for job in fresh])
             job = board.next(self._clock.now(), self.look)
             if job is None:
                 return None

@@ -34,25 +34,11 @@ class Process:
         """Stand for the job that the warden knows as `key`."""
         self._launcher, self.key, self.ended = launcher, key, ended
         self._asked: asyncio.Future[float] | None = None
-        self._waiting: list[asyncio.Future[Exit]] = []
-
-    async def over(self) -> Exit:
-        """Wait for its end; whoever is cancelled meanwhile cancels nobody else's wait."""
-        if self.ended.done():
-            return self.ended.result()
-        # Not by asyncio.shield: that is one more turn of the loop, in which a seat stands empty.
-        waiter: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiter)
-        return await waiter
 
     def end(self, how: Exit) -> None:
         """Take its end, whoever tells it first."""
-        if self.ended.done():
-            return
-        self.ended.set_result(how)
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(how)
+        if not self.ended.done():
+            self.ended.set_result(how)
 
     def freeze(self) -> None:
         """Stop everything of it where it stands."""

@@ -119,7 +119,7 @@ class LocalRunning:
 
     async def wait(self) -> Outcome:
         """See `Running.wait`."""
-        how = await self._process.over()
+        how = self._process.ended.result() if self._process.ended.done() else await asyncio.shield(self._process.ended)
         async with self._lock:
             if self._outcome is None:
                 if self._limit is not None:

@@ -14,14 +14,14 @@ from monkey.protocol.keys import Keys
 from monkey.store.base import Store
 
 #: Seconds between looks from which on there is a bell: who looks more often needs none.
-DEAR = 8.0
+SELDOM = 8.0
 #: Seconds between listenings.
 LISTEN = 1.0
 
 
 async def ring(store: Store, keys: Keys) -> None:
     """Ask all agents of the project to look now. What the store says against it is of no account."""
-    if store.poll >= DEAR:
+    if store.poll >= SELDOM:
         with suppress(StoreError):
             await store.put(keys.bell, secrets.token_hex(8).encode())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -168,11 +167,6 @@ Size = Annotated[int, PlainValidator(size)]
 Files = Annotated[list[str], PlainValidator(_files)]
 Count = Annotated[int, Field(ge=1)]
 
-#: While our models are defined, pydantic is not to look for plugins: it would read about every package installed. What
-#: the user set comes back below, since jobs inherit it.
-_SET = os.environ.get("PYDANTIC_DISABLE_PLUGINS")
-os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
-
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -293,8 +287,3 @@ class Spec(_Model):
 
 
 __all__ = ["MAX_JOBS", "NAME", "Code", "Environment", "Metric", "Resources", "Spec", "Value"]
-
-
-del os.environ["PYDANTIC_DISABLE_PLUGINS"]
-if _SET is not None:
-    os.environ["PYDANTIC_DISABLE_PLUGINS"] = _SET

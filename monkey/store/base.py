@@ -38,13 +38,6 @@ class Store(Protocol):
         `durable`: do not return before the entry would survive a loss of power.
         """
 
-    def expect(self, prefixes: Sequence[str]) -> None:
-        """Get ready for the first entries below each of `prefixes`, where that saves their writer time.
-
-        Never fails and never waits: who writes meets what is wrong.
-        """
-        return
-
     async def put(self, key: str, data: bytes) -> None:
         """Write or replace `key` (not durable: for objects that are written again, as heartbeats are)."""
 

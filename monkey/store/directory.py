@@ -45,8 +45,6 @@ class DirectoryStore(Store):
         self._committer = Committer(self._place)
         #: By directory: entries that were written without waiting for the disk.
         self._loose: dict[str, list[str]] = {}
-        #: The newest work of `expect`.
-        self._ready: asyncio.Future[None] | None = None
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         """See `Store.create`. A durable entry makes durable, too, what this client wrote beside it before."""
@@ -68,11 +66,6 @@ class DirectoryStore(Store):
         except BaseException:
             self._loose.setdefault(directory, []).extend(before)
             raise
-
-    def expect(self, prefixes: Sequence[str]) -> None:
-        """See `Store.expect`: a directory takes as long to make as all that is written for a claim."""
-        directories = [self._place.path(prefix.rstrip("/")) for prefix in prefixes]
-        self._ready = asyncio.get_running_loop().run_in_executor(None, self._place.make_ready, directories)
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""
@@ -187,8 +180,6 @@ class DirectoryStore(Store):
 
     async def close(self) -> None:
         """See `Store.close`."""
-        if self._ready is not None:
-            await self._ready
         await self._committer.close()
 
 

@@ -15,7 +15,6 @@ import itertools
 import os
 import secrets
 import stat
-from collections.abc import Sequence
 
 from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.store.format import FORMAT, decode_format
@@ -90,29 +89,20 @@ class Place:
         """Make the directories above `path` unless they were made or met before: most entries are a log's first."""
         directory = path.rpartition("/")[0]
         if directory not in self._met:
-            self._make([directory])
-
-    def make_ready(self, directories: Sequence[str]) -> None:
-        """Make directories that will be needed; may be called in any thread."""
-        with contextlib.suppress(OSError, StoreError):
-            self._make([directory for directory in directories if directory not in self._met])
+            self.make_parents(path)
+            if len(self._met) > MET:
+                self._met.clear()
+            self._met.add(directory)
 
     def make_parents(self, path: str) -> None:
         """Make the missing directories above `path`, in our store and nowhere else."""
-        self._make([path.rpartition("/")[0]])
-
-    def _make(self, directories: Sequence[str]) -> None:
-        if len(self._met) > MET:
-            self._met.clear()
         try:
             root = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as exc:
             raise self._gone(exc) from exc
         try:
             self._look(root)
-            for directory in directories:
-                _make(root, directory[len(self._slash) :])
-                self._met.add(directory)
+            _make(root, os.path.dirname(path[len(self._slash) :]))
         finally:
             os.close(root)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,9 +83,6 @@ class Net:
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         return await self._pass(lambda: self.world.create(key, data), creates=True)
-
-    def expect(self, prefixes: Sequence[str]) -> None:
-        """A hint; nothing here gains by it."""
 
     async def put(self, key: str, data: bytes) -> None:
         await self._pass(lambda: self.world.write(key, data))

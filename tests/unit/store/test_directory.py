@@ -40,18 +40,6 @@ def test_nothing_stays_aside(store: Store, root: Path, run: Run, tmp_path: Path)
     assert list((root / "tmp").iterdir()) == []
 
 
-def test_what_is_expected_is_made_ready_and_is_no_object(store: Store, root: Path, run: Run) -> None:
-    async def expect() -> None:
-        store.expect(["jobs/1/", "jobs/2/"])
-        await store.close()
-
-    run(store.create("jobs/1/1", b"x"))
-    run(expect())
-    assert sorted(path.name for path in (root / "jobs").iterdir()) == ["1", "2"]
-    assert [item.key for item in run(store.list("jobs/"))] == ["jobs/1/1"]
-    assert run(store.create("jobs/2/1", b"x", durable=False))
-
-
 def test_files_cut_short_aside_do_no_harm(store: Store, root: Path, run: Run) -> None:
     """A loss of power leaves any number of bytes of a file that was being written."""
     whole = b'{"entry": "claim"}'
