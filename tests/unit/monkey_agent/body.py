@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -76,6 +77,11 @@ class Body:
             item.key.removeprefix(prefix): await self.store.get(item.key)
             for item in await self.store.list(prefix + below)
         }
+
+
+def script(text: str) -> list[str]:
+    """Return a job that runs this Python text."""
+    return [sys.executable, "-c", text.replace("{", "{{").replace("}", "}}")]
 
 
 async def seated() -> Seat:

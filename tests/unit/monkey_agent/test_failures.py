@@ -1,0 +1,129 @@
+"""What cannot be started, or fails, says why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monkey.errors import Corrupt, JobFailed
+from monkey_agent.ports import Ending
+from tests.unit.monkey_agent.body import Body
+
+Run = Callable[[Any], Any]
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "words"),
+    [
+        ({}, ["no-such-program"], "command not found: no-such-program"),
+        ({}, ["./missing"], "command not found: ./missing"),
+        ({"plain": "echo"}, ["./plain"], "not executable"),
+        ({}, ["sh", "-c", "no-such-program"], "exit code 127 (the shell did not find the command)"),
+        ({}, ["sh", "-c", "kill -SEGV $$"], "killed by SIGSEGV"),
+        ({}, ["sh", "-c", "kill -KILL $$"], "killed by SIGKILL (out of memory?"),
+        ({}, ["sh", "-c", "exit 137"], "exit code 137 (out of memory?"),
+        ({}, ["sh", "-c", "exit 139"], "exit code 139 (SIGSEGV)"),
+        ({}, ["true", "x" * 300_000], "too long"),
+    ],
+)
+def test_failures_say_why(body: Body, run: Run, files: dict[str, str], command: list[str], words: str) -> None:
+    async def scenario() -> None:
+        outcome = await body.run(command, code=await body.code(files))
+        assert outcome.ending is Ending.FAILED
+        assert words in outcome.reason
+
+    run(scenario())
+
+
+def test_scripts_that_cannot_run_say_why(body: Body, tmp_path: Path, run: Run) -> None:
+    bare, lost = tmp_path / "bare", tmp_path / "lost"
+    bare.write_text("echo\n")
+    lost.write_text("#!/no/such/interpreter -x\n")
+    for file in (bare, lost):
+        file.chmod(0o755)
+
+    async def scenario() -> None:
+        assert "begins with #!" in (await body.run([str(bare)])).reason
+        assert "the interpreter of" in (reason := (await body.run([str(lost)])).reason)
+        assert "/no/such/interpreter -x" in reason
+
+    run(scenario())
+
+
+def test_what_cannot_be_prepared_fails(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        with pytest.raises(JobFailed, match="not in the store"):
+            await body.start("true", code="0" * 64)
+        code = await body.code({"a": "b"})
+        await body.store.put(body.keys.code(code), b"nonsense")
+        with pytest.raises(Corrupt):
+            await body.start("true", code=code)
+        with pytest.raises(JobFailed, match="lr"):
+            await body.start("train {lr}", parameters={"other": 1})
+        (body.state / "attempts").rename(body.state / "gone")
+        with pytest.raises(JobFailed, match="No such file"):
+            await body.start("true")
+        (body.state / "gone").rename(body.state / "attempts")
+        assert (await body.run("true")).ending is Ending.SUCCEEDED
+
+    run(scenario())
+
+
+def test_a_code_cache_that_lost_a_file_heals(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        code = await body.code({"large": "x" * 100_000, "small": "y"})
+        assert (await body.run("test -s large", code=code)).ending is Ending.SUCCEEDED
+        (body.cache / "code" / code / "large").unlink()
+        with pytest.raises(JobFailed, match="lost a file"):
+            await body.start("test -s large", code=code)
+        assert (await body.run("test -s large", code=code)).ending is Ending.SUCCEEDED
+
+    run(scenario())
+
+
+FULL = """
+import asyncio, pathlib, sys
+from monkey.errors import JobFailed
+from tests.unit.monkey_agent.body import Body
+
+async def main(place):
+    body = Body(place / "disk")
+    body.cache = place / "cache"
+    code = await body.code({"data": "x" * 200_000})
+    assert (await body.run("test -s data", code=code)).ending == "succeeded"
+    running = await body.start(["sh", "-c", "cat /dev/zero > big; echo full; exit 1"], code=code)
+    outcome = await running.wait()
+    assert outcome.ending == "failed", outcome
+    for _ in range(3):  # turns of the loop, after which its workspace is cleared
+        await asyncio.sleep(0)
+    filler = place / "disk" / "filler"
+    try:
+        filler.write_bytes(b"x" * 10_000_000)
+    except OSError:
+        pass
+    try:
+        await (await body.start("true", code=code)).wait()
+    except JobFailed as exc:
+        print(exc.message)
+    filler.unlink()
+    assert (await body.run("test -s data", code=code)).ending == "succeeded"
+    await body.runner.close()
+
+asyncio.run(main(pathlib.Path(sys.argv[1])))
+"""
+
+
+def test_a_full_disk_is_a_clear_failure(tmp_path: Path, require: Callable[[str], str]) -> None:
+    import subprocess
+
+    require("mount")
+    (tmp_path / "disk").mkdir()
+    inside = f"mount -t tmpfs -o size=1m none {tmp_path}/disk && exec {sys.executable} - {tmp_path}"
+    command = ["unshare", "--mount", "--map-root-user", "sh", "-c", inside]
+    done = subprocess.run(command, input=FULL, capture_output=True, text=True, timeout=60, cwd=Path.cwd())
+    assert done.returncode == 0, done.stderr
+    assert "the disk of this machine is full" in done.stdout

@@ -1,0 +1,138 @@
+"""What a job prints: kept as it is, all of it, in little memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monkey_agent.ports import Ending
+from tests.unit.monkey_agent.body import Body, script
+
+Run = Callable[[Any], Any]
+
+
+def test_bytes_that_are_no_text_are_kept_as_they_are(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        running = await body.start(script(r"import os; os.write(1, b'a\xff\xfe\x00\nb\n'); raise SystemExit(3)"))
+        outcome = await running.wait()
+        assert (await body.stored(running))["log/000000"] == b"a\xff\xfe\x00\nb\n"
+        assert outcome.log_tail == ["a\ufffd\ufffd\x00", "b"]
+        assert (outcome.ending, outcome.reason, outcome.exit_code) == (Ending.FAILED, "exit code 3", 3)
+
+    run(scenario())
+
+
+def test_a_failure_keeps_its_last_lines(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        outcome = await body.run(script("print('x' * 9_000_000)\nfor i in range(500): print(i)\n1 / 0"))
+        assert len(outcome.log_tail) == 100
+        assert outcome.log_tail[-1] == "ZeroDivisionError: division by zero"
+        assert outcome.log_tail[0].isdigit()
+        outcome = await body.run(script("print('x' * 9_000_000, end='')\n1 / 0"))
+        assert max(map(len, outcome.log_tail)) <= 500
+        outcome = await body.run(script("for i in range(500): print(i, 'é' * 600)\nprint('last')\nraise SystemExit(1)"))
+        assert outcome.log_tail[-1] == "last"
+        assert outcome.log_tail[-2].startswith("499 éé")
+        assert 4 << 10 < len("\n".join(outcome.log_tail).encode()) <= 8 << 10
+
+    run(scenario())
+
+
+def test_a_log_that_is_a_pipe_or_a_link_holds_nobody_up(body: Body, tmp_path: Path, run: Run) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("not the job's")
+
+    async def scenario() -> None:
+        for replace in (
+            "mkfifo ../log",
+            f"ln -s {secret} ../log",
+            f"mkfifo ../log; ln -s {secret} $MONKEY_METRICS_DIR/x",
+        ):
+            body.runner.follow(True)
+            command = f"rm ../log; {replace}; mkfifo $MONKEY_METRICS_DIR/pipe.jsonl; exit 3"
+            running = await body.start(["sh", "-c", command])
+            await running._process.ended
+            running.progress()
+            # What is between a look at the directory and the opening of a file.
+            assert running._metrics._feed("pipe.jsonl", 100) == running._metrics._feed("x", 100) == 0
+            running.log.note("lost")
+            outcome = await asyncio.wait_for(running.wait(), 10)
+            assert (outcome.ending, outcome.exit_code, outcome.log_tail) == (Ending.FAILED, 3, [])
+            assert await body.stored(running, "log/") == {}
+            assert secret.read_text() == "not the job's"
+            # The next one gets the same workspace.
+            running = await body.start("echo fine")
+            assert (await running.wait()).ending is Ending.SUCCEEDED
+            assert (await body.stored(running))["log/000000"] == b"fine\n"
+
+    run(scenario())
+
+
+def loud(megabytes: int) -> list[str]:
+    """Return a job that prints so much, no line like another."""
+    return script(
+        "import os\nfor i in range(" + str(megabytes) + "):\n"
+        "    os.write(1, b''.join(b'%015d\\n' % n for n in range(i * 65536, (i + 1) * 65536)))"
+    )
+
+
+async def _prints(body: Body, megabytes: int) -> None:
+    running = await body.start(loud(megabytes))
+    outcome = await running.wait()
+    assert outcome.ending is Ending.SUCCEEDED, outcome
+    count, size = 0, 0
+    expected = b"".join(b"%015d\n" % n for n in range(65536))
+    items = await body.store.list(running._prefix + "log/")
+    for item in items:
+        data = await body.store.get(item.key)
+        assert len(data) <= 4 << 20
+        for at in range(0, len(data), 1 << 20):
+            first = int(data[at : at + 15])
+            assert first == count * 65536
+            assert count or data[at : at + (1 << 20)] == expected
+            count += 1
+        size += len(data)
+    assert (count, size) == (megabytes, megabytes << 20)
+
+
+def test_fifty_megabytes_of_output(body: Body, run: Run) -> None:
+    run(_prints(body, 50))
+
+
+@pytest.mark.slow
+def test_a_gigabyte_of_output_in_little_memory(tmp_path: Path, run: Run) -> None:
+    import resource
+
+    from monkey.store.open import open_store
+
+    async def scenario() -> None:
+        store = await open_store(str(tmp_path / "store"), begin=True)
+        body = Body(tmp_path, store)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        await _prints(body, 1024)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+        await body.runner.close()
+        await store.close()
+
+    run(scenario())
+
+
+def test_lines_are_shipped_while_somebody_watches(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        text = "import time\nfor i in range(200):\n  for j in range(100): print(i * 100 + j)\n  time.sleep(0.01)"
+        body.runner.follow(True)
+        running = await body.start(script(text))
+        seen = []
+        while not running._process.ended.done():
+            seen.append(len(await body.stored(running)))
+            await asyncio.sleep(0.05)
+        await running.wait()
+        stored = await body.stored(running)
+        assert max(seen) > 0, "nothing was shipped while it ran"
+        assert b"".join(data for _, data in sorted(stored.items())) == b"".join(b"%d\n" % n for n in range(20000))
+
+    run(scenario())

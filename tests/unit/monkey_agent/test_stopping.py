@@ -1,0 +1,89 @@
+"""Jobs that are asked to stop, or run out of time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monkey_agent.ports import Ending
+from tests.unit.monkey_agent.body import Body, until
+
+Run = Callable[[Any], Any]
+
+
+def test_a_job_that_ignores_the_request_is_killed_after_its_grace(body: Body, tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        deaf = f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.05; done"
+        running = await body.start(["sh", "-c", deaf], settings={"grace": 0.3})
+        await until((tmp_path / "ready").exists)
+        began = time.monotonic()
+        await running.stop("cancelled")
+        assert 0.3 <= time.monotonic() - began < 30
+        outcome = await running.wait()
+        assert (outcome.ending, outcome.reason, outcome.exit_code) == (Ending.STOPPED, "cancelled", 137)
+
+    run(scenario())
+
+
+def test_a_job_that_listens_has_its_grace(body: Body, tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        command = f"trap 'echo saved; exit 0' TERM; touch {tmp_path}/ready; while :; do sleep 0.05; done"
+        running = await body.start(["sh", "-c", command], settings={"grace": 60})
+        await until((tmp_path / "ready").exists)
+        await running.stop("cancelled")
+        outcome = await running.wait()
+        assert (outcome.ending, outcome.exit_code) == (Ending.STOPPED, 0)
+        assert (await body.stored(running))["log/000000"].endswith(b"saved\n")
+
+    run(scenario())
+
+
+def test_a_timeout_counts_only_what_ran(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        running = await body.start("sleep 1000", settings={"timeout": 0.6, "grace": 5})
+        began = time.monotonic()
+        await asyncio.sleep(0.2)
+        running.freeze()
+        await asyncio.sleep(1)
+        assert not running._process.ended.done()
+        running.thaw()
+        outcome = await running.wait()
+        assert 1.5 <= time.monotonic() - began < 30
+        assert (outcome.ending, outcome.reason) == (Ending.FAILED, "timed out after 0.6s")
+        assert 0.5 <= outcome.seconds < 15
+
+    run(scenario())
+
+
+def test_a_timeout_does_not_count_what_the_warden_froze(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        running = await body.start("sleep 2", settings={"timeout": 3})
+        body.runner.renew(body.runner.clock.now() + 0.5)
+        await asyncio.sleep(0)
+        # The agent stands still; so does the job, most of that.
+        time.sleep(3.5)  # noqa: ASYNC251
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(running._process.ended), 0.5)
+        assert await running._process.active() < 2
+        body.runner.renew(body.runner.clock.now() + 3600)
+        outcome = await running.wait()
+        assert (outcome.ending, outcome.reason) == (Ending.SUCCEEDED, "")
+        assert outcome.seconds < 1.2
+
+    run(scenario())
+
+
+def test_stopping_what_has_ended_changes_nothing(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        running = await body.start("true")
+        await until(running._process.ended.done)
+        await running.stop("too late")
+        assert (await running.wait()).ending is Ending.SUCCEEDED
+        assert await running.wait() is await running.wait()
+
+    run(scenario())
