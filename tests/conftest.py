@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import os
@@ -10,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 
 from tests import services, sshd
 from tests.bucket import FakeBucket
+from tests.loops import Run, T
 
 #: Things that are no program on the PATH: how to find out whether they are here.
 PROBES: dict[str, Callable[[], bool]] = {
@@ -85,6 +87,20 @@ def _succeeds(command: list[str]) -> bool:
         return subprocess.run(command, capture_output=True, timeout=30).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    """Return a function that runs a coroutine to its end, always on the same event loop."""
+    with asyncio.Runner() as runner:
+
+        async def wrapped(awaitable: Awaitable[T]) -> T:
+            return await awaitable
+
+        def run(awaitable: Awaitable[T]) -> T:
+            return runner.run(wrapped(awaitable))
+
+        yield run
 
 
 @pytest.fixture(scope="session")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from monkey.store.base import Store
 from monkey.store.open import open_store
 from tests.bucket import FakeBucket
+from tests.loops import Run
 from tests.services import BUCKET
-
-T = TypeVar("T")
 
 _names = itertools.count()
 
@@ -63,17 +60,6 @@ def ssh(tmp_path: Path, request: pytest.FixtureRequest) -> str:
 BACKENDS = {"directory": directory, "memory": memory, "s3-moto": s3_moto, "s3": s3, "gs": gs, "az": az, "ssh": ssh}
 
 
-@pytest.fixture
-def run() -> Iterator[Callable[[Awaitable[T]], T]]:
-    """Return a function that runs a coroutine to its end, always on the same event loop."""
-    with asyncio.Runner() as runner:
-
-        async def wrapped(awaitable: Awaitable[T]) -> T:
-            return await awaitable
-
-        yield lambda awaitable: runner.run(wrapped(awaitable))
-
-
 @pytest.fixture(params=sorted(BACKENDS))
 def backend(request: pytest.FixtureRequest) -> str:
     """Return the backend's name."""
@@ -81,7 +67,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def url(backend: str, request: pytest.FixtureRequest, tmp_path: Path, run: Callable[[Awaitable[Store]], Store]) -> str:
+def url(backend: str, request: pytest.FixtureRequest, tmp_path: Path, run: Run) -> str:
     """Return the URL of a store that was just begun."""
     place = BACKENDS[backend](tmp_path, request)
     run(run(open_store(place, begin=True)).close())
@@ -89,7 +75,7 @@ def url(backend: str, request: pytest.FixtureRequest, tmp_path: Path, run: Calla
 
 
 @pytest.fixture
-def clients(url: str, run: Callable[[Awaitable[Store]], Store]) -> Iterator[Callable[[], Store]]:
+def clients(url: str, run: Run) -> Iterator[Callable[[], Store]]:
     """Return a function that opens one more client of the store."""
     opened: list[Store] = []
 

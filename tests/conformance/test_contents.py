@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,8 +12,7 @@ from monkey.errors import DatasetError
 from monkey.store.base import Store
 from monkey.store.contents import FILES, Source, object_key
 from monkey.store.copier import signature
-
-Run = Callable[[Any], Any]
+from tests.loops import Run
 
 LARGE = b"0123456789" * 900_000
 

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import random
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
 
 import pytest
 
@@ -14,8 +13,8 @@ from monkey.errors import StoreMissing, StoreRefused, StoreUnavailable, Unresolv
 from monkey.store.base import Store
 from monkey.store.create import Lost, Won, create
 from tests.conformance.faulty import Fault, FaultyStore
+from tests.loops import Run
 
-Run = Callable[[Any], Any]
 Clients = Callable[[], Store]
 Create = Callable[[Store, str, bytes], Awaitable[Won | Lost]]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from monkey.store.base import Store
 from monkey.store.create import Won, create
 from monkey.store.open import open_store
 from tests.conformance.racer import race
+from tests.loops import Run
 from tests.sshd import Sshd
-
-Run = Callable[[Any], Any]
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from monkey.store.open import open_store
 from monkey.store.sftp.dial import Patience
 from monkey.store.sftp.store import SftpStore
 from monkey.store.sftp.target import parse
+from tests.loops import Run
 from tests.sshd import Sshd, serve
 
-Run = Callable[[Any], Any]
 T = TypeVar("T")
 
 #: Seconds within which enough must have happened.

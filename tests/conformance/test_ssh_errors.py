@@ -9,15 +9,13 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.store.open import locate, open_store
+from tests.loops import Run
 from tests.sshd import Sshd, keygen, serve
-
-Run = Callable[[Any], Any]
 
 
 @pytest.fixture

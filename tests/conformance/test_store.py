@@ -16,8 +16,8 @@ from monkey.store.base import Item, Store
 from monkey.store.open import open_store
 from monkey.store.probe import probe
 from tests.conformance.racer import race
+from tests.loops import Run
 
-Run = Callable[[Any], Any]
 Clients = Callable[[], Store]
 
 BAD_KEYS = ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b", "a\0b", "tmp/a", "tmp", "\udcff"]

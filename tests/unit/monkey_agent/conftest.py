@@ -1,4 +1,4 @@
-"""A loop, and a machine with a runner on it."""
+"""A machine with a runner on it, and an agent to kill."""
 
 from __future__ import annotations
 
@@ -7,27 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from monkey_agent import leftovers
+from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
 
 
 @pytest.fixture
-def run() -> Iterator[Callable[[Any], Any]]:
-    """Return a function that runs a coroutine to its end, always on the same event loop."""
-    with asyncio.Runner() as runner:
-
-        async def wrapped(awaitable: Any) -> Any:
-            return await awaitable
-
-        yield lambda awaitable: runner.run(wrapped(awaitable))
-
-
-@pytest.fixture
-def body(tmp_path: Path, run: Callable[[Any], Any]) -> Iterator[Body]:
+def body(tmp_path: Path, run: Run) -> Iterator[Body]:
     """Return a machine with a runner on a store in memory."""
 
     async def make() -> Body:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from monkey.store.memory import MemoryStore
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
 
-Run = Callable[[Any], Any]
 JOB = "c" * 16
 OFTEN = {"checkpoint_every": 0.01}
 

@@ -26,9 +26,9 @@ from monkey_agent import listing
 from monkey_agent.cache import Cache
 from monkey_agent.datasets import Datasets
 from monkey_agent.ports import Attempt, Ending, Seat
+from tests.loops import Run
 from tests.unit.monkey_agent.body import Body
 
-Run = Callable[[Any], Any]
 FILES = {"train/a.txt": b"first\n", "train/b c.bin": b"\0" * 3_000_000, "é/deep/x": b"", "top": b"first\n"}
 
 

@@ -12,9 +12,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,9 +21,8 @@ from monkey_agent import leftovers, processes
 from monkey_agent.cache import Cache, lock
 from monkey_agent.environment import Environments, name_of
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, alive, until, warden_of
-
-Run = Callable[[Any], Any]
 
 
 @pytest.fixture

@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from monkey.errors import Corrupt, JobFailed
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import Body
-
-Run = Callable[[Any], Any]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,9 +16,8 @@ from monkey_agent.cache import Cache
 from monkey_agent.environment import Environments, name_of
 from monkey_agent.flight import Flights, to_its_end
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import DAEMON, HIDDEN, Body, alive, killed_after, pids, until
-
-Run = Callable[[Any], Any]
 
 
 def hanging(place: Path) -> tuple[dict[str, str], list[Path]]:

@@ -8,12 +8,12 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from monkey_agent import leftovers, processes
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import (
     DAEMON,
     HIDDEN,
@@ -26,8 +26,6 @@ from tests.unit.monkey_agent.body import (
     until,
     warden_of,
 )
-
-Run = Callable[[Any], Any]
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a subreaper")
 

@@ -10,9 +10,7 @@ import os
 import re
 import shlex
 import urllib.parse
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,9 +21,9 @@ from monkey.store.memory import MemoryStore
 from monkey_agent.logs import Log
 from monkey_agent.masking import Mask
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
 
-Run = Callable[[Any], Any]
 VALUE = "s3cr/et+v&lü€"
 KEY = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n}\n-----END KEY-----\n"
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, script
-
-Run = Callable[[Any], Any]
 
 
 def test_bytes_that_are_no_text_are_kept_as_they_are(body: Body, run: Run) -> None:

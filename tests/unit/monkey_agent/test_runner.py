@@ -7,9 +7,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,9 +15,8 @@ from monkey.errors import StoreError, StoreUnavailable
 from monkey.store.memory import MemoryStore
 from monkey_agent import processes
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, alive, script, seated, until
-
-Run = Callable[[Any], Any]
 
 
 def test_what_a_job_makes_is_in_the_store(body: Body, run: Run) -> None:

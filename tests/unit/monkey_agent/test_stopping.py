@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
-
-Run = Callable[[Any], Any]
 
 
 def test_a_job_that_ignores_the_request_is_killed_after_its_grace(body: Body, tmp_path: Path, run: Run) -> None:

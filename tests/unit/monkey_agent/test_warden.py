@@ -10,13 +10,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from monkey_agent import leftovers, processes
 from monkey_agent.machine import MachineClock
 from monkey_agent.ports import Ending
+from tests.loops import Run
 from tests.unit.monkey_agent.body import (
     DAEMON,
     HIDDEN,
@@ -29,8 +29,6 @@ from tests.unit.monkey_agent.body import (
     until,
     warden_of,
 )
-
-Run = Callable[[Any], Any]
 
 #: Without /proc only process groups are known, and daemons get away.
 knows_all = pytest.mark.skipif(not processes.HAS_PROC, reason="needs /proc")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from monkey.errors import KeyMissing, MonkeyError, StoreRefused, StoreUnavailabl
 from monkey.store.base import Store
 from monkey.store.open import open_store
 from tests.bucket import FakeBucket, Fault, Refusal
-
-Run = Callable[[Any], Any]
+from tests.loops import Run
 
 WHO = "User: arn:aws:iam::1:user/me is not authorized to perform this"
 REGION = "The authorization header is malformed; the region 'us-east-1' is wrong; expecting 'eu-west-1'"
@@ -39,12 +37,6 @@ ANSWERS = [
     (Refusal(500, "InternalError"), StoreUnavailable, "cannot answer now", ""),
     (Refusal(429, "TooManyRequests"), StoreUnavailable, "cannot answer now", ""),
 ]
-
-
-@pytest.fixture
-def run() -> Any:
-    with asyncio.Runner() as runner:
-        yield lambda coroutine: runner.run(coroutine)
 
 
 @pytest.fixture

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,16 +15,9 @@ from monkey.errors import KeyMissing, StoreError
 from monkey.store.base import Store
 from monkey.store.open import open_store
 from tests.bucket import FakeBucket, Fault
-
-Run = Callable[[Any], Any]
+from tests.loops import Run
 
 MIB = 2**20
-
-
-@pytest.fixture
-def run() -> Iterator[Run]:
-    with asyncio.Runner() as runner:
-        yield lambda coroutine: runner.run(coroutine)
 
 
 @pytest.fixture(params=["s3", "gs"])

@@ -8,7 +8,6 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,7 @@ from monkey.store.directory import DirectoryStore
 from monkey.store.open import open_store
 from monkey.store.place import Place, translate
 from monkey.store.publish import STALE, publish, write_aside
-
-Run = Callable[[Any], Any]
+from tests.loops import Run
 
 
 def test_nothing_stays_aside(store: Store, root: Path, run: Run, tmp_path: Path) -> None:

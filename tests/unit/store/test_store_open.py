@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from monkey.store.format import decode_format, new_format
 from monkey.store.memory import MemoryStore
 from monkey.store.open import locate, open_store
 from monkey.store.probe import probe
-
-Run = Callable[[Any], Any]
+from tests.loops import Run
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ import pytest
 from monkey.errors import StoreError, StoreMissing
 from monkey.store.base import Store
 from monkey.store.open import open_store
+from tests.loops import Run
 
-Run = Callable[[Any], Any]
 WORKER = Path(__file__).with_name("worker.py")
 
 
