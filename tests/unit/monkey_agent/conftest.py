@@ -1,10 +1,13 @@
-"""A machine with a runner on it, and an agent to kill."""
+"""A machine with a runner on it, an agent to kill, and what environments are built from."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -44,3 +47,23 @@ def victim(tmp_path: Path) -> Iterator[Callable[..., int]]:
         agent.kill()
         agent.wait()
     leftovers.clear(tmp_path / "state")
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> str:
+    """Return a requirement that needs no network: a package `tiny` that says 42."""
+    file = tmp_path / "tiny-1-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("tiny.py", "answer = 42\n")
+        archive.writestr("tiny-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n")
+        archive.writestr("tiny-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("tiny-1.dist-info/RECORD", "tiny.py,,\ntiny-1.dist-info/METADATA,,\n")
+    return f"tiny @ {file.as_uri()}\n"
+
+
+@pytest.fixture
+def without_uv(tmp_path: Path) -> dict[str, str]:
+    """Return an environment whose PATH has all that ours has but uv."""
+    path = os.pathsep.join(d for d in os.environ["PATH"].split(os.pathsep) if not (Path(d) / "uv").exists())
+    assert shutil.which("uv", path=path) is None
+    return {**os.environ, "PATH": path}
