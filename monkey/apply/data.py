@@ -17,7 +17,8 @@ from monkey.store.contents import Moved, object_key
 from monkey.transfer import dataset_dvc
 from monkey.transfer.dataset import DIR, Dataset, changed_files, read_listing
 from monkey.transfer.dataset_hash import hash_dataset, quiet
-from monkey.transfer.dataset_upload import missing, upload, whole
+from monkey.transfer.dataset_missing import whole
+from monkey.transfer.dataset_upload import missing, upload
 
 if TYPE_CHECKING:
     from monkey.plan.observed import ObservedSweep

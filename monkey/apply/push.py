@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from monkey.apply.memo import Memo
-from monkey.apply.opening import open_known, store_url
+from monkey.errors import MonkeyError
 from monkey.fleet.state import cache_home
-from monkey.store.contents import Moved
+from monkey.store.place import Place
+from monkey.transfer import dataset_dvc
 from monkey.transfer.dataset import Dataset
-from monkey.transfer.dataset_push import hash_into
-from monkey.transfer.dataset_upload import missing, upload
+from monkey.transfer.dataset_look import Look, look
+from monkey.transfer.dataset_missing import compared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from monkey.apply.observe import World
     from monkey.spec.project import Project
+    from monkey.store.contents import Moved
 
 
 class Pushed(NamedTuple):
@@ -45,19 +48,68 @@ async def push_specs(world: World, specs: Sequence[str]) -> list[Pushed]:
     return []
 
 
-async def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int, int], Moved]) -> list[Pushed]:
+def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int, int], Moved]) -> list[Pushed]:
     """Send these files and directories, reading each once; `begin` is told of each. Raises MonkeyError of every kind.
 
-    Nothing but the store is opened: what observing sweeps and fleets needs would take longer than a small upload.
+    Nothing but the store is opened, and not even that where a look says that all is there: what observing sweeps and
+    fleets needs would take longer than a small upload, and so does importing asyncio.
     """
-    places: Mapping[str, str] = {path: os.path.abspath(path) for path in paths}  # noqa: ASYNC240, PTH100
+    rest = {path: os.path.abspath(path) for path in paths}  # noqa: PTH100
+    place, pushed, seen = _met(project), list[Pushed](), None
+    for path, at in list(rest.items()):
+        seen = look(place, at, _home()) if place and dataset_dvc.repository(Path(at)) is None else None
+        if seen is None or (dataset := _all_there(seen)) is None:
+            break
+        pushed.append(Pushed(path, dataset, 0, 0))
+        del rest[path]
+    if not rest:
+        return pushed
+    import asyncio
+
+    return pushed + asyncio.run(_send(project, rest, seen, begin))
+
+
+def _met(project: Project) -> Place | None:
+    """Return the directory that was our store before and is one now; what is wrong with a store is found out later."""
+    url = os.path.abspath(project.store)  # noqa: PTH100
+    store_id = Memo(project.root).id(url)
+    if "://" in project.store or not store_id:
+        return None
+    place = Place(url, store_id)
+    try:
+        place.check()
+    except MonkeyError:
+        return None
+    return place
+
+
+def _home() -> Path:
+    return cache_home() / "datasets"
+
+
+def _all_there(seen: Look) -> Dataset | None:
+    """Return the dataset where the store lacks nothing of it."""
+    if not all(seen.md5s):
+        return None
+    dataset = seen.dataset()
+    return None if compared(dataset, seen.there).objects else dataset
+
+
+async def _send(
+    project: Project, places: Mapping[str, str], seen: Look | None, begin: Callable[[str, int, int], Moved]
+) -> list[Pushed]:
+    """Send the data at these places; `seen`: the first of them, where it was looked at already."""
+    from monkey.apply.opening import open_known, store_url
+    from monkey.transfer.dataset_push import hash_into
+    from monkey.transfer.dataset_upload import missing, upload
+
     store = await open_known(store_url(project), Memo(project.root), begin=True)
     assert store is not None
     pushed = []
     try:
         for path, at in places.items():
             moved = begin(path, 0, 0)
-            dataset, sent, there = await hash_into(store, at, cache_home() / "datasets", moved)
+            (dataset, sent, there), seen = await hash_into(store, at, _home(), moved, seen), None
             (lacks,) = await missing(store, [dataset], there)
             if lacks.objects:
                 await upload(store, dataset, lacks, moved)

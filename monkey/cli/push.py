@@ -35,12 +35,10 @@ def _specs(specs: tuple[str, ...]) -> list[Pushed]:
 
 
 def _paths(paths: tuple[str, ...]) -> list[Pushed]:
-    import asyncio
-
     from monkey.apply.push import push_paths
 
     with Bars() as bars:
-        return asyncio.run(push_paths(project(), paths, bars.begin))
+        return push_paths(project(), paths, bars.begin)
 
 
 def _line(one: Pushed) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,6 +66,8 @@ def short(text: str, limit: int = 60) -> str:
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """Return the word that was probably meant, if any is near."""
+    import difflib  # slow to import, and most files have no mistakes
+
     lower = {w.lower(): w for w in words}
     word = word.lower()[:100]
     found = difflib.get_close_matches(word, lower, n=1, cutoff=0.6)

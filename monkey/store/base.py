@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from monkey.store.contents import Moved, Source, put_each
+from monkey.store.contents import Moved, Source
+from monkey.store.each import put_each
 
 
 class Item(NamedTuple):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +23,9 @@ WORTH = 4
 
 #: Most workers: from here on it is the disk that they wait for.
 MOST = 8
+
+#: From so many objects on, another process looks for them: sooner it takes longer to start.
+AHEAD = 4000
 
 #: Takes a request to a worker, and returns its answer.
 Hand = Callable[[Request], Any]
@@ -122,6 +126,30 @@ class Worker:
         """Ask, and wait for the answer."""
         self.ask(request)
         return self.answer()
+
+
+@contextlib.contextmanager
+def sizes_ahead(oids: Sequence[str], files: str) -> Iterator[Callable[[], dict[str, int]]]:
+    """Begin to look for these objects below the directory `files`, in another process where they are many.
+
+    Gives what waits for their sizes. What cannot be looked at is left out: whoever misses it looks himself, and hears
+    why.
+    """
+    request: Request = ("sizes", list(oids), "", files)
+    with contextlib.ExitStack() as stack:
+        wait: Callable[[], Any] = partial(copier.answer, request)
+        if len(oids) >= AHEAD:
+            worker = stack.enter_context(Worker())
+            # The pipe is shorter than the request, and nobody reads it yet.
+            asking = threading.Thread(target=_ask, args=(worker, request), name="monkey-ask", daemon=True)
+            asking.start()
+            wait = worker.answer
+        yield lambda: {oid: size for oid, size in zip(oids, wait(), strict=True) if size >= 0}
+
+
+def _ask(worker: Worker, request: Request) -> None:
+    with contextlib.suppress(StoreUnavailable):  # whoever waits for the answer hears of it
+        worker.ask(request)
 
 
 @contextlib.contextmanager

@@ -9,17 +9,16 @@ the calling thread, with as few system calls as possible; durable ones share the
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from monkey.errors import KeyMissing
 from monkey.store.base import Item, Store
 from monkey.store.commit import Committer, Write, clean
-from monkey.store.contents import FILES, Moved, Source
+from monkey.store.contents import Moved, Source
 from monkey.store.keys import check_prefix
 from monkey.store.listing import walk
 from monkey.store.place import Place
@@ -41,7 +40,8 @@ class DirectoryStore(Store):
     def __init__(self, root: Path, store_id: str | None) -> None:
         """Expect the store `store_id` in the absolute path `root` (None: it is being begun, and has no `format`)."""
         self.url = str(root)
-        self._place = Place(self.url, store_id)
+        #: Where it is, for those who look at its files themselves.
+        self.place = self._place = Place(self.url, store_id)
         self._committer = Committer(self._place)
         #: By directory: entries that were written without waiting for the disk.
         self._loose: dict[str, list[str]] = {}
@@ -153,17 +153,6 @@ class DirectoryStore(Store):
             bulk.interrupt()
             await asyncio.wait([inner])
             raise
-
-    @contextlib.contextmanager
-    def sizes_ahead(self) -> Iterator[Callable[[], Mapping[str, int]]]:
-        """Begin to look at all contents, in another process; gives what waits for their sizes, by MD5.
-
-        What cannot be listed is left out: whoever misses something looks himself, and hears why."""
-        from monkey.store.crew import Worker
-
-        with Worker() as worker:
-            worker.ask(("sizes", [], "", self._place.below(FILES.rstrip("/"))))
-            yield worker.answer
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`; an OSError of `path` itself passes through."""

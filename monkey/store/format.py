@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
+import os
 from dataclasses import dataclass
 
 from monkey import __version__
@@ -30,7 +30,7 @@ class Format:
 
 def new_format() -> Format:
     """Return a format with an id of its own."""
-    return Format(secrets.token_hex(8))
+    return Format(os.urandom(8).hex())
 
 
 def decode_format(data: bytes, url: str) -> Format:

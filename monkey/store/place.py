@@ -13,7 +13,6 @@ import contextlib
 import errno
 import itertools
 import os
-import secrets
 import stat
 
 from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
@@ -54,7 +53,7 @@ class Place:
         self._slash = root.rstrip("/") + "/"
         self._format = self._slash + FORMAT if store_id else self._slash + "."
         self._seen: _Seen | None = None
-        self._temps = f"{self._slash}{RESERVED}/{secrets.token_hex(6)}."
+        self._temps = f"{self._slash}{RESERVED}/{os.urandom(6).hex()}."
         self._count = itertools.count()
         #: Directories that were there when they were last needed.
         self._met: set[str] = set()

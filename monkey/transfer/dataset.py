@@ -21,6 +21,9 @@ from monkey.store.copier import Signature
 #: What a directory's id ends with.
 DIR = ".dir"
 
+#: A directory's id, and the bytes of its listing.
+Told = tuple[str, int]
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -37,6 +40,8 @@ class Dataset:
     md5s: Sequence[str] = field(repr=False)
     #: Where the files are, if not below `root`: in DVC's cache.
     paths: Sequence[str] = field(default=(), repr=False)
+    #: What it was known by before, and the bytes of its listing, where that is remembered.
+    told: Told | None = None
 
     @property
     def is_file(self) -> bool:
@@ -48,9 +53,16 @@ class Dataset:
         """The bytes of a directory's `.dir` object, b"" for a file."""
         return b"" if self.is_file else listing(self.names, self.md5s)
 
+    @property
+    def listed(self) -> int:
+        """Bytes of the listing."""
+        return self.told[1] if self.told else len(self.listing)
+
     @cached_property
     def oid(self) -> str:
         """What the dataset is known by."""
+        if self.told:
+            return self.told[0]
         if self.is_file:
             return self.md5s[0]
         return hashlib.md5(self.listing, usedforsecurity=False).hexdigest() + DIR

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +13,8 @@ from monkey.store.directory import DirectoryStore
 from monkey.transfer import dataset_dvc
 from monkey.transfer.dataset import Dataset
 from monkey.transfer.dataset_hash import hash_dataset, quiet
-from monkey.transfer.dataset_scan import Row, scan
-from monkey.transfer.dataset_state import State, now
+from monkey.transfer.dataset_look import Look, look
+from monkey.transfer.dataset_scan import Row
 
 
 class Hashed(NamedTuple):
@@ -29,28 +27,23 @@ class Hashed(NamedTuple):
     there: Mapping[str, int] = {}
 
 
-async def hash_into(store: Store, root: str, home: Path, moved: Moved = quiet) -> Hashed:
+async def hash_into(store: Store, root: str, home: Path, moved: Moved = quiet, seen: Look | None = None) -> Hashed:
     """Return the dataset at the absolute path `root`, whose files never hashed before are in the store by then.
 
     For a directory, where the copy costs little once a file is read; over a network, whether the store has a file is
-    asked first, by its hash. Raises DatasetError, StoreError.
+    asked first, by its hash. `seen`: it was looked at already. Raises DatasetError, StoreError.
     """
     if not isinstance(store, DirectoryStore) or dataset_dvc.repository(Path(root)) is not None:
         return Hashed(await asyncio.to_thread(hash_dataset, Path(root), home, moved))
-    began, at = now(), os.path.realpath(root)  # noqa: ASYNC240 - a local path
-    state = State(home, at)
-    with contextlib.ExitStack() as stack:
-        # Known once, it is likely to be there: the store is looked at while the files are.
-        look: Callable[[], Mapping[str, int]] = stack.enter_context(store.sizes_ahead()) if state.many else dict
-        rows = scan(at)
-        md5s = state.known(rows)
-        new = [row for row, md5 in enumerate(md5s) if not md5]
-        for row, md5 in zip(new, await _store(store, at, [rows[row] for row in new], moved), strict=True):
-            md5s[row] = md5
-        if new:
-            state.save(rows, md5s, began)
-        there = {**look(), **{md5s[row]: rows[row][1][0] for row in new}}
-    return Hashed(Dataset(at, [name for name, _ in rows], [signature for _, signature in rows], md5s), new, there)
+    seen = seen or look(store.place, root, home)
+    rows, md5s = seen.rows, seen.md5s
+    new = [row for row, md5 in enumerate(md5s) if not md5]
+    for row, md5 in zip(new, await _store(store, seen.root, [rows[row] for row in new], moved), strict=True):
+        md5s[row] = md5
+    dataset = seen.dataset()
+    if new:
+        seen.state.save(rows, md5s, seen.began, None if dataset.is_file else (dataset.oid, dataset.listed))
+    return Hashed(dataset, new, {**seen.there, **{md5s[row]: rows[row][1][0] for row in new}})
 
 
 async def _store(store: Store, root: str, rows: Sequence[Row], moved: Moved) -> Sequence[str]:

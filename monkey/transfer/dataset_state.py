@@ -11,25 +11,23 @@ import hashlib
 import itertools
 import marshal
 import os
-import secrets
 import time
 import zlib
 from array import array
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from monkey.store.copier import Signature
+from monkey.transfer.dataset import Told
 from monkey.transfer.dataset_scan import Row
 
 #: Begins the file; changes with its form.
-MAGIC = b"monkey dataset 1\n"
+MAGIC = b"monkey dataset 2\n"
 
 #: A file that was changed less than so many nanoseconds before it was looked at may change again without another
 #: time: the kernel's clock ticks up to every 10 ms, and some file systems keep no fractions of a second.
 TICK, COARSE_TICK = 20_000_000, 2_000_000_000
-
-#: Bytes of a state that knows many files: some thousands.
-MANY = 256 * 1024
 
 #: Stands for an MD5 that is not known.
 UNKNOWN = bytes(16)
@@ -39,32 +37,36 @@ class State:
     """What is known of the dataset at one path."""
 
     def __init__(self, home: Path, root: str) -> None:
-        """Keep it below `home`; `root` is the dataset's absolute path."""
+        """Read what is kept below `home`; `root` is the dataset's absolute path."""
         self._root = root
         self._path = home / hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
+        self._names, self._signatures, self._md5s, self._told = self._load()
+        #: What a directory is known by, once `known` has found that all of it is as it was.
+        self.told: Told | None = None
 
-    @property
-    def many(self) -> bool:
-        """Were there many files, when they were last looked at?"""
-        try:
-            return self._path.stat().st_size > MANY
-        except OSError:
-            return False
+    @cached_property
+    def oids(self) -> list[str]:
+        """What the store is likely to have: all that was ever hashed."""
+        return [*filter(None, self._hex()), *(self._told or ())[:1]]
 
     def known(self, rows: Sequence[Row]) -> list[str]:
         """Return the MD5 of each of these rows, "" where it is not known."""
-        names, signatures, md5s = self._load()
-        if not names:
+        if not self._names:
             return [""] * len(rows)
-        if len(names) == len(rows) and signatures == _packed(rows) and names == [name for name, _ in rows]:
-            text = md5s.hex()
-            found = [text[at : at + 32] for at in range(0, len(text), 32)]
-            return found if UNKNOWN.hex() not in found else ["" if one == UNKNOWN.hex() else one for one in found]
-        return self._some(rows, names, signatures, md5s)
+        if self._signatures == _packed(rows) and self._names == [name for name, _ in rows]:
+            found = self._hex()
+            self.told = self._told if all(found) else None
+            return found
+        return self._some(rows)
 
-    def _some(self, rows: Sequence[Row], names: list[str], signatures: bytes, md5s: bytes) -> list[str]:
-        ints = array("q", signatures)
-        before = {name: at for at, name in enumerate(names)}
+    def _hex(self) -> list[str]:
+        text, unknown = self._md5s.hex(), UNKNOWN.hex()
+        found = [text[at : at + 32] for at in range(0, len(text), 32)]
+        return ["" if one == unknown else one for one in found] if unknown in found else found
+
+    def _some(self, rows: Sequence[Row]) -> list[str]:
+        ints, md5s = array("q", self._signatures), self._md5s
+        before = {name: at for at, name in enumerate(self._names)}
         found = []
         for name, signature in rows:
             at = before.get(name, -1)
@@ -73,8 +75,10 @@ class State:
             found.append(md5.hex() if md5 != UNKNOWN else "")
         return found
 
-    def save(self, rows: Sequence[Row], md5s: Sequence[str], began: int) -> None:
+    def save(self, rows: Sequence[Row], md5s: Sequence[str], began: int, told: Told | None = None) -> None:
         """Remember these rows; `began`: when their files were first looked at, in nanoseconds since 1970.
+
+        `told`: what a directory of these rows is known by.
 
         "" is not known, and neither is what may have changed since without showing it. What cannot be written (a full
         disk, no home) is not worth failing for.
@@ -86,8 +90,8 @@ class State:
             bytes.fromhex(md5) if md5 and settled(signature, began) else UNKNOWN
             for (_, signature), md5 in zip(rows, md5s, strict=True)
         )
-        body = marshal.dumps((self._root, "\0".join(name for name, _ in rows), packed, digests))
-        aside = self._path.with_name(f".{self._path.name}.{secrets.token_hex(6)}.part")
+        body = marshal.dumps((self._root, "\0".join(name for name, _ in rows), packed, digests, told))
+        aside = self._path.with_name(f".{self._path.name}.{os.urandom(6).hex()}.part")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             aside.write_bytes(MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
@@ -96,9 +100,9 @@ class State:
             with contextlib.suppress(OSError):
                 aside.unlink()
 
-    def _load(self) -> tuple[list[str], bytes, bytes]:
-        """Return names, signatures and MD5s; nothing where there is nothing, or it is not whole."""
-        nothing: tuple[list[str], bytes, bytes] = [], b"", b""
+    def _load(self) -> tuple[list[str], bytes, bytes, Told | None]:
+        """Return what was saved: names, signatures, MD5s; nothing where there is nothing, or it is not whole."""
+        nothing: tuple[list[str], bytes, bytes, None] = [], b"", b"", None
         try:
             data = self._path.read_bytes()
         except OSError:
@@ -106,8 +110,8 @@ class State:
         begin = len(MAGIC) + 4
         if data[: len(MAGIC)] != MAGIC or data[len(MAGIC) : begin] != zlib.crc32(data[begin:]).to_bytes(4, "big"):
             return nothing
-        root, names, signatures, md5s = marshal.loads(data[begin:])
-        return (names.split("\0"), signatures, md5s) if root == self._root else nothing
+        root, names, signatures, md5s, told = marshal.loads(data[begin:])
+        return (names.split("\0"), signatures, md5s, told) if root == self._root else nothing
 
 
 def settled(signature: Signature, at: int) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,6 +13,7 @@ from monkey.store.base import Store
 from monkey.store.contents import DAMAGED, FILES, Moved, object_key
 from monkey.transfer.dataset import DIR, Dataset, read_listing
 from monkey.transfer.dataset_hash import quiet, unchanged
+from monkey.transfer.dataset_missing import Missing, compared
 
 #: Up to so many objects are asked for one by one.
 FEW = 24
@@ -26,28 +26,6 @@ AT_ONCE = 16
 
 #: Prefixes that objects are spread over.
 _PREFIXES = 256
-
-
-@dataclass(frozen=True)
-class Missing:
-    """What of a dataset is not in the store, or not whole."""
-
-    #: Rows of the dataset whose objects are to be sent.
-    rows: Sequence[int]
-    #: Bytes of them, and of the listing where that is to be sent.
-    bytes: int
-    #: Is the listing to be sent?
-    listing: bool
-
-    @property
-    def objects(self) -> int:
-        """How many objects are to be sent."""
-        return len(self.rows) + self.listing
-
-
-def whole(dataset: Dataset) -> Missing:
-    """Return what is missing in a store that has nothing."""
-    return _missing(dataset, {})
 
 
 async def missing(
@@ -64,15 +42,7 @@ async def missing(
     there = {**known, **await _sizes(store, [oid for oid in wanted if oid not in known])}
     for item in await store.list(DAMAGED) if datasets else ():
         there.pop(item.key.removeprefix(DAMAGED), None)
-    return [_missing(dataset, there) for dataset in datasets]
-
-
-def _missing(dataset: Dataset, there: Mapping[str, int]) -> Missing:
-    signatures = dataset.signatures
-    rows = [row for md5, row in dataset.objects.items() if there.get(md5) != signatures[row][0]]
-    size = sum(signatures[row][0] for row in rows)
-    lacks = not dataset.is_file and there.get(dataset.oid) != len(dataset.listing)
-    return Missing(rows, size + lacks * len(dataset.listing), lacks)
+    return [compared(dataset, there) for dataset in datasets]
 
 
 async def holds(store: Store, oid: str) -> bool:

@@ -151,6 +151,13 @@ def test_a_path_is_pushed_by_itself(shop: Shop, store: Path, tmp_path: Path) -> 
     assert whole(store) and len(objects(store)) == 1202
     assert contents(pulled(store, oid_of(said), tmp_path / "room")) == contents(data)
     assert "nothing to upload" in shop.run("push", "--path", str(data)).stdout
+    objects(store)[oid_of(said)].unlink()
+    min(objects(store).values()).write_bytes(b"cut")
+    large = max(objects(store).values(), key=lambda path: path.stat().st_size)
+    (store / "files" / "damaged").mkdir()
+    (store / "files" / "damaged" / (large.parent.name + large.name)).touch()
+    assert "in 3 objects uploaded" in shop.run("push", "-p", "data").stdout
+    assert whole(store) and "nothing to upload" in shop.run("push", "-p", "data", "-p", "data/large").stdout
     (data / "0" / "00000.bin").write_bytes(b"changed")
     assert "in 2 objects uploaded" in shop.run("push", "-p", "data").stdout
     assert shop.run("push", "-p", "data", "specs", code=1).stderr

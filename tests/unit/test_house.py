@@ -79,6 +79,11 @@ def test_agent_loads_nothing_heavy() -> None:
     assert not loaded & HEAVY, loaded & HEAVY
 
 
+def test_a_push_that_moves_nothing_loads_no_event_loop() -> None:
+    loaded = modules_after("import monkey.cli.push, monkey.apply.push, monkey.spec.project")
+    assert not loaded & {"asyncio", "ssl", "socket", *HEAVY - {"click"}}
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_files_and_functions_are_read_in_one_go(path: Path) -> None:
     lines = len(path.read_text().splitlines())

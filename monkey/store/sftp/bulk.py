@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from typing import Any
 
 from monkey.store.base import Store
-from monkey.store.contents import WHOLE, Moved, Source, object_key, put_large, read_whole
+from monkey.store.contents import Moved, Source, object_key
+from monkey.store.each import WHOLE, put_large, read_whole
 from monkey.store.sftp.flush import Flusher
 from monkey.store.sftp.link import Link
 from monkey.store.sftp.place import Place

@@ -1,0 +1,59 @@
+# ruff: noqa: PTH208
+"""A look at data that goes into a directory: its files, what is known of them, and what the store has of that.
+
+Mostly nothing moved since the last time, and then this is all: so it imports little, asyncio least of all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from monkey.store.contents import DAMAGED, FILES
+from monkey.store.crew import sizes_ahead
+from monkey.store.place import Place
+from monkey.transfer.dataset import Dataset
+from monkey.transfer.dataset_scan import Row, scan
+from monkey.transfer.dataset_state import State, now
+
+
+class Look(NamedTuple):
+    """Data as it was met."""
+
+    root: str
+    rows: Sequence[Row]
+    #: MD5 of each row, "" where it is not known yet.
+    md5s: list[str]
+    state: State
+    #: When it was begun, in nanoseconds since 1970.
+    began: int
+    #: Sizes of objects in the store, by MD5: of what was known and is not known to be damaged.
+    there: Mapping[str, int]
+
+    def dataset(self) -> Dataset:
+        """Return the dataset, once all MD5s are known."""
+        names, signatures = [name for name, _ in self.rows], [signature for _, signature in self.rows]
+        return Dataset(self.root, names, signatures, self.md5s, told=self.state.told)
+
+
+def look(place: Place, root: str, home: Path) -> Look:
+    """Look at the data at the absolute path `root`; states are kept below `home`. Raises DatasetError."""
+    began, at = now(), os.path.realpath(root)
+    state = State(home, at)
+    # Known once, it is likely to be there: the store is looked at while the files are.
+    with sizes_ahead(state.oids, place.below(FILES.rstrip("/"))) as sizes:
+        rows = scan(at)
+        md5s = state.known(rows)
+        there = sizes()
+    for oid in _damaged(place):
+        there.pop(oid, None)
+    return Look(at, rows, md5s, state, began, there)
+
+
+def _damaged(place: Place) -> Sequence[str]:
+    with contextlib.suppress(OSError):
+        return os.listdir(place.below(DAMAGED))
+    return ()
