@@ -1,21 +1,28 @@
 # Paths are plain strings here, as in all of the bulk path.
-"""Hashing and copying large files: the copy is what is hashed, close behind the one who writes it."""
+"""Hashing and copying large files: what is written is what is hashed, in another thread meanwhile."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import stat
-import threading
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from monkey.store.contents import Source, refused
 from monkey.store.copier import CHANGED, CHUNK, SPECIAL, signature
 from monkey.store.publish import write_all
 
-#: Bytes that the writer is told to move at once, and by which it may be ahead: what lies between is in memory.
-STEP = 8 * CHUNK
+#: Bytes that are written at once, and how many such steps the hash may be ahead.
+STEP, AHEAD = 2 * CHUNK, 4
+
+#: Bytes that stay in the page cache, of what was written last.
+CACHED = 64 * CHUNK
+
+#: Linux's FICLONE.
+_CLONE = 0x40049409
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -26,7 +33,7 @@ Moved = Callable[[int, int], None]
 
 def hashed(source: Source, moved: Moved) -> str:
     """Return the file's MD5. Raises DatasetError where it cannot be read, or is not what it was."""
-    return _with(source, lambda fd: _digest(fd, source.signature[0], None, lambda count: moved(0, count)))
+    return _with(source, lambda fd: _digest(fd, source.signature[0], lambda count: moved(0, count)))
 
 
 def copy_hashed(source: Source, aside: str, moved: Moved) -> str:
@@ -36,7 +43,7 @@ def copy_hashed(source: Source, aside: str, moved: Moved) -> str:
     """
     target = os.open(aside, _CREATE, 0o666)
     try:
-        return _with(source, lambda fd: _copy_behind(source, fd, target, moved))
+        return _with(source, lambda fd: _copied(fd, target, source.signature[0], lambda count: moved(0, count)))
     except BaseException:
         os.unlink(aside)  # noqa: PTH108
         raise
@@ -64,76 +71,58 @@ def _with(source: Source, work: Callable[[int], str]) -> str:
         os.close(fd)
 
 
-def _digest(fd: int, size: int, ready: Callable[[int], int] | None, moved: Callable[[int], None]) -> str:
-    """Return the MD5 of the file's first `size` bytes; `ready(at)` waits until there are more than `at`."""
+def _digest(fd: int, size: int, moved: Callable[[int], None]) -> str:
+    """Return the MD5 of the file's first `size` bytes; "" where it is shorter."""
     digest = hashlib.md5(usedforsecurity=False)
-    buffer = bytearray(CHUNK)
-    view, at, end = memoryview(buffer), 0, size if ready is None else 0
+    buffer, at = bytearray(min(CHUNK, size)), 0
     while at < size:
-        if at >= end and ready is not None:
-            end = ready(at)
-        count = os.preadv(fd, [view[: min(CHUNK, end - at)]], at)
+        view = memoryview(buffer)[: size - at]
+        count = os.preadv(fd, [view], at)
         if not count:
-            return ""  # shorter than it was
+            return ""
         digest.update(view[:count])
         at += count
         moved(count)
     return digest.hexdigest()
 
 
-def _copy_behind(source: Source, fd: int, target: int, moved: Moved) -> str:
-    """Copy in another thread, and hash what has been written; by reference where the file system can."""
-    writer = _Writer(fd, target, source.signature[0])
-    writer.start()
+def _copied(fd: int, target: int, size: int, moved: Callable[[int], None]) -> str:
+    """Copy the file's first `size` bytes; returns their MD5, "" where it is shorter."""
+    if _cloned(fd, target):
+        return _digest(target, size, moved) if os.fstat(target).st_size == size else ""
+    digest, at = hashlib.md5(usedforsecurity=False), 0
+    with ThreadPoolExecutor(1, "monkey-writer") as writer:
+        written: deque[Future[bytearray]] = deque()
+        while at < size:
+            buffer = written.popleft().result() if len(written) == AHEAD else bytearray(min(STEP, size))
+            view = memoryview(buffer)[: size - at]
+            count = os.preadv(fd, [view], at)
+            if not count:
+                return ""
+            written.append(writer.submit(_write, target, buffer, count, at))
+            digest.update(view[:count])
+            at += count
+            moved(count)
+        for one in written:
+            one.result()
+    return digest.hexdigest()
+
+
+def _cloned(fd: int, target: int) -> bool:
+    """Let the file system take over all bytes by reference, where it can."""
     try:
-        found = _digest(target, writer.size, writer.wait, lambda count: moved(0, count))
-    finally:
-        writer.end()
-    return found
+        fcntl.ioctl(target, _CLONE, fd)
+    except OSError:
+        return False
+    return True
 
 
-class _Writer(threading.Thread):
-    """Copies `size` bytes from one descriptor to another, never far ahead of who reads them."""
-
-    def __init__(self, source: int, target: int, size: int) -> None:
-        super().__init__(name="monkey-writer", daemon=True)
-        self.source, self.target, self.size = source, target, size
-        self._written, self._left = 0, False
-        self._wrong: BaseException | None = None
-        self._more = threading.Condition()
-
-    def run(self) -> None:
-        """Copy until all is written, or nobody wants it any more."""
-        try:
-            while self._written < self.size and not self._left:
-                count = self._step()
-                with self._more:
-                    # Shorter than it was: whoever hashes it finds that out.
-                    self._written = self._written + count if count else self.size
-                    self._more.notify()
-        except BaseException as exc:
-            with self._more:
-                self._wrong = exc
-                self._more.notify()
-
-    def _step(self) -> int:
-        count = min(STEP, self.size - self._written)
-        with suppress(OSError, AttributeError):
-            return os.copy_file_range(self.source, self.target, count)
-        data = os.read(self.source, count)
-        write_all(self.target, data)
-        return len(data)
-
-    def wait(self, at: int) -> int:
-        """Return how many bytes are there, once it is more than `at`. Raises what went wrong."""
-        with self._more:
-            while self._written <= at and self._wrong is None:
-                self._more.wait()
-            if self._wrong is not None:
-                raise self._wrong
-            return self._written
-
-    def end(self) -> None:
-        """Let it stop, and wait for that."""
-        self._left = True
-        self.join()
+def _write(target: int, buffer: bytearray, count: int, at: int) -> bytearray:
+    """Append what was read to `at`; returns the buffer."""
+    write_all(target, memoryview(buffer)[:count])
+    if hasattr(os, "posix_fadvise"):
+        # On its way to the disk now, rather than all of it with the sync; what arrived leaves its memory to the next.
+        os.posix_fadvise(target, at, count, os.POSIX_FADV_DONTNEED)
+        if at > CACHED:
+            os.posix_fadvise(target, 0, at - CACHED, os.POSIX_FADV_DONTNEED)
+    return buffer

@@ -48,7 +48,7 @@ def write_aside(place: Place, data: bytes) -> tuple[str, int]:
     return temp, fd
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | memoryview) -> None:
     """Write all of `data`."""
     written = os.write(fd, data)
     while written < len(data):
