@@ -34,3 +34,9 @@ def make_shop(tmp_path: Path) -> Iterator[Callable[..., Shop]]:
 def shop(make_shop: Callable[..., Shop]) -> Shop:
     """Return a project."""
     return make_shop()
+
+
+@pytest.fixture
+def store(shop: Shop) -> Path:
+    """Return where the shop's store is."""
+    return shop.root / ".monkey" / "store"

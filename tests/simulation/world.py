@@ -14,11 +14,11 @@ from monkey.protocol.entries import Claim, End, Ended, Torn, decode
 from monkey.protocol.log import Log, got_on
 from monkey.store.base import Item
 from monkey.store.memory import MemoryState
-from monkey_agent.daemon import Agent
-from monkey_agent.post import Parts, Post
-from tests.simulation.body import KEYS, Body, Execution, Seats
+from monkey_agent.post import Parts
+from tests.simulation.body import KEYS, Execution
+from tests.simulation.life import Life
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.net import Host, Net
+from tests.simulation.net import Host
 
 
 @dataclass
@@ -53,48 +53,6 @@ class Mutant:
     unwarded: bool = False
     #: What an agent noted of ends goes with it.
     forgetful: bool = False
-
-
-class Life:
-    """One life of an agent on a host."""
-
-    def __init__(self, world: World, host: Host, mutant: Mutant) -> None:
-        world.lives += 1
-        self.world, self.host = world, host
-        self.body = Body(world, host)
-        self.body.warded = not mutant.unwarded
-        before = frozenset(host.lives)
-        post = Post("p", "f", host.name, f"b{world.lives}", before, idle_timeout=None)
-        host.lives.append(post.agent)
-        rng = random.Random(world.random.random())
-        self.seats = Seats(world.random.randint(1, 3))
-        self.agent = Agent(Net(world, host), post, host, self.body, self.seats, host.paper, rng, mutant.parts)
-        self.agent.heart.journal.limit = 4
-        host.paper.on_append = self._noted
-        self.main = world.loop.create_task(self._run())
-
-    async def _run(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.agent.run()
-            await self.body.close()
-
-    def _noted(self) -> None:
-        """An attempt has ended: now and then the agent is killed before the store knows."""
-        rnd = self.world.random
-        if self.world.weather.crashes and not self.world.calm and rnd.random() < 0.05:
-            self.world.counts["crash while an end is recorded"] += 1
-            self.world.loop.call_later(rnd.uniform(0, 0.3), self.crash)
-
-    def crash(self) -> None:
-        """kill -9: nothing more happens in this process; its warden ends its jobs."""
-        if self.main.done():
-            return
-        self.world.killed_seats += self.seats.count
-        for task in [*self.agent._tasks, self.main]:
-            task.cancel()
-        if self.world.mutant.forgetful:
-            self.host.paper.replace(b"")
-        self.body.kill()
 
 
 class World:

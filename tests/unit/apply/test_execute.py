@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,19 +10,13 @@ import pytest
 from monkey.apply.execute import execute
 from monkey.apply.observe import open_world
 from monkey.apply.planning import make_plan, read_saved, remake_plan
-from monkey.errors import ConcurrentApply, MonkeyError, NotADescendant, SpecError, StalePlan, StoreMissing
+from monkey.errors import ConcurrentApply, MonkeyError, SpecError, StalePlan, StoreMissing
 from monkey.plan.document import save
 from monkey.plan.lines import sweep_lines
 from monkey.protocol.entries import Ended
 from monkey.protocol.sweeps import append_order, open_markers, read_sweep
 from monkey.spec.project import load_project
 from tests.unit.apply.world import SPEC, Pen, StillFleet, apply, opened, write_project
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    write_project(tmp_path)
-    return tmp_path
 
 
 def test_first_apply_begins_the_store_and_leaves_nothing_to_do(root: Path) -> None:
@@ -228,60 +221,6 @@ def test_another_store_in_its_place_is_noticed(root: Path) -> None:
         with pytest.raises(StoreMissing, match="another one"):
             async with open_world(load_project(root)):
                 pass
-
-    asyncio.run(main())
-
-
-def git(root: Path, *arguments: str) -> str:
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
-    return subprocess.run(
-        ["git", "-C", root, *who, *arguments], check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
-def commit(root: Path, text: str) -> str:
-    (root / "train.py").write_text(f"print({text!r})\n")
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", text)
-    return git(root, "rev-parse", "HEAD")
-
-
-def test_earlier_commit_is_refused_unless_asked_for(root: Path) -> None:
-    git(root, "init", "-q")
-    first = commit(root, "first")
-    second = commit(root, "second")
-
-    async def main() -> None:
-        async with opened(root) as world:
-            await apply(world)
-            git(root, "checkout", "-q", first)
-            planned = await make_plan(world, [])
-            with pytest.raises(NotADescendant, match=second[:10]) as caught:
-                await execute(world, planned.plan, planned.wanted, lambda what, done: None)
-            assert "--rollback" in (caught.value.hint or "")
-            await apply(world, rollback=True)
-            state = await read_sweep(world.at, world.keys, "small")
-            assert state.revision is not None and state.revision.rollback
-            assert state.revision.git == {"commit": first, "branch": None, "dirty": False}
-
-    asyncio.run(main())
-
-
-def test_commit_that_this_clone_lacks_is_not_an_ancestor(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    git(root, "init", "-q")
-    commit(root, "first")
-    late = tmp_path_factory.mktemp("late") / "clone"
-    git(root, "clone", "-q", str(root), str(late))
-    (late / "monkey.yaml").write_text(f"project: test\nstore: {root}/.monkey/store\n")
-    commit(root, "second")
-
-    async def main() -> None:
-        async with opened(root) as world:
-            await apply(world)
-        async with opened(late) as world:
-            planned = await make_plan(world, [])
-            with pytest.raises(NotADescendant):
-                await execute(world, planned.plan, planned.wanted, lambda what, done: None)
 
     asyncio.run(main())
 

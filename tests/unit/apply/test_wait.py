@@ -17,13 +17,7 @@ from monkey.protocol.entries import Ended
 from monkey.protocol.snapshot import Snapshot, State
 from monkey.protocol.sweeps import open_markers, read_sweep
 from tests.bucket import FakeBucket, Refusal
-from tests.unit.apply.world import Pen, StillFleet, apply, opened, write_project
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    write_project(tmp_path)
-    return tmp_path
+from tests.unit.apply.world import Pen, StillFleet, apply, opened
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""What a plan makes of the jobs of a spec, beside those that were applied: new, stale, kept, removed, and why."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -7,30 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.errors import NotADescendant, PlanError
-from monkey.plan.change import FleetPlan, Plan, Reason, SweepPlan
-from monkey.plan.desired import Desired
+from monkey.plan.change import FleetPlan, Plan, Reason
 from monkey.plan.diff import check_descent, diff
-from monkey.plan.observed import Observed, ObservedSweep
+from monkey.plan.observed import Observed
 from monkey.spec.recipe import Resources, Settings
-from tests.unit.plan.making import FILES, RECIPE, grid, seen, table, want
-
-JOBS = grid(lr=[0.01, 0.1], seed=range(3))
-CODE = replace(RECIPE, code="d" * 64)
-EDITED = {**FILES, "train.py": "t2"}
-DONE = Observed(code={RECIPE.code}, agents={"local": 1})
-
-
-def planned(desired: Desired, sweep: ObservedSweep | None = None, *keep: str, **observed: object) -> SweepPlan:
-    sweeps = {desired.name: sweep} if sweep else {}
-    return diff([desired], Observed(**{"sweeps": sweeps, "code": {RECIPE.code}, **observed}), keep).sweeps[0]
-
-
-def counts(sweep: SweepPlan) -> tuple[int, ...]:
-    return tuple(sweep.jobs.counts.values())
-
-
-def why(sweep: SweepPlan) -> list[str]:
-    return [group.why for group in sweep.jobs.stale]
+from tests.unit.plan.making import RECIPE, grid, seen, table, want
+from tests.unit.plan.planning import CODE, DONE, EDITED, JOBS, counts, planned, why
 
 
 def test_a_sweep_never_applied_is_all_new() -> None:
@@ -228,47 +212,6 @@ def test_a_fleet_counts_the_work_of_sweeps_that_are_not_planned() -> None:
 def test_two_specs_of_one_name_are_refused() -> None:
     with pytest.raises(PlanError, match="two specs are named 'digits'"):
         diff([want(JOBS), want(JOBS)], Observed())
-
-
-def test_keep_stale_adopts_what_is_finished() -> None:
-    old = seen(JOBS, succeeded=[0, 1], running=[2])
-    sweep = planned(want(JOBS, CODE, code_files=EDITED), old, "code", finished=old.succeeded)
-    ids = sweep.desired.table.ids
-    assert counts(sweep) == (0, 4, 2, 0)
-    assert sweep.adopted == {ids[0]: table(JOBS).ids[0], ids[1]: table(JOBS).ids[1]}
-    assert sweep.jobs.kept_states == {"adopted": 2} and sweep.keeping == ("code",)
-    assert sweep.jobs.replaced_states == {"running": 1, "queued": 3}
-
-
-def test_keep_stale_adopts_nothing_that_changed_for_another_reason_too() -> None:
-    old = seen(JOBS, succeeded=[0])
-    both = replace(CODE, env={"OMP_NUM_THREADS": "1"})
-    assert planned(want(JOBS, both), old, "code", finished=old.succeeded).adopted == {}
-    assert len(planned(want(JOBS, both), old, "code", "env", finished=old.succeeded).adopted) == 1
-
-
-def test_an_adopted_result_stays_adopted() -> None:
-    ids, old_ids = table(JOBS, CODE).ids, table(JOBS).ids
-    adopted = {ids[0]: old_ids[0], ids[1]: old_ids[1]}
-    applied = seen(JOBS, CODE, succeeded=[0, 1], adopted=adopted)
-    unchanged = planned(want(JOBS, CODE), applied, code={CODE.code}, finished=set(old_ids[:2]))
-    assert not unchanged.changes and unchanged.adopted == adopted
-    fewer = planned(want(JOBS[1:], CODE), applied, finished=set(old_ids[:2]))
-    assert fewer.adopted == {ids[1]: old_ids[1]}
-
-
-def test_a_result_can_be_adopted_again_and_again() -> None:
-    ids, old_ids = table(JOBS, CODE).ids, table(JOBS).ids
-    applied = seen(JOBS, CODE, succeeded=[0], adopted={ids[0]: old_ids[0]})
-    third = replace(RECIPE, code="e" * 64)
-    sweep = planned(want(JOBS, third), applied, "code", finished={old_ids[0]})
-    assert sweep.adopted == {table(JOBS, third).ids[0]: old_ids[0]}
-
-
-@pytest.mark.parametrize("kind", ["parameter", "cod", ""])
-def test_keep_stale_knows_its_reasons(kind: str) -> None:
-    with pytest.raises(PlanError, match="no such reason"):
-        diff([want(JOBS)], Observed(), [kind])
 
 
 def test_an_identity_that_nobody_can_explain_is_stale_with_that_reason() -> None:

@@ -18,16 +18,6 @@ from tests.loops import Run
 from tests.sshd import Sshd, keygen, serve
 
 
-@pytest.fixture
-def host(require: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
-    """Return a server of the test's own, to be spoiled."""
-    require("sshd")
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    with serve(tmp_path / "home") as server:
-        monkeypatch.setenv("HOME", str(server.home))
-        yield server
-
-
 def refusal(run: Run, url: str, kind: type[StoreError], *, begin: bool = True) -> str:
     """Return what `open_store` says against it, in one line with the hint."""
     with pytest.raises(kind) as caught:
