@@ -8,6 +8,7 @@ import contextlib
 import os
 import stat
 
+from monkey.protocol.keys import log_segment
 from monkey.store.base import Store
 from monkey.store.create import Lost, create
 from monkey_agent.masking import Mask
@@ -72,7 +73,7 @@ class Log:
 
     async def _segment(self, count: int, data: bytes) -> None:
         self._tried = count
-        won = await create(self._store, f"{self._prefix}{self._segments:06d}", data)
+        won = await create(self._store, log_segment(self._prefix, self._segments), data)
         self._segments += 1
         # A key that holds other bytes is not ours to judge: the next number takes these.
         if not isinstance(won, Lost) or won.existing == data:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from monkey.apply.observe import World
 from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
-from monkey.protocol.keys import Keys
+from monkey.protocol.keys import Keys, log_segment
 from monkey.protocol.snapshot import Reader, State
 from monkey.store.base import Store
 
@@ -47,7 +47,7 @@ class JobLog:
             return
         # They are numbered: to ask for the next one costs a tenth of a listing, where either costs.
         while True:
-            key = f"{prefix}{int(self._after.removeprefix(prefix)) + 1:06d}"
+            key = log_segment(prefix, int(self._after.removeprefix(prefix)) + 1)
             try:
                 data = await store.get(key)
             except KeyMissing:

@@ -17,6 +17,7 @@ from monkey.fleet.base import Machines, Strange
 from monkey.protocol.entries import Claim, End, Ended
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
+from monkey.protocol.keys import log_segment
 from monkey.protocol.log import Log
 from monkey.spec.project import load_project
 from monkey.spec.recipe import Resources
@@ -147,4 +148,4 @@ class Pen:
 
     async def write(self, job: str, k: int, i: int, data: bytes) -> None:
         """Ship a segment of the job's log."""
-        await self.world.at.put(f"{self.world.keys.out(job, k)}log/{i:06d}", data)
+        await self.world.at.put(log_segment(f"{self.world.keys.out(job, k)}log/", i), data)
