@@ -131,3 +131,17 @@ def killed_after(*files: Path) -> Iterator[None]:
             for pid in pids(file):
                 if alive(pid):
                     os.kill(pid, 9)
+
+
+@contextmanager
+def hard_to_end(victim: Callable[..., int], place: Path) -> Iterator[tuple[int, list[int]]]:
+    """Start an agent whose jobs are of every kind that is hard to end; yields its pid, and theirs."""
+    files = plain, daemon, hidden, deaf = [place / name for name in ("plain", "daemon", "hidden", "deaf")]
+    with killed_after(*files):
+        agent = victim(
+            STAY.format(plain),
+            DAEMON.format(daemon) + "sleep 1000",
+            HIDDEN.format(hidden) + "sleep 1000",
+            "trap '' TERM HUP INT; " + STAY.format(deaf),
+        )
+        yield agent, asyncio.run(until(lambda: pids(*files)))

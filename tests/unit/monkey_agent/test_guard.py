@@ -15,12 +15,12 @@ from monkey_agent import leftovers, processes
 from monkey_agent.ports import Ending
 from tests.loops import Run
 from tests.unit.monkey_agent.body import (
-    DAEMON,
     HIDDEN,
     STAY,
     Body,
     alive,
     guard_of,
+    hard_to_end,
     killed_after,
     pids,
     until,
@@ -36,15 +36,7 @@ def held(pid: int) -> list[str]:
 
 
 def test_agent_and_warden_killed_together_leave_nothing(victim: Callable[..., int], tmp_path: Path) -> None:
-    plain, daemon, hidden, deaf = (tmp_path / name for name in ("plain", "daemon", "hidden", "deaf"))
-    with killed_after(plain, daemon, hidden, deaf):
-        agent = victim(
-            STAY.format(plain),
-            DAEMON.format(daemon) + "sleep 1000",
-            HIDDEN.format(hidden) + "sleep 1000",
-            "trap '' TERM HUP INT; " + STAY.format(deaf),
-        )
-        jobs = asyncio.run(until(lambda: pids(plain, daemon, hidden, deaf)))
+    with hard_to_end(victim, tmp_path) as (agent, jobs):
         warden, guard = warden_of(tmp_path / "state"), guard_of(tmp_path / "state")
         os.kill(warden, signal.SIGSTOP)  # so that it cannot do it itself
         os.kill(agent, signal.SIGKILL)

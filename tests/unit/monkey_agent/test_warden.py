@@ -24,6 +24,7 @@ from tests.unit.monkey_agent.body import (
     Body,
     alive,
     guard_of,
+    hard_to_end,
     killed_after,
     pids,
     until,
@@ -39,15 +40,7 @@ GROW = "while :; do echo x >> {0}; sleep 0.01; done"
 
 @knows_all
 def test_jobs_are_gone_within_a_second_of_their_agent(victim: Callable[..., int], tmp_path: Path) -> None:
-    plain, daemon, hidden, deaf = (tmp_path / name for name in ("plain", "daemon", "hidden", "deaf"))
-    with killed_after(plain, daemon, hidden, deaf):
-        agent = victim(
-            STAY.format(plain),
-            DAEMON.format(daemon) + "sleep 1000",
-            HIDDEN.format(hidden) + "sleep 1000",
-            "trap '' TERM HUP INT; " + STAY.format(deaf),
-        )
-        jobs = asyncio.run(until(lambda: pids(plain, daemon, hidden, deaf)))
+    with hard_to_end(victim, tmp_path) as (agent, jobs):
         warden = warden_of(tmp_path / "state")
         assert all(map(alive, [*jobs, warden]))
         os.kill(agent, signal.SIGKILL)

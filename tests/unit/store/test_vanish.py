@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -76,11 +77,11 @@ def test_a_store_that_is_renamed_is_missed_and_comes_back(
     assert len(run(store.list("new/"))) == 3
 
 
-def test_a_store_that_comes_and_goes_during_work_loses_nothing(
-    store: Store, root: Path, run: Run, tmp_path: Path
-) -> None:
-    """Renamed away again and again, with an empty directory in its stead, while both kinds of creates go on."""
-    away, stop = tmp_path / "away", threading.Event()
+@contextlib.contextmanager
+def vanishing(root: Path, away: Path) -> Iterator[list[str]]:
+    """Rename a store away again and again, an empty directory in its stead; yields the names that appear in that."""
+    strangers: list[str] = []
+    stop = threading.Event()
 
     def shake() -> None:
         while not stop.is_set():
@@ -92,35 +93,48 @@ def test_a_store_that_comes_and_goes_during_work_loses_nothing(
             away.rename(root)
             time.sleep(0.004)
 
+    shaker = threading.Thread(target=shake)
+    shaker.start()
+    try:
+        yield strangers
+    finally:
+        stop.set()
+        shaker.join()
+
+
+async def created_at_last(store: Store, key: str, *, durable: bool) -> list[type]:
+    """Create a key, however often that takes; returns what was raised meanwhile."""
+    missed: list[type] = []
+    deadline, in_doubt = time.monotonic() + 60, False
+    while True:
+        try:
+            assert await store.create(key, b"x", durable=durable) or in_doubt, key
+            return missed
+        except StoreError as error:
+            in_doubt |= not isinstance(error, StoreMissing)
+            missed.append(type(error))
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.001)
+
+
+def test_a_store_that_comes_and_goes_during_work_loses_nothing(
+    store: Store, root: Path, run: Run, tmp_path: Path
+) -> None:
+    """Renamed away again and again, with an empty directory in its stead, while both kinds of creates go on."""
+    missed: list[type] = []
+    written: list[str] = []
+
     async def work(worker: int) -> None:
         for n in range(60):
             key = f"w{worker}/{n}/1"
-            deadline, in_doubt = time.monotonic() + 60, False
-            while True:
-                try:
-                    assert await store.create(key, b"x", durable=n % 3 == 0) or in_doubt, key
-                    break
-                except StoreError as error:
-                    in_doubt |= not isinstance(error, StoreMissing)
-                    missed.append(type(error))
-                    assert time.monotonic() < deadline
-                    await asyncio.sleep(0.001)
+            missed.extend(await created_at_last(store, key, durable=n % 3 == 0))
             written.append(key)
-
-    strangers: list[str] = []
-    missed: list[type] = []
-    written: list[str] = []
 
     async def all_work() -> None:
         await asyncio.gather(*(work(n) for n in range(4)))
 
-    shaker = threading.Thread(target=shake)
-    shaker.start()
-    try:
+    with vanishing(root, tmp_path / "away") as strangers:
         run(all_work())
-    finally:
-        stop.set()
-        shaker.join()
     assert strangers == []
     assert StoreMissing in missed, "it never vanished: this test saw nothing"
     assert {item.key for item in run(store.list("w"))} == set(written)
