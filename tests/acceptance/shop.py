@@ -161,3 +161,18 @@ class Shop:
     def agent_log(self) -> str:
         """What the agents said."""
         return "\n".join(path.read_text(errors="replace") for path in Path(self.state).rglob("agent.log"))
+
+
+def work_through(shop: Shop) -> list[dict[str, Any]]:
+    """Have a first sweep of 12 jobs done, each once, and told by the verbs; returns what is listed of the jobs."""
+    shop.spec(jobs=12)
+    assert "nothing was applied yet" in shop.run("status", code=1).stderr
+    shop.run("apply")
+    assert shop.ledger.executions == 12 and not shop.ledger.overlaps
+    rows: list[dict[str, Any]] = shop.json("list", "jobs", "sweep")
+    assert all(row["outputs"]["result.txt"] in shop.ledger.digests[row["job"]] for row in rows)
+    assert "begun" in shop.run("logs", rows[0]["job"]).stdout
+    assert "nothing to do" in shop.run("apply").stdout
+    assert shop.run("plan", "--detailed-exitcode").returncode == 0
+    assert shop.ledger.executions == 12
+    return rows

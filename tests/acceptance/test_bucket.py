@@ -11,7 +11,7 @@ import pytest
 
 from monkey.store.open import locate
 from tests import services
-from tests.acceptance.shop import Shop, until
+from tests.acceptance.shop import Shop, until, work_through
 from tests.bucket import FakeBucket, Fault, Refusal
 
 #: Most requests that a job may cost: claim, end, log and one output, and a share of what is needed once.
@@ -45,18 +45,9 @@ def test_a_sweep_runs_with_its_store_in_a_bucket(
     make_bucket_shop: Callable[[str], Shop], kind: str, request: pytest.FixtureRequest
 ) -> None:
     shop = make_bucket_shop(place(kind, request))
-    shop.spec(jobs=12)
-    assert "nothing was applied yet" in shop.run("status", code=1).stderr
-    shop.run("apply")
-    assert shop.ledger.executions == 12 and not shop.ledger.overlaps
-    rows = shop.json("list", "jobs", "sweep")
-    assert all(row["outputs"]["result.txt"] in shop.ledger.digests[row["job"]] for row in rows)
-    assert "begun" in shop.run("logs", rows[0]["job"]).stdout
+    rows = work_through(shop)
     assert shop.json("fetch", "sweep")["fetched"] == 12
     assert all((shop.root / "sweep" / row["job"] / "result.txt").is_file() for row in rows)
-    assert "nothing to do" in shop.run("apply").stdout
-    assert shop.run("plan", "--detailed-exitcode").returncode == 0
-    assert shop.ledger.executions == 12
 
 
 @pytest.mark.parametrize("kind", ["s3", "azurite"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.shop import Shop, until
+from tests.acceptance.shop import Shop, until, work_through
 from tests.sshd import Sshd, serve
 
 
@@ -31,15 +31,7 @@ def ssh_shop(host: Sshd, make_shop: Callable[..., Shop], tmp_path: Path) -> Shop
 
 
 def test_a_sweep_runs_with_its_store_on_a_host(ssh_shop: Shop, host: Sshd, tmp_path: Path) -> None:
-    ssh_shop.spec(jobs=12)
-    assert "nothing was applied yet" in ssh_shop.run("status", code=1).stderr
-    ssh_shop.run("apply")
-    assert ssh_shop.ledger.executions == 12 and not ssh_shop.ledger.overlaps
-    rows = ssh_shop.json("list", "jobs", "sweep")
-    assert all(row["outputs"]["result.txt"] in ssh_shop.ledger.digests[row["job"]] for row in rows)
-    assert "begun" in ssh_shop.run("logs", rows[0]["job"]).stdout
-    assert "nothing to do" in ssh_shop.run("apply").stdout
-    assert ssh_shop.run("plan", "--detailed-exitcode").returncode == 0
+    work_through(ssh_shop)
     # The host itself sees the same store, as a directory.
     (ssh_shop.root / "monkey.yaml").write_text(f"project: shop\nstore: {tmp_path}/far store\n")
     assert [row["state"] for row in ssh_shop.json("results", "sweep")] == ["succeeded"] * 12
