@@ -101,6 +101,12 @@ def test_most_functions_are_one_thought() -> None:
     assert lengths[len(lengths) * 9 // 10] <= 30
 
 
+def test_files_and_functions_of_tests_are_read_in_one_go() -> None:
+    long = {relative(path): lines for path in TESTS if (lines := len(path.read_text().splitlines())) > FILE}
+    assert not long, "parted by what they look at, tests are found by the name of their file"
+    assert not [f"{name}: {length} lines" for path in TESTS for name, length in functions(path) if length > FUNCTION]
+
+
 def test_type_errors_are_ignored_for_a_reason() -> None:
     bare = re.compile(r"# type: ignore(?!\[[a-z-, ]+\] +# \S)")
     places = [
