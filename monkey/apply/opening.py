@@ -8,7 +8,6 @@ from monkey.apply.memo import Memo
 from monkey.errors import StoreError, StoreMissing
 from monkey.spec import document
 from monkey.store.base import Store
-from monkey.store.format import FORMAT, decode_format
 from monkey.store.open import check_room, locate, open_store
 
 if TYPE_CHECKING:
@@ -34,17 +33,16 @@ async def open_known(url: str, memo: Memo, *, begin: bool) -> Store | None:
     Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
     """
     try:
-        # Nearly always it is there: whether one may be begun is asked when it is not.
-        store = await open_store(url)
+        store = await open_store(url, begin=begin and not memo.expects(url))
     except StoreMissing as exc:
         if memo.expects(url):
             raise memo.vanished(exc) from exc
-        if not begin:
-            await check_room(url)
-            return None
-        store = await open_store(url, begin=True)
+        if begin:
+            raise
+        await check_room(url)
+        return None
     try:
-        memo.meet(url, decode_format(await store.get(FORMAT), url).id)
+        memo.meet(url, store.id)
     except BaseException:
         await store.close()
         raise

@@ -28,6 +28,8 @@ class Store(Protocol):
 
     #: Where it is, as the user wrote it, made absolute.
     url: str
+    #: Which store it is; `open_store` says so.
+    id: str = ""
     #: Seconds between looks at the store that are cheap here (a directory: below 1; a bucket: many).
     poll: float
 

@@ -61,13 +61,22 @@ class BucketStore(Store):
         #: Which store this is, once its `format` was read, and when that was seen last.
         self._id, self._seen = "", float("-inf")
 
+    @property
+    def id(self) -> str:
+        """See `Store.id`; it was seen when it was set."""
+        return self._id
+
+    @id.setter
+    def id(self, store_id: str) -> None:
+        self._id, self._seen = store_id, time.monotonic()
+
     async def _check(self) -> None:
         """Raise StoreMissing, StoreReplaced where our store is here no more; looks once in a while, for it costs.
 
         A bucket that was emptied takes writes as ever: whoever works in it would go on, alone and for nothing.
         """
         now, before = time.monotonic(), self._seen
-        if not self._id or now - before < CHECK:
+        if not self.id or now - before < CHECK:
             return
         self._seen = now
         try:
@@ -86,9 +95,9 @@ class BucketStore(Store):
                 f"no store at {self.url}: its {FORMAT!r} is gone, and it was there before",
                 hint="was the bucket emptied? bring the store back, or begin a new one: `monkey apply`",
             ) from None
-        if (found := decode_format(data, self.url).id) != self._id:
+        if (found := decode_format(data, self.url).id) != self.id:
             raise StoreReplaced(
-                f"another store is at {self.url}: expected {self._id}, found {found}",
+                f"another store is at {self.url}: expected {self.id}, found {found}",
                 hint="bring the store that was there back",
             )
 
@@ -124,8 +133,8 @@ class BucketStore(Store):
             if isinstance(error, KeyMissing) and key != FORMAT:
                 await self._check()
             raise error from exc
-        if key == FORMAT and not self._id:
-            self._id, self._seen = decode_format(data, self.url).id, time.monotonic()
+        if key == FORMAT and not self.id:
+            self.id = decode_format(data, self.url).id
         return data
 
     async def list(self, prefix: str, after: str = "") -> list[Item]:

@@ -39,7 +39,7 @@ class DirectoryStore(Store):
 
     def __init__(self, root: Path, store_id: str | None) -> None:
         """Expect the store `store_id` in the absolute path `root` (None: it is being begun, and has no `format`)."""
-        self.url = str(root)
+        self.url, self.id = str(root), store_id or ""
         #: Where it is, for those who look at its files themselves.
         self.place = self._place = Place(self.url, store_id)
         self._committer = Committer(self._place)

@@ -180,7 +180,7 @@ async def _meet(store: Store, begin: bool) -> Store:
             if not begin:
                 raise StoreMissing(f"no store at {store.url}: it has no {FORMAT!r}", hint="`monkey apply` begins one")
             data = await _begin(store)
-        decode_format(data, store.url)
+        store.id = decode_format(data, store.url).id
     except BaseException:
         await store.close()
         raise

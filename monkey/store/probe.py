@@ -16,29 +16,16 @@ RIVALS = 4
 
 
 async def probe(store: Store) -> None:
-    """Create one key twice, and another from several sides at once.
+    """Create one key from several sides at once, and once more when it is there.
 
     Raises StoreUnsafe where more than one writer wins, or the winner's bytes are not what is read; StoreError.
     """
-    nonce = secrets.token_hex(6)
-    await _twice(store, f"{PROBE}/{nonce}-twice")
-    await _at_once(store, f"{PROBE}/{nonce}-rivals")
-
-
-async def _twice(store: Store, key: str) -> None:
-    try:
-        first = await store.create(key, b"first")
-        second = await store.create(key, b"second")
-        _judge(store, [first, second], [b"first", b"second"], await store.get(key))
-    finally:
-        await store.delete(key)
-
-
-async def _at_once(store: Store, key: str) -> None:
-    bodies = [f"rival {n}".encode() for n in range(RIVALS)]
+    key = f"{PROBE}/{secrets.token_hex(6)}"
+    late, *bodies = [f"rival {n}".encode() for n in range(RIVALS + 1)]
     try:
         won = await asyncio.gather(*(store.create(key, body, durable=bool(n % 2)) for n, body in enumerate(bodies)))
-        _judge(store, list(won), bodies, await store.get(key))
+        won.append(await store.create(key, late, durable=False))
+        _judge(store, won, [*bodies, late], await store.get(key))
     finally:
         await store.delete(key)
 

@@ -17,6 +17,8 @@ class Missing(NamedTuple):
     bytes: int
     #: Is the listing to be sent?
     listing: bool
+    #: Objects, by MD5, that an agent found damaged.
+    damaged: Sequence[str] = ()
 
     @property
     def objects(self) -> int:

@@ -21,6 +21,9 @@ FEW = 24
 #: A store with more objects than this is listed by prefixes, several at once, rather than page after page.
 HUGE = 50_000
 
+#: Begins the keys of objects and of what is said of damaged ones, and no others.
+BOTH = "files/"
+
 #: Requests at once.
 AT_ONCE = 16
 
@@ -37,12 +40,16 @@ async def missing(
 
     Raises StoreError.
     """
+    if not datasets:
+        return []
     wanted = {md5: None for dataset in datasets for md5 in dataset.objects}
     wanted |= {dataset.oid: None for dataset in datasets}
-    there = {**known, **await _sizes(store, [oid for oid in wanted if oid not in known])}
-    for item in await store.list(DAMAGED) if datasets else ():
-        there.pop(item.key.removeprefix(DAMAGED), None)
-    return [compared(dataset, there) for dataset in datasets]
+    sizes, damaged = await _listed(store, [oid for oid in wanted if oid not in known])
+    there = {oid: size for oid, size in {**known, **sizes}.items() if oid not in damaged}
+    return [
+        compared(dataset, there)._replace(damaged=sorted(damaged & {dataset.oid, *dataset.objects}))
+        for dataset in datasets
+    ]
 
 
 async def holds(store: Store, oid: str) -> bool:
@@ -59,29 +66,35 @@ async def holds(store: Store, oid: str) -> bool:
             return False
         if hashlib.md5(data, usedforsecurity=False).hexdigest() + DIR != oid:
             return False
-    damaged = {item.key.removeprefix(DAMAGED) for item in await store.list(DAMAGED)}
-    return (await _sizes(store, oids)).keys() - damaged >= set(oids)
+    sizes, damaged = await _listed(store, oids)
+    return sizes.keys() - damaged >= set(oids)
 
 
-async def _sizes(store: Store, oids: Sequence[str]) -> dict[str, int]:
-    """Return the sizes of objects in the store, at least of those of `oids` that are there."""
+async def _listed(store: Store, oids: Sequence[str]) -> tuple[dict[str, int], set[str]]:
+    """Return the sizes of objects in the store, at least of those of `oids` that are there, and which are damaged."""
     if len(oids) <= FEW:
-        return await _listed(store, [object_key(oid) for oid in oids])
+        return _parted(await _sizes(store, [*map(object_key, oids), DAMAGED]))
     prefixes = sorted({f"{FILES}{oid[:2]}/" for oid in oids})
-    first = await _listed(store, prefixes[:1])
+    first = await _sizes(store, prefixes[:1])
     if len(prefixes) < _PREFIXES // 4 or len(first) * _PREFIXES > HUGE:
-        return first | await _listed(store, prefixes[1:])
-    return await _listed(store, [FILES])
+        return _parted(first | await _sizes(store, [*prefixes[1:], DAMAGED]))
+    return _parted(await _sizes(store, [BOTH]))
 
 
-async def _listed(store: Store, prefixes: Sequence[str]) -> dict[str, int]:
+def _parted(found: Mapping[str, int]) -> tuple[dict[str, int], set[str]]:
+    begin, two = len(FILES), len(FILES) + 2
+    sizes = {key[begin:two] + key[two + 1 :]: size for key, size in found.items() if key.startswith(FILES)}
+    return sizes, {key.removeprefix(DAMAGED) for key in found if key.startswith(DAMAGED)}
+
+
+async def _sizes(store: Store, prefixes: Sequence[str]) -> dict[str, int]:
+    """Return the size of every key below the prefixes."""
     found: dict[str, int] = {}
     queue = iter(prefixes)
 
     async def look() -> None:
         for prefix in queue:
-            for key, size, _ in await store.list(prefix):
-                found[key[len(FILES) : len(FILES) + 2] + key[len(FILES) + 3 :]] = size
+            found.update((key, size) for key, size, _ in await store.list(prefix))
 
     await asyncio.gather(*(look() for _ in range(min(AT_ONCE, len(prefixes)))))
     return found
@@ -99,9 +112,8 @@ async def upload(store: Store, dataset: Dataset, lacks: Missing, moved: Moved = 
     if lacks.listing:
         await _put_listing(store, dataset)
         moved(1, len(dataset.listing))
-    for item in await store.list(DAMAGED):
-        if (oid := item.key.removeprefix(DAMAGED)) in dataset.objects or oid == dataset.oid:
-            await store.delete(item.key)
+    for oid in lacks.damaged:
+        await store.delete(DAMAGED + oid)
 
 
 async def _put_listing(store: Store, dataset: Dataset) -> None:
