@@ -47,3 +47,10 @@ async def open_known(url: str, memo: Memo, *, begin: bool) -> Store | None:
         await store.close()
         raise
     return store
+
+
+async def open_begun(url: str, memo: Memo) -> Store:
+    """Return the store at `url`, which is begun where none ever was. Raises as `open_known`."""
+    store = await open_known(url, memo, begin=True)
+    assert store is not None
+    return store

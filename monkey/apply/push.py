@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from monkey.apply.observe import World
     from monkey.spec.project import Project
+    from monkey.store.base import Store
     from monkey.store.contents import Moved
 
 
@@ -99,17 +100,16 @@ async def _send(
     project: Project, places: Mapping[str, str], seen: Look | None, begin: Callable[[str, int, int], Moved]
 ) -> list[Pushed]:
     """Send the data at these places; `seen`: the first of them, where it was looked at already."""
-    from monkey.apply.opening import open_known, store_url
     from monkey.transfer.dataset_push import hash_into
     from monkey.transfer.dataset_upload import missing, upload
 
-    store = await open_known(store_url(project), Memo(project.root), begin=True)
-    assert store is not None
-    pushed = []
+    first, where = next(iter(places.items()))
+    store, hashed = await _open(project, where, begin(first, 0, 0))
+    known, pushed = seen or hashed, []
     try:
         for path, at in places.items():
             moved = begin(path, 0, 0)
-            (dataset, sent, there), seen = await hash_into(store, at, _home(), moved, seen), None
+            (dataset, sent, there), known = await hash_into(store, at, _home(), moved, known), None
             (lacks,) = await missing(store, [dataset], there)
             if lacks.objects:
                 await upload(store, dataset, lacks, moved)
@@ -118,3 +118,31 @@ async def _send(
     finally:
         await store.close()
     return pushed
+
+
+async def _open(project: Project, at: str, moved: Moved) -> tuple[Store, Dataset | None]:
+    """Open the store; where a known one is far away, hash the data meanwhile. What goes wrong first ends both."""
+    import asyncio
+
+    from monkey.apply.opening import open_begun, store_url
+    from monkey.transfer.dataset_hash import hash_dataset
+
+    url, memo = store_url(project), Memo(project.root)
+    opening = asyncio.ensure_future(open_begun(url, memo))
+    if "://" not in url or not memo.expects(url):
+        return await opening, None
+
+    def hashed(objects: int, size: int) -> None:
+        if opening.done():
+            opening.result()
+        moved(objects, size)
+
+    try:
+        dataset = await asyncio.to_thread(hash_dataset, Path(at), _home(), hashed)
+    except BaseException:
+        opening.cancel()
+        for store in await asyncio.gather(opening, return_exceptions=True):
+            if not isinstance(store, BaseException):
+                await store.close()
+        raise
+    return await opening, dataset

@@ -30,6 +30,8 @@ class Store(Protocol):
     url: str
     #: Which store it is; `open_store` says so.
     id: str = ""
+    #: Did this client begin it a moment ago, with no contents there?
+    empty: bool = False
     #: Seconds between looks at the store that are cheap here (a directory: below 1; a bucket: many).
     poll: float
 

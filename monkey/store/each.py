@@ -20,12 +20,12 @@ WHOLE, AT_ONCE = 8 * 1024 * 1024, 24
 
 async def put_each(store: Store, sources: Sequence[Source], moved: Moved) -> list[str]:
     """Store each file by itself, several at once. See `Store.put_contents`."""
-    found = [""] * len(sources)
+    found, sent = [""] * len(sources), set[str]()
     queue = iter(range(len(sources)))
 
     async def hand() -> None:
         for at in queue:
-            found[at] = await _put(store, sources[at])
+            found[at] = await _put(store, sources[at], sent)
             moved(1, sources[at].signature[0])
 
     tasks = [asyncio.ensure_future(hand()) for _ in range(min(AT_ONCE, len(sources)))]
@@ -37,13 +37,16 @@ async def put_each(store: Store, sources: Sequence[Source], moved: Moved) -> lis
     return found
 
 
-async def _put(store: Store, source: Source) -> str:
+async def _put(store: Store, source: Source, sent: set[str]) -> str:
+    """Store one file, unless an equal one is among those `sent`; returns its MD5."""
     size = source.signature[0]
     if size > WHOLE:
         return await put_large(store, source)
     md5, data = await asyncio.to_thread(read_whole, source)
-    # On these stores a put is durable; where it is not, `put_contents` is theirs.
-    await store.put(object_key(md5), data)
+    if md5 not in sent:
+        sent.add(md5)
+        # On these stores a put is durable; where it is not, `put_contents` is theirs.
+        await store.put(object_key(md5), data)
     return md5
 
 

@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused
 from monkey.store.base import Store
+from monkey.store.contents import FILES
 from monkey.store.create import Won, create
 from monkey.store.directory import DirectoryStore
 from monkey.store.format import FORMAT, decode_format, new_format
@@ -180,6 +181,7 @@ async def _meet(store: Store, begin: bool) -> Store:
             if not begin:
                 raise StoreMissing(f"no store at {store.url}: it has no {FORMAT!r}", hint="`monkey apply` begins one")
             data = await _begin(store)
+            store.empty = not await store.list(FILES)  # a bucket may have been a remote of DVC's before
         store.id = decode_format(data, store.url).id
     except BaseException:
         await store.close()

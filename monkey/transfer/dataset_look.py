@@ -39,16 +39,19 @@ class Look(NamedTuple):
         return Dataset(self.root, names, signatures, self.md5s, told=self.state.told)
 
 
-def look(place: Place, root: str, home: Path) -> Look:
-    """Look at the data at the absolute path `root`; states are kept below `home`. Raises DatasetError."""
+def look(place: Place | None, root: str, home: Path) -> Look:
+    """Look at the data at the absolute path `root`; states are kept below `home`. Raises DatasetError.
+
+    `place`: the directory of the store; None where it has nothing.
+    """
     began, at = now(), os.path.realpath(root)
     state = State(home, at)
     # Known once, it is likely to be there: the store is looked at while the files are.
-    with sizes_ahead(state.oids, place.below(FILES.rstrip("/"))) as sizes:
+    with sizes_ahead(state.oids if place else (), place.below(FILES.rstrip("/")) if place else "") as sizes:
         rows = scan(at)
         md5s = state.known(rows)
         there = sizes()
-    for oid in _damaged(place):
+    for oid in _damaged(place) if place else ():
         there.pop(oid, None)
     return Look(at, rows, md5s, state, began, there)
 

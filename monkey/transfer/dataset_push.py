@@ -27,15 +27,22 @@ class Hashed(NamedTuple):
     there: Mapping[str, int] = {}
 
 
-async def hash_into(store: Store, root: str, home: Path, moved: Moved = quiet, seen: Look | None = None) -> Hashed:
+async def hash_into(
+    store: Store, root: str, home: Path, moved: Moved = quiet, seen: Look | Dataset | None = None
+) -> Hashed:
     """Return the dataset at the absolute path `root`, whose files never hashed before are in the store by then.
 
-    For a directory, where the copy costs little once a file is read; over a network, whether the store has a file is
-    asked first, by its hash. `seen`: it was looked at already. Raises DatasetError, StoreError.
+    That is, into a directory, where the copy costs little once a file is read, and where nothing is yet; else, whether
+    the store has a file is asked first, by its hash. `seen`: it was looked at, or hashed, already.
+
+    Raises DatasetError, StoreError.
     """
-    if not isinstance(store, DirectoryStore) or dataset_dvc.repository(Path(root)) is not None:
+    if isinstance(seen, Dataset):
+        return Hashed(seen)
+    place = store.place if isinstance(store, DirectoryStore) else None
+    if not (place or store.empty) or dataset_dvc.repository(Path(root)) is not None:
         return Hashed(await asyncio.to_thread(hash_dataset, Path(root), home, moved))
-    seen = seen or look(store.place, root, home)
+    seen, store.empty = seen or look(place, root, home), False
     rows, md5s = seen.rows, seen.md5s
     new = [row for row, md5 in enumerate(md5s) if not md5]
     for row, md5 in zip(new, await _store(store, seen.root, [rows[row] for row in new], moved), strict=True):

@@ -12,6 +12,7 @@ from typing import Any
 from monkey.store.base import Store
 from monkey.store.contents import Moved, Source, object_key
 from monkey.store.each import WHOLE, put_large, read_whole
+from monkey.store.sftp.calls import Calls
 from monkey.store.sftp.flush import Flusher
 from monkey.store.sftp.link import Link
 from monkey.store.sftp.place import Place
@@ -60,12 +61,14 @@ def _batches(sources: Sequence[Source]) -> Iterator[list[int]]:
 class Batch:
     """Some files on their way, over one link. Every method raises DatasetError, StoreError, Status, LinkLost."""
 
-    def __init__(self, link: Link, place: Place, publisher: Publisher, flusher: Flusher) -> None:
-        """Store in `place`."""
+    def __init__(self, link: Link, place: Place, publisher: Publisher, flusher: Flusher, named: set[bytes]) -> None:
+        """Store in `place`; `named`: keys that were stored before, to which this batch's are added."""
         self._link, self._place, self._publisher, self._flusher = link, place, publisher, flusher
         #: What is written aside: the key that each gets.
         self._aside: dict[bytes, bytes] = {}
         self._durable = True
+        #: Keys that were stored, and those on their way: equal files travel once.
+        self._named, self._keys = named, set(named)
 
     async def store(self, sources: Sequence[Source], moved: Moved) -> list[str]:
         """Store all and return their MD5s once they and their names would survive a loss of power."""
@@ -82,8 +85,9 @@ class Batch:
             await _all([hand() for _ in range(min(OPEN, len(sources)))])
             if not self._durable:
                 await self._flusher.settle(self._aside)
-            await _all([self._publisher.replace(calls, aside, key) for aside, key in self._aside.items()])
+            await self._name(calls)
             await self._publisher.settle(self._aside.values())
+            self._named |= self._keys
         except BaseException:
             for aside in self._aside:
                 calls.forget(aside)
@@ -92,14 +96,22 @@ class Batch:
             moved(1, source.signature[0])
         return found
 
+    async def _name(self, calls: Calls) -> None:
+        """Give all their names: first one in each directory, which is made where it is missing."""
+        first = {key.rpartition(b"/")[0]: aside for aside, key in self._aside.items()}
+        await _all([self._publisher.replace(calls, aside, self._aside[aside]) for aside in first.values()])
+        rest = self._aside.keys() - first.values()
+        await asyncio.gather(*(calls.replace(aside, self._aside[aside]) for aside in rest))
+
     async def _write(self, source: Source) -> str:
         if source.signature[0] <= SMALL:
             md5, data = read_whole(source)
         else:
             md5, data = await asyncio.to_thread(read_whole, source)
-        calls = await self._link.files()
-        aside = await self._publisher.aside(calls, (data,), durable=self._durable, stamp=False)
-        self._aside[aside] = self._place.path(object_key(md5))
+        if (key := self._place.path(object_key(md5))) not in self._keys:
+            self._keys.add(key)
+            calls = await self._link.files()
+            self._aside[await self._publisher.aside(calls, (data,), durable=self._durable, stamp=False)] = key
         return md5
 
 

@@ -249,9 +249,11 @@ class SftpStore(Store):
     async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
         """See `Store.put_contents`."""
 
+        named: set[bytes] = set()
+
         async def send(some: Sequence[Source]) -> list[str]:
             async def work(link: Link) -> list[str]:
-                return await Batch(link, self._place, self._publisher, self._flusher).store(some, moved)
+                return await Batch(link, self._place, self._publisher, self._flusher, named).store(some, moved)
 
             return await self._reach.do(self._guarded("", work))
 
