@@ -1,4 +1,7 @@
-"""Reading everybody's heartbeats and journals: who lives, what has ended. One LIST, and GET only of what changed."""
+"""Reading heartbeats and journals: who lives, what has ended. One LIST, and GET only of what changed.
+
+People read all of that; agents, of whom there may be hundreds, what they need and a share of the rest.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,6 @@ class Index:
         self._open: dict[str, Block] = {}
         #: Keep only what decides, not what is for people (metrics, last lines): an agent may live long.
         self.lean = False
-        #: Prefix of keys not read: an agent knows its own journal.
-        self.skip = ""
         self._own = Block()
         #: Jobs that have succeeded.
         self.succeeded: set[str] = set()
@@ -40,12 +41,12 @@ class Index:
 
     async def refresh(self) -> None:
         """Read what changed since the last time."""
-        items = await self._store.list(self._keys.agents)
-        for item in items:
-            if self.skip and item.key.startswith(self.skip):
-                continue
-            if self._versions.get(item.key) != item.version:
-                await self._read(item)
+        for item in self._choose(await self._store.list(self._keys.agents)):
+            await self._read(item)
+
+    def _choose(self, items: Iterable[Item]) -> list[Item]:
+        """Return what to read of what is there."""
+        return [item for item in items if self._versions.get(item.key) != item.version]
 
     def record(self, job: str) -> Record | None:
         """Return the newest record of the job."""
@@ -92,8 +93,13 @@ class Index:
         if positions is not None and k not in positions:
             positions.append(k)
 
-    async def _read(self, item: Item) -> None:
+    def _whose(self, item: Item) -> tuple[str, str]:
+        """Return which agent wrote it, and its name there."""
         agent, _, name = item.key.removeprefix(self._keys.agents).rpartition("/")
+        return agent, name
+
+    async def _read(self, item: Item) -> None:
+        agent, name = self._whose(item)
         try:
             data = await self._store.get(item.key)
             if name == "beat":
@@ -125,6 +131,11 @@ class Index:
         self.add(block, start)
 
 
+#: Heartbeats that moved and are read again at one look, beside those that are wanted. Each agent reading all would be
+#: N² requests, and gain little: whatever has ended elsewhere is learned, too, when its job is met.
+READS = 16
+
+
 class Observer(Index):
     """An index with a clock: knows since when each owner's heartbeat has not moved, as seen from here."""
 
@@ -137,8 +148,14 @@ class Observer(Index):
         """
         super().__init__(store, keys)
         self._clock, self.me, self._predecessors = clock, me, predecessors
-        self.skip = f"{keys.agents}{me}/"
         self.lean = True
+        self.reads = READS
+        #: Whose claims were met since the last look: their heartbeats are read as often as they move.
+        self._wanted: set[str] = set()
+        #: Of heartbeats that moved and are not wanted: agent to the version, and since when it is there.
+        self._moved: dict[str, tuple[str, float]] = {}
+        #: Agent to the look at which it was its turn to be read last.
+        self._turns: dict[str, float] = {}
         self._seen: dict[str, tuple[int | None, float]] = {}
         self._looked = float("-inf")
         self._started = float("-inf")
@@ -152,6 +169,33 @@ class Observer(Index):
         self._started, self._looked = started, self._clock.now()
         for agent, beat in self.beats.items():
             self._note(agent, beat.seq)
+
+    def _choose(self, items: Iterable[Item]) -> list[Item]:
+        """Return what is new, and of the heartbeats that moved those that are wanted and a few others."""
+        chosen, others = [], {}
+        for item in super()._choose(items):
+            agent, name = self._whose(item)
+            if agent == self.me:
+                continue  # it knows its own journal
+            if name == "beat" and item.key in self._versions and agent not in self._wanted:
+                others[agent] = item
+            else:
+                chosen.append(item)
+        self._wanted = set()
+        return chosen + self._a_few(others)
+
+    def _a_few(self, moved: dict[str, Item]) -> list[Item]:
+        """Return those that have stood still for longest since they moved: each may be a last one. Else all in turn."""
+        now, before, self._moved = self._clock.now(), self._moved, {}
+        for agent, item in moved.items():
+            version, since = before.get(agent, ("", now))
+            if version != item.version:
+                since = now
+                self._seen.pop(agent, None)  # it lives, whatever is in its heartbeat
+            self._moved[agent] = item.version, since
+        order = sorted(moved, key=lambda agent: (self._moved[agent][1], self._turns.get(agent, 0.0)))[: self.reads]
+        self._turns.update(dict.fromkeys(order, now))
+        return [moved[agent] for agent in order]
 
     def _note(self, agent: str, seq: int | None) -> None:
         known = self._seen.get(agent)
@@ -167,6 +211,7 @@ class Observer(Index):
         owner = claim.agent
         if self.predecessor(owner):
             return True
+        self._wanted.add(owner)
         beat = self.beats.get(owner)
         self._note(owner, beat.seq if beat else None)
         if self._started - self._seen[owner][1] > TAKE:

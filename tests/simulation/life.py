@@ -31,6 +31,7 @@ class Life:
         self.seats = Seats(world.random.randint(1, 3))
         self.agent = Agent(Net(world, host), post, host, self.body, self.seats, host.paper, rng, mutant.parts)
         self.agent.heart.journal.limit = 4
+        self.agent.observer.reads = world.random.choice([0, 1, 16])
         host.paper.on_append = self._noted
         self.main = world.loop.create_task(self._run())
 

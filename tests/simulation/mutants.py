@@ -63,6 +63,13 @@ class Hasty(Observer):
         return super().lost(claim, base, k) or self._started - self._seen[claim.agent][1] > 25
 
 
+class Unconfirmed(Observer):
+    """Takes over by what it knows, without a last look at the owner's heartbeat."""
+
+    async def confirm(self, claim: Claim | Torn, base: str, k: int) -> bool:
+        return self.lost(claim, base, k)
+
+
 class EverybodyIsMyPredecessor(Observer):
     """Takes agents of other machines for earlier lives of its own."""
 
@@ -111,6 +118,7 @@ SAFETY = {
     "no_epoch": Mutant(Parts(heart=NoEpoch)),
     "no_sequence": Mutant(Parts(observer=NoSequence)),
     "hasty": Mutant(Parts(observer=Hasty)),
+    "unconfirmed": Mutant(Parts(observer=Unconfirmed)),
     "everybody_is_my_predecessor": Mutant(Parts(observer=EverybodyIsMyPredecessor)),
     "resume_unasked": Mutant(Parts(claims=ResumeUnasked)),
     "permit_unasked": Mutant(Parts(claims=PermitUnasked)),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from itertools import pairwise
 
 from monkey.protocol.entries import Claim
 from monkey.protocol.heartbeat import TAKE, Heart
 from monkey.protocol.keys import Keys
-from monkey.protocol.observer import Observer
+from monkey.protocol.observer import READS, Observer
 from monkey.store.memory import MemoryStore
 
 KEYS = Keys("p")
@@ -60,3 +62,92 @@ def test_a_heartbeat_that_moved_after_the_last_look_saves_the_claim() -> None:
     assert asyncio.run(confirm(None)), "it did not move: the owner is dead"
     assert not asyncio.run(confirm(3)), "it moved"
     assert not asyncio.run(confirm(1)), "an older beat, written late, hides newer ones"
+
+
+class Counted(MemoryStore):
+    """Notes what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: Counter[str] = Counter()
+
+    async def get(self, key: str) -> bytes:
+        self.read[key] += 1
+        return await super().get(key)
+
+
+class Fleet:
+    """Agents that beat, each at its own moments, and one that looks."""
+
+    def __init__(self, count: int, every: float = 13.0) -> None:
+        self.store, self.clock, self.every = Counted(), Clock(), every
+        self.agents = [f"f/a{i}/b" for i in range(count)]
+        self.hearts = {agent: Heart(self.store, KEYS.beat(agent), self.clock) for agent in self.agents}
+        self.due = {agent: every * i / count for i, agent in enumerate(self.agents)}
+        self.observer = Observer(self.store, KEYS, self.clock, self.agents[0])
+
+    async def look_after(self, seconds: float) -> set[str]:
+        """Let time pass, and return whose heartbeats a look then reads."""
+        self.clock.at += seconds
+        for agent, due in self.due.items():
+            while self.due[agent] <= self.clock.at:
+                await self.hearts[agent].beat()
+                self.due[agent] += self.every
+            assert due <= self.due[agent]
+        self.store.read.clear()
+        await self.observer.look()
+        assert set(self.store.read.values()) <= {1}
+        return {agent for agent in self.agents if KEYS.beat(agent) in self.store.read}
+
+
+def test_of_forty_agents_few_are_read_at_a_look_and_all_in_a_while() -> None:
+    async def reads(every: float) -> None:
+        fleet = Fleet(40, every)
+        others = set(fleet.agents[1:])
+        assert await fleet.look_after(20) == others, "what is new is read at once"
+        looks = [await fleet.look_after(10) for _ in range(60)]
+        assert max(map(len, looks)) == READS
+        for agent in others:
+            read_at = [-1, *(i for i, look in enumerate(looks) if agent in look), len(looks)]
+            assert max(later - earlier for earlier, later in pairwise(read_at)) <= 10
+
+    for every in (1.0, 9.0, 13.0, 15.0):
+        asyncio.run(reads(every))
+
+
+def test_an_owner_is_read_as_often_as_its_heartbeat_moves_and_is_known_to_be_dead_as_soon() -> None:
+    async def owner() -> None:
+        fleet = Fleet(40, 9.0)
+        fleet.observer.reads = 0
+        who, claim = fleet.agents[7], Claim(fleet.agents[7], 1, 99, "s")
+        await fleet.look_after(20)
+        for _ in range(20):
+            assert not fleet.observer.lost(claim, BASE, 1)
+            assert await fleet.look_after(10) == {who}
+        fleet.due[who] = float("inf")
+        died, looks = fleet.clock.at, 0
+        while not (fleet.observer.lost(claim, BASE, 1) and await fleet.observer.confirm(claim, BASE, 1)):
+            assert not await fleet.look_after(10)
+            looks += 1
+        assert TAKE < fleet.clock.at - died <= TAKE + 10
+
+    asyncio.run(owner())
+
+
+def test_a_heartbeat_that_moves_unread_is_a_sign_of_life_and_one_that_stands_still_is_read() -> None:
+    async def unread() -> None:
+        fleet = Fleet(40, 9.0)
+        who, claim = fleet.agents[7], Claim(fleet.agents[7], 1, 99, "s")
+        fleet.observer.reads = 0
+        await fleet.look_after(20)
+        for _ in range(20):
+            assert not await fleet.look_after(10)
+        assert not fleet.observer.lost(claim, BASE, 1), "unread for more than TAKE, and alive"
+        assert await fleet.look_after(10) == {who}
+        assert not await fleet.look_after(10)
+        fleet.due[who] = float("inf")
+        fleet.observer.reads = 1
+        looks = [await fleet.look_after(10) for _ in range(3)]
+        assert {who} in looks, "it does not wait for its turn among forty"
+
+    asyncio.run(unread())
