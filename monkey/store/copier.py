@@ -7,8 +7,6 @@ This file is also a program (see `monkey.store.crew`): it imports nothing of our
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import marshal
 import os
 import stat
@@ -18,7 +16,7 @@ TYPE_CHECKING = False  # not from typing: this must start fast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, NoReturn
+    from typing import IO, Any, NoReturn
 
 #: Files of one request, and their bytes: a worker holds one file at a time, and tells of progress after each request.
 LOT_FILES, LOT_BYTES = 256, 16 * 1024 * 1024
@@ -98,7 +96,9 @@ def take(task: Task, aside: str) -> Taken:
     data, why = read(task)
     if why:
         return "", why
-    found = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    from hashlib import md5  # slow to import, and who only looks for objects never gets here
+
+    found = md5(data, usedforsecurity=False).hexdigest()
     if task[2] and found != task[2]:
         return "", CHANGED
     if aside:
@@ -126,9 +126,15 @@ def _create(directory: str, path: str) -> int:
     try:
         return os.open(path, _CREATE, 0o666)
     except FileNotFoundError:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(directory)
+        _make(directory)
         return os.open(path, _CREATE, 0o666)
+
+
+def _make(directory: str) -> None:
+    try:
+        os.mkdir(directory)
+    except FileExistsError:
+        return
 
 
 def lots(tasks: Sequence[Task]) -> list[tuple[int, int]]:
@@ -172,8 +178,7 @@ def name_all(directories: Sequence[str], aside: str, target: str) -> int:
 
 
 def _merge(source: str, target: str) -> None:
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(target)
+    _make(target)
     for name in os.listdir(source):
         os.rename(f"{source}/{name}", f"{target}/{name}")
 
@@ -202,17 +207,28 @@ def answer(request: Request) -> Any:
     return name_all(items, aside, target) if what == "name" else sizes(items, target)
 
 
+def send(stream: IO[bytes], value: Any) -> None:
+    """Write a request or an answer, and how long it is: to read it item by item takes ten times as long."""
+    data = marshal.dumps(value)
+    stream.write(len(data).to_bytes(8, "big") + data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any:
+    """Return what `send` wrote; raises EOFError at the end."""
+    return marshal.loads(stream.read(int.from_bytes(stream.read(8), "big")))
+
+
 def main() -> NoReturn:
     """Answer requests on stdin with answers on stdout, until stdin ends."""
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:
-            request = marshal.load(requests)
+            request = receive(requests)
         except EOFError:
             os._exit(0)  # our parent waits, and taking an interpreter apart takes as long as starting it
         try:
-            answers.write(marshal.dumps(answer(request)))
-            answers.flush()
+            send(answers, answer(request))
         except BrokenPipeError:  # our parent is gone, or wants no answer any more
             os._exit(0)
 

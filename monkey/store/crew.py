@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import marshal
+import fcntl
 import os
 import subprocess
 import sys
@@ -23,6 +23,9 @@ WORTH = 4
 
 #: Most workers: from here on it is the disk that they wait for.
 MOST = 8
+
+#: Bytes that a request may have before who asks waits until it is read: as much as a user's pipes may hold.
+PIPE = 1 << 20
 
 #: From so many objects on, another process looks for them: sooner it takes longer to start.
 AHEAD = 4000
@@ -102,6 +105,8 @@ class Worker:
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
+        with contextlib.suppress(OSError, AttributeError):  # Linux: who asks need not wait until it has started
+            fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, PIPE)
 
     def __enter__(self) -> Worker:
         """Return the worker."""
@@ -114,13 +119,12 @@ class Worker:
     def ask(self, request: Request) -> None:
         """Have it begin; one request at a time. Raises StoreUnavailable where it was ended."""
         with _ended():
-            self._requests.write(marshal.dumps(request))
-            self._requests.flush()
+            copier.send(self._requests, request)
 
     def answer(self) -> Any:
         """Wait for the answer to what was asked. Raises StoreUnavailable where it was ended."""
         with _ended():
-            return marshal.load(self._answers)
+            return copier.receive(self._answers)
 
     def hand(self, request: Request) -> Any:
         """Ask, and wait for the answer."""
@@ -140,16 +144,9 @@ def sizes_ahead(oids: Sequence[str], files: str) -> Iterator[Callable[[], dict[s
         wait: Callable[[], Any] = partial(copier.answer, request)
         if len(oids) >= AHEAD:
             worker = stack.enter_context(Worker())
-            # The pipe is shorter than the request, and nobody reads it yet.
-            asking = threading.Thread(target=_ask, args=(worker, request), name="monkey-ask", daemon=True)
-            asking.start()
+            worker.ask(request)
             wait = worker.answer
         yield lambda: {oid: size for oid, size in zip(oids, wait(), strict=True) if size >= 0}
-
-
-def _ask(worker: Worker, request: Request) -> None:
-    with contextlib.suppress(StoreUnavailable):  # whoever waits for the answer hears of it
-        worker.ask(request)
 
 
 @contextlib.contextmanager
