@@ -21,6 +21,9 @@ FEW = 24
 #: A store with more objects than this is listed by prefixes, several at once, rather than page after page.
 HUGE = 50_000
 
+#: Keys of one page of a listing, in most buckets.
+PAGE = 1000
+
 #: Begins the keys of objects and of what is said of damaged ones, and no others.
 BOTH = "files/"
 
@@ -76,7 +79,8 @@ async def _listed(store: Store, oids: Sequence[str]) -> tuple[dict[str, int], se
         return _parted(await _sizes(store, [*map(object_key, oids), DAMAGED]))
     prefixes = sorted({f"{FILES}{oid[:2]}/" for oid in oids})
     first = await _sizes(store, prefixes[:1])
-    if len(prefixes) < _PREFIXES // 4 or len(first) * _PREFIXES > HUGE:
+    around = len(first) * _PREFIXES
+    if around > (PAGE if len(prefixes) < _PREFIXES // 4 else HUGE):
         return _parted(first | await _sizes(store, [*prefixes[1:], DAMAGED]))
     return _parted(await _sizes(store, [BOTH]))
 

@@ -11,9 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from monkey.apply.memo import Memo
+from monkey.apply.opening import open_known
 from monkey.errors import KeyMissing, StoreError
 from monkey.store.base import Store
+from monkey.store.contents import FILES
 from monkey.store.open import open_store
+from monkey.transfer.dataset_push import hash_into
+from monkey.transfer.dataset_upload import missing, upload
 from tests.bucket import FakeBucket, Fault
 from tests.loops import Run
 
@@ -44,6 +49,23 @@ def test_a_large_file_goes_in_and_out_in_parts(
     run(store.get_file("k", tmp_path / "copy"))
     assert bucket.counts == {"GET": 1 + 3}
     assert (tmp_path / "copy").read_bytes() == large.read_bytes()
+
+
+def test_a_new_store_gets_each_content_once_and_is_asked_little(bucket: FakeBucket, run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for n in range(60):
+        (data / f"{n}").write_bytes(b"content %d" % (n % 40))
+    for most in (15, 3):  # beside the objects, the first time and the second
+        bucket.log.clear()
+        store = run(open_known(bucket.url(), Memo(tmp_path), begin=True))
+        assert store is not None
+        dataset, _, there = run(hash_into(store, str(data), tmp_path / "state"))
+        (lacks,) = run(missing(store, [dataset], there))
+        run(upload(store, dataset, lacks))
+        keys = [key for key in bucket.objects.keys if key.startswith(FILES)]
+        assert len(keys) == 41
+        assert len(bucket.log) - (40 if most == 15 else 0) <= most, bucket.log
 
 
 def test_parts_whose_connection_breaks_are_sent_and_read_again(
