@@ -15,12 +15,10 @@ from monkey.protocol.journal import record_of
 from monkey.protocol.permits import Permits
 from monkey.protocol.sweeps import SweepState
 from monkey_agent.picker import Picker
-from monkey_agent.ports import Ending, Outcome, Runner, Running, Seat
-from monkey_agent.unrecorded import Unrecorded
+from monkey_agent.ports import Ending, Outcome, Runner, Running, Seat, Turn
 from monkey_agent.work import Work
 
 ENDED = {Ending.SUCCEEDED: Ended.SUCCEEDED, Ending.FAILED: Ended.FAILED, Ending.STOPPED: Ended.RELEASED}
-ENDING = {ended: ending for ending, ended in ENDED.items()}
 
 
 class Attempts:
@@ -34,16 +32,16 @@ class Attempts:
         picker: Picker,
         heart: Heart,
         clock: Clock,
-        unrecorded: Unrecorded,
         spawn: Callable[[Coroutine[Any, Any, None]], Any],
     ) -> None:
         """Run attempts by `runner`; `spawn` starts a task that the agent looks after."""
-        self._unrecorded = unrecorded
         self._runner, self._claims, self._permits, self._picker = runner, claims, permits, picker
         self._heart, self._clock, self._spawn = heart, clock, spawn
         self.in_hand: dict[str, Work] = {}
         #: Attempts whose processes may still run, or may yet be started.
         self.live: dict[Work, None] = {}
+        #: Called when an attempt's process was started, or waits for its turn.
+        self.on_started: Callable[[], None] = lambda: None
         #: Called when an attempt needs its seat no more, if it has one; says whether another was called to it.
         self.on_vacant: Callable[[Work], bool] = lambda work: False
         #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
@@ -62,39 +60,28 @@ class Attempts:
 
     def seat(self, work: Work, seat: Seat) -> None:
         """Let an attempt begin."""
+        work.wait_for_nobody()
         work.seat, work.since, work.began = seat, self._clock.now(), self._clock.wall()
         work.called.set()
+        if work.running:
+            work.running.begin()
 
     def dismiss(self, work: Work, reason: str) -> None:
         """Release an attempt."""
         self._spawn(work.stop(reason))
 
     async def _live(self, work: Work) -> None:
-        outcome = self._recovered(work) or await self._execute(work)
-        if work.held and outcome.ending is not Ending.LOST:
-            work.end = self._end(work, work.held, outcome)
-            if outcome.ending is not Ending.STOPPED:
-                # Before the seat is used again: so a kill of the agent costs no more executions than there are seats.
-                self._unrecorded.note(work.job, work.held.k, work.end)
+        outcome = await self._execute(work)
         self.live.pop(work)
         if self.on_vacant(work):
             await asyncio.sleep(0)  # it begins before this one's end is written
         async with work.lock:
             held, work.held = work.held, None
-            if held:
-                await self._conclude(work, held, outcome)
-        self._unrecorded.recorded(work.job)
+            recorded = held is not None and await self._conclude(work, held, outcome)
+        if work.running:
+            work.running.leave(recorded=recorded)
         self.in_hand.pop(work.job, None)
         self.on_over(work, held)
-
-    def _recovered(self, work: Work) -> Outcome | None:
-        """Return what an earlier life of the agent found out, and could not record."""
-        end = self._unrecorded.find(work.job, work.held.log) if work.held else None
-        if end is None:
-            return None
-        work.out = end.out
-        told = (end.reason, end.exit_code, end.metrics, end.outputs, end.log_tail, end.seconds)
-        return Outcome(ENDING[end.outcome], *told)
 
     async def _execute(self, work: Work) -> Outcome:
         try:
@@ -120,14 +107,17 @@ class Attempts:
                 raise  # it is we who are to end
 
     async def _start(self, work: Work) -> None:
-        running = work.running = await self._runner.start(work.attempt, lambda: self._seat(work))
+        running = work.running = await self._runner.start(work.attempt, lambda: self._turn(work))
         if running is None:
             return
+        if work.seat:
+            running.begin()  # it got the seat while it was put in line for it
         if work.frozen:
             running.freeze()
         if work.stopping:
             self._spawn(running.stop(work.stopping))
         self.check(work)
+        self.on_started()
 
     async def _outcome(self, running: Running) -> Outcome:
         while True:
@@ -137,18 +127,17 @@ class Attempts:
                 self.trouble = exc.message
                 await self._clock.sleep(RETRY)
 
-    async def _conclude(self, work: Work, held: Held, outcome: Outcome) -> None:
+    async def _conclude(self, work: Work, held: Held, outcome: Outcome) -> bool:
+        """Append the end; says whether it is in the log."""
         if outcome.ending is Ending.LOST:
             # No end entry: the next claim makes it a loss, and too many losses end the job.
             self._claims.drop(held)
-            return
-        end = work.end
-        if end is None or end.nonce != held.claim.nonce:  # it was asked for again, or handed over, meanwhile
-            end = self._end(work, held, outcome)
-        if await self._claims.end(held, end):
+            return False
+        end = self._end(work, held, outcome)
+        recorded = await self._claims.end(held, end)
+        if recorded:
             self._picker.journal(record_of(work.job, held.k + 1, end))
-            if work.running:
-                work.running.recorded()
+        return recorded
 
     def _end(self, work: Work, held: Held, outcome: Outcome) -> End:
         return End(
@@ -160,7 +149,7 @@ class Attempts:
             exit_code=outcome.exit_code,
             seconds=round(outcome.seconds, 3),
             at=round(self._clock.wall(), 3),
-            out=work.out or work.attempt.k,
+            out=work.attempt.k,
             metrics=outcome.summary,
             outputs=outcome.outputs,
             log_tail=outcome.log_tail if outcome.ending is Ending.FAILED else [],
@@ -168,10 +157,16 @@ class Attempts:
 
     # -- fencing ------------------------------------------------------------------------------------------------------
 
-    async def _seat(self, work: Work) -> Seat | None:
-        """Return the seat once there is one, and the attempt may run."""
-        await work.called.wait()
-        return work.seat if work.held is not None and not work.stopping and self._in_order(work) else None
+    async def _turn(self, work: Work) -> Turn | None:
+        """Return the attempt's turn once it has one; None where it may not run."""
+        while True:
+            await work.called.wait()
+            if work.held is None or work.stopping or not self._in_order(work):
+                return None
+            turn = work.turn()
+            if turn:
+                return turn
+            work.called.clear()  # the one that it was to follow is gone
 
     def _in_order(self, work: Work) -> bool:
         return all(map(self._heart.may_work, work.epochs()))

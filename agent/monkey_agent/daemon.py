@@ -17,9 +17,8 @@ from monkey_agent.desk import Desk
 from monkey_agent.dispatch import Dispatcher, Seats
 from monkey_agent.pauses import Pauses
 from monkey_agent.picker import Picker
-from monkey_agent.ports import Clock, Paper, Runner
+from monkey_agent.ports import Clock, Runner
 from monkey_agent.post import PROTOCOL, Parts, Post
-from monkey_agent.unrecorded import Unrecorded
 from monkey_agent.work import Work
 
 #: Seconds before a heartbeat is tried again that the store did not acknowledge.
@@ -40,7 +39,6 @@ class Agent:
         clock: Clock,
         runner: Runner,
         seats: Seats,
-        paper: Paper,
         rng: random.Random,
         parts: Parts = PROTOCOL,
     ) -> None:
@@ -54,12 +52,9 @@ class Agent:
         self.claims = parts.claims(store, parts.create, self.heart, self.observer, clock)
         self.picker = Picker(store, self.keys, self.claims, self.heart, self.observer, clock)
         self.permits = Permits(store, self.keys, self.claims, self.heart, self.observer, rng)
-        unrecorded = Unrecorded(paper, lambda agent: agent == post.agent or self.observer.predecessor(agent))
-        self.attempts = Attempts(
-            runner, self.claims, self.permits, self.picker, self.heart, clock, unrecorded, self._spawn
-        )
+        self.attempts = Attempts(runner, self.claims, self.permits, self.picker, self.heart, clock, self._spawn)
         self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create)
-        self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts, clock)
+        self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts, clock, self._ours)
         self._wire()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -232,6 +227,9 @@ class Agent:
         await self.desk.tidy(self._at_work())
         self._idle()
         self._wake.set()
+
+    def _ours(self, agent: str) -> bool:
+        return agent == self.post.agent or self.observer.predecessor(agent)
 
     def _at_work(self) -> set[str]:
         return {work.sweep for work in self.attempts.in_hand.values()}

@@ -1,7 +1,8 @@
 """Handing out seats: as long as one is free, the most urgent sweep's next job is claimed and begun.
 
 While a sweep's jobs are short, more are claimed and prepared than there are seats (claimed ahead): a seat that is left
-is then taken at once. What got no seat for a while is released, so that others may have it.
+is then taken at once. While they are over in a moment, each is put in line behind one that runs: the machine begins it
+without asking. What got no seat for a while is released, so that others may have it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from monkey_agent.picker import Picker
 from monkey_agent.ports import Attempt, Seat
 from monkey_agent.work import Work
 
-#: Seconds that a sweep's last job ran at most for its next ones to be claimed ahead: one for two seats, and one for
-#: each. Both seats of a pair are seldom left within the same millisecond, unless their jobs take no longer than that.
+#: Seconds that a sweep's last job ran at most for its next ones to be claimed ahead, and for them to be put in line: an
+#: agent cannot see to all jobs that are over in a moment one by one.
 SHORT, INSTANT = 10.0, 0.1
+#: Jobs that are claimed ahead for each seat.
+FEW, MANY = 0.5, 2.0
 #: Seconds after which what was claimed ahead and got no seat is released.
 AHEAD = 5.0
 
@@ -45,16 +48,27 @@ class Dispatcher:
     """Begins attempts, and puts back what they leave free."""
 
     def __init__(
-        self, desk: Desk, picker: Picker, permits: Permits, seats: Seats, attempts: Attempts, clock: Clock
+        self,
+        desk: Desk,
+        picker: Picker,
+        permits: Permits,
+        seats: Seats,
+        attempts: Attempts,
+        clock: Clock,
+        ours: Callable[[str], bool],
     ) -> None:
-        """Hand out `seats` to the jobs of the desk's sweeps."""
+        """Hand out `seats` to the jobs of the desk's sweeps.
+
+        `ours` says of an agent whether it is this one or an earlier life of it on this machine.
+        """
+        self._ours = ours
         self._desk, self._picker, self._permits = desk, picker, permits
         self._seats, self._attempts, self._clock = seats, attempts, clock
         #: Claimed ahead: in the order in which they are called.
         self._ahead: list[Work] = []
         #: Sweep to the seconds that its last attempt here had a seat.
         self._lasted: dict[str, float] = {}
-        attempts.on_vacant, attempts.on_over = self._vacant, self._over
+        attempts.on_vacant, attempts.on_over, attempts.on_started = self._vacant, self._over, self._line_up
         #: Told that it is worth to fill the seats again.
         self.on_change: Callable[[], None] = lambda: None
 
@@ -90,8 +104,8 @@ class Dispatcher:
         """Not of capped sweeps: what waits would hold a permit that another could use."""
         lasted = self._lasted.get(board.state.name, SHORT)
         ahead = len(self._ahead)
-        few = ahead * (1 if lasted < INSTANT else 2) < len(self._attempts.live) - ahead
-        return lasted < SHORT and few and board.revision.settings.max_concurrent_jobs is None
+        enough = (len(self._attempts.live) - ahead) * (MANY if lasted < INSTANT else FEW)
+        return lasted < SHORT and ahead < enough and board.revision.settings.max_concurrent_jobs is None
 
     def _call(self) -> bool:
         """Give seats that are free to those that wait for one, in their order; says whether any got one."""
@@ -105,10 +119,32 @@ class Dispatcher:
             called = True
         return called
 
+    def _line_up(self) -> None:
+        """Put those that wait for a seat in line behind attempts that will leave one in a moment."""
+        for work in self._ahead:
+            # A GPU is named when it begins, and datasets are looked at: who is there before may have altered them.
+            if work.follows or work.running or work.attempt.settings.resources.gpus or work.attempt.recipe.datasets:
+                continue
+            before = next((before for before in self._attempts.live if self._leaves_soon(before, work)), None)
+            if before is None:
+                return
+            work.follow(before)
+
+    def _leaves_soon(self, before: Work, work: Work) -> bool:
+        return (
+            before.running is not None
+            and before.follower is None
+            and (before.seat is not None or before.follows is not None)
+            and not (before.frozen or before.stopping)
+            and before.attempt.settings.resources == work.attempt.settings.resources
+            and self._lasted.get(before.sweep, SHORT) < INSTANT
+        )
+
     def _dismiss(self) -> None:
         now = self._clock.now()
         for work in self._ahead:
-            if now - work.since > AHEAD and not work.stopping:
+            begun = work.running and work.running.begun
+            if now - work.since > AHEAD and not work.stopping and not begun:
                 self._attempts.dismiss(work, "it was claimed ahead, and no seat came free")
 
     async def _waits(self, board: Board) -> bool:
@@ -132,6 +168,7 @@ class Dispatcher:
                 self._ahead.append(work)
             self._attempts.begin(work)
             self._call()
+            self._line_up()
         return work is not None
 
     async def _claim(self, board: Board, seat: Seat | None) -> Work | None:
@@ -147,20 +184,27 @@ class Dispatcher:
                     return None
                 held = await self._picker.claim(board, job, log)
                 if held:
-                    return Work(_attempt(board, job, held, self._desk.secrets), held, board.state.name, seat, permit)
+                    return Work(self._attempt(board, job, held), held, board.state.name, seat, permit=permit)
             return None
         finally:
             if permit and not held:
                 self._permits.give(board.state.name, permit)
 
     def _vacant(self, work: Work) -> bool:
+        next_one, seat = work.follower, work.seat
+        work.step_out()
         called = False
-        if work.seat is None:
+        if seat is None:
             self._ahead.remove(work)
         else:
-            self._seats.give(work.seat)
             self._lasted[work.sweep] = self._clock.now() - work.since
-            called = self._call()
+            if next_one:
+                self._ahead.remove(next_one)
+                self._attempts.seat(next_one, seat)
+                called = True
+            else:
+                self._seats.give(seat)
+                called = self._call()
         self.on_change()  # last: who was called begins before the next is claimed
         return called
 
@@ -173,17 +217,22 @@ class Dispatcher:
             self._picker.settle(board, work.job, held.log)
         self.on_change()
 
-
-def _attempt(board: Board, job: str, held: Held, secrets: frozenset[str]) -> Attempt:
-    revision = board.revision
-    return Attempt(
-        job=job,
-        k=held.k,
-        sweep=board.state.name,
-        recipe=revision.recipe,
-        settings=revision.settings,
-        parameters=revision.table.parameters(revision.rows[job]),
-        # Claims that only went on with a job are no tries of their own.
-        number=sum(isinstance(entry, Claim) and not entry.continues for entry in held.log.entries),
-        withheld=secrets,
-    )
+    def _attempt(self, board: Board, job: str, held: Held) -> Attempt:
+        revision, claims = board.revision, held.log.entries
+        since = held.k
+        for entry in reversed(claims[:-1]):
+            if not (isinstance(entry, Claim) and self._ours(entry.agent)):
+                break
+            since -= 1
+        return Attempt(
+            job=job,
+            k=held.k,
+            sweep=board.state.name,
+            recipe=revision.recipe,
+            settings=revision.settings,
+            parameters=revision.table.parameters(revision.rows[job]),
+            # Claims that only went on with a job are no tries of their own.
+            number=sum(isinstance(entry, Claim) and not entry.continues for entry in claims),
+            ours_since=since,
+            withheld=self._desk.secrets,
+        )

@@ -59,3 +59,17 @@ def kill_all() -> None:
             return
         time.sleep(pause)
         pause = min(2 * pause, 0.02)
+
+
+def wake_on_signals() -> int:
+    """Return a descriptor that can be read when a child died. Signals that end others only wake us: we end last.
+
+    They are handled, not ignored: jobs would inherit that.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, *ENDINGS):
+        signal.signal(number, lambda *_: None)
+    return reading

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import marshal
 import os
 import socket
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey_agent import leftovers
+from monkey_agent.frames import Inbox, encode
 from monkey_agent.machine import CLOCK, MachineClock, boot_id
 from monkey_agent.process import Exit, Process
 from monkey_agent.processes import MARK
@@ -22,6 +22,8 @@ from monkey_agent.register import Register
 WARDEN = Path(__file__).with_name("warden.py")
 #: Seconds that a warden may take to say that it is ready, or to kill everything and go.
 PATIENCE = 30.0
+#: The key of what no warden of ours started.
+EARLIER = -1
 
 
 class Launcher:
@@ -33,7 +35,7 @@ class Launcher:
         self._register: Register | None = None
         self._warden: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._inbox, self._outbox = bytearray(), bytearray()
+        self._inbox, self._outbox = Inbox(), bytearray()
         self._processes: dict[int, Process] = {}
         self._keys = 0
         self._bases: dict[int, dict[str, str]] = {}
@@ -101,16 +103,30 @@ class Launcher:
             self.tell("base", number, env)
         return number
 
-    def launch(self, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str) -> Process:
+    def launch(
+        self, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str, after: Process | None
+    ) -> Process:
         """Have a job started in a session of its own: environment number `base` and `env` over it, output to `log`.
 
-        Returns at once; whether it could be started is told by its end. A warden must be `up`.
+        `after`: it begins when this one has exited by itself, or when it is told to `begin`. Returns at once; whether
+        it could be started is told by its end. A warden must be `up`.
         """
         self._keys += 1
-        process = Process(self, self._keys, asyncio.get_running_loop().create_future())
+        process = Process(self, self._keys, name, begun=after is None)
         self._processes[process.key] = process
-        self.tell("spawn", process.key, argv, base, env, cwd, log)
+        self.tell("spawn", process.key, after.key if after else 0, name, argv, base, env, cwd, log)
         return process
+
+    def exited(self, name: str, how: Exit) -> Process:
+        """Return what stands for an attempt that exited in an earlier life of the agent."""
+        process = Process(self, EARLIER, name, begun=True)
+        process.end(how)
+        return process
+
+    def judge(self, at: int, name: str, worth: int) -> None:
+        """Say what the exit of `name`, noted at `at`, is worth to a successor of ours."""
+        if self._register is not None:
+            self._register.judge_exit(at, name, worth)
 
     def renew(self, deadline: float) -> None:
         """Let jobs run until the clock says `deadline`."""
@@ -126,9 +142,8 @@ class Launcher:
         """Send a message to the warden; lost if there is none, as are all jobs then."""
         if self._socket is None:
             return
-        data = marshal.dumps(message)
         waits = bool(self._outbox)
-        self._outbox += len(data).to_bytes(4, "little") + data
+        self._outbox += encode(*message)
         if not waits:
             self._write()
 
@@ -161,11 +176,7 @@ class Launcher:
         if not data:
             self._lost()
             return
-        inbox = self._inbox
-        inbox += data
-        while len(inbox) >= 4 and len(inbox) >= (end := 4 + int.from_bytes(inbox[:4], "little")):
-            message = marshal.loads(memoryview(inbox)[4:end].tobytes())
-            del inbox[:end]
+        for message in self._inbox.feed(data):
             self._heard(*message)
 
     def _heard(self, kind: str, *rest: Any) -> None:
@@ -175,9 +186,12 @@ class Launcher:
                 self._ready.set_result(None)
             return
         key, *how = rest
-        if kind == "active":
-            if key in self._processes:
-                self._processes[key].answer(*how)
+        if kind in ("active", "begun"):
+            process = self._processes.get(key)
+            if process is not None and kind == "active":
+                process.answer(*how)
+            elif process is not None:
+                process.begun = True
             return
         process = self._processes.pop(key)
         if kind == "failed":
@@ -193,7 +207,7 @@ class Launcher:
         loop.remove_writer(self._socket.fileno())
         self._socket.close()
         self._socket = None
-        self._inbox.clear()
+        self._inbox = Inbox()
         self._outbox.clear()
         self._gone.set_result(None)
         failed, self._ready = self._ready, None

@@ -46,6 +46,18 @@ def clear(state: Path, *, builds: bool = True) -> int:
     return len(killed)
 
 
+def exits(state: Path) -> dict[str, tuple[int, int, float, int]]:
+    """Return how attempts exited whose end may not be recorded: name to (worth, code, seconds, peak), as noted."""
+    try:
+        register = Register(str(state / "register"))
+    except (OSError, ValueError):  # none, or not one of ours
+        return {}
+    try:
+        return register.exits() if register.boot == boot_id() else {}
+    finally:
+        register.close()
+
+
 def _entries(state: Path) -> list[tuple[int, float, float]]:
     try:
         register = Register(str(state / "register"))

@@ -29,7 +29,6 @@ from monkey_agent.machine import MachineClock
 from monkey_agent.post import Post
 from monkey_agent.runner import LocalRunner
 from monkey_agent.seats import MachineSeats
-from monkey_agent.unrecorded import FilePaper
 
 #: New objects after which cycles are looked for (Python's own: 700).
 GARBAGE = 50_000
@@ -92,8 +91,7 @@ async def live(asked: argparse.Namespace) -> None:
         gpus=bool(machine.gpus),
         cache_size=asked.cache_size,
     )
-    paper = FilePaper(home.directory / "unrecorded")
-    agent = Agent(store, post, clock, runner, MachineSeats(machine, asked.max_slots), paper, random.Random())
+    agent = Agent(store, post, clock, runner, MachineSeats(machine, asked.max_slots), random.Random())
     agent.say = _say
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, agent.stop)
@@ -103,7 +101,6 @@ async def live(asked: argparse.Namespace) -> None:
     finally:
         await runner.close()
         await store.close()
-        paper.close()
         home.close()
     _say(f"agent {post.agent} leaves")
 

@@ -73,6 +73,13 @@ class Needs:
             raise
         return hold
 
+    def secrets(self, attempt: Attempt) -> Hold | None:
+        """Return what is to be masked of an attempt that has ended; raises JobFailed where nobody knows that."""
+        hold = Hold()
+        if attempt.settings.secrets:
+            self._tell(hold, attempt.settings.secrets)
+        return hold if attempt.settings.secrets else None
+
     async def look(self, attempt: Attempt) -> None:
         """See that nobody altered what an attempt holds; right before it begins. Raises as `hold` does."""
         for oid in attempt.recipe.datasets.values():

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from monkey.protocol.clock import Clock
 from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.table import Value
 
-__all__ = ["Attempt", "Clock", "Ending", "Outcome", "Paper", "Runner", "Running", "Seat"]
+__all__ = ["Attempt", "Clock", "Ending", "Outcome", "Runner", "Running", "Seat", "Turn"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,14 @@ class Seat:
     cpus: float
     gpus: tuple[str, ...]
     memory: int
+
+
+class Turn(NamedTuple):
+    """When an attempt may begin, and with what of the machine."""
+
+    seat: Seat
+    #: It begins when this one, which has the seat now, has exited by itself; None: at once.
+    after: Running | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,8 @@ class Attempt:
     settings: Settings
     parameters: dict[str, Value]
     number: int
+    #: From this position on, all claims are of this machine's agent, in this life or an earlier one.
+    ours_since: int
     #: Names of secrets that other sweeps declared: the agent's own variables of these names are not for this job.
     withheld: frozenset[str] = frozenset()
 
@@ -78,6 +88,13 @@ class Running(Protocol):
     freeze, thaw and renew take effect in their order: what must not go on is frozen before the deadline moves.
     """
 
+    @property
+    def begun(self) -> bool:
+        """Has it left the line? One that follows another waits for its turn."""
+
+    def begin(self) -> None:
+        """Say that it is its turn, if it still waits."""
+
     def freeze(self) -> None:
         """Stop everything of the job where it stands (SIGSTOP); returns at once, and may be called again."""
 
@@ -94,24 +111,31 @@ class Running(Protocol):
     async def wait(self) -> Outcome:
         """Return when the process has ended, what it left behind is killed, and what it made is in the store, synced.
 
-        Raises StoreError where the store does not take it: the attempt stays, and `wait` may be called again.
+        From the moment when it exited, and until `leave`, an agent that comes after ours was killed does not start the
+        job again, but goes on from here. Raises StoreError where the store does not take it: the attempt stays, and
+        `wait` may be called again.
         """
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """Return the metrics' summary so far; {} if there is none. Cheap."""
 
-    def recorded(self) -> None:
-        """Say that its end is in the job's log: of a success, what only another attempt would need may go."""
+    def leave(self, *, recorded: bool) -> None:
+        """Give back what it used of the machine: nobody will ask how it ended.
+
+        `recorded`: its end is in the job's log, so of a success, what only another attempt would need goes as well.
+        """
 
 
 class Runner(Protocol):
     """Runs attempts on this machine."""
 
-    async def start(self, attempt: Attempt, seat: Callable[[], Awaitable[Seat | None]]) -> Running | None:
-        """Prepare a workspace, wait for a seat, and start the job's process.
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> Running | None:
+        """Prepare a workspace, wait for the attempt's turn, and start the job's process.
 
-        `seat` is awaited right before the launch (a workspace or an environment may take minutes): where it gives none,
-        or the deadline of `renew` is past, nothing is launched and None returned. Raises JobFailed with the reason
+        `turn` is awaited right before the launch (a workspace or an environment may take minutes): where it gives none,
+        or the deadline of `renew` is past, nothing is launched and None returned. An attempt that exited in an earlier
+        life of the agent, and may have run nowhere since, is not started again: what is returned goes on from there.
+        Raises JobFailed with the reason
         where it cannot run here: broken code snapshot, environment that does not build, command not found, disk full;
         StoreError where the store does not give the snapshot. Whoever is cancelled while it waits leaves nothing that
         runs: what is made for it alone (an environment, a dataset) is given up.
@@ -128,16 +152,3 @@ class Runner(Protocol):
 
     async def close(self) -> None:
         """Kill whatever still runs, and give back what is held. Nothing is started afterwards."""
-
-
-class Paper(Protocol):
-    """Bytes that outlive the agent's process, though not a loss of power. What cannot be written is lost silently."""
-
-    def read(self) -> bytes:
-        """Return what is there; the end may be missing."""
-
-    def append(self, data: bytes) -> None:
-        """Add to it."""
-
-    def replace(self, data: bytes) -> None:
-        """Keep this instead of what is there."""

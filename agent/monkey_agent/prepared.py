@@ -41,6 +41,14 @@ class Prepared:
         return command
 
 
+def wanted(recipe: Recipe) -> Globs | None:
+    """Return which of its files a job's outputs are, if the spec says so; raises JobFailed."""
+    try:
+        return Globs(recipe.outputs) if recipe.outputs else None
+    except ValueError as exc:
+        raise JobFailed(f"outputs: {exc}") from exc
+
+
 class Preparer:
     """Prepares recipes and remembers them."""
 
@@ -58,12 +66,8 @@ class Preparer:
 
     def prepare(self, recipe: Recipe, code: Snapshot, hold: Hold | None, withheld: frozenset[str]) -> Prepared:
         """Prepare a recipe whose jobs are not to inherit the variables `withheld`; raises JobFailed, OSError."""
-        try:
-            globs = Globs(recipe.outputs) if recipe.outputs else None
-        except ValueError as exc:
-            raise JobFailed(f"outputs: {exc}") from exc
         base = self._launcher.base(self._environment(recipe, hold, withheld))
-        prepared = Prepared(recipe, code, base, withheld, globs)
+        prepared = Prepared(recipe, code, base, withheld, wanted(recipe))
         while len(self._known) >= REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[id(recipe)] = prepared

@@ -23,6 +23,8 @@ class Exit(NamedTuple):
     peak: int = 0
     #: Processes of it that could not be killed.
     left: int = 0
+    #: Where the register notes it; -1: it does not.
+    at: int = -1
     #: For "failed": the file that is missing or cannot be run.
     file: str = ""
 
@@ -30,15 +32,27 @@ class Exit(NamedTuple):
 class Process:
     """One launched job. Everything here takes effect in the order in which it is called."""
 
-    def __init__(self, launcher: Launcher, key: int, ended: asyncio.Future[Exit]) -> None:
-        """Stand for the job that the warden knows as `key`."""
-        self._launcher, self.key, self.ended = launcher, key, ended
+    def __init__(self, launcher: Launcher, key: int, name: str, *, begun: bool) -> None:
+        """Stand for the attempt `name`, which the warden knows as `key`; not `begun`: it waits for its turn."""
+        self._launcher, self.key, self.name, self.begun = launcher, key, name, begun
+        self.ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         self._asked: asyncio.Future[float] | None = None
 
     def end(self, how: Exit) -> None:
         """Take its end, whoever tells it first."""
         if not self.ended.done():
             self.ended.set_result(how)
+
+    def begin(self) -> None:
+        """It is its turn, whatever became of the one that it follows."""
+        if not self.begun:
+            self.begun = True
+            self._launcher.tell("begin", self.key)
+
+    def judge(self, worth: int) -> None:
+        """Say what its exit is worth to a successor of ours: one of the register's words for that."""
+        if self.ended.done() and self.ended.result().at >= 0:
+            self._launcher.judge(self.ended.result().at, self.name, worth)
 
     def freeze(self) -> None:
         """Stop everything of it where it stands."""

@@ -10,10 +10,18 @@ import struct
 
 _HEADER = struct.Struct("=40sd")
 _ENTRY = struct.Struct("=qdd")
+_EXIT = struct.Struct("=40sqqdq")
 #: The entries of the warden and of its guard.
 WARDEN, GUARD = 0, 1
 #: Jobs that fit in; those beyond are found by their environment alone.
 ENTRIES = 1024
+#: Exits that fit in: as many as there may be between an attempt's end and the record of it in the store.
+EXITS = 1024
+_EXITS = _HEADER.size + _ENTRY.size * ENTRIES
+_SIZE = _EXITS + _EXIT.size * EXITS
+#: What an exit is worth to a successor: nothing, since somebody may have made it exit; it is the job's own; or it is
+#: that of a job that we ended since its time was over.
+NOTHING, OWN, TIMED_OUT = 0, 1, 2
 
 
 class Register:
@@ -21,16 +29,20 @@ class Register:
 
     An entry is (pid, clock before it was started, clock after): together they tell a process from one that got its pid
     later. The first two are the warden and its guard.
+
+    An exit tells how an attempt's process ended. It needs no sync: what a killed process wrote is there, and after a
+    loss of power, when what the attempt left may be damaged as well, the boot is another.
     """
 
     def __init__(self, path: str) -> None:
         """Map the file; raises OSError or ValueError where it is no register."""
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            self._map = mmap.mmap(fd, _HEADER.size + _ENTRY.size * ENTRIES)
+            self._map = mmap.mmap(fd, _SIZE)
         finally:
             os.close(fd)
         self._free = list(range(ENTRIES - 1, GUARD, -1))
+        self._exits = 0
 
     @staticmethod
     def create(path: str, boot: str) -> Register:
@@ -40,7 +52,7 @@ class Register:
         try:
             # All of it is written: a mapped hole on a full disk would be a SIGBUS later.
             with open(fd, "wb", closefd=False) as file:
-                file.write(_HEADER.pack(boot.encode()[:40], 0.0) + bytes(_ENTRY.size * ENTRIES))
+                file.write(_HEADER.pack(boot.encode()[:40], 0.0) + bytes(_SIZE - _HEADER.size))
         finally:
             os.close(fd)
         os.replace(aside, path)
@@ -76,9 +88,30 @@ class Register:
 
     def entries(self) -> list[tuple[int, float, float]]:
         """Return (pid, before, after) of warden, guard, and all jobs that run; of the first two, pid is 0 for none."""
-        data = self._map[_HEADER.size :]
+        data = self._map[_HEADER.size : _EXITS]
         warden, guard, *jobs = _ENTRY.iter_unpack(data)
         return [warden, guard, *(job for job in jobs if job[0])]
+
+    def note_exit(self, name: str, worth: int, code: int, seconds: float, peak: int) -> int:
+        """Note how the attempt `name` exited; returns where. The oldest is forgotten for it."""
+        self._exits = (self._exits + 1) % EXITS
+        _EXIT.pack_into(self._map, _EXITS + self._exits * _EXIT.size, name.encode(), worth, code, seconds, peak)
+        return self._exits
+
+    def judge_exit(self, at: int, name: str, worth: int) -> None:
+        """Say what a noted exit is worth, unless it is forgotten by now."""
+        place = _EXITS + at * _EXIT.size
+        if _EXIT.unpack_from(self._map, place)[0].rstrip(b"\0") == name.encode():
+            struct.pack_into("=q", self._map, place + 40, worth)
+
+    def exits(self) -> dict[str, tuple[int, int, float, int]]:
+        """Return what is noted of exits that are worth something: name to (worth, code, seconds, peak)."""
+        noted = _EXIT.iter_unpack(self._map[_EXITS:])
+        return {
+            name.rstrip(b"\0").decode(errors="replace"): (worth, code, seconds, peak)
+            for name, worth, code, seconds, peak in noted
+            if worth
+        }
 
     def close(self) -> None:
         """Unmap it."""

@@ -17,6 +17,7 @@ from monkey.protocol.keys import Keys
 from monkey.spec.command import CommandError
 from monkey.spec.table import nested
 from monkey.store.base import Store
+from monkey_agent import leftovers
 from monkey_agent.build import BuildFailed
 from monkey_agent.build_logs import tell
 from monkey_agent.cache import Cache
@@ -27,13 +28,16 @@ from monkey_agent.endings import trouble
 from monkey_agent.environment import Environments
 from monkey_agent.kept import Kept
 from monkey_agent.launcher import Launcher
+from monkey_agent.left import Exited, Left
 from monkey_agent.logs import Log
 from monkey_agent.machine import MachineClock
 from monkey_agent.masking import Mask
 from monkey_agent.needs import Hold, Needs
-from monkey_agent.ports import Attempt, Seat
-from monkey_agent.prepared import Prepared, Preparer
+from monkey_agent.ports import Attempt, Turn
+from monkey_agent.prepared import Prepared, Preparer, wanted
+from monkey_agent.process import Exit
 from monkey_agent.processes import BUILD, MARK
+from monkey_agent.register import TIMED_OUT
 from monkey_agent.running import LocalRunning
 from monkey_agent.workspace import Workspace, Workspaces
 
@@ -63,6 +67,7 @@ class LocalRunner:
         inherited = {k: v for k, v in (os.environ if env is None else env).items() if not k.startswith("MONKEY_")}
         self.store, self._keys, self._gpus = store, keys, gpus
         self.clock = MachineClock()
+        self.left = Left(state, leftovers.exits(state))
         self.spaces = Workspaces(state)
         self.checkpoints = Checkpoints(store, keys, Kept(state))
         self._launcher = Launcher(state, self.clock)
@@ -75,20 +80,20 @@ class LocalRunner:
         self._deadline = 0.0
         self._followed = False
         self._running: set[LocalRunning] = set()
-        #: Workspaces that were given back, and are not cleared yet.
-        self._given: list[Workspace] = []
         self._ticker: asyncio.Task[None] | None = None
         self._cleaner: asyncio.Future[None] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._chores: set[asyncio.Task[None]] = set()
 
-    async def start(self, attempt: Attempt, seat: Callable[[], Awaitable[Seat | None]]) -> LocalRunning | None:
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LocalRunning | None:
         """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
         try:
+            k, exited = self.left.found.get(attempt.job, (0, None))
+            if exited and attempt.ours_since <= k < attempt.k:
+                return await self._go_on(attempt, exited)
             prepared, hold = await self._prepare(attempt)
             try:
                 rendered = prepared.command(attempt.parameters).render(attempt.parameters)
-                self._tidy()
                 space = self.spaces.take(attempt.job, attempt.k)
             except BaseException:
                 if hold is not None:
@@ -99,13 +104,13 @@ class LocalRunner:
                 await self._fill(prepared.code, space)
                 checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
                 variables = rendered.env | self._variables(attempt, space) | (hold.secrets if hold else {})
-                given = await seat()
+                given = await turn()
                 if not self._launcher.up:
                     await self._launcher.start()
-                    given = await seat()
+                    given = await turn()
                 if given and attempt.recipe.datasets:
                     await self._needs.look(attempt)  # only now: who had the seat before may have altered them
-                    given = await seat()
+                    given = await turn()
                 running = self._launch(attempt, prepared, rendered.argv, variables, space, checkpoint, given)
             except BaseException:
                 space.spoilt = True  # by a thread that nobody waits for any more
@@ -118,6 +123,21 @@ class LocalRunner:
             raise JobFailed(f"its command cannot be run: {exc.message}{hint}") from exc
         if running is None:
             self.give(space)
+        return running
+
+    async def _go_on(self, attempt: Attempt, exited: Exited) -> LocalRunning:
+        """Return an attempt that exited in an earlier life: only the record of it is missing."""
+        worth, code, seconds, peak = exited
+        recipe, prefix = attempt.recipe, self._keys.out(attempt.job, attempt.k)
+        snapshot = await self._code.get(recipe.code, self._keys.code(recipe.code))
+        globs, space = wanted(recipe), self.left.workspace(attempt.job)
+        space.hold = self._needs.secrets(attempt)
+        log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
+        checkpoint = Checkpoint(self.checkpoints, attempt, space.checkpoint)
+        process = self._launcher.exited(space.name, Exit("ended", code, seconds, peak))
+        running = LocalRunning(self, attempt, snapshot, globs, process, space, log, checkpoint, "", prefix)
+        if worth == TIMED_OUT:
+            running.timed_out()
         return running
 
     async def _prepare(self, attempt: Attempt) -> tuple[Prepared, Hold | None]:
@@ -168,18 +188,21 @@ class LocalRunner:
         env: dict[str, str],
         space: Workspace,
         checkpoint: Checkpoint,
-        seat: Seat | None,
+        turn: Turn | None,
     ) -> LocalRunning | None:
-        if seat is None or self.clock.now() >= self._deadline:
+        if turn is None or self.clock.now() >= self._deadline:
             return None
         if self._gpus:
-            env["CUDA_VISIBLE_DEVICES"] = ",".join(seat.gpus)
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(turn.seat.gpus)
         prefix = self._keys.out(attempt.job, attempt.k)
         log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
         for note in checkpoint.notes:
             log.note(note)
-        process = self._launcher.launch(argv, prepared.base, env, space.work, space.log)
-        running = LocalRunning(self, attempt, prepared, process, space, log, checkpoint, argv[0], prefix)
+        after = turn.after.process if isinstance(turn.after, LocalRunning) else None
+        process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after)
+        running = LocalRunning(
+            self, attempt, prepared.code, prepared.globs, process, space, log, checkpoint, argv[0], prefix
+        )
         self._running.add(running)
         if self._ticker is None or self._ticker.done():
             self._ticker = asyncio.get_running_loop().create_task(self._ship_along())
@@ -234,16 +257,9 @@ class LocalRunner:
 
     def give(self, space: Workspace) -> None:
         """Take a workspace back; removing what is in it must hold nobody up."""
-        self._given.append(space)
-        if len(self._given) == 1:
-            # Two turns later: in the next one the seat that its job left is taken, and somebody's job begins.
-            loop = asyncio.get_running_loop()
-            loop.call_soon(loop.call_soon, self._tidy)
-
-    def _tidy(self) -> None:
-        given, self._given = self._given, []
-        for space in given:
-            self.spaces.give(space)
+        if self.left.has(space):
+            self.left.found.pop(space.job, None)
+        self.spaces.give(space)
         if self.spaces.has_trash and (self._cleaner is None or self._cleaner.done()):
             self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
 
@@ -268,7 +284,6 @@ class LocalRunner:
         await self._code.close()
         await self._cache.settle()
         await self._launcher.close()
-        self._tidy()
         if self._cleaner is not None:
             await self._cleaner
         await asyncio.to_thread(self.spaces.close)

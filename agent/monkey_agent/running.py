@@ -13,11 +13,13 @@ from monkey_agent.logs import Log
 from monkey_agent.metric_files import MetricFiles
 from monkey_agent.outputs import Shipment, find
 from monkey_agent.ports import Attempt, Ending, Outcome
-from monkey_agent.prepared import Prepared
 from monkey_agent.process import Exit, Process
+from monkey_agent.register import NOTHING, OWN, TIMED_OUT
 from monkey_agent.workspace import Workspace, is_touched
 
 if TYPE_CHECKING:
+    from monkey.transfer.globs import Globs
+    from monkey_agent.code import Snapshot
     from monkey_agent.runner import LocalRunner
 
 #: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
@@ -42,7 +44,8 @@ class LocalRunning:
         self,
         runner: LocalRunner,
         attempt: Attempt,
-        prepared: Prepared,
+        code: Snapshot,
+        globs: Globs | None,
         process: Process,
         space: Workspace,
         log: Log,
@@ -51,7 +54,8 @@ class LocalRunning:
         prefix: str,
     ) -> None:
         """Look after a launched process; what it leaves goes to keys that begin with `prefix`."""
-        self._runner, self._attempt, self._prepared, self._process = runner, attempt, prepared, process
+        self._runner, self._attempt, self.process = runner, attempt, process
+        self._code, self._globs = code, globs
         self._space, self._program, self._prefix = space, program, prefix
         self._checkpoint = checkpoint
         self.log = log
@@ -68,44 +72,57 @@ class LocalRunning:
 
     # -- while it runs ------------------------------------------------------------------------------------------------
 
+    @property
+    def begun(self) -> bool:
+        """See `Running.begun`."""
+        return self.process.begun
+
+    def begin(self) -> None:
+        """See `Running.begin`."""
+        self.process.begin()
+
     def freeze(self) -> None:
         """See `Running.freeze`."""
         self._frozen = True
-        self._process.freeze()
+        self.process.freeze()
 
     def thaw(self) -> None:
         """See `Running.thaw`."""
         self._frozen = False
-        self._process.thaw()
+        self.process.thaw()
 
     async def _time_out(self, limit: float) -> None:
         """End it once it ran for `limit` seconds, by the warden's count: we may have stood still, and it not, or so."""
         left = limit
         while left > 0:
             await asyncio.sleep(max(left, LEAST))
-            left = limit - await self._process.active()
-        if self._why is None and not self._process.ended.done():
-            self._why = Why.TIMED_OUT, f"timed out after {endings.span(limit)}"
+            left = limit - await self.process.active()
+        if self._why is None and not self.process.ended.done():
+            self.timed_out()
             await self._end()
+
+    def timed_out(self) -> None:
+        """Its time is over."""
+        self._why = Why.TIMED_OUT, f"timed out after {endings.span(self._attempt.settings.timeout or 0)}"
 
     async def stop(self, reason: str) -> None:
         """See `Running.stop`."""
-        if not self._process.ended.done():
+        if not self.process.ended.done():
             if self._why is None:
                 self._why = Why.STOPPED, reason
             await self._end()
 
     async def _end(self) -> None:
         if not self._frozen and self._checkpoint.in_use:
-            await self._process.halt()
+            await self.process.halt()
             await self._checkpoint.last_moment()
             if not self._frozen:
-                self._process.thaw()
+                self.process.thaw()
         if not self._frozen:
-            self._process.terminate()
-            await asyncio.wait([self._process.ended], timeout=self._attempt.settings.grace)
-        self._process.kill()
-        await asyncio.wait([self._process.ended])
+            self.process.terminate()
+            await asyncio.wait([self.process.ended], timeout=self._attempt.settings.grace)
+        self.process.kill()
+        await asyncio.wait([self.process.ended])
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """See `Running.progress`."""
@@ -119,14 +136,20 @@ class LocalRunning:
 
     async def wait(self) -> Outcome:
         """See `Running.wait`."""
-        how = self._process.ended.result() if self._process.ended.done() else await asyncio.shield(self._process.ended)
+        how = self.process.ended.result() if self.process.ended.done() else await asyncio.shield(self.process.ended)
         async with self._lock:
             if self._outcome is None:
                 if self._limit is not None:
                     self._limit.cancel()
                 self._runner.ended(self)
+                self._judge(how)
                 self._outcome = await self._conclude(how)
         return self._outcome
+
+    def _judge(self, how: Exit) -> None:
+        """Say whether a successor is to go on from here: not where we stopped it, nor with what never ran."""
+        if how.kind == "ended" and (self._why is None or self._why[0] is Why.TIMED_OUT):
+            self.process.judge(OWN if self._why is None else TIMED_OUT)
 
     async def _conclude(self, how: Exit) -> Outcome:
         """Return the outcome once all that it names is in the store; may be begun again after a StoreError."""
@@ -147,19 +170,21 @@ class LocalRunning:
         await self.log.ship(over=True)
         if outcome.ending is Ending.FAILED:
             outcome = replace(outcome, log_tail=self.log.tail())
-        self._runner.give(self._space)
         return outcome
 
-    def recorded(self) -> None:
-        """See `Running.recorded`."""
-        if self._outcome is not None and self._outcome.ending is Ending.SUCCEEDED and self._checkpoint.left_any:
+    def leave(self, *, recorded: bool) -> None:
+        """See `Running.leave`."""
+        self.process.judge(NOTHING)
+        self._runner.give(self._space)
+        succeeded = self._outcome is not None and self._outcome.ending is Ending.SUCCEEDED
+        if recorded and succeeded and self._checkpoint.left_any:
             self._runner.spawn(self._runner.checkpoints.forget(self._attempt.job))
 
     def _verdict(self, how: Exit) -> Outcome:
         if how.kind == "lost":
             return Outcome(Ending.LOST, "the warden died, and the job with it")
         if how.kind == "refused":
-            return Outcome(Ending.STOPPED, "out of touch with the store before it began")
+            return Outcome(Ending.STOPPED, self._why[1] if self._why else "out of touch with the store before it began")
         if how.kind == "failed":
             return Outcome(Ending.FAILED, endings.not_started(how, self._program, self._space.work))
         outcome = Outcome(Ending.SUCCEEDED, "", endings.exit_code(how.code), seconds=how.seconds)
@@ -179,7 +204,7 @@ class LocalRunning:
         return summary
 
     async def _ship_outputs(self) -> dict[str, str]:
-        if self._prepared.globs is None and not is_touched(self._space.outputs):
+        if self._globs is None and not is_touched(self._space.outputs):
             return {}
         shipment = self._shipment("outputs/")
         await shipment.send(await asyncio.to_thread(self._outputs))
@@ -193,7 +218,7 @@ class LocalRunning:
     def _outputs(self) -> dict[str, str]:
         if self._found is None:
             notes: list[str] = []
-            self._found = find(self._space, self._prepared.globs, self._prepared.code, notes.append)
+            self._found = find(self._space, self._globs, self._code, notes.append)
             for note in notes[:NOTES]:
                 self.log.note(note)
             if len(notes) > NOTES:

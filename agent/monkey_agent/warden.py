@@ -3,20 +3,17 @@
 """The warden: launches all jobs of one agent, and is their parent. Jobs do not outlive it, nor it the agent.
 
 When the socket to the agent closes, however the agent ended, every descendant is killed; so it is when the guard dies,
-which is our parent and does the same for us. When the deadline that the
-agent keeps moving (in the shared register) passes, every descendant is frozen until the agent renews it. When a job's
-first process ends, what it left behind is killed before the end is reported.
+which is our parent and does the same for us. When the deadline that the agent keeps moving (in the shared register)
+passes, every descendant is frozen until the agent renews it. When a job's first process ends, what it left behind is
+killed before the end is noted (in the register) and reported; a job that was to follow it begins at once.
 
 Started as `python -I -S warden.py SOCKET REGISTER CLOCK STATE`. One thread, no dependency, as few imports as can be.
-Messages are marshalled tuples behind their length: both ends are the same Python.
 """
 
 from __future__ import annotations
 
-import marshal
 import os
 import select
-import signal
 import sys
 import time
 
@@ -24,10 +21,12 @@ if __name__ == "__main__":
     # Last, so that nothing that lies beside us can stand before a module of Python's.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from monkey_agent.guard import ENDINGS, kill_all, stand_guard
-from monkey_agent.launch import Launch
+from monkey_agent.frames import Pipe
+from monkey_agent.guard import kill_all, stand_guard, wake_on_signals
+from monkey_agent.launch import Launch, encoded
 from monkey_agent.processes import KILL, MARK, adopt_orphans, send, send_group
-from monkey_agent.register import GUARD, WARDEN, Register
+from monkey_agent.register import GUARD, NOTHING, OWN, WARDEN, Register
+from monkey_agent.turns import Turns, Waiting
 from monkey_agent.wards import Job, Wards
 
 #: Milliseconds between looks at the clock while jobs run: a poll does not count the machine's sleep, the deadline does.
@@ -36,6 +35,8 @@ LOOK = 1000
 HUNT = 5
 #: Seconds after which the end of a job is reported though something of it cannot be killed (a dead network disk).
 PATIENCE = 5.0
+#: From here on, shells say which signal ended a job: whoever ends everything ends jobs and agent alike.
+SIGNALLED = 128
 
 
 class Warden:
@@ -45,11 +46,12 @@ class Warden:
         self.socket, self.guard, self.register, self.clock, self.state = socket, guard, register, clock, state
         self.wards, self.launch = Wards(state), Launch()
         self.hunted: dict[int, Job] = {}
+        self.turns = Turns()
         #: Environments by number. As bytes: they are handed to a new process many times over.
         self.bases: dict[int, dict[bytes, bytes]] = {}
         self.late = self.blocked = False
-        self.inbox, self.outbox = b"", b""
-        self.wake = _wake_on_signals()
+        self.pipe = Pipe(socket)
+        self.wake = wake_on_signals()
         self.poller = select.poll()
         self.poller.register(self.wake, select.POLLIN)
         self.poller.register(socket, select.POLLIN)
@@ -96,82 +98,95 @@ class Warden:
     # -- the agent ----------------------------------------------------------------------------------------------------
 
     def receive(self) -> bool:
-        try:
-            data = os.read(self.socket, 1 << 16)
-        except BlockingIOError:
-            return True
-        except ConnectionError:
-            return False
-        if not data:
-            return False
-        self.inbox += data
-        while len(self.inbox) >= 4 and len(self.inbox) >= (end := 4 + int.from_bytes(self.inbox[:4], "little")):
-            name, *rest = marshal.loads(self.inbox[4:end])
-            self.inbox = self.inbox[end:]
+        messages = self.pipe.receive()
+        for name, *rest in messages or ():
             getattr(self, f"do_{name}")(*rest)
-        return True
-
-    def tell(self, kind: str, *rest: str | float | None) -> None:
-        data = marshal.dumps((kind, *rest))
-        self.outbox += len(data).to_bytes(4, "little") + data
+        return messages is not None
 
     def flush(self) -> bool:
-        """Write what is to be told, as far as the agent reads: one that hangs must not keep us from freezing."""
-        if not self.outbox:
-            return True
-        try:
-            self.outbox = self.outbox[os.write(self.socket, self.outbox) :]
-        except BlockingIOError:
-            pass
-        except ConnectionError:
-            return False
-        if self.blocked != bool(self.outbox):
-            self.blocked = bool(self.outbox)
+        """Tell the agent what there is to tell, as far as it reads."""
+        alive = self.pipe.flush()
+        if self.blocked != self.pipe.blocked:
+            self.blocked = self.pipe.blocked
             self.poller.modify(self.socket, select.POLLIN | (select.POLLOUT if self.blocked else 0))
-        return True
+        return alive
 
     def do_base(self, number: int, env: dict[str, str]) -> None:
         """Keep an environment that many jobs share."""
-        self.bases[number] = _encoded(env)
+        self.bases[number] = encoded(env)
 
-    def do_spawn(self, key: int, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str) -> None:
+    def do_spawn(
+        self, key: int, after: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str
+    ) -> None:
+        """Start a job, unless the deadline has passed; one that is to follow another waits for its turn."""
+        if after:
+            self.turns.add(Waiting(key, after, (name, argv, base, env, cwd, log)))
+        else:
+            self.start(key, name, argv, base, env, cwd, log)
+
+    def do_begin(self, key: int) -> None:
+        """Start a job that waits for its turn; it may have begun by now."""
+        waiting = self.turns.find(key)
+        if waiting:
+            waiting.called = True
+            self.start_if_free(waiting)
+
+    def start_if_free(self, waiting: Waiting) -> None:
+        """Start a job whose turn it is, unless it is frozen: then `thaw` does."""
+        if not waiting.held:
+            self.turns.remove(waiting)
+            self.start(waiting.key, *waiting.how)
+
+    def start(self, key: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str) -> None:
         """Start a job, unless the deadline has passed."""
         before = self.now()
         if self.late or before >= self.register.deadline:
-            self.tell("refused", key)
+            self.pipe.tell("refused", key)
             return
         try:
-            marked = _encoded({**env, MARK: f"{self.state}:{key}"})
+            marked = encoded({**env, MARK: f"{self.state}:{key}"})
             pid = self.launch(argv, {**self.bases[base], **marked}, cwd, log)
         except (OSError, ValueError) as exc:  # ValueError: a NUL in a word
-            self.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or str(exc))
+            self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or str(exc))
             return
         entry = self.register.enter(pid, before, self.now())
-        self.wards.jobs[key] = self.wards.mains[pid] = Job(key, pid, before, entry)
+        self.wards.jobs[key] = self.wards.mains[pid] = Job(key, name, pid, before, entry)
 
     def do_signal(self, key: int, number: int) -> None:
         """Signal everything of a job."""
         job = self.wards.jobs.get(key)
         if job:
+            job.touched = True
             self.wards.signal(job, number)
+        self.drop(key)
+
+    def drop(self, key: int) -> None:
+        """Give up a job that waits for its turn."""
+        waiting = self.turns.find(key)
+        if waiting:
+            self.turns.remove(waiting)
+            self.pipe.tell("refused", key)
 
     def do_active(self, key: int) -> None:
         """Tell how long a job ran so far. One that has ended told that with its end."""
         job = self.wards.jobs.get(key)
-        if job:
-            self.tell("active", key, job.ran())
+        if job or self.turns.find(key):
+            self.pipe.tell("active", key, job.ran() if job else 0.0)
 
     def do_kill(self, key: int) -> None:
         """Kill everything of a job, and see that it goes."""
         job = self.wards.jobs.get(key)
         if job:
+            job.touched = True
             self.begin_hunt(job)
+        self.drop(key)
 
     def do_freeze(self, key: int) -> None:
         """Freeze a job until `thaw`."""
-        job = self.wards.jobs.get(key)
+        job = self.wards.jobs.get(key) or self.turns.find(key)
         if job:
             job.held = True
+        if isinstance(job, Job):
             self.wards.freeze(job)
 
     def do_thaw(self, key: int) -> None:
@@ -182,6 +197,11 @@ class Warden:
             self.check_deadline()
             if not self.late:
                 self.wards.go_on(job)
+        waiting = self.turns.find(key)
+        if waiting:
+            waiting.held = False
+        if waiting and waiting.called:
+            self.start_if_free(waiting)
 
     def do_renew(self) -> None:
         """The agent moved the deadline after it had passed: let everything go on that it did not freeze itself.
@@ -248,26 +268,15 @@ class Warden:
     def report(self, job: Job, left: int) -> None:
         self.hunted.pop(job.key, None)
         del self.wards.jobs[job.key]
+        assert job.status is not None
+        own = not job.touched and 0 <= job.status < SIGNALLED
+        at = self.register.note_exit(job.name, OWN if own else NOTHING, job.status, job.active, job.peak)
         self.register.leave(job.entry)
-        self.tell("ended", job.key, job.status, job.active, job.peak, left)
-
-
-def _encoded(env: dict[str, str]) -> dict[bytes, bytes]:
-    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-
-
-def _wake_on_signals() -> int:
-    """Return a descriptor that can be read when a child died. Signals that end others only wake us: we end last.
-
-    They are handled, not ignored: jobs would inherit that.
-    """
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    os.set_blocking(writing, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, *ENDINGS):
-        signal.signal(number, lambda *_: None)
-    return reading
+        self.pipe.tell("ended", job.key, job.status, job.active, job.peak, left, at)
+        follower = self.turns.follower(job.key)
+        if own and follower and not (follower.held or self.late or self.now() >= self.register.deadline):
+            self.pipe.tell("begun", follower.key)
+            self.start_if_free(follower)
 
 
 def main(socket: str, register: str, clock: str, state: str) -> None:
@@ -280,7 +289,7 @@ def main(socket: str, register: str, clock: str, state: str) -> None:
     warden.register.enter(os.getpid(), now - 10, now, WARDEN)
     if guard >= 0:
         warden.register.enter(os.getppid(), now - 10, now, GUARD)
-    warden.tell("ready", adopt_orphans())
+    warden.pipe.tell("ready", adopt_orphans())
     warden.flush()
     warden.run()
 

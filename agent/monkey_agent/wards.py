@@ -26,14 +26,29 @@ TICK = 0.02
 class Job:
     """One job, from its launch until its end is reported."""
 
-    __slots__ = ("active", "began", "entry", "held", "hunted", "key", "peak", "pid", "since", "status")
+    __slots__ = (
+        "active",
+        "began",
+        "entry",
+        "held",
+        "hunted",
+        "key",
+        "name",
+        "peak",
+        "pid",
+        "since",
+        "status",
+        "touched",
+    )
 
-    def __init__(self, key: int, pid: int, began: float, entry: int) -> None:
-        self.key, self.pid, self.began, self.entry = key, pid, began, entry
+    def __init__(self, key: int, name: str, pid: int, began: float, entry: int) -> None:
+        self.key, self.name, self.pid, self.began, self.entry = key, name, pid, began, entry
         #: Seconds that it ran until it was last halted, and since when it runs (None: it is frozen, or its first
         #: process is gone). By a clock that stands still while the machine sleeps: so does the job.
         self.active = 0.0
         self.since: float | None = time.monotonic()
+        #: The agent signalled it: its end is not its own doing.
+        self.touched = False
         #: The agent froze it.
         self.held = False
         #: Since when everything of it is being killed; 0 if it is not.

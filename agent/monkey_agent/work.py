@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from monkey.protocol.claims import Held
-from monkey.protocol.entries import End
-from monkey_agent.ports import Attempt, Running, Seat
+from monkey_agent.ports import Attempt, Running, Seat, Turn
 
 
 @dataclass(eq=False)
@@ -21,6 +20,9 @@ class Work:
     sweep: str
     #: None while it was claimed ahead, and waits for one.
     seat: Seat | None = None
+    #: The one whose seat it is to have next, and the one that is to have its own.
+    follows: Work | None = None
+    follower: Work | None = None
     permit: tuple[int, Held] | None = None
     running: Running | None = None
     #: While it is prepared, and waits for its seat; what it needs may take hours to be made.
@@ -33,11 +35,7 @@ class Work:
     began: float = 0.0
     #: When it was claimed, and from then on when it got its seat, on the agent's clock.
     since: float = 0.0
-    #: Position of the claim whose attempt left its outputs, where that is an earlier one.
-    out: int = 0
-    #: How it ended, as the log is told.
-    end: End | None = None
-    #: Set when it has a seat, or will never need one.
+    #: Set when it has a seat, or follows another into one, or will never need one.
     called: asyncio.Event = field(default_factory=asyncio.Event)
     #: Held while its claim is being asked for again, handed over, or ended.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -46,6 +44,38 @@ class Work:
     def job(self) -> str:
         """The job's id."""
         return self.attempt.job
+
+    def follow(self, before: Work) -> None:
+        """Begin when `before` has exited by itself, without anybody being asked."""
+        self.follows, before.follower = before, self
+        self.called.set()
+
+    def wait_for_nobody(self) -> None:
+        """Follow nobody any more."""
+        if self.follows:
+            self.follows.follower = None
+            self.follows = None
+
+    def step_out(self) -> None:
+        """Leave the line: whoever follows it follows the one before it, if any."""
+        before, after = self.follows, self.follower
+        self.follows = self.follower = None
+        if before:
+            before.follower = after
+        if after:
+            after.follows = before
+
+    def turn(self) -> Turn | None:
+        """Return when it begins, and with whose seat."""
+        if self.seat:
+            return Turn(self.seat)
+        before = self.follows
+        if before is None or before.running is None:
+            return None
+        first = before
+        while first.follows:
+            first = first.follows
+        return Turn(first.seat, before.running) if first.seat else None
 
     def freeze(self) -> None:
         """Stop its processes where they are."""

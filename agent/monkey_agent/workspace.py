@@ -30,11 +30,11 @@ class Workspace:
     Directories are handed out with their time of change set to 0, so that one look says whether anything came in.
     """
 
-    __slots__ = ("checkpoint", "hold", "job", "log", "metrics", "outputs", "root", "spoilt", "work")
+    __slots__ = ("checkpoint", "hold", "job", "log", "metrics", "name", "outputs", "root", "spoilt", "work")
 
     def __init__(self, job: str, root: str) -> None:
         """Name what lies below `root`."""
-        self.job, self.root = job, root
+        self.job, self.root, self.name = job, root, root.rpartition("/")[2]
         self.work, self.outputs, self.metrics = f"{root}/work", f"{root}/outputs", f"{root}/metrics"
         self.checkpoint = f"{root}/checkpoint"
         #: Holds stdout and stderr.

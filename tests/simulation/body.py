@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from monkey.errors import JobFailed
 from monkey.protocol.keys import Keys
 from monkey.spec.recipe import Resources
-from monkey_agent.ports import Attempt, Ending, Outcome, Running, Seat
+from monkey_agent.ports import Attempt, Ending, Outcome, Running, Seat, Turn
 
 if TYPE_CHECKING:
     from tests.simulation.net import Host
@@ -24,7 +24,9 @@ class Execution:
 
     def __init__(self, body: Body, attempt: Attempt) -> None:
         self.body, self.attempt, self.world = body, attempt, body.world
-        self.frozen = self.stopped_by_warden = False
+        self.frozen = self.stopped_by_warden = self.begun = self.called = False
+        #: Begins when this one has exited by itself.
+        self.follower: Execution | None = None
         self.over = asyncio.Event()
         self.outcome: Outcome | None = None
         rnd = self.world.random
@@ -37,11 +39,21 @@ class Execution:
         self.saves = own.uniform(0, self.left) if own.random() < 0.5 else None
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._run()
 
     @property
     def active(self) -> bool:
-        return self.outcome is None and not self.frozen and not self.stopped_by_warden
+        return self.begun and self.outcome is None and not self.frozen and not self.stopped_by_warden
+
+    def begin(self) -> None:
+        self.called = True
+        if self.begun or self.frozen or self.outcome is not None:
+            return
+        if self.body.late:
+            self.end(Outcome(Ending.STOPPED, "refused"))
+            return
+        self.begun = True
+        self.world.launched(self)
+        self._run()
 
     def _run(self) -> None:
         self._since = self.world.loop.time()
@@ -63,7 +75,14 @@ class Execution:
 
     def _finish(self) -> None:
         failed = self.verdict is Ending.FAILED
-        self.end(Outcome(self.verdict, "exit code 1" if failed else "", exit_code=1 if failed else 0))
+        outcome = Outcome(self.verdict, "exit code 1" if failed else "", exit_code=1 if failed else 0)
+        if self.verdict is not Ending.LOST:
+            self.body.host.exits[self.attempt.job] = (self.attempt.k, outcome)
+            self.body.on_exit()
+        self.end(outcome)
+        if self.follower and self.verdict is not Ending.LOST and not (self.follower.frozen or self.body.late):
+            self.world.counts["begun in line"] += not self.follower.begun
+            self.follower.begin()
 
     def end(self, outcome: Outcome) -> None:
         if self.outcome is None:
@@ -84,8 +103,10 @@ class Execution:
         if self.frozen and self.outcome is None:
             self.world.counts["resumption"] += 1
             self.frozen = False
-            if not self.stopped_by_warden:
+            if self.active:
                 self._run()
+            elif self.called and not self.begun:
+                self.begin()
 
     def warden(self, stop: bool) -> None:
         if stop and self.active:
@@ -96,7 +117,7 @@ class Execution:
             self._run()
 
     async def stop(self, reason: str) -> None:
-        if not self.frozen:
+        if self.begun and not self.frozen:
             await self.body.host.sleep(self.world.random.choice([0.1, self.attempt.settings.grace]))
         self.end(Outcome(Ending.STOPPED, reason))
         await self.over.wait()
@@ -107,8 +128,9 @@ class Execution:
         assert self.outcome is not None
         return self.outcome
 
-    def recorded(self) -> None:
-        assert self.outcome is not None, "recorded before it ended"
+    def leave(self, *, recorded: bool) -> None:
+        assert self.outcome is not None, "left before it ended"
+        self.body.host.exits.pop(self.attempt.job, None)
 
     def progress(self) -> dict[str, dict[str, Any]]:
         return {}
@@ -122,11 +144,23 @@ class Body:
         self.executions: dict[Execution, None] = {}
         self.deadline = float("inf")
         self.warded, self.killed = True, False
+        self.on_exit: Callable[[], None] = lambda: None
         self._alarm: asyncio.TimerHandle | None = None
 
-    async def start(self, attempt: Attempt, seat: Callable[[], Awaitable[Seat | None]]) -> Running | None:
+    @property
+    def late(self) -> bool:
+        return self.warded and self.host.now() >= self.deadline
+
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> Running | None:
+        k, outcome = self.host.exits.get(attempt.job, (0, None))
+        if outcome and attempt.ours_since <= k < attempt.k:
+            self.world.counts["exit of an earlier life"] += 1
+            execution = Execution(self, attempt)
+            execution.begun = True
+            execution.end(outcome)
+            return execution
         try:
-            return await self._start(attempt, seat)
+            return await self._start(attempt, turn)
         except asyncio.CancelledError:
             if not self.killed:
                 self.world.counts["given up while it was prepared"] += 1
@@ -134,14 +168,14 @@ class Body:
                 await self.host.sleep(self.world.random.choice([0, 0, 3]))
             raise
 
-    async def _start(self, attempt: Attempt, seat: Callable[[], Awaitable[Seat | None]]) -> Running | None:
+    async def _start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> Running | None:
         rnd = self.world.random
         await self.host.sleep(self._preparation())
         if rnd.random() < 0.01 and not self.world.calm and self.world.weather.flaky:
             raise JobFailed("the environment does not build")
         ready = self.world.loop.time()
         try:
-            given = await seat()
+            given = await turn()
         except asyncio.CancelledError:
             self.world.counts["claimed ahead, never begun"] += not self.killed
             raise
@@ -152,7 +186,10 @@ class Body:
         self.world.counts["begun after a claim ahead"] += waited
         execution = Execution(self, attempt)
         self.executions[execution] = None
-        self.world.launched(execution)
+        if isinstance(given.after, Execution):
+            given.after.follower = execution
+        else:
+            execution.begin()
         return execution
 
     def _preparation(self) -> float:
@@ -160,6 +197,8 @@ class Body:
         rnd = self.world.random
         if self.world.calm:
             return 0.1
+        if self.world.quick and rnd.random() < 0.9:
+            return rnd.choice([0, 0.01])
         return 800 if rnd.random() < 0.01 else rnd.choice([0.1, 0.5, rnd.uniform(0, 100)])
 
     def renew(self, deadline: float) -> None:

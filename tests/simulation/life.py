@@ -29,10 +29,10 @@ class Life:
         host.lives.append(post.agent)
         rng = random.Random(world.random.random())
         self.seats = Seats(world.random.randint(1, 3))
-        self.agent = Agent(Net(world, host), post, host, self.body, self.seats, host.paper, rng, mutant.parts)
+        self.agent = Agent(Net(world, host), post, host, self.body, self.seats, rng, mutant.parts)
         self.agent.heart.journal.limit = 4
         self.agent.observer.reads = world.random.choice([0, 1, 16])
-        host.paper.on_append = self._noted
+        self.body.on_exit = self._exited
         self.main = world.loop.create_task(self._run())
 
     async def _run(self) -> None:
@@ -40,7 +40,7 @@ class Life:
             await self.agent.run()
             await self.body.close()
 
-    def _noted(self) -> None:
+    def _exited(self) -> None:
         """An attempt has ended: now and then the agent is killed before the store knows."""
         rnd = self.world.random
         if self.world.weather.crashes and not self.world.calm and rnd.random() < 0.05:
@@ -55,5 +55,5 @@ class Life:
         for task in [*self.agent._tasks, self.main]:
             task.cancel()
         if self.world.mutant.forgetful:
-            self.host.paper.replace(b"")
+            self.host.exits.clear()
         self.body.kill()

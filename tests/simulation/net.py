@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from monkey.errors import KeyMissing, StoreUnavailable
 from monkey.store.base import Item
+from monkey_agent.ports import Outcome
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -18,24 +19,6 @@ if TYPE_CHECKING:
 #: Seconds after which a client gives an operation up: its outcome is not known then.
 GIVE_UP = 10.0
 FAULTS = ("lost", "late", "answer lost", "spurious", "twice")
-
-
-class Paper:
-    """What processes wrote and did not sync: it outlives them, but no loss of power."""
-
-    def __init__(self) -> None:
-        self.data = b""
-        self.on_append: Callable[[], None] = lambda: None
-
-    def read(self) -> bytes:
-        return self.data
-
-    def append(self, data: bytes) -> None:
-        self.data += data
-        self.on_append()
-
-    def replace(self, data: bytes) -> None:
-        self.data = data
 
 
 class Host:
@@ -47,7 +30,9 @@ class Host:
         self.paused_until = 0.0
         #: The agents that have run here: what they left is ended before another starts.
         self.lives: list[str] = []
-        self.paper = Paper()
+        #: Job to the position of the claim whose attempt exited, and how: kept until the agent gives it up. It outlives
+        #: the agent's process, but no loss of power.
+        self.exits: dict[str, tuple[int, Outcome]] = {}
 
     def now(self) -> float:
         return self.world.loop.time() * self.drift
@@ -126,7 +111,7 @@ class Net:
         if self.world.away(loop.time()):
             self.counts["outage"] += 1
             await self._give_up()
-        latency = self.random.uniform(0.01, 0.3)
+        latency = self.random.uniform(*self.world.latency)
         fault = self._fault(creates)
         if fault:
             self.counts[fault] += 1

@@ -20,7 +20,7 @@ def left_at(outage: tuple[float, float]) -> float:
     asyncio.set_event_loop(world.loop)
     host = Host(world, "h")
     post = Post("p", "f", "h", "b", idle_timeout=10)
-    agent = Agent(Net(world, host), post, host, Body(world, host), Seats(1), host.paper, random.Random(1))
+    agent = Agent(Net(world, host), post, host, Body(world, host), Seats(1), random.Random(1))
     world.run(asyncio.wait_for(agent.run(), 5_000))
     return world.loop.time()
 

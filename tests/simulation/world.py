@@ -51,7 +51,7 @@ class Mutant:
     end_overwrites: bool = False
     #: No warden freezes jobs at the deadline.
     unwarded: bool = False
-    #: What an agent noted of ends goes with it.
+    #: How attempts exited is forgotten when the agent is killed.
     forgetful: bool = False
 
 
@@ -75,8 +75,10 @@ class World:
         self.killed_seats = 0
         self.finished: float | None = None
         self.poll = self.random.choice([2.0, 7.0, 15.0, 15.0])
-        # Short jobs are claimed ahead.
-        self.jobs = self.weather.jobs or self.random.choice([(1, 120), (1, 120), (0.5, 9)])
+        # Short jobs are claimed ahead; those that are over in a moment stand in line, if the store is as quick.
+        self.jobs = self.weather.jobs or self.random.choice([(1, 120), (1, 120), (0.5, 9), (0.01, 0.09)])
+        self.quick = self.jobs[1] < 0.1
+        self.latency = (0.0001, 0.002) if self.quick else (0.01, 0.3)
         rate = self.weather.fault_rate
         self.fault_rate = self.random.choice([0, 0.05, 0.3]) if rate is None else rate
         self.calm_from = self.weather.calm_from or self.random.uniform(400, 1500)
@@ -131,7 +133,6 @@ class World:
         entry = decode(key, data)
         log = self.log(KEYS.job_log(job))
         if not isinstance(entry, Claim):
-            self.counts["recovered end"] += isinstance(entry, End) and self._recovered(entry, log)
             return
         before = log.entries[-2] if log.head > 1 else None
         if isinstance(before, Claim) and not entry.continues:
@@ -149,11 +150,6 @@ class World:
             self.counts["pause while asking again"] += 1
         if any(e.body.host.name != entry.agent.split("/")[1] and e.active for e in self.active[job]):
             self.violations["work after a takeover"] += 1
-
-    def _recovered(self, end: End, log: Log) -> bool:
-        """Is it the end of an attempt that an earlier life of the agent ran?"""
-        began = log.entries[end.out - 1] if end.out and end.out <= log.head else None
-        return isinstance(began, Claim) and began.agent != end.agent
 
     def launched(self, execution: Execution) -> None:
         self.executions[execution.attempt.job] += 1
@@ -220,9 +216,8 @@ class World:
             await asyncio.sleep(self.random.choice([1, 10, 200]))
 
     def _lose_power(self, life: Life) -> None:
-        """Cut short what the machine wrote last and did not sync: the agent's newest claim, heartbeat and notes."""
-        notes = life.host.paper
-        notes.replace(notes.data[: self.random.randrange(len(notes.data) + 1)])
+        """Cut short what the machine wrote last and did not sync: the agent's newest claim and heartbeat; exits."""
+        life.host.exits.clear()
         me = life.agent.post.agent.encode()
         claims = [key for key, (data, _) in self.state.objects.items() if me in data and b'"claim"' in data]
         newest = max(claims, key=lambda key: self.state.objects[key][1], default=None)

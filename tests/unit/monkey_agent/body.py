@@ -17,7 +17,7 @@ from monkey.store.base import Store
 from monkey.store.memory import MemoryStore
 from monkey.transfer.code import snapshot, upload
 from monkey_agent import leftovers, processes
-from monkey_agent.ports import Attempt, Outcome, Seat
+from monkey_agent.ports import Attempt, Outcome, Running, Seat, Turn
 from monkey_agent.runner import LocalRunner
 from monkey_agent.running import LocalRunning
 
@@ -55,20 +55,27 @@ class Body:
         return code.hash
 
     async def start(self, command: str | list[str], job: str = "", k: int = 1, **more: Any) -> LocalRunning:
-        """Start an attempt; `more` goes to Recipe (code, outputs, environment, env), `settings` and `parameters`."""
+        """Start an attempt; `more` goes to Recipe (code, outputs, environment, env), `settings` and `parameters`.
+
+        `after`: the one that it follows. `ours_since`: as `Attempt` has it.
+        """
         self.jobs += 1
         settings, parameters = Settings(**more.pop("settings", {})), more.pop("parameters", {})
-        withheld = more.pop("withheld", frozenset())
+        withheld, after = more.pop("withheld", frozenset()), more.pop("after", None)
+        since = more.pop("ours_since", k)
         code = more.pop("code", None) or await self.code({})
         recipe = Recipe(command, code, **more)
-        attempt = Attempt(job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, k, withheld)
-        running = await self.runner.start(attempt, seated)
+        attempt = Attempt(job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, k, since, withheld)
+        running = await self.runner.start(attempt, lambda: turn(after))
         assert running is not None
         return running
 
     async def run(self, command: str | list[str], **more: Any) -> Outcome:
         """Run an attempt to its end."""
-        return await (await self.start(command, **more)).wait()
+        running = await self.start(command, **more)
+        outcome = await running.wait()
+        running.leave(recorded=True)
+        return outcome
 
     async def stored(self, running: LocalRunning | str, below: str = "") -> dict[str, bytes]:
         """Return what an attempt left in the store, by its path."""
@@ -84,9 +91,9 @@ def script(text: str) -> list[str]:
     return [sys.executable, "-c", text.replace("{", "{{").replace("}", "}}")]
 
 
-async def seated() -> Seat:
-    """Give a seat at once."""
-    return Seat(1, (), 0)
+async def turn(after: Running | None = None) -> Turn:
+    """Give a seat at once, or behind another."""
+    return Turn(Seat(1, (), 0), after)
 
 
 async def until(condition: Callable[[], Any], seconds: float = NEVER) -> Any:

@@ -15,9 +15,9 @@ from monkey.store.memory import MemoryStore
 from monkey_agent import listing
 from monkey_agent.cache import Cache
 from monkey_agent.datasets import Datasets
-from monkey_agent.ports import Attempt, Ending, Seat
+from monkey_agent.ports import Attempt, Ending, Turn
 from tests.loops import Run
-from tests.unit.monkey_agent.body import Body
+from tests.unit.monkey_agent.body import Body, turn
 from tests.unit.monkey_agent.trees import FILES, Counting, md5, path_of, read, send
 
 
@@ -92,15 +92,15 @@ def test_what_is_altered_while_a_job_waits_for_its_seat_is_mended_before_it_begi
         recipe = Recipe("cat $MONKEY_DATASET_D/top", await body.code({}), datasets={"d": oid})
         asked = 0
 
-        async def seat() -> Seat:
+        async def its_turn() -> Turn:
             nonlocal asked
             asked += 1
             if asked == 1:  # the job that had it before
                 alterations()["write"](tree)
                 assert (tree / "top").read_bytes() == b"other\n"
-            return Seat(1, (), 0)
+            return await turn()
 
-        running = await body.runner.start(Attempt("a" * 16, 1, "sweep", recipe, Settings(), {}, 1), seat)
+        running = await body.runner.start(Attempt("a" * 16, 1, "sweep", recipe, Settings(), {}, 1, 1), its_turn)
         assert running is not None
         assert (await running.wait()).ending is Ending.SUCCEEDED
         assert (await body.stored(running))["log/000000"] == b"first\n"
@@ -135,12 +135,12 @@ def test_a_large_tree_is_looked_at_once_for_all_who_ask_together_and_again_for_w
         oid = await send(store, files)
         datasets = Datasets(store, Cache(tmp_path))
         tree = await path_of(datasets, oid)
-        for turn in range(5):
+        for n in range(5):
             await asyncio.gather(*(path_of(datasets, oid) for _ in range(8)))
             # Altered while others are looking: who asks from now on must not be told by a look that began before.
             looking = [asyncio.ensure_future(path_of(datasets, oid)) for _ in range(8)]
-            await asyncio.sleep(0.0005 * turn)
-            victim = tree / f"{turn}" / f"{turn}"
+            await asyncio.sleep(0.0005 * n)
+            victim = tree / f"{n}" / f"{n}"
             victim.chmod(0o644)
             victim.write_text("altered")
             await path_of(datasets, oid)

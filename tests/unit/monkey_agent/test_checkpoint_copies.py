@@ -26,7 +26,7 @@ def test_a_first_try_asks_the_store_for_nothing(body: Body, run: Run) -> None:
         body.runner.store = body.runner.checkpoints.store = Counting(store.state)
         running = await body.start("true")
         await running.wait()
-        running.recorded()
+        running.leave(recorded=True)
         await body.runner.close()
         assert not asked
 

@@ -19,7 +19,7 @@ def test_each_try_goes_on_from_the_one_before_and_a_success_needs_none(body: Bod
             assert await said(body, running) == f"{found}\n"
         assert outcome.ending is Ending.SUCCEEDED
         assert kept(body) and await in_store(body), "until its end is recorded it may be needed again"
-        running.recorded()
+        running.leave(recorded=True)
         await body.runner.close()
         assert not kept(body)
         assert not await in_store(body)

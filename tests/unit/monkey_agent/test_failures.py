@@ -96,8 +96,7 @@ async def main(place):
     running = await body.start(["sh", "-c", "cat /dev/zero > big; echo full; exit 1"], code=code)
     outcome = await running.wait()
     assert outcome.ending == "failed", outcome
-    for _ in range(3):  # turns of the loop, after which its workspace is cleared
-        await asyncio.sleep(0)
+    running.leave(recorded=True)
     filler = place / "disk" / "filler"
     try:
         filler.write_bytes(b"x" * 10_000_000)

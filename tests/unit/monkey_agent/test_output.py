@@ -52,7 +52,7 @@ def test_a_log_that_is_a_pipe_or_a_link_holds_nobody_up(body: Body, tmp_path: Pa
             body.runner.follow(True)
             command = f"rm ../log; {replace}; mkfifo $MONKEY_METRICS_DIR/pipe.jsonl; exit 3"
             running = await body.start(["sh", "-c", command])
-            await running._process.ended
+            await running.process.ended
             running.progress()
             # What is between a look at the directory and the opening of a file.
             assert running._metrics._feed("pipe.jsonl", 100) == running._metrics._feed("x", 100) == 0
@@ -61,6 +61,7 @@ def test_a_log_that_is_a_pipe_or_a_link_holds_nobody_up(body: Body, tmp_path: Pa
             assert (outcome.ending, outcome.exit_code, outcome.log_tail) == (Ending.FAILED, 3, [])
             assert await body.stored(running, "log/") == {}
             assert secret.read_text() == "not the job's"
+            running.leave(recorded=True)
             # The next one gets the same workspace.
             running = await body.start("echo fine")
             assert (await running.wait()).ending is Ending.SUCCEEDED
@@ -124,7 +125,7 @@ def test_lines_are_shipped_while_somebody_watches(body: Body, run: Run) -> None:
         body.runner.follow(True)
         running = await body.start(script(text))
         seen = []
-        while not running._process.ended.done():
+        while not running.process.ended.done():
             seen.append(len(await body.stored(running)))
             await asyncio.sleep(0.05)
         await running.wait()

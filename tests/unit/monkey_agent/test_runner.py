@@ -16,7 +16,7 @@ from monkey.store.memory import MemoryStore
 from monkey_agent import processes
 from monkey_agent.ports import Ending
 from tests.loops import Run
-from tests.unit.monkey_agent.body import Body, alive, script, seated, until
+from tests.unit.monkey_agent.body import Body, alive, script, turn, until
 
 
 def test_what_a_job_makes_is_in_the_store(body: Body, run: Run) -> None:
@@ -190,11 +190,12 @@ def test_who_has_no_right_to_run_is_not_started(body: Body, tmp_path: Path, run:
         running = await body.start(["true"])
         attempt = running._attempt
         await running.wait()
+        running.leave(recorded=True)
         assert await body.runner.start(attempt, no_seat) is None
         body.runner.renew(body.runner.clock.now())
-        assert await body.runner.start(attempt, seated) is None
+        assert await body.runner.start(attempt, turn) is None
         body.runner.renew(body.runner.clock.now() + 3600)
-        assert await body.runner.start(attempt, seated) is not None
+        assert await body.runner.start(attempt, turn) is not None
 
     run(scenario())
 

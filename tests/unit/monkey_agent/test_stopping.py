@@ -47,7 +47,7 @@ def test_a_timeout_counts_only_what_ran(body: Body, run: Run) -> None:
         await asyncio.sleep(0.2)
         running.freeze()
         await asyncio.sleep(1)
-        assert not running._process.ended.done()
+        assert not running.process.ended.done()
         running.thaw()
         outcome = await running.wait()
         assert 1.5 <= time.monotonic() - began < 30
@@ -65,8 +65,8 @@ def test_a_timeout_does_not_count_what_the_warden_froze(body: Body, run: Run) ->
         # The agent stands still; so does the job, most of that.
         time.sleep(3.5)  # noqa: ASYNC251
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(running._process.ended), 0.5)
-        assert await running._process.active() < 2
+            await asyncio.wait_for(asyncio.shield(running.process.ended), 0.5)
+        assert await running.process.active() < 2
         body.runner.renew(body.runner.clock.now() + 3600)
         outcome = await running.wait()
         assert (outcome.ending, outcome.reason) == (Ending.SUCCEEDED, "")
@@ -78,7 +78,7 @@ def test_a_timeout_does_not_count_what_the_warden_froze(body: Body, run: Run) ->
 def test_stopping_what_has_ended_changes_nothing(body: Body, run: Run) -> None:
     async def scenario() -> None:
         running = await body.start("true")
-        await until(running._process.ended.done)
+        await until(running.process.ended.done)
         await running.stop("too late")
         assert (await running.wait()).ending is Ending.SUCCEEDED
         assert await running.wait() is await running.wait()
