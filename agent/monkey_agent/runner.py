@@ -91,6 +91,8 @@ class LocalRunner:
             k, exited = self.left.found.get(attempt.job, (0, None))
             if exited and attempt.ours_since <= k < attempt.k:
                 return await self._go_on(attempt, exited)
+            if exited:
+                self.give(self.left.workspace(attempt.job))  # somebody may have run the job since
             prepared, hold = await self._prepare(attempt)
             try:
                 rendered = prepared.command(attempt.parameters).render(attempt.parameters)

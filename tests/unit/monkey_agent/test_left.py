@@ -90,7 +90,7 @@ def test_failures_are_kept_with_their_reason(
 def test_what_somebody_may_have_run_since_is_run_again(tmp_path: Path, ledger: Path, run: Run) -> None:
     async def scenario() -> None:
         life = lives(tmp_path)
-        for k, since in ((1, 1), (3, 2)):
+        for k, since in ((1, 1), (3, 2), (4, 3)):
             body = life()
             await (await body.start(job(ledger), job=JOB, k=k, ours_since=since)).wait()
             await body.runner.close()
