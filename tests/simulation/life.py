@@ -45,7 +45,7 @@ class Life:
         rnd = self.world.random
         if self.world.weather.crashes and not self.world.calm and rnd.random() < 0.05:
             self.world.counts["crash while an end is recorded"] += 1
-            self.world.loop.call_later(rnd.uniform(0, 0.3), self.crash)
+            self.world.loop.call_later(rnd.uniform(0, self.world.latency[1]), self.crash)
 
     def crash(self) -> None:
         """kill -9: nothing more happens in this process; its warden ends its jobs."""

@@ -117,8 +117,9 @@ def test_a_store_that_is_away_for_ten_minutes_costs_no_execution() -> None:
     assert total.executions == total.jobs
 
 
-def test_a_crash_costs_no_more_than_what_was_running() -> None:
-    weather = Weather(**{**QUIET, "crashes": True, "jobs": (0.5, 9)}, agents=1, power=False, outage=(0, 0))
+@pytest.mark.parametrize("jobs", [(0.5, 9), (0.01, 0.09)], ids=["short", "in line"])
+def test_a_crash_costs_no_more_than_what_was_running(jobs: tuple[float, float]) -> None:
+    weather = Weather(**{**QUIET, "crashes": True, "jobs": jobs}, agents=1, power=False, outage=(0, 0))
     sound, forgetful = (list(results(range(60), name, weather)) for name in (None, "forgetful"))
     assert [result for result in sound if result.dear or result.violations] == []
     assert sum(result.counts["exit of an earlier life"] for result in sound)
