@@ -148,8 +148,8 @@ class Dispatcher:
                 self._attempts.dismiss(work, "it was claimed ahead, and no seat came free")
 
     async def _waits(self, board: Board) -> bool:
-        """Has it a job that only a seat is missing for? Not asked of capped sweeps: they may wait for a permit."""
-        if board.revision.settings.max_concurrent_jobs is not None:
+        """Has it a job that only a seat is missing for?"""
+        if board.revision.settings.max_concurrent_jobs is not None and not await self._permits.any_free(board.state):
             return False
         found = await self._picker.find(board)
         if found:

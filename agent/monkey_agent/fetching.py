@@ -24,7 +24,7 @@ from monkey_agent.flight import to_its_end
 LANES = 16
 #: Times that an object is fetched that comes with wrong bytes, or that somebody removes before it is linked.
 TRIES = 3
-_HINT = "(hint: `monkey apply` again, where the data is: it sends what is missing or damaged)"
+_HINT = "(hint: `monkey push`, where the data is, sends what is missing or damaged; then `monkey retry` the sweep)"
 
 
 class Fetch:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from monkey.errors import StoreError
@@ -48,21 +50,34 @@ class Permits:
             if i < cap and self._heart.may_work(held.epoch):
                 return i, held
             self._claims.drop(held)
-        for i in self._random.sample(range(cap), min(cap, LOOKS)):
-            held_now = await self._try(sweep.name, i, pool)
+        async for i, log in self._free(sweep.name, cap, pool):
+            held_now = await self._claims.take(log, sweep.name)
             if held_now:
                 return i, held_now
         return None
 
-    async def _try(self, sweep: str, i: int, pool: _Pool) -> Held | None:
-        log = pool.logs.setdefault(i, Log(self._keys.permit_log(sweep, i)))
-        if self._known_busy(log):
-            return None
-        try:
-            await log.jump(self._store)
-        except StoreError:
-            return None
-        return await self._claims.take(log, sweep) if self._claims.free(log) else None
+    async def any_free(self, sweep: SweepState) -> bool:
+        """Say whether `take` would find a permit now. None is taken: who waits for a seat must not hold one."""
+        assert sweep.revision is not None
+        cap = sweep.revision.settings.max_concurrent_jobs
+        assert cap is not None, "only sweeps with max_concurrent_jobs have permits"
+        pool = self._pools.setdefault(sweep.name, _Pool())
+        if any(i < cap and self._heart.may_work(held.epoch) for i, held in pool.idle):
+            return True
+        async for _ in self._free(sweep.name, cap, pool):
+            return True
+        return False
+
+    async def _free(self, sweep: str, cap: int, pool: _Pool) -> AsyncIterator[tuple[int, Log]]:
+        """Yield permits that nobody seems to have, with their logs."""
+        for i in self._random.sample(range(cap), min(cap, LOOKS)):
+            log = pool.logs.setdefault(i, Log(self._keys.permit_log(sweep, i)))
+            if self._known_busy(log):
+                continue
+            with contextlib.suppress(StoreError):
+                await log.jump(self._store)
+                if self._claims.free(log):
+                    yield i, log
 
     def _known_busy(self, log: Log) -> bool:
         """Does somebody's newest heartbeat still list it? Then there is nothing to ask the store for."""

@@ -160,7 +160,8 @@ class Shop:
     @property
     def agent_log(self) -> str:
         """What the agents said."""
-        return "\n".join(path.read_text(errors="replace") for path in Path(self.state).rglob("agent.log"))
+        logs = (log for log in Path(self.state).glob("monkey/*/*/*/agent.log"))
+        return "\n".join(path.read_text(errors="replace") for path in logs)
 
 
 def work_through(shop: Shop) -> list[dict[str, Any]]:
