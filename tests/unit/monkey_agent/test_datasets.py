@@ -82,9 +82,9 @@ def test_a_missing_object_is_told_with_the_fix(tmp_path: Path, run: Run) -> None
         oid = await send(store, FILES)
         await store.delete(listing.key(md5(b"first\n")))
         body = Body(tmp_path, store)
-        with pytest.raises(JobFailed, match=r"files/md5/.*monkey apply"):
+        with pytest.raises(JobFailed, match=r"files/md5/.*monkey push.*monkey retry"):
             await body.start("true", datasets={"d": oid})
-        with pytest.raises(JobFailed, match=r"monkey apply"):
+        with pytest.raises(JobFailed, match=r"monkey push.*monkey retry"):
             await body.start("true", datasets={"d": f"{'0' * 32}.dir"})
         assert not (body.cache / "datasets" / "trees" / oid).exists()
         await body.runner.close()
