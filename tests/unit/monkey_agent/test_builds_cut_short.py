@@ -86,7 +86,7 @@ import asyncio, os, sys
 from pathlib import Path
 from monkey_agent.cache import Cache
 from monkey_agent.environment import Environments
-wanted = {"requirements": sys.argv[2], "setup": "for i in 1 2 3 4 5; do echo $i > $i; sleep 0.02; done"}
+wanted = {"requirements": sys.argv[2], "setup": "for i in 1 2 3 4 5; do echo $i > $i; sleep 0.15; done"}
 print("begin", flush=True)
 path, use = asyncio.run(Environments(Cache(Path(sys.argv[1])), os.environ).use(wanted))
 print(path, flush=True)
