@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from functools import cache
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,8 @@ def bucket() -> Iterator[FakeBucket]:
 @pytest.fixture(scope="session", autouse=True)
 def _apart() -> Iterator[None]:
     """Keep what monkey writes outside of the project, and what the developer's MONKEY_* say, out of each other."""
+    # Before it could be taken for something that a test left: multiprocessing wants it until the very end.
+    resource_tracker.ensure_running()
     apart = tempfile.mkdtemp(prefix="monkey-tests-")
     kept = dict(os.environ)
     for name in [name for name in os.environ if name.startswith(NOT_OURS) and name != "MONKEY_REQUIRE"]:

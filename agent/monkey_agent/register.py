@@ -22,6 +22,8 @@ _SIZE = _EXITS + _EXIT.size * EXITS
 #: What an exit is worth to a successor: nothing, since somebody may have made it exit; it is the job's own; or it is
 #: that of a job that we ended since its time was over.
 NOTHING, OWN, TIMED_OUT = 0, 1, 2
+#: Exit codes from here on are how shells tell which signal ended a job.
+SIGNALLED = 128
 
 
 class Register:

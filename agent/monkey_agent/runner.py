@@ -88,11 +88,9 @@ class LocalRunner:
     async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LocalRunning | None:
         """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
         try:
-            k, exited = self.left.found.get(attempt.job, (0, None))
-            if exited and attempt.ours_since <= k < attempt.k:
-                return await self._go_on(attempt, exited)
+            exited = self._exited(attempt)
             if exited:
-                self.give(self.left.workspace(attempt.job))  # somebody may have run the job since
+                return await self._go_on(attempt, exited)
             prepared, hold = await self._prepare(attempt)
             try:
                 rendered = prepared.command(attempt.parameters).render(attempt.parameters)
@@ -126,6 +124,14 @@ class LocalRunner:
         if running is None:
             self.give(space)
         return running
+
+    def _exited(self, attempt: Attempt) -> Exited | None:
+        """Return how the job exited in an earlier life, if nobody can have run it since."""
+        k, exited = self.left.found.get(attempt.job, (0, None))
+        if exited and not attempt.ours_since <= k < attempt.k:
+            self.give(self.left.workspace(attempt.job))
+            return None
+        return exited
 
     async def _go_on(self, attempt: Attempt, exited: Exited) -> LocalRunning:
         """Return an attempt that exited in an earlier life: only the record of it is missing."""

@@ -14,7 +14,7 @@ from monkey_agent.metric_files import MetricFiles
 from monkey_agent.outputs import Shipment, find
 from monkey_agent.ports import Attempt, Ending, Outcome
 from monkey_agent.process import Exit, Process
-from monkey_agent.register import NOTHING, OWN, TIMED_OUT
+from monkey_agent.register import NOTHING, OWN, SIGNALLED, TIMED_OUT
 from monkey_agent.workspace import Workspace, is_touched
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
 LEAST = 0.2
-#: From here on, shells say which signal ended a job.
-SIGNALLED = 128
 #: Notes on outputs that are written to the log at most.
 NOTES = 20
 

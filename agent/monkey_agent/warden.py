@@ -25,7 +25,7 @@ from monkey_agent.frames import Pipe
 from monkey_agent.guard import kill_all, stand_guard, wake_on_signals
 from monkey_agent.launch import Launch, encoded
 from monkey_agent.processes import KILL, MARK, adopt_orphans, send, send_group
-from monkey_agent.register import GUARD, NOTHING, OWN, WARDEN, Register
+from monkey_agent.register import GUARD, NOTHING, OWN, SIGNALLED, WARDEN, Register
 from monkey_agent.turns import Turns, Waiting
 from monkey_agent.wards import Job, Wards
 
@@ -35,8 +35,6 @@ LOOK = 1000
 HUNT = 5
 #: Seconds after which the end of a job is reported though something of it cannot be killed (a dead network disk).
 PATIENCE = 5.0
-#: From here on, shells say which signal ended a job: whoever ends everything ends jobs and agent alike.
-SIGNALLED = 128
 
 
 class Warden:
@@ -269,6 +267,7 @@ class Warden:
         self.hunted.pop(job.key, None)
         del self.wards.jobs[job.key]
         assert job.status is not None
+        # Not what a signal ended, unless the agent lives to hear of it: whoever kills everything kills jobs, too.
         own = not job.touched and 0 <= job.status < SIGNALLED
         at = self.register.note_exit(job.name, OWN if own else NOTHING, job.status, job.active, job.peak)
         self.register.leave(job.entry)
