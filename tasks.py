@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -104,8 +105,9 @@ def _which(program: str) -> str | None:
 
 @task
 def services(c: Context) -> None:
-    """Install what some tests talk to or compare with: programs of Debian's packages, and servers of npm's."""
+    """Install what some tests talk to or compare with: of Debian's packages, of npm's, and Pulumi."""
     _programs(c)
+    _pulumi()
     if servers.azurite_program().exists():
         print(f"services: {servers.AZURITE} is here")
     elif shutil.which("npm") is None:
@@ -113,6 +115,18 @@ def services(c: Context) -> None:
     else:
         print(f"services: installing {servers.AZURITE} into {servers.CACHE}", flush=True)
         servers.install_azurite()
+
+
+def _pulumi() -> None:
+    if servers.pulumi_directory():
+        print(f"services: Pulumi is here ({servers.pulumi_directory()})")
+        return
+    print(f"services: installing {servers.PULUMI} into {servers.CACHE}", flush=True)
+    try:
+        servers.install_pulumi()
+    except (OSError, subprocess.CalledProcessError) as exc:
+        print(f"services: no Pulumi ({exc}); its tests will be skipped")
+        print("          https://www.pulumi.com/docs/install/ installs it; or install Go, to build it here")
 
 
 def _programs(c: Context) -> None:
