@@ -109,7 +109,10 @@ def _download_pulumi(into: Path) -> None:
     system, machine = os.uname().sysname.lower(), {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine, "x64")
     version = PULUMI.partition("@")[2]
     url = f"https://get.pulumi.com/releases/sdk/pulumi-v{version}-{system}-{machine}.tar.gz"
-    with urllib.request.urlopen(url, timeout=DOWNLOAD_LIMIT) as answer, tarfile.open(fileobj=answer, mode="r|gz") as tar:
+    with (
+        urllib.request.urlopen(url, timeout=DOWNLOAD_LIMIT) as answer,
+        tarfile.open(fileobj=answer, mode="r|gz") as tar,
+    ):
         for member in tar:
             name = Path(member.name).name
             if member.isfile() and name in ("pulumi", "pulumi-resource-pulumi-python"):
