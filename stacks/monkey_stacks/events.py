@@ -126,7 +126,11 @@ def _forced(step: StepEventMetadata) -> tuple[str, ...]:
     if not said and step.old is not None and step.new is not None:
         if step.old.init_errors:
             return tuple(step.old.init_errors)
-        said = _differing(step.old.inputs or {}, step.new.inputs or {})
+        # A refresh may have found something else than what was once asked for.
+        wanted, found = step.new.inputs or {}, step.old.outputs or {}
+        said = _differing(step.old.inputs or {}, wanted) or [
+            name for name in wanted if name in found and found[name] != wanted[name]
+        ]
     return tuple(dict.fromkeys(re.split(r"[.\[]", name)[0] for name in said if name != PROVIDER))
 
 

@@ -1,4 +1,4 @@
-"""A tiny resource of the tests' own: a file. What its provider does it writes into a ledger that Pulumi knows nothing of.
+"""A tiny resource of the tests' own: a file. What its provider does stands in a ledger that Pulumi knows nothing of.
 
 It is imported by Pulumi's plugin, too: a process of its own, which finds it by PYTHONPATH.
 """

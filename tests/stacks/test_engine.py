@@ -1,0 +1,191 @@
+"""The engine on the real Pulumi, with papers for machines and a ledger as evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from monkey.errors import FleetError
+from monkey_stacks.engine import Engine
+from monkey_stacks.outcome import Op, Outcome, Stage
+from monkey_stacks.space import KEPT
+from tests import services, sshd
+from tests.acceptance.shop import until
+from tests.stacks.desk import Desk, Sheet, leftovers, ops
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+
+SECRET = "hunter2-never-in-the-state"
+
+
+def test_life_of_papers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAPER_SECRET", SECRET)
+    a, b = Sheet("a", "first"), Sheet("b", "second")
+    assert ops(desk.preview(a, b)) == {"a": "create", "b": "create"}
+    assert not desk.stored(), "a preview wrote into the store"
+    assert ops(desk.up(a, b)) == {"a": "create", "b": "create"}
+    assert desk.written == {"a": "first", "b": "second"}
+
+    assert ops(desk.up(a, b)) == {"a": "same", "b": "same"}
+    assert not desk.preview(a, b).changed
+
+    a, b, c = Sheet("a", "other"), Sheet("b", "second", file="elsewhere"), Sheet("c", "third")
+    before = desk.stored()
+    assert ops(desk.preview(a, b, c)) == {"a": "update text", "b": "replace path", "c": "create"}
+    assert desk.stored() == before, "a preview wrote into the store"
+    desk.seen.clear()
+    assert ops(desk.up(a, b, c)) == {"a": "update text", "b": "replace path", "c": "create"}
+    assert desk.written == {"a": "other", "elsewhere": "second", "c": "third"}
+    steps = {(each.change.name, each.stage) for each in desk.seen}
+    assert steps == {(name, stage) for name in "abc" for stage in (Stage.BEGAN, Stage.DONE)}
+
+    found = desk.run(lambda engine: engine.resources())
+    assert {(each.name, Path(each.id).name, each.interrupted) for each in found} == {
+        ("a", "a", False),
+        ("b", "elsewhere", False),
+        ("c", "c", False),
+    }
+    assert ops(desk.up(a)) == {"a": "same", "b": "delete", "c": "delete"}
+    assert ops(desk.destroy()) == {"a": "delete"}
+    assert desk.written == {}
+    assert desk.done == {f"create {name}": 1 for name in ("a", "b", "elsewhere", "c")} | {"update a": 1} | {
+        f"delete {name}": 1 for name in ("a", "b", "elsewhere", "c")
+    }
+    assert {key.partition("/")[0] for key in desk.stored()} == {"lock"}, "destroy left something of the state"
+    assert not any(SECRET.encode() in data for data in before.values())
+
+
+def test_what_fails_keeps_nothing_else_from_being_made(desk: Desk) -> None:
+    outcome = desk.up(Sheet("a", "first"), Sheet("b", "refuse"), Sheet("c", "third"))
+    [failure] = outcome.failures
+    assert (failure.name, failure.message) == ("b", f"{desk.papers / 'b'} is not to be written")
+    assert desk.written == {"a": "first", "c": "third"}
+    with pytest.raises(FleetError, match=r"(?s)1 of 3 could not be changed:.*b: .*is not to be written"):
+        outcome.check()
+    assert ops(desk.up(Sheet("a", "first"), Sheet("b", "mended"), Sheet("c", "third"))) == {
+        "a": "same",
+        "b": "create",
+        "c": "same",
+    }
+
+
+def test_what_a_program_raises_comes_back_as_it_is(desk: Desk) -> None:
+    def program() -> None:
+        raise FleetError("the program's own", hint="as it says")
+
+    with pytest.raises(FleetError) as raised:
+        desk.run(lambda engine: engine.preview(program))
+    assert (raised.value.message, raised.value.hint) == ("the program's own", "as it says")
+
+
+def test_what_vanished_is_seen_by_a_refresh_and_made_again(desk: Desk) -> None:
+    desk.up(Sheet("a", "first"), Sheet("b", "second"))
+    (desk.papers / "a").unlink()
+    (desk.papers / "b").write_text("scribbled over")
+
+    async def refreshed(engine: Engine) -> tuple[Outcome, Outcome]:
+        async with engine.hold() as session:
+            drift = await session.refresh()
+            return drift, await session.up(desk.program(Sheet("a", "first"), Sheet("b", "second")))
+
+    drift, mended = desk.run(refreshed)
+    assert {change.name: change.op for change in drift.changed} == {"a": Op.DELETE, "b": Op.UPDATE}
+    assert ops(mended) == {"a": "create", "b": "update text"}
+    assert desk.written == {"a": "first", "b": "second"}
+
+
+def test_two_at_once_take_turns_and_the_second_is_told(desk: Desk) -> None:
+    asyncio.run(_begin(desk))
+    one = desk.start(Sheet("a", "one", seconds=1.0), Sheet("b", "one"))
+    until(lambda: desk.done["create a"], "the first is at work")
+    two = desk.start(Sheet("b", "two"), Sheet("c", "two"))
+    said = [_result(one), _result(two)]
+    assert said[0]["ops"] == {"a": "create", "b": "create"}
+    assert said[1]["ops"] == {"a": "delete", "b": "update text", "c": "create"}, "it counted before it waited"
+    assert any("waiting for" in line for line in said[1]["said"])
+    assert desk.written == {"b": "two", "c": "two"}
+
+
+def test_one_on_another_machine_waits_too(desk: Desk) -> None:
+    asyncio.run(_begin(desk))
+    one = desk.start(Sheet("a", "one", seconds=2.0))
+    until(lambda: desk.done["create a"], "the first is at work")
+    two = desk.start(Sheet("a", "two"), XDG_STATE_HOME=str(desk.base / "machine2"))
+    assert _result(one)["ops"] == {"a": "create"}
+    said = _result(two)
+    assert said["ops"] == {"a": "update text"}
+    assert re.search(r"waiting for \S+@\S+, who changes the machines of lab now", said["said"][0])
+
+
+def test_interrupted_in_order_it_finishes_the_step_and_knows_of_it(desk: Desk) -> None:
+    async def interrupted(engine: Engine) -> None:
+        task = asyncio.ensure_future(engine.up(desk.program(Sheet("a", "whole", seconds=1.0))))
+        while not desk.done["create a"]:
+            await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        [known] = await engine.resources()
+        assert known.name == "a"
+
+    desk.run(interrupted)
+    assert not leftovers(desk.base)
+    desk.destroy()
+    assert desk.written == {}
+
+
+def test_another_passphrase_is_a_clear_error(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "one")
+    desk.up(Sheet("a", "first"))
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "two")
+    with pytest.raises(FleetError, match="made with another passphrase") as raised:
+        desk.up(Sheet("a", "second"))
+    assert "PULUMI_CONFIG_PASSPHRASE" in (raised.value.hint or "")
+    assert desk.written == {"a": "first"}
+
+
+def test_history_and_backups_do_not_grow_for_ever(desk: Desk) -> None:
+    for n in range(KEPT + 2):
+        desk.up(Sheet("a", f"text {n}"))
+    kept = [key for key in desk.stored() if "/history/" in key or "/backups/" in key]
+    assert len(kept) == 3 * KEPT
+
+
+@pytest.mark.parametrize("kind", ["s3", "ssh"])
+def test_state_is_in_the_store_wherever_that_is(
+    pulumi: None, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    desk = Desk(tmp_path, _url(kind, request, tmp_path))
+    a, b = Sheet("a", "first"), Sheet("b", "second")
+    assert ops(desk.up(a)) == {"a": "create"}
+    state = json.loads(desk.stored()["state/.pulumi/stacks/shop/lab.json"])
+    assert "a" in [each["urn"].rpartition("::")[2] for each in state["checkpoint"]["latest"]["resources"]]
+    assert ops(desk.preview(a, b)) == {"a": "same", "b": "create"}
+    assert ops(desk.destroy()) == {"a": "delete"}
+    assert desk.written == {}
+    assert {key.partition("/")[0] for key in desk.stored()} == {"lock"}
+
+
+def _url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if kind == "s3":
+        return f"s3://{services.BUCKET}/{tmp_path.name}?endpoint={request.getfixturevalue('moto')}&region=us-east-1"
+    host: sshd.Sshd = request.getfixturevalue("ssh_host")
+    return f"ssh://there{tmp_path / 'store'}" if host.port else ""
+
+
+async def _begin(desk: Desk) -> None:
+    from monkey.store.open import open_store
+
+    await (await open_store(desk.url, begin=True)).close()
+
+
+def _result(process: subprocess.Popen[str]) -> dict[str, dict[str, str]]:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    found: dict[str, dict[str, str]] = json.loads(out.splitlines()[-1])
+    return found
