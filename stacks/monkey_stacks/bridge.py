@@ -1,8 +1,8 @@
 """A bucket for Pulumi, on a port of this machine: S3's words in, the project's own store behind.
 
-So the state of machines is in every store, whatever Pulumi can reach by itself, each step of it is there before the step
-is taken, and nobody writes to it who has lost the lock. Only who knows the bucket's name is let in: 128 random bits, in
-the environment of our own processes.
+So the state of machines is in every store, whatever Pulumi can reach by itself; each step of it is there before the
+step is taken, and nobody writes to it who has lost the lock. Only who knows the bucket's name is let in: 128 random
+bits, in the environment of our own processes.
 """
 
 from __future__ import annotations

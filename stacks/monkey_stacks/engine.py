@@ -132,7 +132,7 @@ class Session:
 
     async def preview(self, program: Program) -> Outcome:
         """Return what `up` would do, now; what was cut off is counted as it will be mended."""
-        warnings, leftovers = await self._open()
+        warnings, _ = await self._open()
         listener = self._listener(silent)
         guarded = _Guarded(program)
         await self._run(lambda: self.runs.preview(guarded, listener), listener, guarded)
@@ -141,8 +141,8 @@ class Session:
     async def up(self, program: Program) -> Outcome:
         """Make what `program` registers, and take away what it does not.
 
-        A resource that fails is one of the outcome's failures, and does not keep the others. Raises FleetError where the
-        whole fails, what `program` raises, and StoreError.
+        A resource that fails is one of the outcome's failures, and does not keep the others. Raises FleetError where
+        the whole fails, what `program` raises, and StoreError.
         """
         warnings, leftovers = await self._open()
         before = await self._destroy(leftovers) if leftovers else Outcome()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from monkey_stacks.outcome import Change, Failure, Op, Outcome, Progress, Stage, Watch
-from monkey_stacks.state import PROVIDER
+from monkey_stacks.state import PROVIDER, name_in
 
 if TYPE_CHECKING:
     from pulumi.automation import EngineEvent
@@ -68,7 +68,7 @@ class Listener:
         """Return what it came to."""
         with self._lock:
             failures = [
-                Failure(step.type, _name(urn), self._said.get(urn) or "it failed, and said nothing")
+                Failure(step.type, name_in(urn), self._said.get(urn) or "it failed, and said nothing")
                 for urn, step in self._failed.items()
             ]
             return Outcome(tuple(self._changes.values()), tuple(failures), tuple(dict.fromkeys(self._warnings)))
@@ -117,7 +117,7 @@ def _change(step: StepEventMetadata) -> Change | None:
     op = OPS.get(step.op.value) or PARTS.get(step.op.value)
     if op is None or step.type.startswith("pulumi:"):
         return None
-    return Change(op, step.type, _name(step.urn), _forced(step) if op in (Op.UPDATE, Op.REPLACE) else ())
+    return Change(op, step.type, name_in(step.urn), _forced(step) if op in (Op.UPDATE, Op.REPLACE) else ())
 
 
 def _forced(step: StepEventMetadata) -> tuple[str, ...]:
@@ -153,7 +153,3 @@ def reason(text: str) -> str:
     raised = _RAISED.match(lines[starts[-1]])
     assert raised is not None
     return "\n".join([raised[1], *lines[starts[-1] + 1 :]]).strip() or lines[starts[-1]]
-
-
-def _name(urn: str) -> str:
-    return urn.rpartition("::")[2]

@@ -17,6 +17,7 @@ import select
 import signal
 import sys
 import time
+from contextlib import suppress
 
 #: Milliseconds between looks at the clock: a poll does not count the machine's sleep, the deadline does.
 LOOK = 500
@@ -97,10 +98,8 @@ def _kill_all(pid: int, running: bool) -> None:
     while time.monotonic() < until:
         found = {*known, *_below(os.getpid())}
         for each in found:
-            try:
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(each, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
         known = []
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:

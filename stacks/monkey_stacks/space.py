@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import tempfile
 from collections.abc import Callable
@@ -52,7 +53,7 @@ class Space:
             return
         with tempfile.TemporaryDirectory(prefix="monkey-state-") as aside:
             path = Path(aside, "state")
-            path.write_bytes(data)
+            await asyncio.to_thread(path.write_bytes, data)
             await self._store.put_file(self._prefix + key, path)
 
     async def delete(self, key: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from monkey.errors import Corrupt, KeyMissing
@@ -15,8 +17,8 @@ from monkey_stacks.space import STACKS, Space
 PROVIDER = "__provider"
 #: What makes the engine update a resource that says it is as it should be.
 INTERRUPTED = "interrupted"
-#: Ends the names of what a replacement left behind.
-LEFT = "~left"
+#: Ends the names of what a replacement left behind. They stay until it is gone, however often we are cut off.
+_LEFT = re.compile(r"~left\d+\Z")
 
 
 @dataclass
@@ -66,7 +68,9 @@ class State:
         pending, mended = self._pending, Mended(bool(self._pending))
         resources = self._latest.get("resources") or []
         for raw in resources:
-            if raw.pop("delete", False):
+            if _LEFT.search(raw["urn"]):
+                mended.leftovers.append(raw["urn"])
+            elif raw.pop("delete", False):
                 self._part(raw, mended)
         live = {raw["urn"]: raw for raw in resources}
         for op in pending:
@@ -85,7 +89,7 @@ class State:
         inputs, there = raw.get("inputs") or {}, live.get(raw["urn"])
         found = identify(raw["type"], _plain(inputs))
         if found is None:
-            mended.forgotten.append(_name(raw["urn"]))
+            mended.forgotten.append(name_in(raw["urn"]))
         elif there is None or there.get("id") != found:
             made = {**raw, "id": found, "outputs": dict(inputs), "initErrors": [INTERRUPTED]}
             self._latest.setdefault("resources", []).append(made)
@@ -94,7 +98,8 @@ class State:
 
     def _part(self, raw: dict[str, Any], mended: Mended) -> None:
         """Give what is to go a name of its own."""
-        raw["urn"] += LEFT
+        taken = {each["urn"] for each in self._latest["resources"]}
+        raw["urn"] = next(urn for n in count(1) if (urn := f"{raw['urn']}~left{n}") not in taken)
         mended.changed = True
         mended.leftovers.append(raw["urn"])
 
@@ -122,12 +127,13 @@ def _ours(raw: Mapping[str, Any]) -> bool:
 def _resource(raw: Mapping[str, Any], pending: bool) -> Resource:
     cut = pending or bool(raw.get("initErrors"))
     inputs, outputs = _plain(raw.get("inputs") or {}), _plain(raw.get("outputs") or {})
-    return Resource(raw["type"], _name(raw["urn"]), raw.get("id", ""), inputs, outputs, cut)
+    return Resource(raw["type"], name_in(raw["urn"]), raw.get("id", ""), inputs, outputs, cut)
 
 
 def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name != PROVIDER}
 
 
-def _name(urn: str) -> str:
-    return urn.rpartition("::")[2].removesuffix(LEFT)
+def name_in(urn: str) -> str:
+    """Return the name that a program gave to a resource."""
+    return _LEFT.sub("", urn.rpartition("::")[2])

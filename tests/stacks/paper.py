@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pulumi import ResourceOptions
+from pulumi import Input, ResourceOptions
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
 #: Its type, as Pulumi says it.
@@ -53,7 +53,7 @@ class Paper(Resource, module="tests", name="Paper"):
     """A file at `path`."""
 
     def __init__(
-        self, name: str, path: Path, text: str, seconds: float = 0.0, opts: ResourceOptions | None = None
+        self, name: str, path: Path, text: Input[str], seconds: float = 0.0, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__(PaperProvider(), name, {"path": str(path), "text": text, "seconds": seconds}, opts)
 
