@@ -146,13 +146,13 @@ def _programs(c: Context) -> None:
 
 @task
 def build(c: Context) -> None:
-    """Build wheel and sdist into dist/, and look into the wheel: our two packages, their data, nothing else."""
+    """Build wheel and sdist into dist/, and look into the wheel: our three packages, their data, nothing else."""
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     tool(c, "python -m build --outdir dist .")
     [wheel] = (ROOT / "dist").glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     found = {name.split("/")[0] for name in names}
-    expected = {"monkey", "monkey_agent", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
+    expected = {"monkey", "monkey_agent", "monkey_stacks", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
     if found != expected or "monkey/py.typed" not in names or any("test" in name for name in names):
         raise Exit(
             f"{wheel.name} holds {sorted(found)}, expected {sorted(expected)}, with py.typed and without tests", 1

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,23 @@ def test_one_on_another_machine_waits_too(desk: Desk) -> None:
     said = _result(two)
     assert said["ops"] == {"a": "update seconds text"}
     assert re.search(r"waiting for \S+@\S+, who changes the machines of lab now", said["said"][0])
+
+
+def test_two_fleets_are_changed_at_once(desk: Desk) -> None:
+    async def both(engine: Engine) -> tuple[Outcome, Outcome]:
+        other = replace(engine, fleet="other")
+        one, two = Sheet("a", "one", seconds=3.0), Sheet("b", "two", seconds=3.0)
+        began = asyncio.gather(engine.up(desk.program(one)), other.up(desk.program(two)))
+        while sum(desk.done.values()) < 2:  # noqa: ASYNC110 - what is waited for is another process's file
+            await asyncio.sleep(0.02)
+        assert not (desk.papers / "a").read_text() == "one" or not (desk.papers / "b").read_text() == "two"
+        first, second = await began
+        await other.destroy()
+        return first, second
+
+    first, second = desk.run(both)
+    assert (ops(first), ops(second)) == ({"a": "create"}, {"b": "create"})
+    assert desk.written == {"a": "one"}
 
 
 def test_interrupted_in_order_it_finishes_the_step_and_knows_of_it(desk: Desk) -> None:
