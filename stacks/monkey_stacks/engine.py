@@ -21,7 +21,9 @@ from monkey_stacks.state import State
 
 if TYPE_CHECKING:
     from monkey_stacks.bridge import Bridge
+    from monkey_stacks.cli import Cli
     from monkey_stacks.events import Listener
+    from monkey_stacks.place import Place
     from monkey_stacks.run import Program, Runs
     from monkey_stacks.tether import Tether
 
@@ -57,9 +59,10 @@ class Engine:
 
     async def preview(self, program: Program) -> Outcome:
         """Return what `up` would do; writes nothing, locks nothing. Raises FleetError, StoreError."""
+        found = await asyncio.to_thread(cli.find, self.say)
         from monkey_stacks.tether import Tether
 
-        async with self._session(self._space(dry=True), Tether(), {}, ()) as session:
+        async with self._session(found, self._space(dry=True), Tether(), None) as session:
             return await session.preview(program)
 
     async def up(self, program: Program) -> Outcome:
@@ -84,15 +87,15 @@ class Engine:
         `Session.waited` says whether somebody did: what was counted before must then be counted again.
         Raises FleetError, StoreError.
         """
+        found = await asyncio.to_thread(cli.find, self.say)
         from monkey_stacks.tether import Tether
 
-        cli.check_library()
         tether = Tether()
         lock = Lock(self.store, self.keys, tether.renew)
         waited = await lock.acquire(self.say)
         try:
             space = self._space(dry=False, allowed=lock.valid)
-            async with self._session(space, tether, lock.place.mark, lock.place.descriptors) as session:
+            async with self._session(found, space, tether, lock.place) as session:
                 session.waited, session.valid = waited, lock.valid
                 yield session
         finally:
@@ -102,14 +105,12 @@ class Engine:
         return Space(self.store, self.keys.state, dry=dry, allowed=allowed)
 
     @asynccontextmanager
-    async def _session(
-        self, space: Space, tether: Tether, mark: Mapping[str, str], keep: tuple[int, ...]
-    ) -> AsyncIterator[Session]:
-        program = await asyncio.to_thread(cli.find, self.say)
+    async def _session(self, found: Cli, space: Space, tether: Tether, place: Place | None) -> AsyncIterator[Session]:
         from monkey_stacks.bridge import Bridge
         from monkey_stacks.run import Runs, environment
 
-        runs = Runs(program, environment(self.env, mark), tether, keep)
+        mark, keep = (place.mark, place.descriptors) if place is not None else ({}, ())
+        runs = Runs(found, environment(self.env, mark), tether, keep)
         try:
             with Bridge(space, asyncio.get_running_loop()).running() as bridge:
                 yield Session(self, space, bridge, runs, tether)

@@ -14,7 +14,7 @@ KNOWN: Sequence[tuple[re.Pattern[str], str, str]] = [
             r"incorrect passphrase|passphrase must be set|unable to find either `PULUMI_CONFIG_PASSPHRASE`", re.I
         ),
         "the state of the machines was made with another passphrase",
-        "set PULUMI_CONFIG_PASSPHRASE to the one that it was made with; without the variable, the passphrase is empty",
+        "somebody changed it by hand: `pulumi stack change-secrets-provider passphrase` there, and an empty passphrase",
     ),
     (
         re.compile(r"the stack is currently locked by", re.I),

@@ -18,8 +18,10 @@ from monkey_stacks.tether import Leashed, Tether
 
 #: What a user may have set for stacks of their own, and what must not change ours.
 OURS = ("PULUMI_", "VIRTUAL_ENV")
-#: Of those, what stays: where plugins are, and the passphrase, if there is to be one.
-THEIRS = ("PULUMI_HOME", "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
+#: Of those, what stays: where plugins are.
+THEIRS = ("PULUMI_HOME",)
+#: There is nothing to encrypt: secrets never enter a program. One passphrase for all, so that nobody is asked for it.
+PASSPHRASE = ""
 #: Keys for the bridge, which asks for none, where the environment has none: Pulumi's client wants some.
 KEYS = {"AWS_ACCESS_KEY_ID": "monkey", "AWS_SECRET_ACCESS_KEY": "monkey"}
 
@@ -98,17 +100,16 @@ class Runs:
 def environment(given: Mapping[str, str], mark: Mapping[str, str]) -> dict[str, str]:
     """Return what Pulumi and its plugins are started with: ours, without what would change what they do."""
     kept = {name: value for name, value in os.environ.items() if name in THEIRS or not name.startswith(OURS)}
-    passphrase = {} if kept.keys() & set(THEIRS[1:]) else {"PULUMI_CONFIG_PASSPHRASE": ""}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     fixed = {
         "PATH": path,
         "PULUMI_PYTHON_CMD": sys.executable,
+        "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "false",
         "NO_COLOR": "1",
     }
     keys = {} if _has_keys(kept) else KEYS
-    return {**keys, **kept, **passphrase, **fixed, **given, **mark}
+    return {**keys, **kept, **fixed, **given, **mark}
 
 
 def _has_keys(env: Mapping[str, str]) -> bool:
