@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Protocol
 
@@ -36,4 +35,6 @@ class MachineClock:
 
     async def sleep(self, seconds: float) -> None:
         """See `Clock.sleep`."""
+        import asyncio  # not where a clock alone is wanted: commands that answer at once load no event loop
+
         await asyncio.sleep(seconds)

@@ -13,7 +13,7 @@ def main(base: str, url: str, said: str) -> None:
     desk = Desk(Path(base), url)
     outcome = desk.up(*(Sheet(*each) for each in json.loads(said)))
     outcome.check()
-    print(json.dumps({"ops": ops(outcome), "said": desk.said, "warnings": outcome.warnings}))
+    print(json.dumps(ops(outcome)))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 PROJECT, FLEET = "shop", "lab"
+#: Seconds of a sheet that is written when the desk lets go.
+HELD = -1.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,6 @@ class Desk:
         self.base, self.url = base, url
         self.papers = base / "papers"
         self.ledger = base / "ledger"
-        self.said: list[str] = []
         self.seen: list[Progress] = []
 
     def program(self, *sheets: Sheet) -> Callable[[], None]:
@@ -55,7 +56,20 @@ class Desk:
         return write
 
     def engine(self, store: Store) -> Engine:
-        return Engine(store, PROJECT, FLEET, self.said.append, self.seen.append, identify)
+        return Engine(store, PROJECT, FLEET, self._say, self.seen.append, identify)
+
+    def _say(self, said: str) -> None:
+        with (self.base / "said").open("a") as file:
+            file.write(f"{said}\n")
+
+    @property
+    def said(self) -> str:
+        """What engines said to people, of whatever process."""
+        return (self.base / "said").read_text() if (self.base / "said").exists() else ""
+
+    def let_go(self) -> None:
+        """Let papers be written that are held."""
+        Path(f"{self.ledger}.go").touch()
 
     def run(self, ask: Callable[[Engine], Awaitable[T]]) -> T:
         """Ask the engine, with the store open."""

@@ -19,7 +19,7 @@ TYPE = "pulumi-python:dynamic/tests:Paper"
 
 
 class PaperProvider(ResourceProvider):
-    """Writes the file `path` with `text`; each step takes `seconds`. A text "refuse" is refused."""
+    """Writes the file `path` with `text`, in `seconds` (below zero: until `Desk.let_go`). "refuse" is refused."""
 
     serialize_as_secret_always = False
 
@@ -45,7 +45,7 @@ class PaperProvider(ResourceProvider):
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         _note("delete", id_)
-        time.sleep(float(props["seconds"]))
+        time.sleep(0.1)
         Path(id_).unlink(missing_ok=True)
 
 
@@ -69,7 +69,10 @@ def _write(props: dict[str, Any]) -> None:
         raise ValueError(f"{props['path']} is not to be written")
     path = Path(props["path"])
     path.write_text(props["text"][: len(props["text"]) // 2])
-    time.sleep(float(props["seconds"]))
+    if props["seconds"] < 0:
+        while not Path(f"{os.environ['PAPER_LEDGER']}.go").exists():
+            time.sleep(0.02)
+    time.sleep(max(0.0, props["seconds"]))
     path.write_text(props["text"])
 
 

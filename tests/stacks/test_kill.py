@@ -14,7 +14,7 @@ import pytest
 
 from monkey_stacks.outcome import Resource
 from tests.acceptance.shop import until
-from tests.stacks.desk import Desk, Sheet, leftovers
+from tests.stacks.desk import HELD, Desk, Sheet, leftovers
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
@@ -80,7 +80,7 @@ def check(desk: Desk, wanted: list[Sheet]) -> None:
 
 
 def test_nothing_of_pulumi_outlives_whoever_wanted_it(desk: Desk) -> None:
-    process = desk.start(Sheet("a", "text", seconds=30))
+    process = desk.start(Sheet("a", "text", seconds=HELD))
     until(lambda: desk.done["create a"], "work begins")
     assert any("pulumi.dynamic" in line for line in leftovers(desk.base))
     os.kill(process.pid, signal.SIGKILL)
@@ -95,7 +95,7 @@ def test_nothing_of_pulumi_outlives_whoever_wanted_it(desk: Desk) -> None:
 
 
 def test_what_was_being_made_when_all_died_is_taken_away_where_nobody_wants_it(desk: Desk) -> None:
-    process = desk.start(Sheet("a", "text", seconds=30))
+    process = desk.start(Sheet("a", "text", seconds=HELD))
     until(lambda: desk.done["create a"], "work begins")
     kill_all(desk, process)
     assert desk.written == {"a": "te"}
