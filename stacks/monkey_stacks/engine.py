@@ -57,18 +57,21 @@ class Engine:
         found = await state.read(self._space(dry=True), self.project, self.fleet)
         return found.resources if found is not None else ()
 
-    async def preview(self, program: Program) -> Outcome:
-        """Return what `up` would do; writes nothing, locks nothing. Raises FleetError, StoreError."""
+    async def preview(self, program: Program, *, refresh: bool = False) -> Outcome:
+        """Return what `up` would do; writes nothing, locks nothing. Raises FleetError, StoreError.
+
+        `refresh`: ask the providers first what is really there, so that drift is among it.
+        """
         found = await asyncio.to_thread(cli.find, self.say)
         from monkey_stacks.tether import Tether
 
         async with self._session(found, self._space(dry=True), Tether(), None) as session:
-            return await session.preview(program)
+            return await session.preview(program, refresh=refresh)
 
-    async def up(self, program: Program) -> Outcome:
+    async def up(self, program: Program, *, refresh: bool = False) -> Outcome:
         """Make what `program` registers, and take away what it does not; see `Session.up`."""
         async with self.hold() as session:
-            return await session.up(program)
+            return await session.up(program, refresh=refresh)
 
     async def refresh(self) -> Outcome:
         """See `Session.refresh`."""
@@ -131,16 +134,16 @@ class Session:
     waited: bool = False
     valid: Callable[[], bool] = lambda: True
 
-    async def preview(self, program: Program) -> Outcome:
+    async def preview(self, program: Program, *, refresh: bool = False) -> Outcome:
         """Return what `up` would do, now; what was cut off is counted as it will be mended."""
         warnings, _ = await self._open()
         listener = self._listener(silent)
         guarded = _Guarded(program)
-        await self._run(lambda: self.runs.preview(guarded, listener), listener, guarded)
+        await self._run(lambda: self.runs.preview(guarded, listener, refresh), listener, guarded)
         return _with(listener.outcome(), warnings)
 
-    async def up(self, program: Program) -> Outcome:
-        """Make what `program` registers, and take away what it does not.
+    async def up(self, program: Program, *, refresh: bool = False) -> Outcome:
+        """Make what `program` registers, and take away what it does not; `refresh`: ask first what is really there.
 
         A resource that fails is one of the outcome's failures, and does not keep the others. Raises FleetError where
         the whole fails, what `program` raises, and StoreError.
@@ -148,14 +151,16 @@ class Session:
         warnings, leftovers = await self._open()
         before = await self._destroy(leftovers) if leftovers else Outcome()
         listener, guarded = self._listener(self.engine.watch), _Guarded(program)
-        await self._run(lambda: self.runs.up(guarded, listener), listener, guarded)
+        await self._run(lambda: self.runs.up(guarded, listener, refresh), listener, guarded)
         await self.space.prune()
         return _with(listener.outcome(), warnings, before)
 
     async def refresh(self) -> Outcome:
         """Ask the providers what is there, and write it down: what is gone is made again by the next `up`."""
         warnings, _ = await self._open()
-        listener = self._listener(self.engine.watch)
+        from monkey_stacks.events import Listener
+
+        listener = Listener(self.engine.watch, drift=True)
         await self._run(lambda: self.runs.refresh(listener), listener)
         await self.space.prune()
         return _with(listener.outcome(), warnings)

@@ -33,9 +33,14 @@ _RAISED = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|T
 class Listener:
     """Takes in the events of one operation. They come in threads of Pulumi's library."""
 
-    def __init__(self, watch: Watch) -> None:
-        """Tell `watch` of each step, in the thread in which it comes."""
-        self._watch, self._lock = watch, threading.Lock()
+    def __init__(self, watch: Watch, *, drift: bool = False) -> None:
+        """Tell `watch` of each step, in the thread in which it comes.
+
+        `drift`: what providers find is the operation; else a look at it only comes before.
+        """
+        self._watch, self._lock, self._drift = watch, threading.Lock(), drift
+        #: URNs at which a provider is looking now: what follows tells of what it found.
+        self._looking: set[str] = set()
         self._changes: dict[tuple[str, Op], Change] = {}
         self._failed: dict[str, StepEventMetadata] = {}
         self._said: dict[str, str] = {}
@@ -74,6 +79,8 @@ class Listener:
             return Outcome(tuple(self._changes.values()), tuple(failures), tuple(dict.fromkeys(self._warnings)))
 
     def _begin(self, step: StepEventMetadata, *, planning: bool) -> None:
+        if step.op.value == "refresh":
+            self._looking.add(step.urn)
         change = _change(step)
         if change is None:
             return
@@ -83,12 +90,12 @@ class Listener:
             self._watch(Progress(change, Stage.BEGAN))
 
     def _end(self, step: StepEventMetadata) -> None:
-        change = _change(step)
-        if change is None:
+        looked, change = step.urn in self._looking, _change(step)
+        self._looking.discard(step.urn)
+        if change is None or (looked and not self._drift):
             return
-        if step.op.value in OPS:
-            # A refresh knows only now what became of it.
-            self._changes[step.urn, change.op] = self._changes.get((step.urn, change.op), change)
+        if looked:
+            self._changes[step.urn, change.op] = change
         if change.op is not Op.SAME and step.op.value != "replace":
             self._watch(Progress(change, Stage.DONE))
 

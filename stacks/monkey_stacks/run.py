@@ -78,13 +78,22 @@ class Runs:
         assert self._stack is not None, "open() comes first"
         return self._stack
 
-    def preview(self, program: Program, listener: Listener) -> None:
+    def preview(self, program: Program, listener: Listener, refresh: bool) -> None:
         """Say what `up` would do. Raises Pulumi's errors."""
-        self._at.preview(program=program, on_event=listener, color="never", suppress_outputs=True)
+        self._at.preview(
+            program=program, on_event=listener, color="never", suppress_outputs=True, refresh=refresh or None
+        )
 
-    def up(self, program: Program, listener: Listener) -> None:
+    def up(self, program: Program, listener: Listener, refresh: bool) -> None:
         """Make it so; goes on where a resource fails. Raises Pulumi's errors."""
-        self._at.up(program=program, on_event=listener, color="never", suppress_outputs=True, continue_on_error=True)
+        self._at.up(
+            program=program,
+            on_event=listener,
+            color="never",
+            suppress_outputs=True,
+            continue_on_error=True,
+            refresh=refresh or None,
+        )
 
     def refresh(self, listener: Listener) -> None:
         """Ask the providers what is there. Raises Pulumi's errors."""

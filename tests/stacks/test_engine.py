@@ -100,20 +100,35 @@ def test_who_runs_pulumi_by_hand_on_the_state_is_not_run_over(desk: Desk) -> Non
     assert desk.written == {"a": "first"}
 
 
-def test_what_vanished_is_seen_by_a_refresh_and_made_again(desk: Desk) -> None:
-    desk.up(Sheet("a", "first"), Sheet("b", "second"))
-    (desk.papers / "a").unlink()
-    (desk.papers / "b").write_text("scribbled over")
+def test_drift_is_seen_by_who_asks_and_mended(desk: Desk) -> None:
+    wanted = desk.program(Sheet("a", "first"), Sheet("b", "second"))
+
+    async def looked(engine: Engine) -> list[Outcome]:
+        plain = await engine.preview(wanted)
+        asked = await engine.preview(wanted, refresh=True)
+        return [plain, asked, await engine.up(wanted, refresh=True)]
 
     async def refreshed(engine: Engine) -> tuple[Outcome, Outcome]:
         async with engine.hold() as session:
-            drift = await session.refresh()
-            return drift, await session.up(desk.program(Sheet("a", "first"), Sheet("b", "second")))
+            return await session.refresh(), await session.up(wanted)
 
-    drift, mended = desk.run(refreshed)
-    assert {change.name: change.op for change in drift.changed} == {"a": Op.DELETE, "b": Op.UPDATE}
+    desk.run(lambda engine: engine.up(wanted))
+    drift(desk)
+    plain, asked, mended = desk.run(looked)
+    assert ops(plain) == {"a": "same", "b": "same"}
+    assert ops(asked) == ops(mended) == {"a": "create", "b": "update text"}
+    assert desk.written == {"a": "first", "b": "second"}
+
+    drift(desk)
+    found, mended = desk.run(refreshed)
+    assert {change.name: change.op for change in found.changed} == {"a": Op.DELETE, "b": Op.UPDATE}
     assert ops(mended) == {"a": "create", "b": "update text"}
     assert desk.written == {"a": "first", "b": "second"}
+
+
+def drift(desk: Desk) -> None:
+    (desk.papers / "a").unlink()
+    (desk.papers / "b").write_text("scribbled over")
 
 
 @pytest.mark.parametrize("where", ["here", "on another machine"])
