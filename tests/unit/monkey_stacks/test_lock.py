@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.errors import FleetError
-from monkey.protocol.heartbeat import TAKE
+from monkey.errors import FleetError, StoreUnavailable
+from monkey.protocol.heartbeat import BEAT, OWN, TAKE
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.open import open_store
 from monkey_stacks.lock import Hands, Lock
@@ -35,6 +35,17 @@ async def main():
     time.sleep(300)
 asyncio.run(main())
 """
+
+
+class Away(MemoryStore):
+    """A store that stops answering when it is told so."""
+
+    away = False
+
+    async def put(self, key: str, data: bytes) -> None:
+        if self.away:
+            raise StoreUnavailable("no answer")
+        await super().put(key, data)
 
 
 class Fast:
@@ -111,6 +122,25 @@ def test_a_dead_one_on_another_machine_is_taken_over_when_its_beats_stand_still(
         await first.release()
 
     asyncio.run(dead())
+
+
+def test_who_is_out_of_touch_holds_nothing_before_another_may_take_it() -> None:
+    async def cut_off() -> None:
+        store, deadlines, clock = Away(), list[float](), Fast()
+        lock = Lock(store, KEYS, deadlines.append, clock)
+        await lock.acquire(pytest.fail)
+        await clock.sleep(3 * BEAT)
+        assert lock.valid()
+        assert len(deadlines) > 1, "the leash was never told that it may go on"
+        store.away, told = True, len(deadlines)
+        await clock.sleep(OWN + BEAT)
+        assert not lock.valid()
+        assert len(deadlines) == told
+        assert deadlines[-1] < clock.now(), "Pulumi would still run"
+        await lock.release()
+
+    assert OWN < TAKE
+    asyncio.run(cut_off())
 
 
 def test_a_dead_one_here_is_not_waited_for_and_what_it_left_is_ended(tmp_path: Path) -> None:
