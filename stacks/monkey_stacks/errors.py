@@ -23,7 +23,8 @@ KNOWN: Sequence[tuple[re.Pattern[str], str, str]] = [
     ),
     (
         re.compile(
-            r"no (?:resource|language) plugin|could not find (?:plugin|resource)|plugin .{0,80}(?:not found|missing)|"
+            r"no (?:resource|language) plugin|could not find (?:plugin|latest version for provider)|"
+            r"plugin .{0,80}(?:not found|missing)|"
             r"failed to load (?:resource |language )?plugin|pulumi-(?:resource|language)-\S+.{0,40}not found",
             re.I,
         ),

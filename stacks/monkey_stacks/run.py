@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -26,6 +27,9 @@ PASSPHRASE = ""
 KEYS = {"AWS_ACCESS_KEY_ID": "monkey", "AWS_SECRET_ACCESS_KEY": "monkey"}
 
 Program = Callable[[], None]
+
+# Where Pulumi ends before its program has, Pulumi's library fails to tell it so, and would say that at length.
+logging.getLogger("grpc").addHandler(logging.NullHandler())
 
 
 class _Workspace(LocalWorkspace):

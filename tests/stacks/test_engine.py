@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,20 @@ def test_who_runs_pulumi_by_hand_on_the_state_is_not_run_over(desk: Desk) -> Non
     with pytest.raises(FleetError, match=r"Pulumi itself is at work on this state.*locked by 1 lock"):
         desk.up(Sheet("a", "second"))
     assert desk.written == {"a": "first"}
+
+
+def test_without_the_plugin_that_runs_providers_the_error_says_where_it_is_from(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = desk.base / "bin"
+    alone.mkdir()
+    # No symbolic link: it would follow that to where the plugin is.
+    shutil.copy(str(shutil.which("pulumi")), alone / "pulumi")
+    monkeypatch.setenv("PATH", f"{alone}:/usr/bin:/bin")
+    with pytest.raises(FleetError, match=r"a plugin of Pulumi's is missing") as raised:
+        desk.up(Sheet("a", "first"))
+    assert "https://www.pulumi.com/docs/install/" in (raised.value.hint or "")
+    (alone / "pulumi").unlink()  # it is large
 
 
 def test_drift_is_seen_by_who_asks_and_mended(desk: Desk) -> None:

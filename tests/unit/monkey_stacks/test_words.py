@@ -35,7 +35,10 @@ def test_of_a_traceback_what_was_raised_is_left(text: str, said: str) -> None:
         ("error: getting secrets manager: constructing secrets manager of type: incorrect passphrase", "passphrase"),
         ("error: the stack is currently locked by 1 lock(s). Either wait", "Pulumi itself is at work"),
         ("error: no resource plugin 'pulumi-resource-aws' found in the workspace", "a plugin of Pulumi's is missing"),
-        ("error: could not find plugin pulumi-resource-gcp", "a plugin of Pulumi's is missing"),
+        (
+            "error: could not find latest version for provider pulumi-python: no such host",
+            "a plugin of Pulumi's is missing",
+        ),
         ("no EC2 IMDS role found, operation error ec2imds", "credentials are missing"),
         ("error: snapshot integrity failure; refusing to use it", "contradicts itself"),
         ("code: 255\n stdout: \n stderr: error: something else", "Pulumi failed: something else"),
