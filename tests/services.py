@@ -95,7 +95,7 @@ def install_pulumi() -> None:
     try:
         try:
             _download_pulumi(aside)
-        except OSError as exc:
+        except (OSError, tarfile.TarError) as exc:
             print(f"services: get.pulumi.com: {exc}; building Pulumi from its Go modules, some minutes", flush=True)
             _build_pulumi(aside / "bin")
         with contextlib.suppress(FileExistsError, OSError):  # somebody else was faster

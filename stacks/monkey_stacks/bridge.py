@@ -37,7 +37,7 @@ class Bridge:
         """Serve `space`, whose store belongs to `loop`."""
         self.space, self._loop = space, loop
         self.bucket = f"monkey-{secrets.token_hex(16)}"
-        #: Why the store last failed; Pulumi would say no more than 503.
+        #: Why the store failed, if the last request did; Pulumi, which tries again, would say no more than 503.
         self.trouble: StoreError | None = None
         self._server = _Server(("127.0.0.1", 0), _Request)
         self._server.bridge = self
@@ -104,6 +104,7 @@ class _Request(BaseHTTPRequestHandler):
             return
         try:
             method(bridge, key, parse_qs(parts.query, keep_blank_values=True), body)
+            bridge.trouble = None
         except KeyMissing:
             self._refuse(404, "NoSuchKey")
         except StoreError as exc:

@@ -45,6 +45,8 @@ class PaperProvider(ResourceProvider):
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         _note("delete", id_)
+        if Path(f"{id_}.stuck").exists():
+            raise ValueError(f"{id_} sticks")
         time.sleep(0.1)
         Path(id_).unlink(missing_ok=True)
 

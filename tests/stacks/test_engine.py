@@ -81,6 +81,21 @@ def test_what_fails_keeps_nothing_else_from_being_made(desk: Desk) -> None:
     }
 
 
+def test_what_a_replacement_could_not_take_away_goes_first_the_next_time(desk: Desk) -> None:
+    desk.up(Sheet("a", "first"))
+    stuck = desk.papers / "a.stuck"
+    stuck.touch()
+    [failure] = desk.up(Sheet("a", "first", file="b")).failures
+    assert failure.message == f"{desk.papers / 'a'} sticks"
+    assert desk.written == {"a": "first", "b": "first", "a.stuck": ""}
+    stuck.unlink()
+    # Back to where the old one still lies: were that deleted last, as the engine does, nothing would be left.
+    desk.up(Sheet("a", "first")).check()
+    assert desk.written == {"a": "first"}
+    [known] = desk.run(lambda engine: engine.resources())
+    assert (Path(known.id).name, known.interrupted) == ("a", False)
+
+
 def test_what_a_program_raises_comes_back_as_it_is(desk: Desk) -> None:
     def program() -> None:
         raise FleetError("the program's own", hint="as it says")
