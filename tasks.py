@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -104,8 +105,9 @@ def _which(program: str) -> str | None:
 
 @task
 def services(c: Context) -> None:
-    """Install what some tests talk to or compare with: programs of Debian's packages, and servers of npm's."""
+    """Install what some tests talk to or compare with: of Debian's packages, of npm's, and Pulumi."""
     _programs(c)
+    _pulumi()
     if servers.azurite_program().exists():
         print(f"services: {servers.AZURITE} is here")
     elif shutil.which("npm") is None:
@@ -113,6 +115,18 @@ def services(c: Context) -> None:
     else:
         print(f"services: installing {servers.AZURITE} into {servers.CACHE}", flush=True)
         servers.install_azurite()
+
+
+def _pulumi() -> None:
+    if servers.pulumi_directory():
+        print(f"services: Pulumi is here ({servers.pulumi_directory()})")
+        return
+    print(f"services: installing {servers.PULUMI} into {servers.CACHE}", flush=True)
+    try:
+        servers.install_pulumi()
+    except (OSError, subprocess.CalledProcessError) as exc:
+        print(f"services: no Pulumi ({exc}); its tests will be skipped")
+        print("          https://www.pulumi.com/docs/install/ installs it; or install Go, to build it here")
 
 
 def _programs(c: Context) -> None:
@@ -132,13 +146,13 @@ def _programs(c: Context) -> None:
 
 @task
 def build(c: Context) -> None:
-    """Build wheel and sdist into dist/, and look into the wheel: our two packages, their data, nothing else."""
+    """Build wheel and sdist into dist/, and look into the wheel: our three packages, their data, nothing else."""
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     tool(c, "python -m build --outdir dist .")
     [wheel] = (ROOT / "dist").glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     found = {name.split("/")[0] for name in names}
-    expected = {"monkey", "monkey_agent", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
+    expected = {"monkey", "monkey_agent", "monkey_stacks", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
     if found != expected or "monkey/py.typed" not in names or any("test" in name for name in names):
         raise Exit(
             f"{wheel.name} holds {sorted(found)}, expected {sorted(expected)}, with py.typed and without tests", 1

@@ -28,6 +28,7 @@ PROBES: dict[str, Callable[[], bool]] = {
     "moto": lambda: importlib.util.find_spec("moto") is not None,
     # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
     "mount": lambda: _succeeds(["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt"]),
+    "pulumi": lambda: services.pulumi_directory() is not None,
     # Where Debian keeps it, the PATH of a user does not look.
     "sshd": lambda: sshd.program() is not None,
     # A user without rights over everything: we are one, or may become one.

@@ -15,6 +15,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,12 @@ from pathlib import Path
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "monkey-services"
 
 AZURITE = "azurite@3.35.0"
+#: The version of tests/tools/pulumi/go.mod.
+PULUMI = "pulumi@3.232.0"
+#: What starts the plugin of dynamic providers; Pulumi's own archive has the like.
+DYNAMIC = '#!/bin/sh\nexec "${PULUMI_PYTHON_CMD:-python3}" -u -m pulumi.dynamic "$@"\n'
+#: Seconds for each step of a download.
+DOWNLOAD_LIMIT = 20
 #: The account that Azurite has, and its key, which everybody knows.
 AZURE_ACCOUNT = "devstoreaccount1"
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -70,6 +77,58 @@ def install_azurite() -> None:
             aside.rename(CACHE / AZURITE)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def pulumi_directory() -> Path | None:
+    """Return the directory of a `pulumi` with the plugin of dynamic providers: ours, else the one on the PATH."""
+    found = shutil.which("pulumi")
+    for directory in [CACHE / PULUMI / "bin", *([Path(found).parent] if found else [])]:
+        if (directory / "pulumi").exists() and (directory / "pulumi-resource-pulumi-python").exists():
+            return directory
+    return None
+
+
+def install_pulumi() -> None:
+    """Install Pulumi's CLI: downloaded, else built from its Go modules; aside, then renamed."""
+    aside = CACHE / f"{PULUMI}.{os.getpid()}"
+    (aside / "bin").mkdir(parents=True)
+    try:
+        try:
+            _download_pulumi(aside)
+        except (OSError, tarfile.TarError) as exc:
+            print(f"services: get.pulumi.com: {exc}; building Pulumi from its Go modules, some minutes", flush=True)
+            _build_pulumi(aside / "bin")
+        with contextlib.suppress(FileExistsError, OSError):  # somebody else was faster
+            aside.rename(CACHE / PULUMI)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _download_pulumi(into: Path) -> None:
+    """Fetch Pulumi's archive for this machine. Raises OSError."""
+    system, machine = os.uname().sysname.lower(), {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine, "x64")
+    version = PULUMI.partition("@")[2]
+    url = f"https://get.pulumi.com/releases/sdk/pulumi-v{version}-{system}-{machine}.tar.gz"
+    with (
+        urllib.request.urlopen(url, timeout=DOWNLOAD_LIMIT) as answer,
+        tarfile.open(fileobj=answer, mode="r|gz") as tar,
+    ):
+        for member in tar:
+            name = Path(member.name).name
+            if member.isfile() and name in ("pulumi", "pulumi-resource-pulumi-python"):
+                member.name = name
+                tar.extract(member, into / "bin", filter="data")
+
+
+def _build_pulumi(into: Path) -> None:
+    version = PULUMI.partition("@")[2]
+    said = f"-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v{version}"
+    command = ["go", "build", "-o", str(into / "pulumi"), "-ldflags", said]
+    command.append("github.com/pulumi/pulumi/pkg/v3/cmd/pulumi")
+    subprocess.run(command, cwd=Path(__file__).parent / "tools" / "pulumi", check=True)
+    plugin = into / "pulumi-resource-pulumi-python"
+    plugin.write_text(DYNAMIC)
+    plugin.chmod(0o755)
 
 
 @contextlib.contextmanager

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-import time
 from pathlib import Path
 
-#: A clock that only moves forward and counts the machine's sleep. On macOS that is what CLOCK_MONOTONIC_RAW does.
-CLOCK: int = time.CLOCK_BOOTTIME if hasattr(time, "CLOCK_BOOTTIME") else getattr(time, "CLOCK_MONOTONIC_RAW", 1)
+from monkey.protocol.clock import CLOCK, MachineClock
 
-
-class MachineClock:
-    """The real `Clock`."""
-
-    def now(self) -> float:
-        """See `Clock.now`."""
-        return time.clock_gettime(CLOCK)
-
-    def wall(self) -> float:
-        """See `Clock.wall`."""
-        return time.time()
-
-    async def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
-        await asyncio.sleep(seconds)
+__all__ = ["CLOCK", "MachineClock", "boot_id"]
 
 
 def boot_id() -> str:

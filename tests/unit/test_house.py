@@ -18,7 +18,7 @@ import pytest
 import monkey
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted([*ROOT.glob("monkey/**/*.py"), *ROOT.glob("agent/**/*.py")])
+SOURCES = sorted(path for root in ("monkey", "agent", "stacks") for path in ROOT.glob(f"{root}/**/*.py"))
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
 
 #: Lines of a file, and of a function with its docstring: what one reads in one go.
@@ -82,6 +82,11 @@ def test_agent_loads_nothing_heavy() -> None:
 def test_a_push_that_moves_nothing_loads_no_event_loop() -> None:
     loaded = modules_after("import monkey.cli.push, monkey.apply.push, monkey.spec.project")
     assert not loaded & {"asyncio", "ssl", "socket", *HEAVY - {"click"}}
+
+
+def test_engine_of_machines_loads_pulumi_only_when_it_runs() -> None:
+    loaded = modules_after("import monkey_stacks.engine")
+    assert not loaded & {"pulumi", "grpc", "http", *HEAVY}, loaded
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
