@@ -12,6 +12,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import task
 
+from tests import host_root
 from tests import services as servers
 
 ROOT = Path(__file__).parent
@@ -25,6 +26,7 @@ SERVICES = {
     "ssh": "openssh-client",
     "sshd": "openssh-server",
     "rsync": "rsync",
+    **host_root.PROGRAMS,
 }
 #: Where Debian keeps servers; the PATH of a user does not look there.
 SBIN = "/usr/sbin:/sbin"
@@ -104,8 +106,9 @@ def _which(program: str) -> str | None:
 
 @task
 def services(c: Context) -> None:
-    """Install what some tests talk to or compare with: programs of Debian's packages, and servers of npm's."""
+    """Install what some tests talk to or compare with: programs of Debian's packages, servers of npm's, hosts."""
     _programs(c)
+    _hosts()
     if servers.azurite_program().exists():
         print(f"services: {servers.AZURITE} is here")
     elif shutil.which("npm") is None:
@@ -113,6 +116,20 @@ def services(c: Context) -> None:
     else:
         print(f"services: installing {servers.AZURITE} into {servers.CACHE}", flush=True)
         servers.install_azurite()
+
+
+def _hosts() -> None:
+    if host_root.root().exists():
+        print(f"services: {host_root.root().name} is here")
+    elif os.geteuid() != 0 or not all(map(_which, host_root.PROGRAMS)):
+        print(
+            "services: hosts are booted by root alone, with "
+            + ", ".join(host_root.PROGRAMS)
+            + "; their tests are skipped"
+        )
+    else:
+        print(f"services: making {host_root.root()}, in about a minute", flush=True)
+        host_root.install_root()
 
 
 def _programs(c: Context) -> None:
@@ -132,13 +149,13 @@ def _programs(c: Context) -> None:
 
 @task
 def build(c: Context) -> None:
-    """Build wheel and sdist into dist/, and look into the wheel: our two packages, their data, nothing else."""
+    """Build wheel and sdist into dist/, and look into the wheel: our three packages, their data, nothing else."""
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     tool(c, "python -m build --outdir dist .")
     [wheel] = (ROOT / "dist").glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     found = {name.split("/")[0] for name in names}
-    expected = {"monkey", "monkey_agent", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
+    expected = {"monkey", "monkey_agent", "monkey_stacks", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
     if found != expected or "monkey/py.typed" not in names or any("test" in name for name in names):
         raise Exit(
             f"{wheel.name} holds {sorted(found)}, expected {sorted(expected)}, with py.typed and without tests", 1
