@@ -18,7 +18,7 @@ import pytest
 import monkey
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted([*ROOT.glob("monkey/**/*.py"), *ROOT.glob("agent/**/*.py")])
+SOURCES = sorted(path for package in ("monkey", "agent", "stacks") for path in ROOT.glob(f"{package}/**/*.py"))
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
 
 #: Lines of a file, and of a function with its docstring: what one reads in one go.
