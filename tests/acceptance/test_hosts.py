@@ -10,10 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from monkey_stacks.ssh.operations import bundle_for
+from monkey.errors import HostAway
+from monkey_stacks.ssh.host import parse
+from monkey_stacks.ssh.operations import bundle_for, converge, inventory, observe, remove
 from monkey_stacks.ssh.wanted import differences
 from tests.acceptance.shop import until
 from tests.acceptance.site import Site, left_on
@@ -126,6 +129,40 @@ def test_an_agent_that_dies_is_begun_again_or_missed(site: Site) -> None:
     assert site.observe("h1").agents[0].pid != before["h1"].agents[0].pid
 
 
+@pytest.mark.slow
+def test_what_keeps_agents_alive_is_put_back(site: Site) -> None:
+    one, two = site.hosts("h1", "h2")
+    before = [seen.agents for seen in site.converge("h1", "h2")]
+    one.within("sh", "-c", "rm /home/worker/.config/systemd/user/*.service")
+    two.within("crontab", "-u", "worker", "-r")
+    for name in ("h1", "h2"):
+        seen, wanted = site.observe(name), site.wanted()
+        assert differences(seen, wanted, bundle_for(seen, wanted).sha256) == ("not begun again after a boot",)
+    assert [seen.agents for seen in site.converge("h1", "h2")] == before
+
+
+@pytest.mark.slow
+def test_fleets_on_one_host_leave_each_other_alone(site: Site) -> None:
+    (host,) = site.hosts("h3")
+    before = left_on(host)
+    host.within("su", "worker", "-c", "(crontab -l; echo '@daily true # of the user') 2>/dev/null | crontab -")
+    site.converge("h3")
+    other = site.wanted(project="other")
+    converge(parse("h3"), other)
+    names = {site.wanted().name, other.name}
+    found = inventory(parse("h3"))
+    assert found.fleets == set(found.directories) == set(found.crontab) == names and not found.units
+    assert found.processes
+    site.remove("h3")
+    assert inventory(parse("h3")).fleets == {other.name}
+    assert observe(parse("h3"), other).living and len(_agents(host)) == 1
+    remove(parse("h3"), other)
+    assert not inventory(parse("h3")).fleets and not inventory(parse("h3")).processes
+    assert host.within("crontab", "-u", "worker", "-l") == "@daily true # of the user\n"
+    host.within("crontab", "-u", "worker", "-r")
+    assert left_on(host) == before
+
+
 APPLY = """
 import sys
 from monkey_stacks.ssh.host import parse
@@ -154,6 +191,21 @@ def test_an_apply_that_is_killed_anywhere_is_mended_by_the_next(site: Site) -> N
     assert len((store.home / ".ssh/authorized_keys").read_text().splitlines()) == 2
     site.remove("h3")
     assert (left_on(host), left_on(store)) == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LONG, reason="waits until silence counts as an answer")
+def test_a_cut_in_the_middle_is_noticed(site: Site) -> None:
+    (host,) = site.hosts("h3")
+    with ThreadPoolExecutor(1) as pool:
+        converging = pool.submit(site.converge, "h3")
+        until(lambda: list((host.home / ".monkey").glob("bundles/*")), "the bundle is on its way")
+        host.cut()
+        with pytest.raises(HostAway, match=r"h3 (does not|did not) answer"):
+            converging.result(60)
+    host.mend()
+    (seen,) = site.converge("h3")
+    assert seen.living and [agent.number for agent in seen.agents] == [1]
 
 
 @pytest.mark.slow

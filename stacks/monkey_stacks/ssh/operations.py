@@ -13,7 +13,7 @@ from monkey_stacks.ssh import access
 from monkey_stacks.ssh.bundle import Bundle, build
 from monkey_stacks.ssh.connection import LONG, Connection
 from monkey_stacks.ssh.host import Host
-from monkey_stacks.ssh.wanted import Observed, Wanted, read
+from monkey_stacks.ssh.wanted import Inventory, Observed, Wanted, read
 
 #: Bytes that must be free for a bundle and what an agent writes before its first job.
 LEAST = 64 << 20
@@ -30,6 +30,13 @@ def observe(host: Host, wanted: Wanted) -> Observed:
     """
     with Connection(host) as there:
         return _observe(there, wanted)
+
+
+def inventory(host: Host, workdir: str = "~/.monkey") -> Inventory:
+    """Return what any fleet has on the host below `workdir`; changes nothing. Raises HostAway, FleetError."""
+    with Connection(host) as there:
+        found = there.ask("inventory", {"workdir": workdir, "fleet": ""})
+    return Inventory(**{name: tuple(values) for name, values in found.items()})
 
 
 def bundle_for(seen: Observed, wanted: Wanted) -> Bundle:

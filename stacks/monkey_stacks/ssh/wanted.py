@@ -145,6 +145,22 @@ class Observed:
         return not (self.agents or self.strays or self.key or self.secrets[0])
 
 
+@dataclass(frozen=True)
+class Inventory:
+    """What all fleets have on a host, by the names that `Wanted.name` gives them, and where it was met."""
+
+    directories: tuple[str, ...]
+    units: tuple[str, ...]
+    crontab: tuple[str, ...]
+    #: Wardens and jobs, of whatever fleet.
+    processes: tuple[int, ...]
+
+    @property
+    def fleets(self) -> frozenset[str]:
+        """Return all fleets that have anything here."""
+        return frozenset((*self.directories, *self.units, *self.crontab))
+
+
 def read(facts: Mapping[str, Any]) -> Observed:
     """Return what `there.setup.observe` told."""
     agents = tuple(Agent(**{**agent, "credentials": tuple(agent["credentials"])}) for agent in facts["agents"])

@@ -72,6 +72,31 @@ def test_an_agent_runs_from_its_bundle_alone(tmp_path: Path, scheme: str) -> Non
     assert done.stdout.startswith(str(place.bundles)), done.stderr
 
 
+def test_what_does_not_fit_there_is_fetched(tmp_path: Path) -> None:
+    elsewhere = Target((3, 12 if sys.version_info[1] != 12 else 13), "linux-aarch64", "glibc 2.31")
+    made = build("ssh", elsewhere, tmp_path)
+    with tarfile.open(made.path) as found:
+        names = found.getnames()
+    libraries = [name for name in names if name.endswith(".so")]
+    assert f"_cffi_backend.cpython-3{elsewhere.python[1]}-aarch64-linux-gnu.so" in libraries
+    assert all("x86_64" not in name for name in names)
+    assert any(name.startswith("asyncssh/") for name in names), "what fits anywhere is taken from here"
+
+
+def test_a_fetch_that_fails_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "UV_OFFLINE": "1",
+        "UV_CACHE_DIR": str(tmp_path / "uv"),
+        "PIP_INDEX_URL": "http://127.0.0.1:9",
+        "PIP_RETRIES": "0",
+        "PIP_NO_CACHE_DIR": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(FleetError, match=r"cffi==[\d.]+, .* for Python 3\.99 on linux-riscv64") as caught:
+        build("ssh", Target((3, 99), "linux-riscv64", "glibc 2.40"), tmp_path)
+    assert "the internet is needed" in (caught.value.hint or "")
+
+
 def tar(*members: tuple[str, bytes, bytes]) -> bytes:
     """Return a tar of members (name, type, contents)."""
     out = io.BytesIO()

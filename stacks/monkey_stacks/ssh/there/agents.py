@@ -93,9 +93,12 @@ def start(place: Place, agent: Path, command: list[str], kept: str) -> None:
 
 def keep(place: Place, agent: Path, command: list[str], kept: str) -> None:
     """See that a living agent is begun again after a boot, where that was promised. Raises OSError."""
-    if kept == CRON:
+    if kept == SYSTEMD:
+        if not keeping.kept_by_systemd(place, agent):
+            keeping.start_by_systemd(place, agent, command)  # it runs: only what was taken away is put back
+    elif kept == CRON:
         keeping.add_to_crontab(place, agent, command)
-    elif kept != SYSTEMD:
+    else:
         keeping.remove_from_crontab(place, agent)
 
 
@@ -153,7 +156,12 @@ def _kill(agent: Path) -> None:
 def _left(agent: Path) -> list[int]:
     pid = agent_pid(agent)
     found = [pid] if pid is not None and lives(agent) else []
-    mark = f"MONKEY_AGENT={agent}:".encode()
+    return found + marked(f"{agent}:")
+
+
+def marked(beginning: str) -> list[int]:
+    """Return the processes whose mark, which tells the agent that they belong to, begins so: wardens and jobs."""
+    mark, found = f"MONKEY_AGENT={beginning}".encode(), []
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if any(word.startswith(mark) for word in environ.read_bytes().split(b"\0")):

@@ -149,6 +149,12 @@ def in_crontab(place: Place, agent: Path) -> bool:
     return any(_marked(line, _mark(place, agent)) for line in _crontab())
 
 
+def in_any_crontab(directory: Path) -> list[str]:
+    """Return the fleets that cron begins agents of which lie below a directory. Raises OSError."""
+    marks = (line.rpartition("# monkey ")[2].partition(" ") for line in _crontab() if "# monkey " in line)
+    return sorted({fleet for fleet, _, where in marks if where.startswith(f"{directory}/")})
+
+
 def _mark(place: Place, agent: Path | None) -> str:
     return f"# monkey {place.fleet} {place.directory}/{agent.name if agent else ''}"
 

@@ -22,6 +22,7 @@ def _place(asked: dict[str, Any]) -> Place:
 
 OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "observe": lambda asked: setup.observe(_place(asked), asked["workdir"]),
+    "inventory": lambda asked: setup.inventory(_place(asked)),
     "install": lambda asked: bundles.install(_place(asked), asked["sha256"], sys.stdin.buffer),
     "prepare": lambda asked: setup.prepare(_place(asked), asked),
     "converge": lambda asked: setup.converge(_place(asked), asked),

@@ -54,6 +54,18 @@ def _strays(place: Place) -> list[str]:
     return sorted({path.name for path in keeping.units().glob(f"{prefix}*.service")} - known)
 
 
+def inventory(place: Place) -> dict[str, Any]:
+    """Return all that any fleet has on this host: names of fleets, where they were met, and processes."""
+    units = (path.name for path in keeping.units().glob(f"monkey-*-{place.host.name}-*.service"))
+    fleets = [path.name for path in place.host.iterdir() if path.is_dir()] if place.host.is_dir() else []
+    return {
+        "directories": sorted(fleets),
+        "units": sorted({name.removeprefix("monkey-").partition(f"-{place.host.name}-")[0] for name in units}),
+        "crontab": keeping.in_any_crontab(place.host),
+        "processes": agents.marked(f"{place.host}/"),
+    }
+
+
 def prepare(place: Place, asked: dict[str, Any]) -> str:
     """Write the secrets and the way to the store; returns the public key that its host must let in, "" for none."""
     with place.locked():
