@@ -13,7 +13,7 @@ from monkey.errors import FleetError
 #: Seconds that a lock may be held by somebody who only asks whether an agent lives.
 GLANCE = 1.0
 #: The file that says that the last agent of a directory left in peace; who begins takes it away.
-LEFT = "left"
+LEFT = "left-in-peace"
 
 
 class Home:

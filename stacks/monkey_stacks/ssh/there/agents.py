@@ -43,7 +43,7 @@ def seen(place: Place, agent: Path) -> dict[str, Any]:
         "kept": settings.get("kept", ""),
         "after_boot": keeping.kept_by_systemd(place, agent) or keeping.in_crontab(place, agent),
         "alive": alive,
-        "left": (agent / "left").exists(),
+        "left": (agent / "left-in-peace").exists(),
         "draining": (agent / "drain").exists(),
         "pid": agent_pid(agent) if alive else None,
     }
@@ -76,7 +76,7 @@ def start(place: Place, agent: Path, command: list[str], kept: str) -> None:
     """Start an agent, and see that it lives. Raises Failed, OSError."""
     log = agent / "agent.log"
     begun = log.stat().st_size if log.exists() else 0
-    for name in ("left", "drain"):
+    for name in ("left-in-peace", "drain"):
         (agent / name).unlink(missing_ok=True)
     if kept == SYSTEMD:
         keeping.start_by_systemd(place, agent, command)

@@ -23,7 +23,7 @@ STOP = 150
 _UNIT = """\
 [Unit]
 Description=monkey-agent of {fleet}
-{condition}ConditionPathExists=!{directory}/left
+{condition}ConditionPathExists=!{directory}/left-in-peace
 ConditionPathExists=!{directory}/drain
 # After a boot without a network, for most of an hour; later, `monkey apply` begins anew.
 StartLimitIntervalSec=7200
@@ -133,7 +133,7 @@ def start_detached(command: list[str]) -> None:
 
 def add_to_crontab(place: Place, agent: Path, command: list[str]) -> None:
     """Have cron start the agent after a reboot, and no other one of this fleet. Raises OSError."""
-    peace = " || ".join(f"test -e {shlex.quote(f'{agent}/{name}')}" for name in ("left", "drain"))
+    peace = " || ".join(f"test -e {shlex.quote(f'{agent}/{name}')}" for name in ("left-in-peace", "drain"))
     line = f"@reboot {peace} || exec {shlex.join(command)} --detach --patient"
     # To cron, an unescaped % is the end of the line.
     _change_crontab(_mark(place, agent), line.replace("%", "\\%"))
