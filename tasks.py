@@ -13,6 +13,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import task
 
+from tests import host_root
 from tests import services as servers
 
 ROOT = Path(__file__).parent
@@ -26,6 +27,7 @@ SERVICES = {
     "ssh": "openssh-client",
     "sshd": "openssh-server",
     "rsync": "rsync",
+    **host_root.PROGRAMS,
 }
 #: Where Debian keeps servers; the PATH of a user does not look there.
 SBIN = "/usr/sbin:/sbin"
@@ -105,9 +107,10 @@ def _which(program: str) -> str | None:
 
 @task
 def services(c: Context) -> None:
-    """Install what some tests talk to or compare with: of Debian's packages, of npm's, and Pulumi."""
+    """Install what some tests talk to or compare with: of Debian's packages, of npm's, Pulumi, and hosts."""
     _programs(c)
     _pulumi()
+    _hosts()
     if servers.azurite_program().exists():
         print(f"services: {servers.AZURITE} is here")
     elif shutil.which("npm") is None:
@@ -127,6 +130,20 @@ def _pulumi() -> None:
     except (OSError, subprocess.CalledProcessError) as exc:
         print(f"services: no Pulumi ({exc}); its tests will be skipped")
         print("          https://www.pulumi.com/docs/install/ installs it; or install Go, to build it here")
+
+
+def _hosts() -> None:
+    if host_root.root().exists():
+        print(f"services: {host_root.root().name} is here")
+    elif os.geteuid() != 0 or not all(map(_which, host_root.PROGRAMS)):
+        print(
+            "services: hosts are booted by root alone, with "
+            + ", ".join(host_root.PROGRAMS)
+            + "; their tests are skipped"
+        )
+    else:
+        print(f"services: making {host_root.root()}, in about a minute", flush=True)
+        host_root.install_root()
 
 
 def _programs(c: Context) -> None:

@@ -20,6 +20,7 @@ MonkeyError
 ├── Corrupt                 stored bytes that are not what their key promises
 ├── ConcurrentApply         somebody else's apply came first
 ├── FleetError              a machine or its agent could not be started
+│   └── HostAway            a host does not answer: others go on without it
 ├── JobFailed               a job could not be run; its message becomes the attempt's reason
 └── JobsFailed              the sweep ended, with failures
 """
@@ -160,6 +161,10 @@ class ConcurrentApply(MonkeyError):
 
 class FleetError(MonkeyError):
     """A machine or its agent could not be started."""
+
+
+class HostAway(FleetError):
+    """A host does not answer."""
 
 
 class JobFailed(MonkeyError):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import services, sshd
+from tests import host_root, hosts, services, sshd
 from tests.bucket import FakeBucket
 from tests.loops import Run, T
 
@@ -26,6 +26,7 @@ from tests.loops import Run, T
 PROBES: dict[str, Callable[[], bool]] = {
     "azurite": lambda: shutil.which("node") is not None and services.azurite_program().exists(),
     "moto": lambda: importlib.util.find_spec("moto") is not None,
+    "hosts": host_root.available,
     # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
     "mount": lambda: _succeeds(["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt"]),
     "pulumi": lambda: services.pulumi_directory() is not None,
@@ -176,3 +177,11 @@ def ssh_host(sshd_running: sshd.Sshd, monkeypatch: pytest.MonkeyPatch) -> sshd.S
     monkeypatch.setenv("HOME", str(sshd_running.home))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     return sshd_running
+
+
+@pytest.fixture(scope="session")
+def lab(require: Callable[[str], str]) -> Iterator[hosts.Lab]:
+    """Return hosts of our own, booted when a test first asks for them by name: `h1, store = lab("h1", "store")`."""
+    require("hosts")
+    with hosts.lab() as made:
+        yield made

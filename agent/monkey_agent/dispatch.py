@@ -69,13 +69,20 @@ class Dispatcher:
         #: Sweep to the seconds that its last attempt here had a seat.
         self._lasted: dict[str, float] = {}
         attempts.on_vacant, attempts.on_over, attempts.on_started = self._vacant, self._over, self._line_up
+        #: No job is begun any more.
+        self.closed = False
         #: Told that it is worth to fill the seats again.
         self.on_change: Callable[[], None] = lambda: None
+
+    def close(self) -> None:
+        """Begin no job any more, and release what waits for a seat."""
+        self.closed = True
+        self.on_change()
 
     async def fill(self, leaving: Callable[[], bool]) -> None:
         """Begin attempts until no seat is free or no job is left before the next look. Raises StoreError."""
         self._call()
-        while not leaving() and await self._begin_any():
+        while not leaving() and not self.closed and await self._begin_any():
             pass
         self._dismiss()
         for sweep in self._permits.idle:
@@ -111,6 +118,8 @@ class Dispatcher:
         """Give seats that are free to those that wait for one, in their order; says whether any got one."""
         called = False
         for work in [work for work in self._ahead if not work.stopping]:
+            if self.closed and not (work.running and work.running.begun):
+                continue
             seat = self._seats.take(work.attempt.settings.resources)
             if seat is None:
                 break
@@ -121,7 +130,7 @@ class Dispatcher:
 
     def _line_up(self) -> None:
         """Put those that wait for a seat in line behind attempts that will leave one in a moment."""
-        for work in self._ahead:
+        for work in [] if self.closed else self._ahead:
             # A GPU is named when it begins, and datasets are looked at: who is there before may have altered them.
             if work.follows or work.running or work.attempt.settings.resources.gpus or work.attempt.recipe.datasets:
                 continue
@@ -144,7 +153,7 @@ class Dispatcher:
         now = self._clock.now()
         for work in self._ahead:
             begun = work.running and work.running.begun
-            if now - work.since > AHEAD and not work.stopping and not begun:
+            if (self.closed or now - work.since > AHEAD) and not work.stopping and not begun:
                 self._attempts.dismiss(work, "it was claimed ahead, and no seat came free")
 
     async def _waits(self, board: Board) -> bool:

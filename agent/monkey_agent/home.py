@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import time
@@ -11,6 +12,8 @@ from monkey.errors import FleetError
 
 #: Seconds that a lock may be held by somebody who only asks whether an agent lives.
 GLANCE = 1.0
+#: The file that says that the last agent of a directory left in peace; who begins takes it away.
+LEFT = "left-in-peace"
 
 
 class Home:
@@ -28,6 +31,7 @@ class Home:
             self._acquire()
             os.truncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+            (directory / LEFT).unlink(missing_ok=True)
         except OSError as exc:
             raise FleetError(
                 f"the agent's directory {directory} cannot be used: {exc.strerror}",
@@ -50,6 +54,11 @@ class Home:
             f"an agent already runs here (process {holder}, {self.directory})",
             hint="one agent uses all of the machine; --name starts another one beside it",
         )
+
+    def leave(self) -> None:
+        """Write down that the agent left in peace: nobody needs to start it again by himself."""
+        with contextlib.suppress(OSError):
+            (self.directory / LEFT).touch()
 
     def close(self) -> None:
         """Give the directory back."""

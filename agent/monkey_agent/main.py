@@ -12,20 +12,25 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from monkey.errors import FleetError, MonkeyError
 from monkey.fleet import surroundings
 from monkey.fleet.capacity import Capacity, capacity
+from monkey.fleet.gpus import gpus, select
 from monkey.fleet.state import cache_home, host_name, state_dir
 from monkey.leaving import leave
 from monkey.protocol.keys import NAME, Keys
 from monkey.spec.mistake import Mistakes
 from monkey.spec.units import size
 from monkey.store.open import open_store
-from monkey_agent import leftovers, past
+from monkey_agent import draining, leftovers, past
 from monkey_agent.daemon import Agent
+from monkey_agent.foreign import Foreign
 from monkey_agent.home import Home
 from monkey_agent.machine import MachineClock
+from monkey_agent.neighbours import Neighbours
 from monkey_agent.post import Post
 from monkey_agent.runner import LocalRunner
 from monkey_agent.seats import MachineSeats
@@ -43,6 +48,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--name", default=host_name(), type=_name, help="one a machine and fleet (default: host name)")
     parser.add_argument("--max-slots", type=_count, help="how many jobs may run at once (default: as many as fit)")
     parser.add_argument(
+        "--gpus",
+        type=_gpus,
+        metavar="auto|0,2",
+        help="auto: leave out those on which others compute now; or the driver's numbers of ours (default: all)",
+    )
+    parser.add_argument(
         "--idle-timeout", type=float, default=10.0, metavar="SECONDS", help="leave after so long without work"
     )
     parser.add_argument(
@@ -51,6 +62,20 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         default=os.environ.get("MONKEY_CACHE_SIZE"),
         metavar="SIZE",
         help="what this machine may keep of code, environments and datasets: 200GiB (default: half of the disk)",
+    )
+    parser.add_argument(
+        "--state", type=Path, metavar="DIRECTORY", help="where it keeps what must outlive it (default: by the store)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, metavar="DIRECTORY", help="where it keeps what can be had again (default: the user's)"
+    )
+    parser.add_argument(
+        "--beside",
+        type=Path,
+        metavar="DIRECTORY",
+        action="append",
+        default=[],
+        help="another agent's: what its jobs hold of this machine is not handed out",
     )
     parser.add_argument("--gate", action="store_true", help="begin when the path of the log comes on standard input")
     return parser.parse_args(argv)
@@ -68,6 +93,14 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _gpus(text: str) -> str | frozenset[int]:
+    if text == "auto":
+        return text
+    if not all(number.isdigit() for number in text.split(",")):
+        raise argparse.ArgumentTypeError(f"expected 'auto' or numbers as 0,2, found {text!r}")
+    return frozenset(map(int, text.split(",")))
+
+
 def _size(text: str) -> int:
     try:
         return size(int(text) if text.isdigit() else text)
@@ -78,31 +111,57 @@ def _size(text: str) -> int:
 async def live(asked: argparse.Namespace) -> None:
     """Live one life. Raises MonkeyError where that cannot begin, or cannot go on."""
     store = await open_store(asked.store)
-    home = Home(state_dir(store.url, asked.project, asked.fleet, asked.name))
+    home = Home(asked.state or state_dir(store.url, asked.project, asked.fleet, asked.name))
     leftovers.clear(home.directory)
     post = _post(asked, home)
     machine = capacity()
+    if isinstance(asked.gpus, frozenset):
+        machine = replace(machine, gpus=_chosen(asked.gpus))
+    foreign = Foreign() if asked.gpus == "auto" and machine.gpus else None
     clock = MachineClock()
     runner = LocalRunner(
         store,
         Keys(asked.project),
         home.directory,
-        cache_home(),
+        asked.cache or cache_home(),
         gpus=bool(machine.gpus),
         cache_size=asked.cache_size,
     )
-    agent = Agent(store, post, clock, runner, MachineSeats(machine, asked.max_slots), random.Random())
+    seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign)
+    agent = Agent(store, post, clock, runner, seats, random.Random())
+    if foreign is not None:
+        foreign.on_answer = agent.dispatcher.on_change
     agent.say = _say
+    signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, agent.stop)
+        asyncio.get_running_loop().add_signal_handler(number, _asked, agent, signals, number)
     _say(f"agent {post.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
+    heeding = asyncio.create_task(draining.heed(agent, home.directory))
     try:
         await agent.run()
+        if not signals:  # a machine that is shut down asks, too
+            home.leave()
     finally:
+        heeding.cancel()
         await runner.close()
         await store.close()
         home.close()
     _say(f"agent {post.agent} leaves")
+
+
+def _asked(agent: Agent, signals: list[int], number: int) -> None:
+    signals.append(number)
+    agent.stop()
+
+
+def _chosen(numbers: frozenset[int]) -> tuple[str, ...]:
+    found = select(numbers)
+    if len(found) < len(numbers):
+        raise FleetError(
+            f"expected the GPUs {', '.join(map(str, sorted(numbers)))}, found {len(gpus())} here",
+            hint="`nvidia-smi -L` counts them",
+        )
+    return found
 
 
 def _post(asked: argparse.Namespace, home: Home) -> Post:

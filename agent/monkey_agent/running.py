@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
 LEAST = 0.2
+#: Seconds that a job ended by SIGTERM waits for its verdict: a machine that goes down ends all at once, and us, too.
+GOING_DOWN = 1.0
+_TERMINATED = (-signal.SIGTERM, SIGNALLED + signal.SIGTERM)
 #: Notes on outputs that are written to the log at most.
 NOTES = 20
 
@@ -62,6 +66,7 @@ class LocalRunning:
         self._shipments: dict[str, Shipment] = {}
         self._found: dict[str, str] | None = None
         self._why: tuple[Why, str] | None = None
+        self._asked = ""
         self._frozen = False
         self._outcome: Outcome | None = None
         self._lock = asyncio.Lock()
@@ -105,6 +110,7 @@ class LocalRunning:
 
     async def stop(self, reason: str) -> None:
         """See `Running.stop`."""
+        self._asked = reason
         if not self.process.ended.done():
             if self._why is None:
                 self._why = Why.STOPPED, reason
@@ -140,9 +146,18 @@ class LocalRunning:
                 if self._limit is not None:
                     self._limit.cancel()
                 self._runner.ended(self)
+                await self._ask_who_ended(how)
                 self._judge(how)
                 self._outcome = await self._conclude(how)
         return self._outcome
+
+    async def _ask_who_ended(self, how: Exit) -> None:
+        """Find out whether a job that somebody else ended by SIGTERM fell with this machine."""
+        if self._why is None and how.kind == "ended" and how.code in _TERMINATED:
+            await asyncio.sleep(GOING_DOWN)
+            if self._asked:
+                self._why = Why.STOPPED, self._asked
+                self.process.judge(NOTHING)
 
     def _judge(self, how: Exit) -> None:
         """Say whether a successor is to go on from here: not where we stopped it, nor with what never ran."""

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from monkey.fleet.capacity import Capacity
 from monkey.spec.recipe import Resources
+from monkey_agent.foreign import Foreign
+from monkey_agent.neighbours import Neighbours, Taken, tell
 from monkey_agent.ports import Seat
 
 
 class MachineSeats:
     """Hands out seats until CPUs, GPUs or memory are used up, or `max_slots` attempts run."""
 
-    def __init__(self, capacity: Capacity, max_slots: int | None = None) -> None:
-        """Pack `capacity`; None for as many seats as it has room for."""
+    def __init__(
+        self,
+        capacity: Capacity,
+        max_slots: int | None = None,
+        neighbours: Neighbours | None = None,
+        directory: Path | None = None,
+        foreign: Foreign | None = None,
+    ) -> None:
+        """Pack `capacity`; `max_slots`: None for as many seats as it has room for.
+
+        What the `neighbours` have is not handed out, nor are GPUs on which `foreign` processes compute. What we hand
+        out is written into `directory`, for others like us.
+        """
+        self._foreign = foreign
         self.capacity, self.max_slots = capacity, max_slots
+        self._neighbours, self._directory = neighbours or Neighbours([]), directory
         #: Thousandths: sums of 0.1 must come out even.
         self._cpus = _milli(capacity.cpus)
         self._memory = capacity.memory
@@ -21,14 +38,23 @@ class MachineSeats:
 
     def take(self, resources: Resources) -> Seat | None:
         """Return a seat, or None when none is free now."""
-        if self.max_slots is not None and self._taken >= self.max_slots:
+        theirs = self._neighbours.taken()
+        if self.max_slots is not None and self._taken + theirs.slots >= self.max_slots:
             return None
-        if _milli(resources.cpus) > self._cpus or resources.memory > self._memory or resources.gpus > len(self._gpus):
+        used = self._foreign.busy() if self._foreign is not None and resources.gpus else frozenset()
+        if used is None:
+            return None  # asked now; we are called again
+        free = [gpu for gpu in self._gpus if gpu not in theirs.gpus and gpu not in used]
+        if _milli(resources.cpus) > self._cpus - theirs.cpus or resources.memory > self._memory - theirs.memory:
+            return None
+        if resources.gpus > len(free):
             return None
         self._taken += 1
         self._cpus -= _milli(resources.cpus)
         self._memory -= resources.memory
-        mine, self._gpus = self._gpus[: resources.gpus], self._gpus[resources.gpus :]
+        mine = free[: resources.gpus]
+        self._gpus = [gpu for gpu in self._gpus if gpu not in mine]
+        self._tell()
         return Seat(resources.cpus, tuple(mine), resources.memory)
 
     def give(self, seat: Seat) -> None:
@@ -38,6 +64,13 @@ class MachineSeats:
         self._memory += seat.memory
         free = {*self._gpus, *seat.gpus}
         self._gpus = [gpu for gpu in self.capacity.gpus if gpu in free]
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._directory is not None:
+            cpus, memory = _milli(self.capacity.cpus) - self._cpus, self.capacity.memory - self._memory
+            gpus = tuple(gpu for gpu in self.capacity.gpus if gpu not in self._gpus)
+            tell(self._directory, Taken(self._taken, cpus, memory, gpus))
 
     def fits(self, resources: Resources) -> bool:
         """Could the machine ever have such a seat?"""

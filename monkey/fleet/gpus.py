@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 from shutil import which
 
@@ -20,24 +21,47 @@ def gpus() -> tuple[str, ...]:
         # CUDA itself ends the list at the first that is none: "-1" hides all.
         until = next((i for i, name in enumerate(names) if not name or name.startswith("-")), len(names))
         return tuple(names[:until])
+    return parse(_ask("-L"))
+
+
+def select(numbers: Collection[int]) -> tuple[str, ...]:
+    """Return the GPUs that the driver counts so; those that are not there are left out."""
+    return tuple(name for number, name in numbered(_ask("-L")) if number in numbers)
+
+
+def busy() -> frozenset[str]:
+    """Return the GPUs on which some process computes now, whoever's it is."""
+    return frozenset(re.findall(r"GPU-[^\s,]+", _ask("--query-compute-apps=gpu_uuid", "--format=csv,noheader")))
+
+
+def _ask(*words: str) -> str:
+    """Return what nvidia-smi says; "" where there is none, or no driver."""
     program = which("nvidia-smi")
     if program is None or not (Path("/proc/driver/nvidia").exists() or Path("/dev/dxg").exists()):
-        return ()
+        return ""
     try:
-        run = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=PATIENCE, errors="replace")
+        run = subprocess.run([program, *words], capture_output=True, text=True, timeout=PATIENCE, errors="replace")
     except (OSError, subprocess.TimeoutExpired):
-        return ()
-    return parse(run.stdout) if run.returncode == 0 else ()
+        return ""
+    return run.stdout if run.returncode == 0 else ""
 
 
 def parse(listing: str) -> tuple[str, ...]:
-    """Read `nvidia-smi -L`. A GPU that is split into instances (MIG) can only be used by those."""
-    found: list[str] = []
+    """Read `nvidia-smi -L`."""
+    return tuple(name for _, name in numbered(listing))
+
+
+def numbered(listing: str) -> list[tuple[int, str]]:
+    """Read `nvidia-smi -L`, with the driver's numbers. A GPU that is split (MIG) can only be used by its instances."""
+    found: list[tuple[int, str]] = []
+    number = 0
     for line in listing.splitlines():
+        if counted := re.match(r"GPU (\d+):", line):
+            number = int(counted[1])
         match = re.search(r"\(UUID: ((GPU|MIG)-[^)\s]+)\)", line)
         if match is None:
             continue
-        if match[2] == "MIG" and found and found[-1].startswith("GPU-"):
+        if match[2] == "MIG" and found and found[-1][1].startswith("GPU-"):
             found.pop()
-        found.append(match[1])
-    return tuple(found)
+        found.append((number, match[1]))
+    return found

@@ -1,1 +1,1 @@
-"""Machines by Pulumi: the engine that runs inline programs, with its state in the project's own store."""
+"""Machines by Pulumi: the engine that runs inline programs, and the programs, one a type of provider."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.shop import Shop
+from tests.acceptance.site import Site
+from tests.hosts import Lab
 
 
 @pytest.fixture
@@ -40,3 +43,15 @@ def shop(make_shop: Callable[..., Shop]) -> Shop:
 def store(shop: Shop) -> Path:
     """Return where the shop's store is."""
     return shop.root / ".monkey" / "store"
+
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture
+def site(lab: Lab, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """Return a project for hosts of the lab, with its store on one; nothing of it stays on any."""
+    monkeypatch.setenv("MONKEY_SSH_CONFIG", str(lab.config))
+    made = Site(lab, shop, next(_NUMBERS))
+    yield made
+    made.close()

@@ -148,7 +148,12 @@ class Dialer:
 
 
 def _files() -> list[str]:
-    """Return the configuration files, the user's first: in each the first word on a matter counts."""
+    """Return the configuration files, the user's first: in each the first word on a matter counts.
+
+    MONKEY_SSH_CONFIG names one to read instead, as `ssh -F` does.
+    """
+    if named := os.environ.get("MONKEY_SSH_CONFIG"):
+        return [named]
     candidates = (os.path.expanduser("~/.ssh/config"), "/etc/ssh/ssh_config")  # noqa: PTH111
     return [path for path in candidates if os.access(path, os.R_OK)]
 

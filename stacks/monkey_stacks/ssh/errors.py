@@ -1,0 +1,150 @@
+"""What went wrong with a host, and the fix: the one place where OpenSSH's and a host's errors become ours."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from monkey.errors import FleetError, HostAway
+from monkey_stacks.ssh.host import Host
+
+#: How an operation exits on a host without a Python that is new enough.
+NO_PYTHON = 96
+#: How `ssh` exits where it is not the operation that failed.
+_SSH = 255
+
+
+def slow(host: Host, limit: float) -> FleetError:
+    """Return the error for a host that was connected, and did not answer."""
+    return HostAway(f"{host} did not answer for {limit:.0f} s", hint=f"is it very busy? try `{host.command}`")
+
+
+def passing(code: int, said: str) -> bool:
+    """Say whether a server may have turned us away only because it was busy. Every operation may be done twice."""
+    return code == _SSH and (not said.strip() or re.search(r"Connection (closed|reset) by", said) is not None)
+
+
+def no_reply(host: Host, code: int, said: str) -> FleetError:
+    """Return the error for an operation that said nothing; `said`: what came on standard error."""
+    if code == NO_PYTHON:
+        return _no_python(host, said)
+    for pattern, make in _SAID:
+        found = re.search(pattern, said)
+        if found is not None:
+            return make(host, found)
+    last = said.strip().splitlines()[-1:] or [f"exit code {code}"]
+    if code == _SSH:
+        return HostAway(f"no connection to {host}: {last[0]}", hint=f"try `{host.command}`")
+    return FleetError(f"{host}: the operation there ended without an answer: {last[0]}", hint=f"try `{host.command}`")
+
+
+def _no_python(host: Host, said: str) -> FleetError:
+    found = re.search(r"monkey: found Python ([\d.]+)", said)
+    there = f"Python {found[1]}" if found else "no python3"
+    return FleetError(
+        f"{host}: expected Python 3.11 or newer, found {there}",
+        hint="install one there, or uv (https://docs.astral.sh/uv), which needs no root: uv python install 3.12",
+    )
+
+
+def _changed(host: Host, found: re.Match[str]) -> FleetError:
+    place = re.search(r"Offending (\S+) key in (\S+):(\d+)", found.string)
+    where = f" (known: {place[2]}, line {place[3]})" if place else ""
+    key = re.search(r"(SHA256:\S+?)\.?\n", found.string)
+    return FleetError(
+        f"{host}: its host key has changed{where}: found {key[1] if key else 'another'}. Somebody may be in between, "
+        "or the host was set up anew",
+        hint=f"if you know why: ssh-keygen -R {_known_as(host)}"
+        + (f" -f {place[2]}" if place else "")
+        + f"; then `{host.command}` once and compare",
+    )
+
+
+def _known_as(host: Host) -> str:
+    return f"'[{host.name}]:{host.port}'" if host.port not in (None, 22) else host.name
+
+
+def _unknown(host: Host, found: re.Match[str]) -> FleetError:
+    return FleetError(
+        f"{host}: its host key is not known here",
+        hint=f"run `{host.command}` once, compare the fingerprint with the host's own, and accept it",
+    )
+
+
+def _denied(host: Host, found: re.Match[str]) -> FleetError:
+    return FleetError(
+        f"{host} accepts none of our keys ({found[0].strip(' .')}). Nobody is asked for a password or passphrase here",
+        hint=f"{host.command.replace('ssh ', 'ssh-copy-id ', 1)}; a key with a passphrase needs an agent (ssh-add), "
+        "another one IdentityFile in ~/.ssh/config",
+    )
+
+
+def _no_name(host: Host, found: re.Match[str]) -> FleetError:
+    return HostAway(
+        f"there is no host {found[1]!r}", hint="check 'hosts:' in monkey.yaml, and HostName in ~/.ssh/config"
+    )
+
+
+def _closed(host: Host, found: re.Match[str]) -> FleetError:
+    return HostAway(
+        f"{host} refuses connections ({found[0].strip()})",
+        hint="is sshd running there, and on this port? is it the right host?",
+    )
+
+
+def _silent(host: Host, found: re.Match[str]) -> FleetError:
+    return HostAway(
+        f"{host} does not answer ({found[0].strip()})",
+        hint=f"is it on, and is a firewall in between? try `{host.command}`",
+    )
+
+
+def _configuration(host: Host, found: re.Match[str]) -> FleetError:
+    return FleetError(f"{host}: the SSH configuration cannot be used: {found[0].strip()}", hint="correct ~/.ssh/config")
+
+
+#: What OpenSSH says, the most telling first.
+_SAID = (
+    (r"REMOTE HOST IDENTIFICATION HAS CHANGED", _changed),
+    (r"No \S+ host key is known|Host key verification failed", _unknown),
+    (r"[^\n]*Permission denied \([^\n]*", _denied),
+    (r"Could not resolve hostname ([^\s:]+)", _no_name),
+    (r"[^\n]*Connection refused", _closed),
+    (r"[^\n]*(?:timed out|No route to host|Network is unreachable|Host is down|not responding)[^\n]*", _silent),
+    (r"[^\n]*(?:Connection closed|Connection reset|Broken pipe)[^\n]*", _silent),
+    (r"[^\n]*(?:Bad configuration option|bad configuration options|Can't open user config file)[^\n]*", _configuration),
+)
+
+
+def refused(host: Host, reply: dict[str, Any]) -> FleetError:
+    """Return the error for what a host replied."""
+    kind, message = reply["error"], reply["message"]
+    where = f" ({reply['path']})" if reply.get("path") else ""
+    if kind == "full":
+        free = f"; {reply['free'] / 2**20:.0f} MiB are free" if reply.get("free") is not None else ""
+        return FleetError(
+            f"{host}: its disk is full{where}{free}",
+            hint="free some space there, or name another place with 'workdir:'",
+        )
+    if kind == "denied":
+        return FleetError(
+            f"{host}: {message.lower()}{where}",
+            hint="give the user there the right to write, or name another 'workdir:'",
+        )
+    if kind == "Failed":
+        return FleetError(
+            f"{host}: the agent was started and ended; its last words:\n{message}", hint="mend it, then `monkey apply`"
+        )
+    if kind == "StoreAway":
+        return _store_away(host, reply)
+    if kind == "NoKeygen":
+        return FleetError(f"{host}: {message}", hint="install OpenSSH's client there (openssh-client)")
+    return FleetError(f"{host}: {message}{where}")
+
+
+def _store_away(host: Host, reply: dict[str, Any]) -> FleetError:
+    hint = reply.get("hint")
+    if "://" not in reply["store"]:
+        hint = f"a directory here is none of {host}'s; where it is on a machine that all reach by SSH, write "
+        hint += f"store: ssh://THAT-MACHINE{reply['store']} in monkey.yaml"
+    return FleetError(f"{host} cannot use the store: {reply['message']}", hint=hint)

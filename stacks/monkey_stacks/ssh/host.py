@@ -1,0 +1,54 @@
+"""How users name a host: `gpu1`, `user@gpu2:2222`, `[fd00::1]:22`. All else belongs in their ~/.ssh/config."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from monkey.errors import FleetError
+
+_FORM = re.compile(
+    r"(?:(?P<user>[^@\s:]+)@)?(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<name>[^@\s:\[\]/]+))(?::(?P<port>\d+))?"
+)
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host, as the user wrote it; what is None is left to the user's configuration."""
+
+    name: str
+    user: str | None = None
+    port: int | None = None
+
+    def __str__(self) -> str:
+        """Return it as users write it."""
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return f"{f'{self.user}@' if self.user else ''}{name}{f':{self.port}' if self.port else ''}"
+
+    @property
+    def words(self) -> list[str]:
+        """Return it as arguments of `ssh`, the last of them the host."""
+        user = ["-l", self.user] if self.user else []
+        return [*user, *(["-p", str(self.port)] if self.port else []), "--", self.name]
+
+    @property
+    def command(self) -> str:
+        """Return what a user types to get there."""
+        port = f"-p {self.port} " if self.port else ""
+        return f"ssh {port}{f'{self.user}@' if self.user else ''}{self.name}"
+
+
+def parse(text: str) -> Host:
+    """Return the host that `text` names; raises FleetError."""
+    found = _FORM.fullmatch(text)
+    name = (found["name"] or found["six"]) if found else ""
+    port = int(found["port"]) if found and found["port"] else None
+    if found is None or name.startswith("-") or (found["user"] or "").startswith("-") or port not in (None, *_PORTS):
+        raise FleetError(
+            f"expected a host, found {text!r}",
+            hint="write NAME, USER@NAME or USER@NAME:PORT; all else belongs in ~/.ssh/config",
+        )
+    return Host(name, found["user"], port)
+
+
+_PORTS = range(1, 65536)

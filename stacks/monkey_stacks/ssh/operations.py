@@ -1,0 +1,138 @@
+"""The three things that are done with a host: look, make it so, take everything away.
+
+Each may be cut off at any moment, here or there, and called again; each asks first what is there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from monkey.errors import FleetError
+from monkey_stacks.ssh import access
+from monkey_stacks.ssh.bundle import Bundle, build
+from monkey_stacks.ssh.connection import LONG, Connection
+from monkey_stacks.ssh.host import Host
+from monkey_stacks.ssh.wanted import Inventory, Observed, Wanted, read
+
+#: Bytes that must be free for a bundle and what an agent writes before its first job.
+LEAST = 64 << 20
+#: What neither OpenSSH's configuration nor systemd's could tell from what it means to them.
+_UNFIT = re.compile(r'["\\\x00-\x1f]')
+#: Times that a bundle is sent again which another machine's monkey took away meanwhile.
+TRIES = 3
+
+
+def observe(host: Host, wanted: Wanted) -> Observed:
+    """Return what the host is and what of the fleet is on it; changes nothing.
+
+    Raises HostAway where it does not answer, FleetError where it cannot be used.
+    """
+    with Connection(host) as there:
+        return _observe(there, wanted)
+
+
+def inventory(host: Host, workdir: str = "~/.monkey") -> Inventory:
+    """Return what any fleet has on the host below `workdir`; changes nothing. Raises HostAway, FleetError."""
+    with Connection(host) as there:
+        found = there.ask("inventory", {"workdir": workdir, "fleet": ""})
+    return Inventory(**{name: tuple(values) for name, values in found.items()})
+
+
+def bundle_for(seen: Observed, wanted: Wanted) -> Bundle:
+    """Return the bundle that a host is to have. Raises FleetError, OSError."""
+    return build(wanted.scheme, seen.target)
+
+
+def converge(host: Host, wanted: Wanted) -> Observed:
+    """See that one agent lives there that was started as wanted, and return what is there then.
+
+    An agent that was started otherwise takes no new claim, and leaves when its jobs have ended; the new one runs beside
+    it. Raises HostAway, FleetError, OSError.
+    """
+    with Connection(host) as there:
+        seen = _observe(there, wanted)
+        _check(host, seen)
+        bundle = bundle_for(seen, wanted)
+        if bundle.sha256 not in seen.bundles:
+            _install(there, wanted, bundle)
+        public = there.ask("prepare", _preparation(seen, wanted))
+        if public:
+            access.authorize(wanted.store, public, mark(seen, wanted))
+        for _ in range(TRIES):
+            if not there.ask("converge", _request(seen, wanted, bundle), limit=LONG):
+                return _observe(there, wanted)
+            _install(there, wanted, bundle)
+    raise FleetError(
+        f"{host}: the bundle is taken away as soon as it is there", hint="is another `monkey apply` running?"
+    )
+
+
+def remove(host: Host, wanted: Wanted) -> None:
+    """Take all of the fleet away from the host, once its agents have given back what they work on.
+
+    Raises HostAway, FleetError.
+    """
+    with Connection(host) as there:
+        seen = _observe(there, wanted)
+        there.ask("remove", wanted.place, limit=LONG)
+    if wanted.scheme == "ssh":
+        access.revoke(wanted.store, mark(seen, wanted))
+
+
+def mark(seen: Observed, wanted: Wanted) -> str:
+    """Return what marks a host's key on the store's host."""
+    return f"monkey:{wanted.name}:{seen.host}"
+
+
+def _observe(there: Connection, wanted: Wanted) -> Observed:
+    return read(there.ask("observe", wanted.place))
+
+
+def _check(host: Host, seen: Observed) -> None:
+    if not seen.target.platform.startswith("linux"):
+        raise FleetError(f"{host}: expected Linux, found {seen.target.platform}", hint="agents on SSH hosts need Linux")
+    if _UNFIT.search(seen.workdir):
+        raise FleetError(
+            f"{host}: {seen.workdir!r} cannot be written into a configuration file",
+            hint="name a place with 'workdir:' that has no quotation mark, backslash or control character in it",
+        )
+    if not seen.writable:
+        raise FleetError(
+            f"{host}: no right to write to {seen.workdir}",
+            hint=f"give the user {seen.user} the right to, or name another place with 'workdir:'",
+        )
+    if seen.free < LEAST:
+        raise FleetError(
+            f"{host}: its disk is full: expected {LEAST >> 20} MiB free at {seen.workdir}, found {seen.free >> 20}",
+            hint="free some space there, or name another place with 'workdir:'",
+        )
+    if seen.ends_at_logout:
+        raise FleetError(
+            f"{host} ends whatever a user runs when he logs out (KillUserProcesses=yes), and lingering is off",
+            hint=f"ask its administrator for: loginctl enable-linger {seen.user}",
+        )
+
+
+def _install(there: Connection, wanted: Wanted, bundle: Bundle) -> None:
+    there.ask("install", {**wanted.place, "sha256": bundle.sha256}, payload=bundle.path, limit=LONG)
+
+
+def _preparation(seen: Observed, wanted: Wanted) -> dict[str, Any]:
+    said: dict[str, Any] = {**wanted.place, "secrets": wanted.secrets_text, "ssh": None}
+    if wanted.scheme == "ssh":
+        way = access.way(wanted.store)
+        said["ssh"] = {"config": way.config, "known_hosts": way.known_hosts, "comment": mark(seen, wanted)}
+    return said
+
+
+def _request(seen: Observed, wanted: Wanted, bundle: Bundle) -> dict[str, Any]:
+    return {
+        **wanted.place,
+        "bundle": bundle.sha256,
+        "digest": wanted.digest(bundle.sha256),
+        "kept": seen.keeping,
+        "store": wanted.store,
+        "arguments": wanted.arguments,
+        "credentials": dict(wanted.credentials),
+    }

@@ -1,0 +1,172 @@
+"""Where things lie on a host.
+
+    WORKDIR/lock                            held while bundles come and go
+    WORKDIR/cache/                          code, environments, datasets: locked, so hosts may share it
+    WORKDIR/bundles/SHA256/                 an agent's code
+    WORKDIR/hosts/HOST/FLEET.lock           held while anything of the fleet is changed on this host
+    WORKDIR/hosts/HOST/FLEET/secrets        the jobs' secrets (0600)
+    WORKDIR/hosts/HOST/FLEET/ssh/           the key to the store's host, and how to get there
+    WORKDIR/hosts/HOST/FLEET/N/             the N-th agent's directory; the newest is the one that takes claims
+
+HOST is the machine's own name and identity: hosts may share one home directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class Busy(Exception):
+    """Somebody else is at it."""
+
+
+def machine_id() -> str:
+    """Return what tells this machine from others: "" where nothing does."""
+    for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        with contextlib.suppress(OSError):
+            return Path(name).read_text().strip()
+    return ""
+
+
+def host() -> str:
+    """Return this host's name below `hosts/`."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in os.uname().nodename)
+    told = hashlib.sha256(f"{os.uname().nodename}\n{machine_id()}".encode()).hexdigest()[:8]
+    return f"{name.strip('.-')[:40] or 'host'}-{told}"
+
+
+def workdir(said: str) -> Path:
+    """Return the directory that the user named."""
+    path = Path(said).expanduser()
+    return path if path.is_absolute() else Path.home() / path
+
+
+class Place:
+    """The directories of one fleet on this host."""
+
+    def __init__(self, said: str, fleet: str) -> None:
+        """`said`: the working directory as the user named it; `fleet`: a name that no other fleet has."""
+        self.workdir, self.fleet = workdir(said), fleet
+        self.host = self.workdir / "hosts" / host()
+        self.directory = self.host / fleet
+        self.bundles = self.workdir / "bundles"
+        self.cache = self.workdir / "cache"
+        self.secrets = self.directory / "secrets"
+        self.ssh = self.directory / "ssh"
+
+    def bundle(self, sha256: str) -> Path:
+        """Return where a bundle lies, or would."""
+        return self.bundles / sha256
+
+    def agents(self) -> list[Path]:
+        """Return the agents' directories, the newest last."""
+        try:
+            found = [path for path in self.directory.iterdir() if re.fullmatch("[0-9]+", path.name)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(found, key=lambda path: int(path.name))
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only one who changes this fleet here. Raises Busy, OSError."""
+        make(self.host)
+        with hold(self.host / f"{self.fleet}.lock"):
+            yield
+
+    @contextlib.contextmanager
+    def bundles_locked(self) -> Iterator[None]:
+        """Be the only one, of all hosts that share the directory, who counts or removes bundles. Raises Busy."""
+        make(self.workdir)
+        with hold(self.workdir / "lock"):
+            yield
+
+
+def make(directory: Path) -> None:
+    """Make a directory that nobody else may look into, and those above it."""
+    if not directory.is_dir():
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir(mode=0o700)
+
+
+@contextlib.contextmanager
+def hold(path: Path, patience: float = 60) -> Iterator[None]:
+    """Hold the lock file `path`. Whoever removes what it guards removes it, too: then it is made anew."""
+    until = time.monotonic() + patience
+    while (fd := _try_lock(path)) is None:
+        if time.monotonic() > until:
+            raise Busy(f"another monkey has been changing {path.parent} for {patience:.0f} s")
+        time.sleep(0.05)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _try_lock(path: Path) -> int | None:
+    make(path.parent)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(fd), path.stat()):
+            return fd
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(fd)
+    return None
+
+
+def write(path: Path, data: bytes, mode: int = 0o600) -> bool:
+    """Write a file aside and rename it over, on disk before it is seen; returns whether anything changed."""
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == data and stat.S_IMODE(path.stat().st_mode) == mode:
+            return False
+    make(path.parent)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with contextlib.suppress(FileNotFoundError):
+        aside.unlink()
+    try:
+        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with open(fd, "wb") as file:  # noqa: PTH123
+            os.fchmod(fd, mode)
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+        aside.replace(path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            aside.unlink()
+    return True
+
+
+def clear(path: Path) -> None:
+    """Remove a tree, also where directories in it may not be written: caches are kept read-only."""
+    if path.is_symlink() or not path.is_dir():
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        return
+    for directory, _, _ in os.walk(path):
+        with contextlib.suppress(OSError):
+            os.chmod(directory, 0o700)  # noqa: PTH101
+    shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        shutil.rmtree(path)
+
+
+def remove_empty(*directories: Path) -> None:
+    """Remove those of the directories that are empty."""
+    for directory in directories:
+        with contextlib.suppress(OSError):
+            directory.rmdir()

@@ -1,0 +1,193 @@
+"""The distributions that an agent needs on a host: taken from here where they fit there, fetched where not."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.parser import Parser
+from pathlib import Path
+
+from monkey.errors import FleetError
+
+#: Scheme of a store to what an agent imports for it, beyond Python; what these need is found out.
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "s3": ("obstore",),
+    "gs": ("obstore",),
+    "az": ("obstore",),
+    "ssh": ("asyncssh",),
+}
+#: Seconds that a fetch may take.
+PATIENCE = 300
+#: What installers write, and no two alike.
+_NOT_OURS = re.compile(r"(^|/)(__pycache__|RECORD|INSTALLER|REQUESTED|direct_url\.json|uv_cache\.json)(/|$)")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What wheels must fit: a Python and a platform, as `sysconfig` names it ("linux-x86_64")."""
+
+    python: tuple[int, int]
+    platform: str
+    #: "glibc 2.36", "musl", or "" where it is neither.
+    libc: str
+
+    @property
+    def machine(self) -> str:
+        """Return the processor's name, as tags of wheels have it."""
+        return self.platform.rpartition("-")[2]
+
+
+def distributions(scheme: str) -> list[importlib.metadata.Distribution]:
+    """Return what an agent of a store of this scheme needs, by name: installed here, as we are. Raises FleetError."""
+    found: dict[str, importlib.metadata.Distribution] = {}
+    left = list(NEEDS.get(scheme, ()))
+    while left:
+        name = left.pop()
+        if name in found:
+            continue
+        try:
+            found[name] = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            raise FleetError(f"{name} is not installed here", hint="pip install monkey-sweep, anew") from None
+        left += [needed for needed in _requirements(found[name]) if _installed(needed)]
+    return [found[name] for name in sorted(found)]
+
+
+def _requirements(distribution: importlib.metadata.Distribution) -> Iterator[str]:
+    """Yield what a distribution needs wherever it is; extras are for others."""
+    for line in distribution.requires or ():
+        name = re.match(r"[A-Za-z0-9._-]+", line)
+        if name is not None and "extra" not in line.partition(";")[2]:
+            yield re.sub(r"[-_.]+", "-", name[0]).lower()
+
+
+def _installed(name: str) -> bool:
+    """Say whether it is here: what a marker rules out is not."""
+    try:
+        importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def files(found: list[importlib.metadata.Distribution], target: Target, scratch: Path) -> dict[str, Path]:
+    """Return name to file of all that is to be importable on the host; `scratch`: for what is fetched.
+
+    Raises FleetError.
+    """
+    here = {name: path for one in found if fits(_tags(one), target) for name, path in _files(one).items()}
+    elsewhere = [f"{one.name}=={one.version}" for one in found if not fits(_tags(one), target)]
+    if elsewhere:
+        _fetch(elsewhere, target, scratch)
+        for fetched in importlib.metadata.distributions(path=[str(scratch)]):
+            here |= _files(fetched)
+    return here
+
+
+def _files(distribution: importlib.metadata.Distribution) -> dict[str, Path]:
+    names = {str(name): Path(str(name.locate())) for name in distribution.files or ()}
+    return {
+        name: path
+        for name, path in names.items()
+        if not (name.startswith(("..", "/", "bin/")) or _NOT_OURS.search(name)) and path.is_file()
+    }
+
+
+def _tags(distribution: importlib.metadata.Distribution) -> list[str]:
+    return Parser().parsestr(distribution.read_text("WHEEL") or "").get_all("Tag") or []
+
+
+def fits(tags: list[str], target: Target) -> bool:
+    """Say whether a wheel with one of these tags ("cp311-abi3-manylinux_2_28_x86_64") runs there."""
+    for tag in tags:
+        python, _, rest = tag.partition("-")
+        abi, _, platforms = rest.partition("-")
+        if _fits_python(python, abi, target) and any(_fits_platform(one, target) for one in platforms.split(".")):
+            return True
+    return False
+
+
+def _fits_python(python: str, abi: str, target: Target) -> bool:
+    exact = f"cp{target.python[0]}{target.python[1]}"
+    if abi == "none":
+        return any(one in ("py3", f"py{target.python[0]}{target.python[1]}") for one in python.split("."))
+    if abi == "abi3":
+        versions = [int(one[3:]) for one in python.split(".") if re.fullmatch(r"cp3\d+", one)]
+        return any(version <= target.python[1] for version in versions)
+    return abi == exact and exact in python.split(".")
+
+
+def _fits_platform(platform: str, target: Target) -> bool:
+    if platform == "any":
+        return True
+    if not platform.endswith(f"_{target.machine}"):
+        return False
+    kind, _, version = target.libc.partition(" ")
+    least = _least(platform)
+    if kind == "musl":
+        return platform.startswith("musllinux_1_")
+    return kind == "glibc" and least is not None and least <= tuple(map(int, version.split(".")[:2]))
+
+
+def _least(platform: str) -> tuple[int, int] | None:
+    """Return the version of glibc that a platform's tag asks for; None where it is about something else."""
+    old = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+    found = re.match(r"manylinux_(\d+)_(\d+)_", platform)
+    return (int(found[1]), int(found[2])) if found else old.get(platform.partition("_")[0])
+
+
+def _fetch(requirements: list[str], target: Target, into: Path) -> None:
+    """Install wheels for the host into the directory `into`, by uv or pip. Raises FleetError."""
+    installer = _uv(target) or _pip(target)
+    what = f"{', '.join(requirements)} for Python {target.python[0]}.{target.python[1]} on {target.platform}"
+    if installer is None:
+        raise FleetError(f"{what}: neither uv nor pip is here to fetch it", hint="pip install uv")
+    version = f"{target.python[0]}.{target.python[1]}"
+    command = [*installer, "--python-version", version, "--only-binary", ":all:", "--no-deps", "--target", str(into)]
+    try:
+        run = subprocess.run(
+            [*command, *requirements], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        raise FleetError(f"{what}: {installer[0]} did not end within {PATIENCE} s") from None
+    if run.returncode:
+        said = run.stderr.strip().splitlines()[-3:]
+        raise FleetError(
+            f"{what}: there is no wheel, or no way to it: {' '.join(said)}",
+            hint="the internet is needed where a host is unlike this machine; or install the Python that you have here",
+        )
+
+
+def _uv(target: Target) -> list[str] | None:
+    beside = Path(sys.executable).with_name("uv")
+    uv = str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
+    platform = f"{target.machine}-unknown-linux-musl" if target.libc == "musl" else f"{target.machine}-{_glibc(target)}"
+    return [uv, "pip", "install", "--quiet", "--no-config", "--python-platform", platform] if uv else None
+
+
+def _glibc(target: Target) -> str:
+    """Return the newest platform of uv's that a host with this glibc is."""
+    ours = _minor(target)
+    return f"manylinux_2_{max((minor for minor in (17, 28, *range(31, 41)) if minor <= ours), default=17)}"
+
+
+def _minor(target: Target) -> int:
+    version = target.libc.partition(" ")[2].split(".")
+    return int(version[1]) if len(version) > 1 and version[1].isdigit() else 17
+
+
+def _pip(target: Target) -> list[str] | None:
+    if importlib.util.find_spec("pip") is None:
+        return None
+    names = [f"musllinux_1_{n}" for n in (2, 1)]
+    if target.libc != "musl":
+        names = [*(f"manylinux_2_{n}" for n in range(_minor(target), 16, -1)), "manylinux2014"]
+    platforms = [word for name in names for word in ("--platform", f"{name}_{target.machine}")]
+    return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *platforms]
