@@ -15,7 +15,7 @@ from pathlib import Path
 
 from monkey.errors import Corrupt, JobFailed, KeyMissing, StoreError
 from monkey.store.base import Store
-from monkey.store.contents import DAMAGED
+from monkey.store.contents import DAMAGED, SEND_AGAIN
 from monkey_agent import eviction, listing, trees
 from monkey_agent.cache import Cache
 from monkey_agent.flight import to_its_end
@@ -24,7 +24,6 @@ from monkey_agent.flight import to_its_end
 LANES = 16
 #: Times that an object is fetched that comes with wrong bytes, or that somebody removes before it is linked.
 TRIES = 3
-_HINT = "(hint: `monkey push`, where the data is, sends what is missing or damaged; then `monkey retry` the sweep)"
 
 
 class Fetch:
@@ -78,9 +77,9 @@ class Fetch:
         try:
             data = await self._store.get(listing.key(self._oid))
         except KeyMissing as exc:
-            raise JobFailed(f"{exc.message} {_HINT}") from exc
+            raise JobFailed(f"{exc.message} {SEND_AGAIN}") from exc
         if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
-            await self._report(self._oid)
+            raise await self._damaged(self._oid)
         files = await asyncio.to_thread(listing.read, self._oid, data)
         await to_its_end(lambda: self._keep(data, kept))
         return files
@@ -139,19 +138,19 @@ class Fetch:
             try:
                 await self._store.get_file(key, Path(incoming))
             except KeyMissing as exc:
-                raise JobFailed(f"{exc.message} {_HINT}") from exc
+                raise JobFailed(f"{exc.message} {SEND_AGAIN}") from exc
             if await self._md5(incoming) == md5:
                 trees.seal(incoming)
                 os.makedirs(os.path.dirname(source), exist_ok=True)
                 os.rename(incoming, source)
                 return
-        await self._report(md5)
-        raise JobFailed(f"{key} is damaged in the store: its bytes have another MD5 {_HINT}")
+        raise await self._damaged(md5)
 
-    async def _report(self, oid: str) -> None:
-        """Have the object sent again by whoever has the data: its size may be right."""
+    async def _damaged(self, oid: str) -> JobFailed:
+        """Have the object sent again by whoever has the data (its size may be right), and return what to raise."""
         with contextlib.suppress(StoreError):  # the next fetch finds it damaged, too
             await self._store.put(f"{DAMAGED}{oid}", b"")
+        return JobFailed(f"{listing.key(oid)} is damaged in the store: its bytes have another MD5 {SEND_AGAIN}")
 
     async def _md5(self, path: str) -> str:
         if os.stat(path).st_size <= trees.SMALL:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from monkey.cli.render.lists import job_json, sweeps_json
-from monkey.cli.render.outcome import parameters_text
+from monkey.cli.render.parameters import parameters_text
 from monkey.cli.render.progress import counts_text
 from monkey.cli.render.status import why, word
 from monkey.cli.render.words import Terminal, cut, duration, one_line, plural, size, table, text

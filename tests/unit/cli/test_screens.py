@@ -122,25 +122,6 @@ def test_progress_tells_counts_pace_and_the_best(tmp_path: Path) -> None:
     played(tmp_path, scene)
 
 
-def test_outcome_groups_failures_and_quotes_the_first(tmp_path: Path) -> None:
-    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
-        for job, why in zip(jobs, ("exit code 1", "exit code 1", "timed out after 5s"), strict=True):
-            await pen.begin(job)
-            await pen.end(job, Ended.FAILED, reason=why, log_tail=["...", f"last line of {why}"])
-        _, progress = await looked(world)
-        text = "\n".join(outcome([progress], {}, {}, Terminal(), changed=True))
-        assert text.startswith("small: 3 failed.")
-        assert (
-            f"2 jobs failed: exit code 1 (the first: lr=1; job {jobs[0]})\n  │ ...\n  │ last line of exit code 1"
-            in text
-        )
-        assert "1 job failed: timed out after 5s (lr=3" in text
-        assert "last line of timed out" not in text
-        assert f"`monkey logs {jobs[0]}`" in text and "`monkey retry small`" in text
-
-    played(tmp_path, scene)
-
-
 def test_detaching_says_how_to_come_back() -> None:
     text = "\n".join(detached(["small"]))
     assert all(way in text for way in ("monkey status small", "monkey status -w small", "monkey cancel small"))
