@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -148,6 +149,27 @@ def test_logs_follow_a_job_to_its_end_byte_for_byte(shop: Shop) -> None:
     assert follow.returncode == 0, err
     assert out == b"one\n\x1b[31mtwo\xff\n"
     assert shop.run("logs", "sweep").stdout.startswith("one\n"), "of one job, there is nothing to tell apart"
+
+
+def test_each_attempt_has_its_log_under_the_number_that_the_job_was_told(shop: Shop, store: Path) -> None:
+    command = """['sh', '-c', 'echo try $MONKEY_ATTEMPT; test $MONKEY_ATTEMPT = 2']"""
+    shop.spec(f"command: {command}\nparameters: {{}}\noutputs: []\nmax_retries: 1\n")
+    shop.run("apply")
+    (job,) = [row["job"] for row in shop.json("list", "jobs")]
+    told = [(one["attempt"], one["outcome"]) for one in shop.json("info", job)["attempts"]]
+    assert told == [(1, "failed"), (2, "succeeded")]
+    assert shop.run("logs", job).stdout == "try 2\n"
+    assert [shop.run("logs", job, "--attempt", str(n)).stdout for n in (1, 2)] == ["try 1\n", "try 2\n"]
+    missing = shop.run("logs", job, "--attempt", "3", code=1).stderr
+    assert f"job {job} has no attempt 3, but 1 to 2" in missing and f"`monkey info {job}`" in missing
+    assert "expected a job, found 'sweep'" in shop.run("logs", "sweep", "--attempt", "1", code=1).stderr
+    # What status counts by, and the entry itself: where the two differ, info says by whose word the job succeeded.
+    (end,) = store.glob(f"projects/*/jobs/{job}/00000004")
+    end.write_bytes(b"")
+    assert shop.states() == {"succeeded": 1}
+    told = shop.run("info", job).stdout
+    assert re.search(rf"2 .* succeeded, says its agent's journal; its end, \S*{job}/00000004, was emptied", told), told
+    assert "lost" not in told
 
 
 def test_everything_that_lists_has_json(shop: Shop) -> None:
