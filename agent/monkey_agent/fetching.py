@@ -26,6 +26,25 @@ LANES = 16
 TRIES = 3
 
 
+class Lacking(JobFailed):
+    """The store does not have an object, or has it damaged, and whoever has the data is asked to send it."""
+
+    #: Key of the object that was missing, or of the word that it is damaged, which goes when it is sent.
+    key, missing = "", False
+
+    @classmethod
+    def of(cls, key: str, *, missing: bool, why: str) -> Lacking:
+        """Return the error for an object; `key`: what is looked at to see whether it was sent."""
+        lacking = cls(f"{why} {SEND_AGAIN}")
+        lacking.key, lacking.missing = key, missing
+        return lacking
+
+    async def sent(self, store: Store) -> bool:
+        """Ask whether it was sent since. Raises StoreError."""
+        there = any(item.key == self.key for item in await store.list(self.key))
+        return there is self.missing
+
+
 class Fetch:
     """One dataset on its way; may be run again, and goes on where it stopped."""
 
@@ -77,7 +96,7 @@ class Fetch:
         try:
             data = await self._store.get(listing.key(self._oid))
         except KeyMissing as exc:
-            raise JobFailed(f"{exc.message} {SEND_AGAIN}") from exc
+            raise Lacking.of(listing.key(self._oid), missing=True, why=exc.message) from exc
         if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
             raise await self._damaged(self._oid)
         files = await asyncio.to_thread(listing.read, self._oid, data)
@@ -138,7 +157,7 @@ class Fetch:
             try:
                 await self._store.get_file(key, Path(incoming))
             except KeyMissing as exc:
-                raise JobFailed(f"{exc.message} {SEND_AGAIN}") from exc
+                raise Lacking.of(key, missing=True, why=exc.message) from exc
             if await self._md5(incoming) == md5:
                 trees.seal(incoming)
                 os.makedirs(os.path.dirname(source), exist_ok=True)
@@ -146,11 +165,12 @@ class Fetch:
                 return
         raise await self._damaged(md5)
 
-    async def _damaged(self, oid: str) -> JobFailed:
+    async def _damaged(self, oid: str) -> Lacking:
         """Have the object sent again by whoever has the data (its size may be right), and return what to raise."""
         with contextlib.suppress(StoreError):  # the next fetch finds it damaged, too
             await self._store.put(f"{DAMAGED}{oid}", b"")
-        return JobFailed(f"{listing.key(oid)} is damaged in the store: its bytes have another MD5 {SEND_AGAIN}")
+        why = f"{listing.key(oid)} is damaged in the store: its bytes have another MD5"
+        return Lacking.of(f"{DAMAGED}{oid}", missing=False, why=why)
 
     async def _md5(self, path: str) -> str:
         if os.stat(path).st_size <= trees.SMALL:

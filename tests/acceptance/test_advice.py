@@ -43,7 +43,6 @@ def test_jobs_whose_data_rotted_come_to_their_end_by_what_is_advised(shop: Shop,
     said = [shop.run("apply", "--yes", code=1).stdout, shop.run("apply", code=1).stdout, shop.run("status").stdout]
     said += [shop.run("plan").stdout, shop.run("logs", "sweep").stderr]
     assert [[way.split()[0] for way in advised(text)] for text in said] == [["push", "retry"]] * 5
-    shop.kill(shop.agents)  # one remembers for some seconds what could not be had
     for way in advised(said[1]):
         shop.run(*way.split())
     shop.run("status", "-w", "sweep")

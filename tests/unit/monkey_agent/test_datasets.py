@@ -112,6 +112,27 @@ def test_a_damaged_object_is_never_shown(tmp_path: Path, run: Run) -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize("damaged", [True, False])
+def test_what_was_sent_since_the_last_try_counts_at_once(tmp_path: Path, run: Run, *, damaged: bool) -> None:
+    async def scenario() -> None:
+        store, rotten = Counting(), listing.key(md5(b"first\n"))
+        oid = await send(store, FILES)
+        await (store.put(rotten, b"fIrst\n") if damaged else store.delete(rotten))
+        datasets = Datasets(store, Cache(tmp_path), remembered=1e9)
+        with pytest.raises(JobFailed):
+            await datasets.use(oid)
+        store.fetched.clear()
+        with pytest.raises(JobFailed, match="`monkey push`"):
+            await datasets.use(oid)
+        assert not store.fetched, "nothing was sent: nothing is tried"
+        await store.put(rotten, b"first\n")
+        for item in await store.list(DAMAGED):
+            await store.delete(item.key)
+        assert read(await path_of(datasets, oid)) == FILES
+
+    run(scenario())
+
+
 HOSTILE = [
     [{"md5": md5(b""), "relpath": "../out"}],
     [{"md5": md5(b""), "relpath": "/etc/passwd"}],
