@@ -8,10 +8,11 @@ before the name, names on disk before anyone is told. What was renamed when the 
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from monkey.errors import StoreUnavailable
 from monkey.store.contents import FILES, Moved, Source, object_key, refused
@@ -32,13 +33,24 @@ BATCH_FILES, BATCH_BYTES = 131_072, 512 * 1024 * 1024
 _NAMED_AT_ONCE = 32
 
 
+#: Is told of all MD5s, in the order of the sources.
+Hashed = Callable[[Sequence[str]], None]
+
+
 class Bulk:
     """One lot of files on its way into the directory. Runs in a thread of its own; `interrupt` ends it early."""
 
-    def __init__(self, place: Place, sources: Sequence[Source], moved: Moved) -> None:
-        """Store `sources` in `place`."""
+    def __init__(
+        self,
+        place: Place,
+        sources: Sequence[Source],
+        moved: Moved,
+        crew: Crew | None = None,
+        hashed: Hashed | None = None,
+    ) -> None:
+        """Store `sources` in `place`, by this crew; `hashed` is told of all MD5s while the disk is waited for."""
         self._place, self._sources, self._moved = place, sources, moved
-        self._crew = Crew()
+        self._crew, self._hashed = crew or Crew(), hashed
         self._found = [""] * len(sources)
         #: Where copies are that have no name yet, and their MD5s.
         self._aside = ""
@@ -66,9 +78,31 @@ class Bulk:
         except OSError as exc:
             raise self._place.translate(exc) from exc
         finally:
-            if self._aside:
-                shutil.rmtree(self._aside, ignore_errors=True)
+            self._discard()
         return self._found
+
+    @contextlib.contextmanager
+    def _meanwhile(self) -> Iterator[None]:
+        """Tell `hashed`, if all MD5s are known and it was not told yet, while the body runs. Raises what it raises."""
+        if self._hashed is None or not all(self._found):
+            yield
+            return
+        tell, self._hashed, wrong = partial(self._hashed, self._found), None, list[BaseException]()
+
+        def run() -> None:
+            try:
+                tell()
+            except BaseException as exc:
+                wrong.append(exc)
+
+        thread = threading.Thread(target=run, name="monkey-hashed")
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join()
+        if wrong:
+            raise wrong[0]
 
     def _batches(self) -> Iterator[list[int]]:
         """Yield the places of small files, as many as are named together."""
@@ -113,7 +147,8 @@ class Bulk:
         aside, files = self._aside, self._place.below(FILES.rstrip("/"))
         names = sorted({md5[:2] for md5 in self._copied})
         copies = [f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied]
-        flush_together([*copies, *(f"{aside}/{name}" for name in names)])
+        with self._meanwhile():
+            flush_together([*copies, *(f"{aside}/{name}" for name in names)])
         self._place.make_parents(f"{files}/.")
         parts = [names[at : at + _NAMED_AT_ONCE] for at in range(0, len(names), _NAMED_AT_ONCE)]
 
@@ -125,8 +160,18 @@ class Bulk:
         self._go_on()
         self._directories.update(f"{files}/{name}" for name in names)
         self._copied.clear()
-        shutil.rmtree(aside, ignore_errors=True)
-        self._aside = ""
+        self._discard()
+
+    def _discard(self) -> None:
+        """Remove what is aside: mostly an empty directory."""
+        aside, self._aside = self._aside, ""
+        if aside:
+            try:
+                os.rmdir(aside)  # noqa: PTH106
+            except OSError:
+                import shutil  # slow to import, and mostly not needed
+
+                shutil.rmtree(aside, ignore_errors=True)
 
     def _target(self, md5: str) -> str:
         """Return where the object goes; its directory is there, and remembered."""
@@ -180,4 +225,5 @@ class Bulk:
         if not self._directories:
             return
         files = self._place.below(FILES.rstrip("/"))
-        flush_together([*sorted(self._directories), files, os.path.dirname(files), self._place.root])
+        with self._meanwhile():
+            flush_together([*sorted(self._directories), files, os.path.dirname(files), self._place.root])

@@ -36,6 +36,10 @@ Taken = tuple[str, str]
 #: What a worker is asked: see `answer`.
 Request = tuple[str, "list[Any]", str, str]
 
+#: Files below a directory (path below it, signature), names that are neither file nor directory, names that are not
+#: ASCII, and what ended the walk early: a path and an errno.
+Walked = tuple["list[tuple[str, Signature]]", "list[str]", "list[str]", "tuple[str, int] | None"]
+
 #: Why a file could not be taken, beside what the system said: "system: NUMBER" is an errno.
 CHANGED, SPECIAL = "changed", "special"
 
@@ -196,14 +200,40 @@ def _size(path: str) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else -1
 
 
+def walk(root: str) -> Walked:
+    """Return what is below the directory `root`, its files sorted."""
+    files, others, foreign, todo = list[tuple[str, Signature]](), list[str](), list[str](), [""]
+    while todo:
+        base = todo.pop()
+        try:
+            with os.scandir(f"{root}/{base}") as entries:
+                for entry in entries:
+                    name = base + entry.name
+                    if not name.isascii():
+                        foreign.append(name)
+                    if entry.is_file(follow_symlinks=False):
+                        files.append((name, signature(entry.stat(follow_symlinks=False))))
+                    elif entry.is_dir(follow_symlinks=False):
+                        todo.append(f"{name}/")
+                    else:
+                        others.append(name)
+        except OSError as exc:
+            return files, others, foreign, (exc.filename or f"{root}/{base}", exc.errno or -1)
+    files.sort()
+    return files, others, foreign, None
+
+
 def answer(request: Request) -> Any:
     """Do what is asked.
 
-    That is ("take", tasks, aside, ""), ("name", directories, aside, target) or ("sizes", oids, "", root).
+    That is ("take", tasks, aside, ""), ("name", directories, aside, target), ("sizes", oids, "", root) or
+    ("walk", [root], "", "").
     """
     what, items, aside, target = request
     if what == "take":
         return take_all(items, aside)
+    if what == "walk":
+        return walk(*items)
     return name_all(items, aside, target) if what == "name" else sizes(items, target)
 
 

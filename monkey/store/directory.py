@@ -14,6 +14,7 @@ import secrets
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from monkey.errors import KeyMissing
 from monkey.store.base import Item, Store
@@ -24,6 +25,9 @@ from monkey.store.listing import walk
 from monkey.store.place import Place
 from monkey.store.publish import copy, open_aside, publish, remove, write_aside
 from monkey.store.stamp import stamp
+
+if TYPE_CHECKING:
+    from monkey.store.crew import Crew
 
 #: Files up to this many bytes are copied in the calling thread: a hop to another one costs more.
 SMALL = 256 * 1024
@@ -141,11 +145,20 @@ class DirectoryStore(Store):
                     raise self._place.translate(exc, write.key) from exc
                 raise
 
-    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
-        """See `Store.put_contents`."""
+    async def put_contents(
+        self,
+        sources: Sequence[Source],
+        moved: Moved,
+        crew: Crew | None = None,
+        hashed: Callable[[Sequence[str]], None] | None = None,
+    ) -> Sequence[str]:
+        """See `Store.put_contents`. `crew`: workers that were started already.
+
+        `hashed` is told of the MD5s once all are known, in another thread, while the disk is waited for.
+        """
         from monkey.store.bulk import Bulk  # what it imports takes a while, and agents never need it
 
-        bulk = Bulk(self._place, sources, moved)
+        bulk = Bulk(self._place, sources, moved, crew, hashed)
         inner = asyncio.ensure_future(asyncio.to_thread(bulk.run))
         try:
             return await asyncio.shield(inner)
