@@ -8,11 +8,10 @@ before the name, names on disk before anyone is told. What was renamed when the 
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from monkey.errors import StoreUnavailable
 from monkey.store.contents import FILES, Moved, Source, object_key, refused
@@ -81,24 +80,23 @@ class Bulk:
             self._discard()
         return self._found
 
-    @contextlib.contextmanager
-    def _meanwhile(self) -> Iterator[None]:
-        """Tell `hashed`, if all MD5s are known and it was not told yet, while the body runs. Raises what it raises."""
+    def _flush(self, paths: Iterable[str], count: int) -> None:
+        """Sync these `count` files and directories; meanwhile `hashed` is told, once all MD5s are known."""
         if self._hashed is None or not all(self._found):
-            yield
+            flush_together(paths, count)
             return
-        tell, self._hashed, wrong = partial(self._hashed, self._found), None, list[BaseException]()
+        tell, self._hashed, wrong = self._hashed, None, list[BaseException]()
 
-        def run() -> None:
+        def flush() -> None:
             try:
-                tell()
+                flush_together(paths, count)
             except BaseException as exc:
                 wrong.append(exc)
 
-        thread = threading.Thread(target=run, name="monkey-hashed")
+        thread = threading.Thread(target=flush, name="monkey-flush")
         thread.start()
         try:
-            yield
+            tell(self._found)
         finally:
             thread.join()
         if wrong:
@@ -122,8 +120,7 @@ class Bulk:
         self._aside = self._place.temp()
         self._place.make_parents(f"{self._aside}/.")
         chosen = [self._sources[at] for at in batch]
-        tasks: list[Task] = [(one.path, one.signature, one.md5) for one in chosen]
-        parts = lots(tasks)
+        parts = lots([one.signature[0] for one in chosen])
 
         def done(part: int, taken: list[Taken]) -> None:
             first, _ = parts[part]
@@ -134,7 +131,8 @@ class Bulk:
             self._copied.update(self._found[at] for at in batch[first : first + len(taken)])
             self._moved(len(taken), sum(one.signature[0] for one in chosen[first : first + len(taken)]))
 
-        self._crew.work([("take", tasks[a:b], self._aside, "") for a, b in parts], done)
+        aside = self._aside
+        self._crew.work(len(parts), lambda at: ("take", _tasks(chosen, *parts[at]), aside, ""), done)
 
     def _trouble(self, source: Source, why: str) -> Exception:
         what, _, number = why.partition(": ")
@@ -146,9 +144,8 @@ class Bulk:
         """Sync what is aside, and give it its names: a directory at a time where the store has nothing like it yet."""
         aside, files = self._aside, self._place.below(FILES.rstrip("/"))
         names = sorted({md5[:2] for md5 in self._copied})
-        copies = [f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied]
-        with self._meanwhile():
-            flush_together([*copies, *(f"{aside}/{name}" for name in names)])
+        copies = (f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied)
+        self._flush(itertools.chain(copies, (f"{aside}/{name}" for name in names)), len(self._copied))
         self._place.make_parents(f"{files}/.")
         parts = [names[at : at + _NAMED_AT_ONCE] for at in range(0, len(names), _NAMED_AT_ONCE)]
 
@@ -156,7 +153,7 @@ class Bulk:
             if number:
                 raise self._place.translate(OSError(number, os.strerror(number)))
 
-        self._crew.work([("name", part, aside, files) for part in parts], done)
+        self._crew.work(len(parts), lambda at: ("name", parts[at], aside, files), done)
         self._go_on()
         self._directories.update(f"{files}/{name}" for name in names)
         self._copied.clear()
@@ -202,7 +199,7 @@ class Bulk:
         aside, source = self._place.temp(), self._sources[at]
         self._found[at] = md5 = copy_hashed(source, aside, self._count)
         try:
-            flush_together([aside])
+            flush_together([aside], 1)
             with self._lock:
                 target = self._target(md5)
             os.replace(aside, target)  # noqa: PTH105
@@ -225,5 +222,9 @@ class Bulk:
         if not self._directories:
             return
         files = self._place.below(FILES.rstrip("/"))
-        with self._meanwhile():
-            flush_together([*sorted(self._directories), files, os.path.dirname(files), self._place.root])
+        paths = [*sorted(self._directories), files, os.path.dirname(files), self._place.root]
+        self._flush(paths, len(paths))
+
+
+def _tasks(sources: Sequence[Source], first: int, end: int) -> list[Task]:
+    return [(one.path, one.signature, one.md5) for one in sources[first:end]]

@@ -141,15 +141,15 @@ def _make(directory: str) -> None:
         return
 
 
-def lots(tasks: Sequence[Task]) -> list[tuple[int, int]]:
-    """Part the files into what is asked at once: from (inclusive), to (exclusive)."""
-    found, first, size = [], 0, 0
-    for at, task in enumerate(tasks):
-        if at > first and (at - first >= LOT_FILES or size + task[1][0] > LOT_BYTES):
+def lots(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Part files of these sizes into what is asked at once: from (inclusive), to (exclusive)."""
+    found, first, total = [], 0, 0
+    for at, size in enumerate(sizes):
+        if at > first and (at - first >= LOT_FILES or total + size > LOT_BYTES):
             found.append((first, at))
-            first, size = at, 0
-        size += task[1][0]
-    return [*found, (first, len(tasks))] if tasks else []
+            first, total = at, 0
+        total += size
+    return [*found, (first, len(sizes))] if sizes else []
 
 
 def take_all(tasks: Sequence[Task], aside: str) -> list[Taken]:

@@ -89,12 +89,13 @@ class Crew:
         while len(self._workers) < count:
             self._workers.append(self._stack.enter_context(Worker()))
 
-    def work(self, requests: Sequence[Request], done: Callable[[int, Any], None]) -> None:
-        """Have all requests answered, in any order; `done(index, answer)` is called from any thread, one at a time.
+    def work(self, count: int, request: Callable[[int], Request], done: Callable[[int, Any], None]) -> None:
+        """Have `count` requests answered, in any order; `done(index, answer)` is told of each, one at a time.
 
-        Raises what `done` raises, and StoreUnavailable where a worker was killed.
+        Both are called from any thread; each request is made when it is sent. Raises what they raise, and
+        StoreUnavailable where a worker was killed.
         """
-        queue, lock, wrong = iter(range(len(requests))), threading.Lock(), list[BaseException]()
+        queue, lock, wrong = iter(range(count)), threading.Lock(), list[BaseException]()
 
         def pull(hand: Hand) -> None:
             try:
@@ -103,13 +104,13 @@ class Crew:
                         at = next(queue, None)
                     if at is None:
                         return
-                    answer = hand(requests[at])
+                    answer = hand(request(at))
                     with lock:
                         done(at, answer)
             except BaseException as exc:
                 wrong.append(exc)
 
-        self._spread(pull, len(requests))
+        self._spread(pull, count)
         if wrong:
             raise wrong[0]
 

@@ -46,7 +46,8 @@ class DirectoryStore(Store):
         self.url, self.id = str(root), store_id or ""
         #: Where it is, for those who look at its files themselves.
         self.place = self._place = Place(self.url, store_id)
-        self._committer = Committer(self._place)
+        # While a store is begun, one write follows the other, and nobody else's is to come.
+        self._committer = Committer(self._place) if store_id else Committer(self._place, gather=0.0)
         #: By directory: entries that were written without waiting for the disk.
         self._loose: dict[str, list[str]] = {}
 
