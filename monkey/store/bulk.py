@@ -85,17 +85,20 @@ class Bulk:
         if self._hashed is None or not all(self._found):
             flush_together(paths, count)
             return
-        tell, self._hashed, wrong = self._hashed, None, list[BaseException]()
+        tell, self._hashed, wrong, waiting = self._hashed, None, list[BaseException](), threading.Event()
 
         def flush() -> None:
             try:
-                flush_together(paths, count)
+                flush_together(paths, count, waiting.set)
             except BaseException as exc:
                 wrong.append(exc)
+            finally:
+                waiting.set()
 
         thread = threading.Thread(target=flush, name="monkey-flush")
         thread.start()
         try:
+            waiting.wait()  # else both would wait for the interpreter, at each step of the way to the disk
             tell(self._found)
         finally:
             thread.join()
