@@ -6,8 +6,10 @@ import asyncio
 import errno
 import hashlib
 import os
+import signal
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,16 @@ import pytest
 
 from monkey.errors import KeyMissing, StoreRefused, StoreUnavailable
 from monkey.store.base import Store
+from monkey.store.bulk import LARGE
 from monkey.store.commit import BATCH
 from monkey.store.contents import FILES, Source, object_key
 from monkey.store.copier import signature
-from monkey.store.crew import AHEAD, sizes_ahead
+from monkey.store.crew import AHEAD, Crew, sizes_ahead
+from monkey.store.directory import DirectoryStore
 from monkey.store.open import open_store
 from monkey.store.place import Place, translate
 from monkey.store.publish import STALE, publish, write_aside
+from monkey.transfer.dataset_hash import quiet
 from tests.loops import Run
 
 
@@ -88,6 +93,45 @@ def test_many_files_join_those_that_are_there(store: Store, root: Path, run: Run
     assert sizes == {md5: len(body) for md5, body in wanted.items()}
     assert all((root / object_key(md5)).read_bytes() == body for md5, body in wanted.items())
     assert not list((root / "tmp").iterdir())
+
+
+def test_hashes_are_told_once_and_what_is_done_with_them_may_fail(
+    store: Store, root: Path, run: Run, tmp_path: Path
+) -> None:
+    assert isinstance(store, DirectoryStore)
+    data, told = tmp_path / "data", list[list[str]]()
+    data.mkdir()
+    for n in range(1100):
+        (data / str(n)).write_bytes(b"content %d" % n)
+    (data / "large").write_bytes(b"x" * LARGE)
+
+    def fail(md5s: Sequence[str]) -> None:
+        raise OSError(errno.ENOSPC, "told of it")
+
+    with Crew() as crew:
+        files, *rest = crew.begin(("walk", [str(data)], "", ""))()
+        assert len(files) == 1101 and rest == [[], [], None]
+        sources = [Source(str(data / name), known) for name, known in files]
+        for some in (sources[:-1], sources[-1:], sources):
+            stored = run(store.put_contents(some, quiet, crew, lambda md5s: told.append(list(md5s))))
+            assert told == [list(stored)] and all(stored)
+            told.clear()
+    with pytest.raises(StoreRefused, match="no space"):
+        run(store.put_contents(sources, quiet, None, fail))
+    assert not list((root / "tmp").iterdir())
+
+
+def test_what_was_begun_and_is_not_wanted_is_not_waited_for(tmp_path: Path) -> None:
+    before = children()
+    with Crew() as crew:
+        crew.begin(("walk", [str(tmp_path)], "", ""))
+        os.kill(min(children() - before), signal.SIGSTOP)  # as one whose file system does not answer
+    assert children() == before
+
+
+def children() -> set[int]:
+    """Return the processes that are ours."""
+    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
 
 def test_a_lost_tmp_is_made_again(store: Store, root: Path, run: Run, tmp_path: Path) -> None:
