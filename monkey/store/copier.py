@@ -7,6 +7,7 @@ This file is also a program (see `monkey.store.crew`): it imports nothing of our
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
 import stat
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: Files of one request, and their bytes: a worker holds one file at a time, and tells of progress after each request.
 LOT_FILES, LOT_BYTES = 256, 16 * 1024 * 1024
+
+#: The argument with which a worker is started that will hash.
+HASHES = "hashes"
 
 #: Bytes that a read or a write moves.
 CHUNK = 1 << 20
@@ -251,7 +255,10 @@ def receive(stream: IO[bytes]) -> Any:
 
 def main() -> NoReturn:
     """Answer requests on stdin with answers on stdout, until stdin ends."""
+    gc.disable()  # nothing here is in circles
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    if sys.argv[1:] == [HASHES]:
+        _load()
     while True:
         try:
             request = receive(requests)
@@ -261,6 +268,13 @@ def main() -> NoReturn:
             send(answers, answer(request))
         except BrokenPipeError:  # our parent is gone, or wants no answer any more
             os._exit(0)
+        if request[0] == "walk":
+            _load()
+
+
+def _load() -> None:
+    """Import what hashing takes, before there is anything to hash."""
+    import hashlib  # noqa: F401
 
 
 if __name__ == "__main__":

@@ -74,20 +74,21 @@ class Crew:
         Returns what waits for its answer, which is to be asked before any other work. Raises StoreUnavailable where the
         worker was killed, and so does what is returned.
         """
-        self._start(min(processors(), AT_FIRST))
-        worker = self._ahead = self._workers[0]
+        worker = self._ahead = self._stack.enter_context(Worker())
         worker.ask(request)
+        self._workers.append(worker)
+        self._start(min(processors(), AT_FIRST))
 
         def wait() -> Any:
-            self._ahead = None
-            return worker.answer()
+            answer, self._ahead = worker.answer(), None
+            return answer
 
         return wait
 
     def _start(self, count: int) -> None:
         """Have so many workers."""
         while len(self._workers) < count:
-            self._workers.append(self._stack.enter_context(Worker()))
+            self._workers.append(self._stack.enter_context(Worker(copier.HASHES)))
 
     def work(self, count: int, request: Callable[[int], Request], done: Callable[[int, Any], None]) -> None:
         """Have `count` requests answered, in any order; `done(index, answer)` is told of each, one at a time.
@@ -129,9 +130,9 @@ class Crew:
 class Worker:
     """A process that answers requests: of its own rather than a fork, which would copy threads' locks."""
 
-    def __init__(self) -> None:
+    def __init__(self, *arguments: str) -> None:
         """Start it."""
-        argv = [sys.executable, "-I", "-S", str(Path(copier.__file__))]
+        argv = [sys.executable, "-I", "-S", str(Path(copier.__file__)), *arguments]
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout

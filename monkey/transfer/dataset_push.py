@@ -69,6 +69,8 @@ async def hash_into(
 
 def _hashed(met: Look, new: Sequence[int], md5s: Sequence[str]) -> Hashed:
     """Return the dataset, whose `new` rows have these MD5s, and remember it."""
+    import tempfile  # noqa: F401 - sending the listing needs it, and here it is mostly the disk that is waited for
+
     for row, md5 in zip(new, md5s, strict=True):
         met.md5s[row] = md5
     dataset = met.dataset()
