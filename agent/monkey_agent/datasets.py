@@ -13,8 +13,8 @@ from monkey.store.base import Store
 from monkey_agent import listing, trees
 from monkey_agent.cache import Cache, Use
 from monkey_agent.endings import trouble
-from monkey_agent.failures import Failures
-from monkey_agent.fetching import Fetch
+from monkey_agent.failures import Failures, another
+from monkey_agent.fetching import Fetch, Lacking
 from monkey_agent.flight import Flights
 
 #: Seconds for which a failure is remembered: few, since an apply that sends what was missing must count.
@@ -32,6 +32,8 @@ class Datasets:
         self._trees = cache.root / "datasets" / "trees"
         self._fetches: Flights[None] = Flights()
         self._failures = Failures(remembered)
+        #: Dataset to what of it the store lacked at the last try.
+        self._lacking: dict[str, Lacking] = {}
         self._looks: Flights[bool] = Flights()
         #: How many looks at a tree have begun: who asks later joins a later one.
         self._begun: defaultdict[str, int] = defaultdict(int)
@@ -78,17 +80,28 @@ class Datasets:
             return await asyncio.to_thread(lambda: trees.is_sound(tree, trees.read_stamp(tree)))
 
     async def _obtain(self, oid: str, tree: Path) -> None:
-        self._failures.check(oid)
+        if not await self._sent_since(oid):
+            self._failures.check(oid)
         try:
             async with self._cache.making(tree):
                 # Another process may have done it while we waited.
                 if not await asyncio.to_thread(lambda: trees.is_sound(str(tree), trees.read_stamp(str(tree)))):
                     await self._fetch(Fetch(self._store, self._cache, oid, str(tree)))
         except (JobFailed, Corrupt) as exc:
+            if isinstance(exc, Lacking):
+                self._lacking[oid] = another(exc)
             raise self._failures.remember(oid, JobFailed(f"a dataset cannot be had: {exc.message}")) from exc
         except OSError as exc:
             raise self._failures.remember(oid, JobFailed(f"a dataset cannot be kept here: {trouble(exc)}")) from exc
         self._cache.trim_soon()
+
+    async def _sent_since(self, oid: str) -> bool:
+        """Ask whether what the store lacked at the last try was sent: `push`, then `retry`, need no pause between."""
+        lacking = self._lacking.get(oid)
+        if lacking is None or not await lacking.sent(self._store):
+            return False
+        del self._lacking[oid]
+        return True
 
     async def _fetch(self, fetch: Fetch) -> None:
         try:

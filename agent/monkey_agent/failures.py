@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import time
+from typing import TypeVar
 
 from monkey.errors import JobFailed
+
+Failed = TypeVar("Failed", bound=JobFailed)
 
 #: Seconds for which a failure is remembered.
 REMEMBERED = 60.0
@@ -32,6 +35,6 @@ class Failures:
         return another(failed)
 
 
-def another(failed: JobFailed) -> JobFailed:
+def another(failed: Failed) -> Failed:
     """Return an error of one's own: one that is raised twice grows its traceback."""
     return copy.copy(failed)

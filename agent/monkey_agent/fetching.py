@@ -15,7 +15,7 @@ from pathlib import Path
 
 from monkey.errors import Corrupt, JobFailed, KeyMissing, StoreError
 from monkey.store.base import Store
-from monkey.store.contents import DAMAGED
+from monkey.store.contents import DAMAGED, SEND_AGAIN
 from monkey_agent import eviction, listing, trees
 from monkey_agent.cache import Cache
 from monkey_agent.flight import to_its_end
@@ -24,7 +24,25 @@ from monkey_agent.flight import to_its_end
 LANES = 16
 #: Times that an object is fetched that comes with wrong bytes, or that somebody removes before it is linked.
 TRIES = 3
-_HINT = "(hint: `monkey push`, where the data is, sends what is missing or damaged; then `monkey retry` the sweep)"
+
+
+class Lacking(JobFailed):
+    """The store does not have an object, or has it damaged, and whoever has the data is asked to send it."""
+
+    #: Key of the object that was missing, or of the word that it is damaged, which goes when it is sent.
+    key, missing = "", False
+
+    @classmethod
+    def of(cls, key: str, *, missing: bool, why: str) -> Lacking:
+        """Return the error for an object; `key`: what is looked at to see whether it was sent."""
+        lacking = cls(f"{why} {SEND_AGAIN}")
+        lacking.key, lacking.missing = key, missing
+        return lacking
+
+    async def sent(self, store: Store) -> bool:
+        """Ask whether it was sent since. Raises StoreError."""
+        there = any(item.key == self.key for item in await store.list(self.key))
+        return there is self.missing
 
 
 class Fetch:
@@ -78,9 +96,9 @@ class Fetch:
         try:
             data = await self._store.get(listing.key(self._oid))
         except KeyMissing as exc:
-            raise JobFailed(f"{exc.message} {_HINT}") from exc
+            raise Lacking.of(listing.key(self._oid), missing=True, why=exc.message) from exc
         if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
-            await self._report(self._oid)
+            raise await self._damaged(self._oid)
         files = await asyncio.to_thread(listing.read, self._oid, data)
         await to_its_end(lambda: self._keep(data, kept))
         return files
@@ -139,19 +157,20 @@ class Fetch:
             try:
                 await self._store.get_file(key, Path(incoming))
             except KeyMissing as exc:
-                raise JobFailed(f"{exc.message} {_HINT}") from exc
+                raise Lacking.of(key, missing=True, why=exc.message) from exc
             if await self._md5(incoming) == md5:
                 trees.seal(incoming)
                 os.makedirs(os.path.dirname(source), exist_ok=True)
                 os.rename(incoming, source)
                 return
-        await self._report(md5)
-        raise JobFailed(f"{key} is damaged in the store: its bytes have another MD5 {_HINT}")
+        raise await self._damaged(md5)
 
-    async def _report(self, oid: str) -> None:
-        """Have the object sent again by whoever has the data: its size may be right."""
+    async def _damaged(self, oid: str) -> Lacking:
+        """Have the object sent again by whoever has the data (its size may be right), and return what to raise."""
         with contextlib.suppress(StoreError):  # the next fetch finds it damaged, too
             await self._store.put(f"{DAMAGED}{oid}", b"")
+        why = f"{listing.key(oid)} is damaged in the store: its bytes have another MD5"
+        return Lacking.of(f"{DAMAGED}{oid}", missing=False, why=why)
 
     async def _md5(self, path: str) -> str:
         if os.stat(path).st_size <= trees.SMALL:

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from monkey.apply.attempts import owner
 from monkey.apply.observe import World
 from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
 from monkey.protocol.keys import Keys, log_segment
-from monkey.protocol.snapshot import Reader, State
+from monkey.protocol.snapshot import JobView, Reader, State
 from monkey.store.base import Store
 
 #: States in which a job may still write.
@@ -65,6 +66,8 @@ class Follow:
     #: None: all of the sweep's.
     jobs: Sequence[str] | None
     sleep: Callable[[float], Awaitable[None]]
+    #: Position of the claim of the one attempt that is read; 0: of each job the newest, and those that come.
+    only: int = 0
     _logs: dict[str, JobLog] = field(default_factory=dict)
     _drained: set[str] = field(default_factory=set)
     _over: bool = False
@@ -90,13 +93,17 @@ class Follow:
         for job in view.ids if self.jobs is None else self.jobs:
             if job in self._drained:
                 continue
-            state = view.where(job)
-            attempt = view.view(job).attempt
-            if attempt:
-                log = self._logs.setdefault(job, JobLog(job))
+            seen = view.view(job)
+            if attempt := self.only or seen.attempt:
+                log = self._logs.setdefault(job, JobLog(owner(view, job)))
                 async for data in log.more(self.world.at, self.world.keys, attempt):
                     yield job, data
-            if state in AT_WORK:
+            if self._writes(seen):
                 self._over = False
             else:
                 self._drained.add(job)
+
+    def _writes(self, seen: JobView) -> bool:
+        """May more come?"""
+        over = self.only and (seen.attempt > self.only or (seen.attempt == self.only and seen.ended is not None))
+        return seen.state in AT_WORK and not over

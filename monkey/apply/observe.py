@@ -12,6 +12,7 @@ from monkey.apply.data import Begin, differences, lacking, silent
 from monkey.apply.desire import Wanted
 from monkey.apply.memo import Memo
 from monkey.apply.opening import open_known, store_url
+from monkey.apply.standing import lack_data
 from monkey.errors import FleetError, MonkeyError, SpecError, StoreMissing
 from monkey.fleet.base import Fleet
 from monkey.fleet.local import LocalFleet
@@ -169,6 +170,7 @@ def _sweep(view: SweepView, snapshot: Snapshot) -> ObservedSweep:
         succeeded=places[State.SUCCEEDED],
         failed=places[State.FAILED],
         running=places[State.RUNNING],
+        lacks_data=lack_data(view, places[State.FAILED]),
         unmarked=_unmarked(view, snapshot) if left and state.active else (),
     )
 

@@ -18,24 +18,29 @@ from monkey.protocol.sweeps import append_order, mark_queue
 class Done:
     """What an order came to."""
 
-    sweep: str
-    #: False: it was so already, and nothing was written.
+    #: The sweep as it was before; as it is, where nothing changed.
+    view: SweepView
+    #: False: there was nothing to order, and nothing was written.
     changed: bool
     #: Jobs that it concerns: retried, stopped or opened again.
     jobs: int = 0
     #: Of these, how many were running.
     running: int = 0
+    #: Jobs that were cancelled, and go on besides those that are tried again.
+    besides: int = 0
 
 
 async def pause(world: World, name: str) -> Done:
-    """Let nothing of the sweep run until it is resumed; what runs is stopped, its checkpoints stay. Raises NotFound."""
+    """Let nothing of the sweep run until it is resumed; what runs is stopped, its checkpoints stay. Raises NotFound.
+
+    A sweep of which nothing is left to stop stays as it is.
+    """
     view = find_sweep(await world.reader().read(), name)
-    if view.state.cancelled is not None:
-        raise MonkeyError(f"sweep {name!r} is cancelled; there is nothing to pause")
-    if view.state.paused:
-        return Done(name, changed=False)
+    done = _done(view)
+    if not view.state.active or not done.jobs:
+        return Done(view, changed=False)
     await append_order(world.at, world.keys, name, "pause")
-    return _done(view)
+    return done
 
 
 async def cancel(world: World, name: str, reason: str) -> Done:
@@ -46,7 +51,7 @@ async def cancel(world: World, name: str, reason: str) -> Done:
     view = find_sweep(await world.reader().read(), name)
     done = _done(view)
     if view.state.cancelled is not None or not done.jobs:
-        return Done(name, changed=False)
+        return Done(view, changed=False)
     await append_order(world.at, world.keys, name, "cancel", reason=reason)
     return done
 
@@ -55,7 +60,7 @@ async def resume(world: World, name: str) -> Done:
     """Go on with a sweep that was paused or cancelled. Raises NotFound."""
     view = find_sweep(await world.reader().read(), name)
     if view.state.active:
-        return Done(name, changed=False)
+        return Done(view, changed=False)
     entry = await append_order(world.at, world.keys, name, "resume")
     done = _done(view)
     await _call_for_work(world, view, entry, done.jobs)
@@ -63,15 +68,18 @@ async def resume(world: World, name: str) -> Done:
 
 
 async def retry(world: World, name: str, jobs: Collection[str] = ()) -> Done:
-    """Let failed jobs (default: all of them) be tried again, their failures so far forgotten. Raises NotFound."""
+    """Let failed jobs (default: all of them) be tried again, their failures so far forgotten. Raises NotFound.
+
+    A sweep that was cancelled goes on; one that is paused waits for `resume`.
+    """
     view = find_sweep(await world.reader().read(), name)
     chosen = [_failed(view, job) for job in jobs] or [job for job in view.ids if view.where(job) is State.FAILED]
     if not chosen:
-        return Done(name, changed=False)
+        return Done(view, changed=False)
     since = {job: await _head(world, job) for job in chosen}
     entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
     await _call_for_work(world, view, entry, len(chosen))
-    return Done(name, changed=True, jobs=len(chosen))
+    return Done(view, changed=True, jobs=len(chosen), besides=view.counts[State.CANCELLED])
 
 
 def _failed(view: SweepView, beginning: str) -> str:
@@ -86,7 +94,7 @@ def _done(view: SweepView) -> Done:
     counts = view.counts
     running = counts[State.RUNNING] + counts[State.FROZEN]
     waiting = counts[State.QUEUED] + counts[State.PAUSED] + counts[State.CANCELLED]
-    return Done(view.state.name, changed=True, jobs=running + waiting, running=running)
+    return Done(view, changed=True, jobs=running + waiting, running=running)
 
 
 async def _head(world: World, job: str) -> int:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from monkey.apply.memo import Memo
 from monkey.errors import MonkeyError
 from monkey.fleet.state import cache_home
+from monkey.store.crew import Crew
 from monkey.store.place import Place
 from monkey.transfer import dataset_dvc
 from monkey.transfer.dataset import Dataset
-from monkey.transfer.dataset_look import Look, look
+from monkey.transfer.dataset_look import Look, look, look_ahead
 from monkey.transfer.dataset_missing import compared
+from monkey.transfer.dataset_state import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from monkey.spec.project import Project
     from monkey.store.base import Store
     from monkey.store.contents import Moved
+    from monkey.transfer.dataset_push import Seen
 
 
 class Pushed(NamedTuple):
@@ -58,16 +61,29 @@ def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int
     rest = {path: os.path.abspath(path) for path in paths}  # noqa: PTH100
     place, pushed, seen = _met(project), list[Pushed](), None
     for path, at in list(rest.items()):
-        seen = look(place, at, _home()) if place and dataset_dvc.repository(Path(at)) is None else None
+        seen = look(place, at, _home()) if place and remembered(_home(), at) and not _tracked(at) else None
         if seen is None or (dataset := _all_there(seen)) is None:
             break
         pushed.append(Pushed(path, dataset, 0, 0))
         del rest[path]
     if not rest:
         return pushed
-    import asyncio
+    with Crew() as crew:
+        known = seen or _ahead(project, next(iter(rest.values())), crew)
+        import asyncio
 
-    return pushed + asyncio.run(_send(project, rest, seen, begin))
+        return pushed + asyncio.run(_send(project, rest, known, begin, crew))
+
+
+def _ahead(project: Project, at: str, crew: Crew) -> Seen:
+    """Begin to look at a directory that is new to us, if the store is one, too: importing asyncio takes as long."""
+    if "://" in project.store or not os.path.isdir(at) or remembered(_home(), at) or _tracked(at):  # noqa: PTH112
+        return None
+    return look_ahead(at, _home(), crew)
+
+
+def _tracked(at: str) -> bool:
+    return dataset_dvc.repository(Path(at)) is not None
 
 
 def _met(project: Project) -> Place | None:
@@ -97,19 +113,20 @@ def _all_there(seen: Look) -> Dataset | None:
 
 
 async def _send(
-    project: Project, places: Mapping[str, str], seen: Look | None, begin: Callable[[str, int, int], Moved]
+    project: Project, places: Mapping[str, str], seen: Seen, begin: Callable[[str, int, int], Moved], crew: Crew
 ) -> list[Pushed]:
-    """Send the data at these places; `seen`: the first of them, where it was looked at already."""
+    """Send the data at these places; `seen`: the first of them, where it was looked at already, or that was begun."""
     from monkey.transfer.dataset_push import hash_into
     from monkey.transfer.dataset_upload import missing, upload
 
     first, where = next(iter(places.items()))
     store, hashed = await _open(project, where, begin(first, 0, 0))
-    known, pushed = seen or hashed, []
+    known: Seen = seen or hashed
+    pushed = []
     try:
         for path, at in places.items():
             moved = begin(path, 0, 0)
-            (dataset, sent, there), known = await hash_into(store, at, _home(), moved, known), None
+            (dataset, sent, there), known = await hash_into(store, at, _home(), moved, known, crew), None
             (lacks,) = await missing(store, [dataset], there)
             if lacks.objects:
                 await upload(store, dataset, lacks, moved)

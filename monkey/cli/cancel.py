@@ -16,6 +16,4 @@ def command(sweep: str, reason: str) -> None:
     from monkey.apply.operate import cancel
 
     done = in_world(lambda world: cancel(world, sweep, reason))
-    report(
-        done, did="cancelled", already="has nothing left to stop", then=f"`monkey resume {sweep}` would go on after all"
-    )
+    report(done, "cancel", "cancelled", f"`monkey resume {sweep}` would go on after all")

@@ -21,10 +21,10 @@ def command(what: str, as_json: bool) -> None:
 
 
 async def _info(world: World, what: str, *, as_json: bool) -> str:
+    from monkey.apply.attempts import read_attempts
     from monkey.apply.find import find
     from monkey.cli.render import info as render
     from monkey.cli.render.words import json_text, terminal
-    from monkey.protocol.log import Log
 
     snapshot = await world.reader().read()
     found = find(snapshot, what)
@@ -32,8 +32,7 @@ async def _info(world: World, what: str, *, as_json: bool) -> str:
         if as_json:
             return json_text(render.sweep_info_json(found.view), indent=2)
         return "\n".join(render.sweep_info(found.view, snapshot, terminal()))
-    log = Log(world.keys.job_log(found.job))
-    await log.refresh(world.at)
+    tries = await read_attempts(world, found.view, found.job)
     if as_json:
-        return json_text(render.job_info_json(found.view, found.job, log), indent=2)
-    return "\n".join(render.job_info(found.view, found.job, log, world.keys, world.at.url, terminal()))
+        return json_text(render.job_info_json(found.view, found.job, tries), indent=2)
+    return "\n".join(render.job_info(found.view, found.job, tries, world.keys, world.at.url, terminal()))

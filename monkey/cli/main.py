@@ -124,14 +124,27 @@ def _answered(arguments: list[str]) -> bool:
 
 
 def _called(arguments: list[str]) -> int:
-    from monkey.cli.verbs import call
     from monkey.errors import MonkeyError
 
     try:
+        if paths := _plain_paths(arguments):
+            from monkey.cli.pushed import push_paths, told
+
+            print(told(push_paths(paths)))
+            return 0
+        from monkey.cli.verbs import call
+
         return call(arguments)
     except MonkeyError as exc:
         _explain(exc)
         return exc.exit_code
+
+
+def _plain_paths(arguments: list[str]) -> list[str]:
+    """Return the paths of `push --path PATH …` where nothing else is said: then click would only take its time."""
+    options, paths = arguments[1::2], arguments[2::2]
+    plain = arguments[:1] == ["push"] and len(options) == len(paths) and {"-p", "--path"}.issuperset(options)
+    return paths if plain else []
 
 
 def _explain(exc: MonkeyError) -> None:

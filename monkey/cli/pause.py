@@ -15,4 +15,4 @@ def command(sweep: str) -> None:
     from monkey.apply.operate import pause
 
     done = in_world(lambda world: pause(world, sweep))
-    report(done, did="paused", already="is paused already", then=f"`monkey resume {sweep}` goes on")
+    report(done, "pause", "paused", f"`monkey resume {sweep}` goes on")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.steering import report
+
+if TYPE_CHECKING:
+    from monkey.apply.operate import Done
 
 
 @click.command("resume")
@@ -15,4 +20,17 @@ def command(sweep: str) -> None:
     from monkey.apply.operate import resume
 
     done = in_world(lambda world: resume(world, sweep))
-    report(done, did="goes on", already="is neither paused nor cancelled", then=f"`monkey status -w {sweep}` watches")
+    report(done, "resume", "goes on", _then(done))
+
+
+def _then(done: Done) -> str:
+    """Return what may be done next; where jobs failed, that they are not tried again by this."""
+    from monkey.apply.standing import standing
+    from monkey.plan.advice import tries_again
+
+    at = standing(done.view)
+    watch = f"`monkey status -w {at.name}` watches"
+    if not at.failed:
+        return watch
+    anew = ", and the next failure cancels it anew" if at.fail_fast else ""
+    return f"{watch}. What failed stays so{anew}; {tries_again(at)}"

@@ -16,4 +16,7 @@ def command(sweep: str, jobs: tuple[str, ...]) -> None:
     from monkey.apply.operate import retry
 
     done = in_world(lambda world: retry(world, sweep, jobs))
-    report(done, did="tries again", already="has no failed jobs", then=f"`monkey status -w {sweep}` watches")
+    if done.view.state.paused:
+        report(done, "retry", "would try again", f"It is paused: `monkey resume {sweep}` goes on")
+    else:
+        report(done, "retry", "tries again", f"`monkey status -w {sweep}` watches")

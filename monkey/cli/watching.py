@@ -50,7 +50,7 @@ def _top(one: Progress) -> list[str]:
 
 def find_best(one: Progress) -> Best | None:
     """Return the best job so far by the sweep's own metric, of those that have not failed; None where none has it."""
-    from monkey.cli.render.outcome import parameters_text
+    from monkey.cli.render.parameters import parameters_text
     from monkey.cli.render.progress import Best
     from monkey.metrics.summary import finite
 

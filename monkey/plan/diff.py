@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from monkey.errors import NotADescendant, PlanError
+from monkey.plan.advice import Standing, opens, tries_again
 from monkey.plan.change import FleetPlan, Jobs, Plan, Stale, SweepPlan
 from monkey.plan.desired import Desired, Upload
 from monkey.plan.explain import KEEPABLE, UNKNOWN, parameter_reasons, recipe_reasons, setting_changes
@@ -246,11 +247,13 @@ def _homes(jobs: Sequence[str], name: str, observed: Observed) -> Counter[str]:
 
 def _notes(want: Desired, seen: ObservedSweep, jobs: Jobs) -> tuple[str, ...]:
     notes = []
+    fail_fast = seen.applied is not None and seen.applied.settings.fail_fast
+    at = Standing(want.name, len(seen.failed), fail_fast=fail_fast, lacks_data=seen.lacks_data)
     if seen.paused:
         notes.append(f"paused: nothing runs before `monkey resume {want.name}`")
     if seen.cancelled is not None:
         why = "" if seen.cancelled == "cancelled" else f" ({seen.cancelled})"  # what it is where no reason was given
-        notes.append(f"cancelled{why}: a new revision or `monkey resume {want.name}` opens it again")
+        notes.append(f"cancelled{why}: a new revision or {opens(at)} opens it again")
     failed = jobs.kept_states.get("failed", 0)
     if failed and seen.applied and want.settings.max_retries > seen.applied.settings.max_retries:
         notes.append(
@@ -258,7 +261,7 @@ def _notes(want: Desired, seen: ObservedSweep, jobs: Jobs) -> tuple[str, ...]:
         )
     elif failed:
         jobs_are = "1 job has" if failed == 1 else f"{failed} jobs have"
-        notes.append(f"{jobs_are} failed: `monkey retry {want.name}` tries again")
+        notes.append(f"{jobs_are} failed: {tries_again(at)}")
     return tuple(notes)
 
 

@@ -48,6 +48,8 @@ class ObservedSweep:
     succeeded: AbstractSet[str] = frozenset()
     failed: AbstractSet[str] = frozenset()
     running: AbstractSet[str] = frozenset()
+    #: Did one of `failed` fail because the store does not have its data, or has it damaged?
+    lacks_data: bool = False
     #: Fleets that were never told of the newest revision's work (an apply was cut short).
     unmarked: tuple[str, ...] = ()
 

@@ -8,10 +8,10 @@ before the name, names on disk before anyone is told. What was renamed when the 
 
 from __future__ import annotations
 
+import itertools
 import os
-import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from monkey.errors import StoreUnavailable
 from monkey.store.contents import FILES, Moved, Source, object_key, refused
@@ -32,13 +32,24 @@ BATCH_FILES, BATCH_BYTES = 131_072, 512 * 1024 * 1024
 _NAMED_AT_ONCE = 32
 
 
+#: Is told of all MD5s, in the order of the sources.
+Hashed = Callable[[Sequence[str]], None]
+
+
 class Bulk:
     """One lot of files on its way into the directory. Runs in a thread of its own; `interrupt` ends it early."""
 
-    def __init__(self, place: Place, sources: Sequence[Source], moved: Moved) -> None:
-        """Store `sources` in `place`."""
+    def __init__(
+        self,
+        place: Place,
+        sources: Sequence[Source],
+        moved: Moved,
+        crew: Crew | None = None,
+        hashed: Hashed | None = None,
+    ) -> None:
+        """Store `sources` in `place`, by this crew; `hashed` is told of all MD5s while the disk is waited for."""
         self._place, self._sources, self._moved = place, sources, moved
-        self._crew = Crew()
+        self._crew, self._hashed = crew or Crew(), hashed
         self._found = [""] * len(sources)
         #: Where copies are that have no name yet, and their MD5s.
         self._aside = ""
@@ -66,9 +77,33 @@ class Bulk:
         except OSError as exc:
             raise self._place.translate(exc) from exc
         finally:
-            if self._aside:
-                shutil.rmtree(self._aside, ignore_errors=True)
+            self._discard()
         return self._found
+
+    def _flush(self, paths: Iterable[str], count: int) -> None:
+        """Sync these `count` files and directories; meanwhile `hashed` is told, once all MD5s are known."""
+        if self._hashed is None or not all(self._found):
+            flush_together(paths, count)
+            return
+        tell, self._hashed, wrong, waiting = self._hashed, None, list[BaseException](), threading.Event()
+
+        def flush() -> None:
+            try:
+                flush_together(paths, count, waiting.set)
+            except BaseException as exc:
+                wrong.append(exc)
+            finally:
+                waiting.set()
+
+        thread = threading.Thread(target=flush, name="monkey-flush")
+        thread.start()
+        try:
+            waiting.wait()  # else both would wait for the interpreter, at each step of the way to the disk
+            tell(self._found)
+        finally:
+            thread.join()
+        if wrong:
+            raise wrong[0]
 
     def _batches(self) -> Iterator[list[int]]:
         """Yield the places of small files, as many as are named together."""
@@ -88,8 +123,7 @@ class Bulk:
         self._aside = self._place.temp()
         self._place.make_parents(f"{self._aside}/.")
         chosen = [self._sources[at] for at in batch]
-        tasks: list[Task] = [(one.path, one.signature, one.md5) for one in chosen]
-        parts = lots(tasks)
+        parts = lots([one.signature[0] for one in chosen])
 
         def done(part: int, taken: list[Taken]) -> None:
             first, _ = parts[part]
@@ -100,7 +134,8 @@ class Bulk:
             self._copied.update(self._found[at] for at in batch[first : first + len(taken)])
             self._moved(len(taken), sum(one.signature[0] for one in chosen[first : first + len(taken)]))
 
-        self._crew.work([("take", tasks[a:b], self._aside, "") for a, b in parts], done)
+        aside = self._aside
+        self._crew.work(len(parts), lambda at: ("take", _tasks(chosen, *parts[at]), aside, ""), done)
 
     def _trouble(self, source: Source, why: str) -> Exception:
         what, _, number = why.partition(": ")
@@ -112,8 +147,8 @@ class Bulk:
         """Sync what is aside, and give it its names: a directory at a time where the store has nothing like it yet."""
         aside, files = self._aside, self._place.below(FILES.rstrip("/"))
         names = sorted({md5[:2] for md5 in self._copied})
-        copies = [f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied]
-        flush_together([*copies, *(f"{aside}/{name}" for name in names)])
+        copies = (f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied)
+        self._flush(itertools.chain(copies, (f"{aside}/{name}" for name in names)), len(self._copied))
         self._place.make_parents(f"{files}/.")
         parts = [names[at : at + _NAMED_AT_ONCE] for at in range(0, len(names), _NAMED_AT_ONCE)]
 
@@ -121,12 +156,22 @@ class Bulk:
             if number:
                 raise self._place.translate(OSError(number, os.strerror(number)))
 
-        self._crew.work([("name", part, aside, files) for part in parts], done)
+        self._crew.work(len(parts), lambda at: ("name", parts[at], aside, files), done)
         self._go_on()
         self._directories.update(f"{files}/{name}" for name in names)
         self._copied.clear()
-        shutil.rmtree(aside, ignore_errors=True)
-        self._aside = ""
+        self._discard()
+
+    def _discard(self) -> None:
+        """Remove what is aside: mostly an empty directory."""
+        aside, self._aside = self._aside, ""
+        if aside:
+            try:
+                os.rmdir(aside)  # noqa: PTH106
+            except OSError:
+                import shutil  # slow to import, and mostly not needed
+
+                shutil.rmtree(aside, ignore_errors=True)
 
     def _target(self, md5: str) -> str:
         """Return where the object goes; its directory is there, and remembered."""
@@ -157,7 +202,7 @@ class Bulk:
         aside, source = self._place.temp(), self._sources[at]
         self._found[at] = md5 = copy_hashed(source, aside, self._count)
         try:
-            flush_together([aside])
+            flush_together([aside], 1)
             with self._lock:
                 target = self._target(md5)
             os.replace(aside, target)  # noqa: PTH105
@@ -180,4 +225,9 @@ class Bulk:
         if not self._directories:
             return
         files = self._place.below(FILES.rstrip("/"))
-        flush_together([*sorted(self._directories), files, os.path.dirname(files), self._place.root])
+        paths = [*sorted(self._directories), files, os.path.dirname(files), self._place.root]
+        self._flush(paths, len(paths))
+
+
+def _tasks(sources: Sequence[Source], first: int, end: int) -> list[Task]:
+    return [(one.path, one.signature, one.md5) for one in sources[first:end]]

@@ -60,9 +60,9 @@ class Write:
 class Committer:
     """The thread that commits, begun when there is something to commit."""
 
-    def __init__(self, place: Place) -> None:
-        """Commit into `place`."""
-        self._place = place
+    def __init__(self, place: Place, gather: float = GATHER) -> None:
+        """Commit into `place`; `gather`: as `GATHER`."""
+        self._place, self._wait = place, gather
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._syncer = Syncer()
@@ -107,8 +107,8 @@ class Committer:
             return []
         batch = [first]
         self._take(batch)
-        if time.monotonic() - self._done < GATHER:
-            time.sleep(GATHER)
+        if time.monotonic() - self._done < self._wait:
+            time.sleep(self._wait)
             self._take(batch)
         return batch
 

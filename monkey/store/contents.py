@@ -16,6 +16,9 @@ FILES = "files/md5/"
 #: Where agents name objects whose bytes they found damaged: whoever has the data sends those again.
 DAMAGED = "files/damaged/"
 
+#: Ends the reason of a job that failed because an object is missing or damaged. Advice is given by it.
+SEND_AGAIN = "(hint: `monkey push`, where the data is, sends what is missing or damaged; then `monkey retry` the sweep)"
+
 
 class Source(NamedTuple):
     """A file to store, as it was when it was looked at."""

@@ -7,6 +7,7 @@ This file is also a program (see `monkey.store.crew`): it imports nothing of our
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
 import stat
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: Files of one request, and their bytes: a worker holds one file at a time, and tells of progress after each request.
 LOT_FILES, LOT_BYTES = 256, 16 * 1024 * 1024
+
+#: The argument with which a worker is started that will hash.
+HASHES = "hashes"
 
 #: Bytes that a read or a write moves.
 CHUNK = 1 << 20
@@ -35,6 +39,10 @@ Taken = tuple[str, str]
 
 #: What a worker is asked: see `answer`.
 Request = tuple[str, "list[Any]", str, str]
+
+#: Files below a directory (path below it, signature), names that are neither file nor directory, names that are not
+#: ASCII, and what ended the walk early: a path and an errno.
+Walked = tuple["list[tuple[str, Signature]]", "list[str]", "list[str]", "tuple[str, int] | None"]
 
 #: Why a file could not be taken, beside what the system said: "system: NUMBER" is an errno.
 CHANGED, SPECIAL = "changed", "special"
@@ -137,15 +145,15 @@ def _make(directory: str) -> None:
         return
 
 
-def lots(tasks: Sequence[Task]) -> list[tuple[int, int]]:
-    """Part the files into what is asked at once: from (inclusive), to (exclusive)."""
-    found, first, size = [], 0, 0
-    for at, task in enumerate(tasks):
-        if at > first and (at - first >= LOT_FILES or size + task[1][0] > LOT_BYTES):
+def lots(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Part files of these sizes into what is asked at once: from (inclusive), to (exclusive)."""
+    found, first, total = [], 0, 0
+    for at, size in enumerate(sizes):
+        if at > first and (at - first >= LOT_FILES or total + size > LOT_BYTES):
             found.append((first, at))
-            first, size = at, 0
-        size += task[1][0]
-    return [*found, (first, len(tasks))] if tasks else []
+            first, total = at, 0
+        total += size
+    return [*found, (first, len(sizes))] if sizes else []
 
 
 def take_all(tasks: Sequence[Task], aside: str) -> list[Taken]:
@@ -196,14 +204,40 @@ def _size(path: str) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else -1
 
 
+def walk(root: str) -> Walked:
+    """Return what is below the directory `root`, its files sorted."""
+    files, others, foreign, todo = list[tuple[str, Signature]](), list[str](), list[str](), [""]
+    while todo:
+        base = todo.pop()
+        try:
+            with os.scandir(f"{root}/{base}") as entries:
+                for entry in entries:
+                    name = base + entry.name
+                    if not name.isascii():
+                        foreign.append(name)
+                    if entry.is_file(follow_symlinks=False):
+                        files.append((name, signature(entry.stat(follow_symlinks=False))))
+                    elif entry.is_dir(follow_symlinks=False):
+                        todo.append(f"{name}/")
+                    else:
+                        others.append(name)
+        except OSError as exc:
+            return files, others, foreign, (exc.filename or f"{root}/{base}", exc.errno or -1)
+    files.sort()
+    return files, others, foreign, None
+
+
 def answer(request: Request) -> Any:
     """Do what is asked.
 
-    That is ("take", tasks, aside, ""), ("name", directories, aside, target) or ("sizes", oids, "", root).
+    That is ("take", tasks, aside, ""), ("name", directories, aside, target), ("sizes", oids, "", root) or
+    ("walk", [root], "", "").
     """
     what, items, aside, target = request
     if what == "take":
         return take_all(items, aside)
+    if what == "walk":
+        return walk(*items)
     return name_all(items, aside, target) if what == "name" else sizes(items, target)
 
 
@@ -221,7 +255,10 @@ def receive(stream: IO[bytes]) -> Any:
 
 def main() -> NoReturn:
     """Answer requests on stdin with answers on stdout, until stdin ends."""
+    gc.disable()  # nothing here is in circles
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    if sys.argv[1:] == [HASHES]:
+        _load()
     while True:
         try:
             request = receive(requests)
@@ -231,6 +268,13 @@ def main() -> NoReturn:
             send(answers, answer(request))
         except BrokenPipeError:  # our parent is gone, or wants no answer any more
             os._exit(0)
+        if request[0] == "walk":
+            _load()
+
+
+def _load() -> None:
+    """Import what hashing takes, before there is anything to hash."""
+    import hashlib  # noqa: F401
 
 
 if __name__ == "__main__":

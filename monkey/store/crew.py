@@ -21,6 +21,9 @@ from monkey.store.copier import Request
 #: Below this many requests, starting processes costs more than it saves.
 WORTH = 4
 
+#: Workers that are started ahead.
+AT_FIRST = 2
+
 #: Most workers: from here on it is the disk that they wait for.
 MOST = 8
 
@@ -47,7 +50,9 @@ class Crew:
     def __init__(self) -> None:
         """Start nobody yet."""
         self._stack = contextlib.ExitStack()
-        self._hands: list[Hand] = []
+        self._workers: list[Worker] = []
+        #: Works on what `begin` asked for, and nobody waited for yet.
+        self._ahead: Worker | None = None
         #: Set from another thread, ends the work early.
         self.stop = threading.Event()
 
@@ -56,15 +61,42 @@ class Crew:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
-        """Send everybody home."""
+        """Send everybody home; what was begun, and nobody waited for, is not worth waiting for."""
+        if self._ahead is not None:
+            self._ahead.kill()
+            self._ahead = None
+        self._workers.clear()
         self._stack.close()
 
-    def work(self, requests: Sequence[Request], done: Callable[[int, Any], None]) -> None:
-        """Have all requests answered, in any order; `done(index, answer)` is called from any thread, one at a time.
+    def begin(self, request: Request) -> Callable[[], Any]:
+        """Start workers before it is known whether there is enough to do; the first begins with this request.
 
-        Raises what `done` raises, and StoreUnavailable where a worker was killed.
+        Returns what waits for its answer, which is to be asked before any other work. Raises StoreUnavailable where the
+        worker was killed, and so does what is returned.
         """
-        queue, lock, wrong = iter(range(len(requests))), threading.Lock(), list[BaseException]()
+        worker = self._ahead = self._stack.enter_context(Worker())
+        worker.ask(request)
+        self._workers.append(worker)
+        self._start(min(processors(), AT_FIRST))
+
+        def wait() -> Any:
+            answer, self._ahead = worker.answer(), None
+            return answer
+
+        return wait
+
+    def _start(self, count: int) -> None:
+        """Have so many workers."""
+        while len(self._workers) < count:
+            self._workers.append(self._stack.enter_context(Worker(copier.HASHES)))
+
+    def work(self, count: int, request: Callable[[int], Request], done: Callable[[int, Any], None]) -> None:
+        """Have `count` requests answered, in any order; `done(index, answer)` is told of each, one at a time.
+
+        Both are called from any thread; each request is made when it is sent. Raises what they raise, and
+        StoreUnavailable where a worker was killed.
+        """
+        queue, lock, wrong = iter(range(count)), threading.Lock(), list[BaseException]()
 
         def pull(hand: Hand) -> None:
             try:
@@ -73,23 +105,22 @@ class Crew:
                         at = next(queue, None)
                     if at is None:
                         return
-                    answer = hand(requests[at])
+                    answer = hand(request(at))
                     with lock:
                         done(at, answer)
             except BaseException as exc:
                 wrong.append(exc)
 
-        self._spread(pull, len(requests))
+        self._spread(pull, count)
         if wrong:
             raise wrong[0]
 
     def _spread(self, pull: Callable[[Hand], None], count: int) -> None:
-        if not self._hands and count >= WORTH:
-            self._hands = [self._stack.enter_context(Worker()).hand for _ in range(min(processors(), MOST))]
         if count < WORTH:
             pull(copier.answer)
             return
-        threads = [threading.Thread(target=pull, args=(hand,), name="monkey-crew") for hand in self._hands]
+        self._start(min(processors(), MOST))
+        threads = [threading.Thread(target=pull, args=(worker.hand,), name="monkey-crew") for worker in self._workers]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -99,9 +130,9 @@ class Crew:
 class Worker:
     """A process that answers requests: of its own rather than a fork, which would copy threads' locks."""
 
-    def __init__(self) -> None:
+    def __init__(self, *arguments: str) -> None:
         """Start it."""
-        argv = [sys.executable, "-I", "-S", str(Path(copier.__file__))]
+        argv = [sys.executable, "-I", "-S", str(Path(copier.__file__)), *arguments]
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
@@ -115,6 +146,10 @@ class Worker:
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
         """Let it answer what it was asked, and wait for its end."""
         self._process.__exit__(kind, exc, at)
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
 
     def ask(self, request: Request) -> None:
         """Have it begin; one request at a time. Raises StoreUnavailable where it was ended."""

@@ -14,6 +14,7 @@ import secrets
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from monkey.errors import KeyMissing
 from monkey.store.base import Item, Store
@@ -24,6 +25,9 @@ from monkey.store.listing import walk
 from monkey.store.place import Place
 from monkey.store.publish import copy, open_aside, publish, remove, write_aside
 from monkey.store.stamp import stamp
+
+if TYPE_CHECKING:
+    from monkey.store.crew import Crew
 
 #: Files up to this many bytes are copied in the calling thread: a hop to another one costs more.
 SMALL = 256 * 1024
@@ -42,7 +46,8 @@ class DirectoryStore(Store):
         self.url, self.id = str(root), store_id or ""
         #: Where it is, for those who look at its files themselves.
         self.place = self._place = Place(self.url, store_id)
-        self._committer = Committer(self._place)
+        # While a store is begun, one write follows the other, and nobody else's is to come.
+        self._committer = Committer(self._place) if store_id else Committer(self._place, gather=0.0)
         #: By directory: entries that were written without waiting for the disk.
         self._loose: dict[str, list[str]] = {}
 
@@ -141,11 +146,20 @@ class DirectoryStore(Store):
                     raise self._place.translate(exc, write.key) from exc
                 raise
 
-    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
-        """See `Store.put_contents`."""
+    async def put_contents(
+        self,
+        sources: Sequence[Source],
+        moved: Moved,
+        crew: Crew | None = None,
+        hashed: Callable[[Sequence[str]], None] | None = None,
+    ) -> Sequence[str]:
+        """See `Store.put_contents`. `crew`: workers that were started already.
+
+        `hashed` is told of the MD5s once all are known, in another thread, while the disk is waited for.
+        """
         from monkey.store.bulk import Bulk  # what it imports takes a while, and agents never need it
 
-        bulk = Bulk(self._place, sources, moved)
+        bulk = Bulk(self._place, sources, moved, crew, hashed)
         inner = asyncio.ensure_future(asyncio.to_thread(bulk.run))
         try:
             return await asyncio.shield(inner)

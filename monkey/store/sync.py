@@ -102,17 +102,21 @@ class Syncer:
         self._penalty = min(2 * self._penalty, PENALTY_MAX)
 
 
-def flush_together(paths: Sequence[str]) -> None:
+def flush_together(paths: Iterable[str], count: int, waiting: Callable[[], None] = lambda: None) -> None:
     """Return when all these files or directories, on one file system, would survive a loss of power. Raises OSError.
 
-    For a lot of files that were written a moment ago: where it can be, all of the file system is synced at once.
+    For a lot of files that were written a moment ago: where it can be, all of the file system is synced at once, and
+    no more than the first path is asked for. `count`: about how many they are. `waiting` is called when there is
+    nothing to do any more but to wait for the disk.
     """
-    libc = _libc() if len(paths) >= MANY else None
+    libc = _libc() if count >= MANY else None
     for path in paths:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            if libc is not None and _known((fd,), libc) and libc.syncfs(fd) == 0:
-                return
+            if libc is not None and _known((fd,), libc):
+                waiting()
+                if libc.syncfs(fd) == 0:
+                    return
             flush(fd)
         except OSError as exc:
             if exc.errno not in _NO_FSYNC:

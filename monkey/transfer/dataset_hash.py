@@ -70,7 +70,7 @@ def _hash_small(
     todo: Sequence[int], source: Callable[[int], Source], found: Callable[[int, str], None], moved: Moved
 ) -> None:
     tasks: list[Task] = [(one.path, one.signature, "") for one in map(source, todo)]
-    parts = lots(tasks)
+    parts = lots([task[1][0] for task in tasks])
 
     def done(part: int, taken: Any) -> None:
         first, _ = parts[part]
@@ -81,7 +81,7 @@ def _hash_small(
         moved(len(taken), sum(task[1][0] for task in tasks[first : first + len(taken)]))
 
     with Crew() as crew:
-        crew.work([("take", tasks[a:b], "", "") for a, b in parts], done)
+        crew.work(len(parts), lambda at: ("take", tasks[slice(*parts[at])], "", ""), done)
 
 
 def _hash_large(

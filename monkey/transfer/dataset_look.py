@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from monkey.store.contents import DAMAGED, FILES
-from monkey.store.crew import sizes_ahead
+from monkey.store.copier import Walked
+from monkey.store.crew import Crew, sizes_ahead
 from monkey.store.place import Place
 from monkey.transfer.dataset import Dataset
 from monkey.transfer.dataset_scan import Row, scan
@@ -45,15 +46,28 @@ def look(place: Place | None, root: str, home: Path) -> Look:
     `place`: the directory of the store; None where it has nothing.
     """
     began, at = now(), os.path.realpath(root)
-    state = State(home, at)
+    return _look(place, State(home, at), began, None)
+
+
+def look_ahead(root: str, home: Path, crew: Crew) -> Callable[[Place | None], Look]:
+    """Begin to look at the directory at the absolute path `root`, in a process of `crew`.
+
+    Returns what goes on with that, as `look` does, once the place is known; before `crew` works on anything else.
+    """
+    began, at = now(), os.path.realpath(root)
+    walked = crew.begin(("walk", [at], "", ""))
+    return lambda place: _look(place, State(home, at), began, walked)
+
+
+def _look(place: Place | None, state: State, began: int, walked: Callable[[], Walked] | None) -> Look:
     # Known once, it is likely to be there: the store is looked at while the files are.
     with sizes_ahead(state.oids if place else (), place.below(FILES.rstrip("/")) if place else "") as sizes:
-        rows = scan(at)
+        rows = scan(state.root, walked)
         md5s = state.known(rows)
         there = sizes()
     for oid in _damaged(place) if place else ():
         there.pop(oid, None)
-    return Look(at, rows, md5s, state, began, there)
+    return Look(state.root, rows, md5s, state, began, there)
 
 
 def _damaged(place: Place) -> Sequence[str]:

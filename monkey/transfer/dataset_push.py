@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from monkey.store.base import Store
 from monkey.store.contents import Moved, Source
+from monkey.store.crew import Crew
 from monkey.store.directory import DirectoryStore
+from monkey.store.place import Place
 from monkey.transfer import dataset_dvc
 from monkey.transfer.dataset import Dataset
 from monkey.transfer.dataset_hash import hash_dataset, quiet
 from monkey.transfer.dataset_look import Look, look
-from monkey.transfer.dataset_scan import Row
+
+#: What is known of a dataset before: how it was met, or all of it, or what goes on with a look that was begun.
+Seen = Look | Dataset | Callable[[Place | None], Look] | None
 
 
 class Hashed(NamedTuple):
@@ -28,12 +32,13 @@ class Hashed(NamedTuple):
 
 
 async def hash_into(
-    store: Store, root: str, home: Path, moved: Moved = quiet, seen: Look | Dataset | None = None
+    store: Store, root: str, home: Path, moved: Moved = quiet, seen: Seen = None, crew: Crew | None = None
 ) -> Hashed:
     """Return the dataset at the absolute path `root`, whose files never hashed before are in the store by then.
 
     That is, into a directory, where the copy costs little once a file is read, and where nothing is yet; else, whether
-    the store has a file is asked first, by its hash. `seen`: it was looked at, or hashed, already.
+    the store has a file is asked first, by its hash. `seen`: it was looked at, or hashed, already, or that was begun by
+    this `crew`.
 
     Raises DatasetError, StoreError.
     """
@@ -42,18 +47,32 @@ async def hash_into(
     place = store.place if isinstance(store, DirectoryStore) else None
     if not (place or store.empty) or dataset_dvc.repository(Path(root)) is not None:
         return Hashed(await asyncio.to_thread(hash_dataset, Path(root), home, moved))
-    seen, store.empty = seen or look(place, root, home), False
-    rows, md5s = seen.rows, seen.md5s
-    new = [row for row, md5 in enumerate(md5s) if not md5]
-    for row, md5 in zip(new, await _store(store, seen.root, [rows[row] for row in new], moved), strict=True):
-        md5s[row] = md5
-    dataset = seen.dataset()
-    if new:
-        seen.state.save(rows, md5s, seen.began, None if dataset.is_file else (dataset.oid, dataset.listed))
-    return Hashed(dataset, new, {**seen.there, **{md5s[row]: rows[row][1][0] for row in new}})
+    met, store.empty = seen(place) if callable(seen) else seen or look(place, root, home), False
+    new = [row for row, md5 in enumerate(met.md5s) if not md5]
+    if not new:
+        return Hashed(met.dataset(), (), met.there)
+    hashed: list[Hashed] = []
+
+    def keep(md5s: Sequence[str]) -> None:
+        hashed.append(_hashed(met, new, md5s))
+
+    sources = [
+        Source(f"{met.root}/{name}" if name else met.root, signature)
+        for name, signature in map(met.rows.__getitem__, new)
+    ]
+    if isinstance(store, DirectoryStore):
+        await store.put_contents(sources, moved, crew, keep)
+    else:
+        keep(await store.put_contents(sources, moved))
+    return hashed[0]
 
 
-async def _store(store: Store, root: str, rows: Sequence[Row], moved: Moved) -> Sequence[str]:
-    """Hash and store these files, and return their MD5s."""
-    sources = [Source(f"{root}/{name}" if name else root, signature) for name, signature in rows]
-    return await store.put_contents(sources, moved) if sources else ()
+def _hashed(met: Look, new: Sequence[int], md5s: Sequence[str]) -> Hashed:
+    """Return the dataset, whose `new` rows have these MD5s, and remember it."""
+    import tempfile  # noqa: F401 - sending the listing needs it, and here it is mostly the disk that is waited for
+
+    for row, md5 in zip(new, md5s, strict=True):
+        met.md5s[row] = md5
+    dataset = met.dataset()
+    met.state.save(met.rows, met.md5s, met.began, None if dataset.is_file else (dataset.oid, dataset.listed))
+    return Hashed(dataset, new, {**met.there, **{md5: met.rows[row][1][0] for row, md5 in zip(new, md5s, strict=True)}})

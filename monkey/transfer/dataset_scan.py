@@ -11,24 +11,33 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from monkey.errors import DatasetError
-from monkey.store.copier import Signature, signature
+from monkey.store.copier import Signature, Walked, signature, walk
 from monkey.store.keys import encodable, shown
 
 #: A path below the dataset's root ("" for the root itself, a file), and the file's signature.
 Row = tuple[str, Signature]
 
 
-def scan(root: str) -> list[Row]:
-    """Return the files of the dataset, sorted. Raises DatasetError, naming the file, for what cannot be taken."""
+def scan(root: str, walked: Callable[[], Walked] | None = None) -> list[Row]:
+    """Return the files of the dataset, sorted; `walked` waits for what `walk` finds there, where another does it.
+
+    Raises DatasetError, naming the file, for what cannot be taken.
+    """
     found = _look(root)
     if stat.S_ISREG(found.st_mode):
         return [("", signature(found))]
     if not stat.S_ISDIR(found.st_mode):
         raise DatasetError(f"expected a file or a directory at {root}, found {_kind(found.st_mode)}")
-    return finish(root, _walk(root))
+    rows, others, foreign, ended = walked() if walked else walk(root)
+    for name in foreign:
+        _check_name(f"{root}/{name}", name)
+    if ended:
+        path, number = ended
+        raise trouble(path, OSError(number, os.strerror(number)))
+    return finish(root, rows + [_row(name, f"{root}/{name}") for name in others])
 
 
 def scan_listed(root: str, directories: Iterable[tuple[str, Iterable[str], Iterable[str]]]) -> list[Row]:
@@ -59,30 +68,6 @@ def _look(path: str) -> os.stat_result:
         return os.stat(path)
     except OSError as exc:
         raise trouble(path, exc) from exc
-
-
-def _walk(root: str) -> list[Row]:
-    rows: list[Row] = []
-    todo = [""]
-    while todo:
-        base = todo.pop()
-        path = f"{root}/{base}"
-        try:
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    name = base + entry.name
-                    if entry.is_file(follow_symlinks=False):
-                        if not name.isascii():
-                            _check_name(entry.path, name)
-                        rows.append((name, signature(entry.stat(follow_symlinks=False))))
-                    elif entry.is_dir(follow_symlinks=False):
-                        _check_name(entry.path, name)
-                        todo.append(f"{name}/")
-                    else:
-                        rows.append(_row(name, entry.path))
-        except OSError as exc:
-            raise trouble(exc.filename or path, exc) from exc
-    return rows
 
 
 def _row(name: str, path: str) -> Row:

@@ -38,8 +38,8 @@ class State:
 
     def __init__(self, home: Path, root: str) -> None:
         """Read what is kept below `home`; `root` is the dataset's absolute path."""
-        self._root = root
-        self._path = home / hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
+        self.root = root
+        self._path = _path(home, root)
         self._names, self._signatures, self._md5s, self._told = self._load()
         #: What a directory is known by, once `known` has found that all of it is as it was.
         self.told: Told | None = None
@@ -90,7 +90,7 @@ class State:
             bytes.fromhex(md5) if md5 and settled(signature, began) else UNKNOWN
             for (_, signature), md5 in zip(rows, md5s, strict=True)
         )
-        body = marshal.dumps((self._root, "\0".join(name for name, _ in rows), packed, digests, told))
+        body = marshal.dumps((self.root, "\0".join(name for name, _ in rows), packed, digests, told))
         aside = self._path.with_name(f".{self._path.name}.{os.urandom(6).hex()}.part")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,16 @@ class State:
         if data[: len(MAGIC)] != MAGIC or data[len(MAGIC) : begin] != zlib.crc32(data[begin:]).to_bytes(4, "big"):
             return nothing
         root, names, signatures, md5s, told = marshal.loads(data[begin:])
-        return (names.split("\0"), signatures, md5s, told) if root == self._root else nothing
+        return (names.split("\0"), signatures, md5s, told) if root == self.root else nothing
+
+
+def remembered(home: Path, root: str) -> bool:
+    """Tell whether the dataset at the absolute path `root` was ever hashed."""
+    return _path(home, os.path.realpath(root)).exists()
+
+
+def _path(home: Path, root: str) -> Path:
+    return home / hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
 
 
 def settled(signature: Signature, at: int) -> bool:

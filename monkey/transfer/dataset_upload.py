@@ -45,12 +45,13 @@ async def missing(
     """
     if not datasets:
         return []
-    wanted = {md5: None for dataset in datasets for md5 in dataset.objects}
-    wanted |= {dataset.oid: None for dataset in datasets}
-    sizes, damaged = await _listed(store, [oid for oid in wanted if oid not in known])
-    there = {oid: size for oid, size in {**known, **sizes}.items() if oid not in damaged}
+    wanted = {oid: None for dataset in datasets for oid in (*dataset.md5s, dataset.oid) if oid not in known}
+    sizes, damaged = await _listed(store, list(wanted))
+    there = {**known, **sizes}
+    for oid in damaged:
+        there.pop(oid, None)
     return [
-        compared(dataset, there)._replace(damaged=sorted(damaged & {dataset.oid, *dataset.objects}))
+        compared(dataset, there)._replace(damaged=sorted(damaged and damaged & {dataset.oid, *dataset.objects}))
         for dataset in datasets
     ]
 

@@ -93,6 +93,21 @@ def test_a_path_is_pushed_by_itself(shop: Shop, store: Path, tmp_path: Path) -> 
     assert shop.run("push", "-p", "data", "specs", code=1).stderr
 
 
+def test_a_new_path_is_looked_at_while_the_store_is_opened(shop: Shop, store: Path) -> None:
+    """Another process finds what a look of our own would; where the store cannot be had, it ends with us."""
+    data = fill(shop.root / "data", 40)
+    (data / "link").symlink_to("0/00000.bin")
+    (data / "名").write_bytes(b"name")
+    assert "42 files" in shop.run("push", "-p", "data").stdout and whole(store)
+    (data / "dangling").symlink_to("nowhere")
+    assert "dangling leads nowhere" in shop.run("push", "-p", "data/../data", "-p", "data/0", code=1).stderr
+    data.rename(shop.root / "other")
+    assert "dangling leads nowhere" in shop.run("push", "-p", "other", code=1).stderr
+    (store / "format").unlink()
+    assert "it was moved, removed" in shop.run("push", "-p", "other", code=1).stderr
+    assert not shop.processes("copier.py")
+
+
 def test_holes_and_cut_objects_heal(shop: Shop, store: Path) -> None:
     fill(shop.root / "data", 40)
     shop.spec(SPEC, jobs=1)
@@ -123,20 +138,21 @@ KILLS = 20 if "MONKEY_LONG" in os.environ else 5
 
 
 @pytest.mark.slow
-def test_an_upload_that_is_killed_goes_on(shop: Shop, store: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["push"], ["push", "--path", "data"]], ids=["specs", "path"])
+def test_an_upload_that_is_killed_goes_on(shop: Shop, store: Path, tmp_path: Path, words: list[str]) -> None:
     """kill -9 at random moments: never a torn object, never a listing before its files."""
     data = fill(shop.root / "data", 700, 2000)
     (data / "large").write_bytes(os.urandom(1 << 16) * 600)
     expected = contents(data)
     shop.spec(SPEC, jobs=1)
-    shop.run("push")
+    shop.run(*words)
     (oid,) = (oid for oid in objects(store) if oid.endswith(".dir"))
     cut_short, dice = 0, random.Random(4)
     lasts = 1.0
     for moment in range(KILLS):
         shutil.rmtree(store / "files")
         shutil.rmtree(Path(shop.env["XDG_CACHE_HOME"]), ignore_errors=True)
-        process = shop.start("push")
+        process = shop.start(*words)
         time.sleep(dice.uniform(0.1, 1.0) * lasts)
         process.kill()
         process.communicate()
@@ -147,9 +163,11 @@ def test_an_upload_that_is_killed_goes_on(shop: Shop, store: Path, tmp_path: Pat
         cut_short += len(left) < 702
         kept = {name: path.stat().st_ino for name, path in left.items()}
         began = time.monotonic()
-        shop.run("push")
+        shop.run(*words)
         lasts = time.monotonic() - began
-        assert {name: objects(store)[name].stat().st_ino for name in kept} == kept, "what is up is never sent again"
+        if words == ["push"]:  # a path's files are copied while they are hashed, whatever was there
+            assert {name: objects(store)[name].stat().st_ino for name in kept} == kept, "what is up is never sent again"
+        assert whole(store) and len(objects(store)) == 702
         assert contents(pulled(store, oid, tmp_path / "room")) == expected
     assert cut_short >= KILLS // 4, "the kills came too late to say anything"
 

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -46,7 +47,7 @@ parameters: {code: [0, 3, 4], i: [1, 2]}
     done = shop.run("apply", code=1)
     assert "2 succeeded, 4 failed" in done.stdout
     assert done.stdout.count("2 jobs failed: exit code") == 2
-    assert len(re.findall(r"│ why: [34]", done.stdout)) == 1, "the log's end of the first distinct failure, once"
+    assert re.findall(r"│ why: [34]", done.stdout) == ["│ why: 3", "│ why: 4"], "one log's end for each kind"
     again = shop.run("apply", code=1)
     assert "4 failed" in again.stdout
     rows = shop.json("results", "sweep")
@@ -61,7 +62,6 @@ def test_retry_runs_failed_jobs_again(shop: Shop) -> None:
     assert "nothing" not in shop.run("retry", "sweep").stdout
     shop.run("apply")
     assert shop.states() == {"succeeded": 1}
-    assert shop.run("retry", "sweep").stdout == "sweep has no failed jobs; nothing was done.\n"
 
 
 def test_pause_resume_cancel(shop: Shop) -> None:
@@ -119,11 +119,18 @@ def test_environment_that_does_not_build_is_a_line_where_there_is_room_for_one(s
     assert "missing-1" in log and "install" in log, "all that the build wrote is in the log of the job that waited"
 
 
-def test_cancelling_what_is_over_does_nothing(shop: Shop) -> None:
+def test_steering_what_is_over_does_nothing_and_says_so_in_one_way(shop: Shop) -> None:
+    shop.spec("command: ['sh', '-c', 'exit $0', '{i}']\noutputs: []\n", jobs=2, name="half")
     shop.spec(jobs=1)
-    shop.run("apply")
-    assert shop.run("cancel", "sweep").stdout == "sweep has nothing left to stop; nothing was done.\n"
-    assert "cancelled" not in shop.run("status").stdout
+    shop.run("apply", code=1)
+    for verb in ("pause", "resume", "cancel", "retry"):
+        said = shop.run(verb, "sweep").stdout
+        assert said == f"sweep: its job succeeded; nothing to {verb}. `monkey results sweep` shows them.\n"
+        if verb != "retry":
+            said = shop.run(verb, "half").stdout
+            assert said == f"half: 1 succeeded, 1 failed; nothing to {verb}. `monkey retry half` tries again.\n"
+    assert {sweep["state"] for sweep in shop.json("status")["sweeps"]} == {"succeeded", "failed"}
+    assert shop.json("plan")["changes"] is False
 
 
 def test_formats_for_programs_exclude_each_other(shop: Shop) -> None:
@@ -142,6 +149,27 @@ def test_logs_follow_a_job_to_its_end_byte_for_byte(shop: Shop) -> None:
     assert follow.returncode == 0, err
     assert out == b"one\n\x1b[31mtwo\xff\n"
     assert shop.run("logs", "sweep").stdout.startswith("one\n"), "of one job, there is nothing to tell apart"
+
+
+def test_each_attempt_has_its_log_under_the_number_that_the_job_was_told(shop: Shop, store: Path) -> None:
+    command = """['sh', '-c', 'echo try $MONKEY_ATTEMPT; test $MONKEY_ATTEMPT = 2']"""
+    shop.spec(f"command: {command}\nparameters: {{}}\noutputs: []\nmax_retries: 1\n")
+    shop.run("apply")
+    (job,) = [row["job"] for row in shop.json("list", "jobs")]
+    told = [(one["attempt"], one["outcome"]) for one in shop.json("info", job)["attempts"]]
+    assert told == [(1, "failed"), (2, "succeeded")]
+    assert shop.run("logs", job).stdout == "try 2\n"
+    assert [shop.run("logs", job, "--attempt", str(n)).stdout for n in (1, 2)] == ["try 1\n", "try 2\n"]
+    missing = shop.run("logs", job, "--attempt", "3", code=1).stderr
+    assert f"job {job} has no attempt 3, but 1 to 2" in missing and f"`monkey info {job}`" in missing
+    assert "expected a job, found 'sweep'" in shop.run("logs", "sweep", "--attempt", "1", code=1).stderr
+    # What status counts by, and the entry itself: where the two differ, info says by whose word the job succeeded.
+    (end,) = store.glob(f"projects/*/jobs/{job}/00000004")
+    end.write_bytes(b"")
+    assert shop.states() == {"succeeded": 1}
+    told = shop.run("info", job).stdout
+    assert re.search(rf"2 .* succeeded, says its agent's journal; its end, \S*{job}/00000004, was emptied", told), told
+    assert "lost" not in told
 
 
 def test_everything_that_lists_has_json(shop: Shop) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from monkey.apply.attempts import Attempt, owner
+from monkey.cli.render.attempts import attempts_json, attempts_lines
 from monkey.cli.render.lists import job_json, sweeps_json
-from monkey.cli.render.outcome import parameters_text
+from monkey.cli.render.parameters import parameters_text
 from monkey.cli.render.progress import counts_text
 from monkey.cli.render.status import why, word
 from monkey.cli.render.words import Terminal, cut, duration, one_line, plural, size, table, text
 from monkey.plan.describe import describe
 from monkey.plan.explain import seconds_text, setting_changes
-from monkey.protocol.entries import Claim, End, Ended
 from monkey.protocol.keys import Keys
-from monkey.protocol.log import Log
 from monkey.protocol.snapshot import Snapshot, SweepView
 from monkey.spec.command import CommandError, compile_command
 from monkey.spec.recipe import Settings
@@ -26,12 +25,12 @@ _TIMES, _MEMORY = ("timeout", "grace", "checkpoint_every"), "resources.memory"
 LOG_LINES, FILES = 10, 20
 
 
-def job_info(view: SweepView, job: str, log: Log, keys: Keys, store: str, to: Terminal) -> list[str]:
+def job_info(view: SweepView, job: str, found: Sequence[Attempt], keys: Keys, store: str, to: Terminal) -> list[str]:
     """Return a job: what it is, how it went, each attempt, what it measured and left."""
     revision, seen = view.state.revision, view.view(job)
     assert revision is not None  # the job was found in it
     parameters = revision.table.parameters(revision.rows[job])
-    owner = revision.adopted.get(job, job)  # whose files a job has that adopts a result
+    files = f"{store}/{keys.out(owner(view, job), seen.attempt)}"
     reason = why(view, seen)
     state = f"{seen.state}: {reason}" if reason and seen.state not in ("running", "cancelled") else str(seen.state)
     facts = [
@@ -43,13 +42,12 @@ def job_info(view: SweepView, job: str, log: Log, keys: Keys, store: str, to: Te
         ("adopts", revision.adopted.get(job, "")),
         ("agent", seen.agent or ""),
         ("time", duration(seen.seconds)),
-        ("files", f"{store}/{keys.out(owner, seen.attempt)}" if seen.attempt else ""),
+        ("files", files if seen.attempt else ""),
     ]
-    lines = _facts(facts, to) + _part("attempts", _attempts(log, to), to)
+    lines = _facts(facts, to) + _part("attempts", attempts_lines(found, seen, to), to)
     lines += _part("metrics", _metrics(seen.metrics, to), to)
-    left = f"{store}/{keys.out(owner, seen.attempt)}"
     outputs = [
-        f"{one_line(f'{left}outputs/{path}')}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()
+        f"{one_line(f'{files}outputs/{path}')}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()
     ]
     lines += _part("outputs", _some(outputs), to)
     tail = [f"│ {one_line(line)}" for line in seen.log_tail[-LOG_LINES:]]
@@ -63,28 +61,6 @@ def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
         return shlex.join(compile_command(command, parameters).render(parameters).argv)
     except CommandError:
         return command if isinstance(command, str) else shlex.join(command)
-
-
-def _attempts(log: Log, to: Terminal) -> list[str]:
-    rows = []
-    for k, entry in enumerate(log.entries, 1):
-        if isinstance(entry, Claim) and not entry.continues:
-            after = log.entries[k] if k < len(log.entries) else None
-            rows.append([k, entry.agent.rpartition("/")[0], entry.sweep, *_ending(after)])
-    return table(["CLAIM", "AGENT", "SWEEP", "ENDED", "TIME", "HOW"], rows, to)
-
-
-def _ending(entry: object) -> list[str]:
-    if isinstance(entry, End):
-        how = "succeeded" if entry.outcome is Ended.SUCCEEDED else f"{entry.outcome}: {entry.reason}"
-        return [_ago(entry.at), duration(entry.seconds), how]
-    if entry is None:
-        return ["", "", "not ended"]
-    return ["", "", "asked again for it" if isinstance(entry, Claim) and entry.continues else "lost with its agent"]
-
-
-def _ago(at: float) -> str:
-    return f"{duration(time.time() - at)} ago" if at else ""
 
 
 def _metrics(metrics: dict[str, dict[str, Any]], to: Terminal) -> list[str]:
@@ -148,29 +124,12 @@ def _part(title: str, lines: list[str], to: Terminal) -> list[str]:
     return ["", to.paint(title, "bold"), *(f"  {line}" for line in lines)] if lines else []
 
 
-def job_info_json(view: SweepView, job: str, log: Log) -> dict[str, Any]:
-    """Return a job for programs, with every claim on it."""
+def job_info_json(view: SweepView, job: str, found: Sequence[Attempt]) -> dict[str, Any]:
+    """Return a job for programs, with its attempts."""
     revision = view.state.revision
     assert revision is not None  # the job was found in it
-    parameters = revision.table.parameters(revision.rows[job])
-    attempts = []
-    for k, entry in enumerate(log.entries, 1):
-        if isinstance(entry, Claim) and not entry.continues:
-            after = log.entries[k] if k < len(log.entries) else None
-            attempts.append({"claim": k, "agent": entry.agent, "sweep": entry.sweep, **_ending_json(after)})
-    return {**job_json(view, view.view(job), parameters), "attempts": attempts, "log_tail": view.view(job).log_tail}
-
-
-def _ending_json(entry: object) -> dict[str, Any]:
-    if not isinstance(entry, End):
-        return dict.fromkeys(("outcome", "reason", "seconds", "started", "ended"))
-    return {
-        "outcome": str(entry.outcome),
-        "reason": entry.reason,
-        "seconds": entry.seconds,
-        "started": round(entry.at - entry.seconds, 3) if entry.at else None,
-        "ended": entry.at or None,
-    }
+    seen, parameters = view.view(job), revision.table.parameters(revision.rows[job])
+    return {**job_json(view, seen, parameters), "attempts": attempts_json(found), "log_tail": seen.log_tail}
 
 
 def sweep_info_json(view: SweepView) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from monkey.cli.render.outcome import parameters_text
+from monkey.cli.render.failures import last_words
+from monkey.cli.render.parameters import parameters_text
 from monkey.cli.render.status import sweep_json, why, word
-from monkey.cli.render.words import Terminal, duration, plural, table
+from monkey.cli.render.words import Terminal, duration, one_line, plural, table
 from monkey.fleet.base import Machines
 from monkey.protocol.snapshot import JobView, State, SweepView
 from monkey.spec.table import Value
@@ -38,7 +39,7 @@ def jobs_lines(views: Sequence[SweepView], states: Collection[str], to: Terminal
             job.failures or "",
             duration(job.seconds),
             parameters_text(parameters),
-            why(view, job),
+            ": ".join(filter(None, (why(view, job), one_line(last_words(job))))),
         ]
         for view, job, parameters in found
     ]

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from monkey.apply.logs import AT_WORK
-from monkey.apply.wait import Progress, Wait
+from monkey.apply.standing import standing
+from monkey.apply.wait import Progress, Wait, judge
+from monkey.cli.render.failures import failures
 from monkey.cli.render.progress import Best, best_text, counts_text
-from monkey.cli.render.words import Terminal, cut, one_line, plural, printable
-from monkey.protocol.snapshot import JobView, State
-from monkey.spec.command import text_of
-from monkey.spec.table import Value
-
-#: Last lines of a failed job's log that are shown.
-LOG_LINES = 10
-_DIGITS = re.compile(r"[0-9]+").sub
-#: Kinds of failure that are told apart; the rest are counted.
-KINDS = 5
+from monkey.cli.render.words import Terminal, one_line, printable
+from monkey.plan.advice import helps
+from monkey.protocol.snapshot import JobView, State, SweepView
 
 
 def outcome(
@@ -44,73 +37,33 @@ def outcome(
 def _ended(one: Progress, to: Terminal, *, changed: bool) -> list[str]:
     name = to.paint(one_line(one.name), "bold")
     if one.wait is Wait.SUCCEEDED:
-        jobs = f"all {one.total:,} jobs" if one.total > 1 else "its job"
-        done = f"{name}: " + to.paint(f"{jobs} succeeded", "green")
+        done = f"{name}: " + to.paint(all_succeeded(one.total), "green")
         return [f"{done}." if changed else f"{done}; nothing to do."]
-    lines = [f"{name}: {counts_text(one.counts, to)}."]
-    if one.wait is Wait.PAUSED:
-        lines.append(f"It is paused; `monkey resume {one_line(one.name)}` goes on.")
-    if one.view.state.cancelled is not None:
-        why = one_line(one.view.state.cancelled)
-        lines.append(f"It was cancelled ({why}); `monkey resume {one_line(one.name)}` goes on.")
-    return lines
+    return [f"{name}: {counts_text(one.counts, to)}.", *held(one)]
 
 
-@dataclass
-class _Kind:
-    """Failures that look alike: same reason, same last line but for numbers."""
-
-    first: JobView
-    count: int = 0
-
-
-def failures(one: Progress, to: Terminal) -> list[str]:
-    """Return what went wrong: each kind of failure once, the log's end for the first."""
-    kinds = _kinds(one)
-    lines: list[str] = []
-    for i, kind in enumerate(kinds[:KINDS]):
-        reason = one_line(kind.first.reason or "no reason was recorded")
-        told = parameters_text(_parameters(one, kind.first.job))
-        who = f"{told}; job {kind.first.job}" if told else f"job {kind.first.job}"
-        which = who if kind.count == 1 else f"the first: {who}"
-        lines += ["", to.paint(f"{plural(kind.count, 'job')} failed: {reason}", "red") + f" ({which})"]
-        if i == 0:
-            lines += [_quoted(line, to) for line in kind.first.log_tail[-LOG_LINES:]]
-    if len(kinds) > KINDS:
-        rest = sum(kind.count for kind in kinds[KINDS:])
-        lines += ["", f"… and {plural(rest, 'job')} that failed in {len(kinds) - KINDS} other ways"]
-    if kinds:
-        lines += [
-            "",
-            f"`monkey logs {kinds[0].first.job}` shows all of it; `monkey retry {one_line(one.name)}` tries again.",
-        ]
-    return lines
+def held(one: Progress) -> list[str]:
+    """Return which order keeps a sweep from going on, and what helps; nothing where none does."""
+    at, why = standing(one.view, one.counts), one.view.state.cancelled
+    orders = ["is paused"] if at.paused else []
+    orders += [f"was cancelled ({one_line(why)})"] if why is not None else []
+    # What helps where jobs failed is told behind the failures.
+    then = "" if at.failed else f"; {one_line(helps(at))}"
+    return [f"It {' and '.join(orders)}{then}."] if orders else []
 
 
-def _kinds(one: Progress) -> list[_Kind]:
-    kinds: dict[tuple[str, str], _Kind] = {}
-    for job in one.view.ids:
-        if one.counts.get(State.FAILED) and one.view.where(job) is State.FAILED:
-            view = one.view.view(job)
-            last = next((line for line in reversed(view.log_tail) if line.strip()), "")
-            # Numbers differ from job to job where the mistake is the same.
-            kinds.setdefault((view.reason or "", _DIGITS("#", last)), _Kind(view)).count += 1
-    return list(kinds.values())
+def stands(view: SweepView) -> str:
+    """Return how a sweep's jobs stand, and why it was cancelled: "2 succeeded, 4 cancelled (enough)"."""
+    counts, why = view.counts, view.state.cancelled
+    if judge(counts) is Wait.SUCCEEDED:
+        return all_succeeded(sum(counts.values()))
+    reason = f" ({one_line(why)})" if why is not None and why != "cancelled" else ""
+    return counts_text(counts, Terminal()) + reason
 
 
-def _quoted(line: str, to: Terminal) -> str:
-    shown = f"  │ {one_line(line)}"
-    return to.paint(cut(shown, to.width) if to.width else shown, "dim")
-
-
-def _parameters(one: Progress, job: str) -> dict[str, Value]:
-    revision = one.view.state.revision
-    return revision.table.parameters(revision.rows[job]) if revision and job in revision.rows else {}
-
-
-def parameters_text(parameters: Mapping[str, Value]) -> str:
-    """Return "lr=0.1 seed=3", each value as the job got it."""
-    return " ".join(f"{one_line(name)}={one_line(text_of(value)) or repr('')}" for name, value in parameters.items())
+def all_succeeded(jobs: int) -> str:
+    """Return "all 3 jobs succeeded"."""
+    return f"all {jobs:,} jobs succeeded" if jobs > 1 else "its job succeeded"
 
 
 def silence(what: str, jobs: Sequence[JobView]) -> list[str]:

@@ -6,7 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monkey.apply.wait import Wait, judge
+from monkey.apply.wait import Progress, Wait, judge
+from monkey.cli.render.failures import failures
+from monkey.cli.render.outcome import held
 from monkey.cli.render.words import Terminal, duration, one_line, plural, table
 from monkey.protocol.snapshot import AgentView, JobView, Snapshot, State, SweepView
 
@@ -24,11 +26,23 @@ def status_lines(store: str, snapshot: Snapshot, views: Sequence[SweepView], to:
     else:
         lines.append("No sweep was applied yet; `monkey apply` does.")
     lines += ["", *_agents(snapshot, counts, to)]
+    lines += _told(views, counts, to)
     shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
     lines += [f"{name}: {plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
     if snapshot.problems:
         lines += ["", to.paint("Needs attention:", "yellow"), *(f"  {one_line(text)}" for text in snapshot.problems)]
     return lines
+
+
+def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
+    """Return of one sweep what keeps it and what failed, as `apply` says it; of many, who tells that."""
+    if len(views) == 1:
+        one = Progress(views[0], counts[views[0].state.name])
+        kept = held(one)
+        return (["", *kept] if kept else []) + failures(one, to)
+    failed = [(name, seen[State.FAILED]) for name, seen in counts.items() if seen.get(State.FAILED)]
+    lines = [f"{name}: {plural(jobs, 'job')} failed; `monkey status {name}` says why." for name, jobs in failed]
+    return ["", *map(one_line, lines)] if lines else []
 
 
 def _sweeps(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:

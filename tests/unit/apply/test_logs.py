@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from monkey.apply.attempts import read_attempts
+from monkey.apply.execute import execute
 from monkey.apply.find import find
 from monkey.apply.logs import Follow
+from monkey.apply.planning import make_plan
 from monkey.errors import NotFound
 from monkey.protocol.entries import Ended
 from tests.unit.apply.world import SPEC, Pen, apply, opened, write_project
@@ -66,6 +69,58 @@ def test_without_follow_what_is_there_is_all(root: Path) -> None:
 
             got = [chunk async for chunk in Follow(world, "small", None, never).chunks(follow=False)]
             assert got == [(job, job.encode()) for job in jobs[:2]]
+
+    asyncio.run(main())
+
+
+def test_one_attempt_is_followed_to_its_own_end(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            job = (await apply(world)).wanted[0].desired.table.ids[0]
+            pen = Pen(world)
+            first = await pen.begin(job)
+            await pen.write(job, first, 0, b"one")
+
+            waits = 0
+
+            async def sleep(seconds: float) -> None:
+                nonlocal waits
+                waits += 1
+                assert waits == 1, "waited for more when that attempt was over"
+                await pen.write(job, first, 1, b" two")
+                await pen.end(job, Ended.FAILED)
+
+            async def read(k: int) -> bytes:
+                chunks = Follow(world, "small", [job], sleep, k).chunks(follow=True)
+                return b"".join([data async for _, data in chunks])
+
+            assert await read(first) == b"one two"
+            second = await pen.begin(job)
+            await pen.write(job, second, 0, b"three")
+            assert await read(first) == b"one two", "though the job runs again"
+            await pen.end(job)
+            assert await read(second) == b"three"
+
+    asyncio.run(main())
+
+
+def test_a_job_that_adopts_a_result_has_its_log(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            before = (await apply(world)).wanted[0].desired.table.ids
+            pen = Pen(world)
+            for job in before:
+                await pen.write(job, await pen.begin(job), 0, job.encode())
+                await pen.end(job)
+            (root / "train.py").write_text("print('changed')\n")
+            planned = await make_plan(world, [], ["code"])
+            await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+            jobs = planned.wanted[0].desired.table.ids
+            assert not set(jobs) & set(before)
+            got = [chunk async for chunk in Follow(world, "small", None, asyncio.sleep).chunks(follow=False)]
+            assert got == [(job, old.encode()) for job, old in zip(jobs, before, strict=True)]
+            view = (await world.reader().read()).sweeps["small"]
+            assert [one.number for one in await read_attempts(world, view, jobs[0])] == [1]
 
     asyncio.run(main())
 

@@ -163,8 +163,7 @@ def test_pause_resume_cancel_retry_are_entries_that_queue_and_call(root: Path) -
             assert (await cancel(world, "small", "enough")).changed
             assert not (await cancel(world, "small", "")).changed
             assert (await read_sweep(world.at, world.keys, "small")).cancelled == "enough"
-            with pytest.raises(MonkeyError, match="cancelled; there is nothing to pause"):
-                await pause(world, "small")
+            assert not (await pause(world, "small")).changed, "nothing of it runs"
             fleet.count, fleet.asked = 0, []
             assert (await retry(world, "small")).jobs == 1
             state = await read_sweep(world.at, world.keys, "small")

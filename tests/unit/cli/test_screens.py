@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from monkey.apply.attempts import read_attempts
 from monkey.apply.observe import World
 from monkey.apply.operate import cancel
 from monkey.apply.planning import make_plan
@@ -24,7 +25,6 @@ from monkey.cli.render.status import status_lines
 from monkey.cli.render.words import Terminal, width_of
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import Ended
-from monkey.protocol.log import Log
 from monkey.protocol.snapshot import Snapshot
 from tests.unit.apply.world import Pen, apply, opened, write_project
 
@@ -83,9 +83,8 @@ def test_every_screen_is_free_of_what_jobs_would_steer_it_with(tmp_path: Path) -
         await three_ends(world, pen, jobs)
         snapshot, progress = await looked(world)
         best = {"small": found} if (found := find_best(progress)) else {}
-        log = Log(world.keys.job_log(jobs[0]))
-        await log.refresh(world.at)
         view = progress.view
+        tries = await read_attempts(world, view, jobs[0])
         for width in (None, 100, 30):
             to = Terminal(width)
             screens = {
@@ -95,7 +94,7 @@ def test_every_screen_is_free_of_what_jobs_would_steer_it_with(tmp_path: Path) -
                 "status": status_lines("/store", snapshot, [view], to),
                 "jobs": jobs_lines([view], (), to),
                 "sweeps": sweeps_lines([view], to),
-                "job": job_info(view, jobs[0], log, world.keys, "/store", to),
+                "job": job_info(view, jobs[0], tries, world.keys, "/store", to),
                 "sweep": sweep_info(view, snapshot, to),
             }
             for name, lines in screens.items():
@@ -118,25 +117,6 @@ def test_progress_tells_counts_pace_and_the_best(tmp_path: Path) -> None:
         assert lines[3] == "1 agent at work"
         (line,) = said(snapshot, [progress], {"small": best}, "")
         assert line == "small: 2/3 done; 1 failed, 1 running; 1.5/s, 1m20s left; best loss 0.25 (lr=2)"
-
-    played(tmp_path, scene)
-
-
-def test_outcome_groups_failures_and_quotes_the_first(tmp_path: Path) -> None:
-    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
-        for job, why in zip(jobs, ("exit code 1", "exit code 1", "timed out after 5s"), strict=True):
-            await pen.begin(job)
-            await pen.end(job, Ended.FAILED, reason=why, log_tail=["...", f"last line of {why}"])
-        _, progress = await looked(world)
-        text = "\n".join(outcome([progress], {}, {}, Terminal(), changed=True))
-        assert text.startswith("small: 3 failed.")
-        assert (
-            f"2 jobs failed: exit code 1 (the first: lr=1; job {jobs[0]})\n  │ ...\n  │ last line of exit code 1"
-            in text
-        )
-        assert "1 job failed: timed out after 5s (lr=3" in text
-        assert "last line of timed out" not in text
-        assert f"`monkey logs {jobs[0]}`" in text and "`monkey retry small`" in text
 
     played(tmp_path, scene)
 
@@ -220,13 +200,12 @@ def test_outputs_are_shown_where_they_can_be_opened(tmp_path: Path) -> None:
         k = await pen.begin(jobs[0])
         await pen.end(jobs[0], outputs={"model.json": "a" * 64})
         await world.at.put(f"{world.keys.out(jobs[0], k)}outputs/model.json", b"{}")
-        log = Log(world.keys.job_log(jobs[0]))
-        await log.refresh(world.at)
         view = (await looked(world))[1].view
-        lines = job_info(view, jobs[0], log, world.keys, world.at.url, Terminal())
+        tries = await read_attempts(world, view, jobs[0])
+        lines = job_info(view, jobs[0], tries, world.keys, world.at.url, Terminal())
         (shown,) = (line.split()[0] for line in lines if "model.json" in line)
         assert Path(shown) in set(tmp_path.rglob("model.json"))  # noqa: ASYNC240 - a small directory
-        (attempt,) = job_info_json(view, jobs[0], log)["attempts"]
+        (attempt,) = job_info_json(view, jobs[0], tries)["attempts"]
         assert attempt["seconds"] == 1.5 and attempt["ended"] - attempt["started"] == pytest.approx(1.5, abs=0.01)
 
     played(tmp_path, scene)

@@ -104,10 +104,31 @@ def test_a_damaged_object_is_never_shown(tmp_path: Path, run: Run) -> None:
         with pytest.raises(JobFailed, match="another MD5"):
             await datasets.use(oid)
         await store.put(listing.key(oid), b"[]")
-        with pytest.raises(JobFailed, match="another MD5"):
+        with pytest.raises(JobFailed, match=r"another MD5 .*`monkey push`"):
             await Datasets(store, Cache(tmp_path / "other")).use(oid)
         told = {item.key.removeprefix(DAMAGED) for item in await store.list(DAMAGED)}
         assert told == {md5(b"first\n"), oid}, "whoever has the data sends them again"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_what_was_sent_since_the_last_try_counts_at_once(tmp_path: Path, run: Run, *, damaged: bool) -> None:
+    async def scenario() -> None:
+        store, rotten = Counting(), listing.key(md5(b"first\n"))
+        oid = await send(store, FILES)
+        await (store.put(rotten, b"fIrst\n") if damaged else store.delete(rotten))
+        datasets = Datasets(store, Cache(tmp_path), remembered=1e9)
+        with pytest.raises(JobFailed):
+            await datasets.use(oid)
+        store.fetched.clear()
+        with pytest.raises(JobFailed, match="`monkey push`"):
+            await datasets.use(oid)
+        assert not store.fetched, "nothing was sent: nothing is tried"
+        await store.put(rotten, b"first\n")
+        for item in await store.list(DAMAGED):
+            await store.delete(item.key)
+        assert read(await path_of(datasets, oid)) == FILES
 
     run(scenario())
 

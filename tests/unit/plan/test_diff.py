@@ -198,6 +198,18 @@ def test_a_sweep_that_is_held_needs_no_agent_and_says_how_to_go_on(state: dict[s
     assert any("`monkey resume digits`" in note for note in plan.sweeps[0].notes)
 
 
+def test_a_sweep_that_fails_fast_is_tried_again_and_not_just_resumed() -> None:
+    state = seen(JOBS, failed=[0], cancelled="fail_fast: job failed", settings=Settings(fail_fast=True))
+    notes = planned(want(JOBS, settings=Settings(fail_fast=True)), state).notes
+    assert not any("resume" in note for note in notes), notes
+    assert all("`monkey retry digits`" in note for note in notes) and len(notes) == 2
+
+
+def test_jobs_whose_data_the_store_lacks_are_told_to_push_first() -> None:
+    (note,) = planned(want(JOBS), seen(JOBS, failed=[0], lacks_data=True)).notes
+    assert note == "1 job has failed: `monkey push` where the data is, then `monkey retry digits`, tries again"
+
+
 def test_a_new_revision_ends_a_cancellation_but_not_a_pause() -> None:
     cancelled = diff([want(JOBS[:5])], Observed({"digits": seen(JOBS, cancelled="fail_fast")}))
     paused = diff([want(JOBS[:5])], Observed({"digits": seen(JOBS, paused=True)}))
