@@ -110,18 +110,27 @@ class Machine:
         command = ["systemd-nspawn", "-q", "-D", str(self.root), "--register=no", "--keep-unit", "-b"]
         command += [f"--network-bridge={self.lab.bridge}", f"--machine={self.label}", "--console=pipe"]
         with (self._base / "console").open("ab") as log:
-            # It goes with us, however we end.
-            self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+            # It goes with us, however we end: killed, nspawn alone would leave all that it booted.
+            leash = ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
+            self._process = subprocess.Popen([*leash, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def ready(self) -> None:
         """Wait until it is up: whoever was to be started at boot was."""
         deadline = time.monotonic() + PATIENCE
         # Degraded: on a busy machine some unit or other gives up, none of which is asked for here.
-        while not (self._answers() and self.systemctl("is-system-running").strip() in ("running", "degraded")):
+        while not (self._answers() and self._has_booted() and self._admits()):
             assert time.monotonic() < deadline, f"{self.name} does not come up\n{self._told()}"
             time.sleep(0.1)
+
+    def _has_booted(self) -> bool:
+        return self.systemctl("is-system-running").strip() in ("running", "degraded")
+
+    def _admits(self) -> bool:
+        """Say whether users may log in; if it was the unit that lets them that gave up, it tries again."""
+        if not self.within("sh", "-c", "ls /run/nologin 2>/dev/null", code=None):
+            return True
+        self.systemctl("restart", "systemd-user-sessions")
+        return False
 
     def _told(self) -> str:
         said = (self._base / "console").read_text()
@@ -136,7 +145,9 @@ class Machine:
         """Its first process, as seen from outside; None where it is down."""
         pid = self._process.pid if self._process and self._process.poll() is None else None
         with contextlib.suppress(OSError, IndexError):
-            return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+            for _ in range(2):  # by way of nspawn
+                pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+            return pid
         return None
 
     def within(self, *command: str, code: int | None = 0) -> str:

@@ -56,7 +56,7 @@ app, lock = DomainDispatcherApplication(create_backend_app), threading.Lock()
 def in_turn(environ, start):
     with lock:
         return app(environ, start)
-run_simple("127.0.0.1", int(sys.argv[1]), in_turn, threaded=True)
+run_simple(sys.argv[1], int(sys.argv[2]), in_turn, threaded=True)
 """
 #: Seconds within which a server must answer.
 PATIENCE = 60.0
@@ -132,10 +132,10 @@ def _build_pulumi(into: Path) -> None:
 
 
 @contextlib.contextmanager
-def moto() -> Iterator[str]:
-    """Run moto's S3, with our bucket in it; gives its endpoint."""
+def moto(address: str = "127.0.0.1") -> Iterator[str]:
+    """Run moto's S3, with our bucket in it, at an address of this machine; gives its endpoint."""
     port = free_port()
-    with _running([sys.executable, "-c", MOTO, str(port)], port) as endpoint:
+    with _running([sys.executable, "-c", MOTO, address, str(port)], port, address) as endpoint:
         _put(f"{endpoint}/{BUCKET}", {})
         yield endpoint
 
@@ -178,21 +178,21 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def _running(command: list[str], port: int) -> Iterator[str]:
+def _running(command: list[str], port: int, address: str = "127.0.0.1") -> Iterator[str]:
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, **quiet)
     try:
-        _await(process, port)
-        yield f"http://127.0.0.1:{port}"
+        _await(process, address, port)
+        yield f"http://{address}:{port}"
     finally:
         process.kill()
         process.wait()
 
 
-def _await(process: subprocess.Popen[bytes], port: int) -> None:
+def _await(process: subprocess.Popen[bytes], address: str, port: int) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        with contextlib.suppress(OSError), socket.create_connection((address, port), 1):
             return
         assert process.poll() is None, f"{process.args!r} ended at once ({process.returncode})"
         assert time.monotonic() < deadline, f"{process.args!r} does not answer"

@@ -293,4 +293,5 @@ class Agent:
             "idle": idle,
             "alert": "; ".join(filter(None, alerts)),
             "unfit": sorted(self.desk.unfit),
+            **({"draining": True} if self.dispatcher.closed else {}),
         }

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import MonkeyError, StoreUnavailable
+from monkey.leaving import leave
 
 #: In the agent's directory: its arguments and variables; and, readable for its user alone, variables that are secret.
 SETTINGS, CREDENTIALS = "settings.json", "credentials.json"
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the agent of a directory, or check a store."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["--check"]:
-        sys.exit(check(words[1]))
+        leave(check(words[1]))
     directory = Path(words[0])
     settings = json.loads((directory / SETTINGS).read_bytes())
     if "--detach" in words:

@@ -50,7 +50,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--gpus",
         type=_gpus,
-        metavar="auto|0,2",
+        metavar="auto|none|0,2",
         help="auto: leave out those on which others compute now; or the driver's numbers of ours (default: all)",
     )
     parser.add_argument(
@@ -96,8 +96,10 @@ def _count(text: str) -> int:
 def _gpus(text: str) -> str | frozenset[int]:
     if text == "auto":
         return text
+    if text == "none":
+        return frozenset()
     if not all(number.isdigit() for number in text.split(",")):
-        raise argparse.ArgumentTypeError(f"expected 'auto' or numbers as 0,2, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected 'auto', 'none' or numbers as 0,2, found {text!r}")
     return frozenset(map(int, text.split(",")))
 
 

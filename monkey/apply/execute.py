@@ -5,12 +5,13 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from monkey.apply.data import send
 from monkey.apply.desire import Wanted
+from monkey.apply.fleets import planned_work, recount
 from monkey.apply.observe import World
-from monkey.errors import NotADescendant
-from monkey.fleet.base import Machines
+from monkey.errors import FleetError, NotADescendant
 from monkey.fleet.state import host_name
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.sizes import size_text
@@ -55,11 +56,19 @@ async def execute(world: World, plan: Plan, wanted: Sequence[Wanted], say: Say, 
 
 
 async def _machines(world: World, plan: Plan, say: Say) -> None:
+    """Converge the fleets. One that fails keeps no other from work; raises its FleetError where no other has any."""
+    failed: dict[str, FleetError] = {}
     for part in plan.fleets:
         if part.changes and part.after is not None:
-            fleet = world.fleet(part.fleet)
-            await fleet.converge(Machines(part.fleet, fleet.type, part.after))
-            say(part.fleet, "agent started")
+            fleet, again = world.fleet(part.fleet), partial(recount, world, plan, part)
+            try:
+                await fleet.converge(planned_work(part), partial(say, part.fleet), again)
+            except FleetError as exc:
+                failed[part.fleet] = exc
+    if failed and not any(part.jobs and part.fleet not in failed for part in plan.fleets):
+        raise next(iter(failed.values()))
+    for name, error in failed.items():
+        say(name, f"warning: {error.message}")
 
 
 async def _datasets(world: World, want: Wanted, say: Say) -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from monkey.apply.absent import check_held
 from monkey.apply.data import Begin, differences, lacking, silent
 from monkey.apply.desire import Wanted
+from monkey.apply.fleets import fleets, living
 from monkey.apply.memo import Memo
 from monkey.apply.opening import open_known, store_url
 from monkey.apply.standing import lack_data
 from monkey.errors import FleetError, MonkeyError, SpecError, StoreMissing
 from monkey.fleet.base import Fleet
-from monkey.fleet.local import LocalFleet
-from monkey.plan.change import FleetPlan, Plan, SweepPlan
+from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.desired import Upload
 from monkey.plan.observed import Observed, ObservedSweep
 from monkey.protocol.keys import Keys
@@ -79,7 +79,8 @@ async def open_world(project: Project) -> AsyncIterator[World]:
     """
     url, memo = store_url(project), Memo(project.root)
     store = await open_known(url, memo, begin=False)
-    world = World(project, Keys(project.name), fleets(project, url), memo, store)
+    world = World(project, Keys(project.name), {}, memo, store)
+    world.fleets = fleets(project, url, lambda: world.store)
     try:
         yield world
     finally:
@@ -87,14 +88,6 @@ async def open_world(project: Project) -> AsyncIterator[World]:
             fleet.close()
         if world.store is not None:
             await world.store.close()
-
-
-def fleets(project: Project, store_url: str) -> dict[str, Fleet]:
-    """Return the fleet of every provider of the project."""
-    return {
-        name: LocalFleet(store_url, project.name, name, provider.max_slots, provider.idle_timeout, provider.cache_size)
-        for name, provider in project.providers.items()
-    }
 
 
 async def observe(world: World, wants: Sequence[Wanted]) -> tuple[Observed, Snapshot | None]:
@@ -114,7 +107,7 @@ async def observe(world: World, wants: Sequence[Wanted]) -> tuple[Observed, Snap
         _refuse_torn(snapshot.sweeps[name], snapshot)
     code = {want.recipe.code for want in desired if want.recipe.code}
     there = {sha for sha in code if await _exists(world, world.keys.code(sha))}
-    agents = {name: (await fleet.observe()).count for name, fleet in world.fleets.items()}
+    agents = {name: await living(fleet, snapshot) for name, fleet in world.fleets.items()}
     lacks, within = await _datasets(world, wants, sweeps)
     store = world.memo.id(world.at.url)
     return Observed(sweeps, snapshot.succeeded, there, agents, store, lacks, within), snapshot
@@ -186,18 +179,6 @@ async def _exists(world: World, key: str) -> bool:
     return any(item.key == key for item in await world.at.list(key))
 
 
-async def with_machines(plan: Plan, world: World) -> Plan:
-    """Let the fleets say what the plan means for their machines. Raises FleetError for a provider that is none."""
-    told: list[FleetPlan] = []
-    for part in plan.fleets:
-        fleet = world.fleet(part.fleet)
-        before = await fleet.observe()
-        after = fleet.preview(before, part.jobs)
-        told.append(FleetPlan(part.fleet, part.jobs, part.agents, fleet.type, before.count, after.count))
-    sweeps = tuple(replace(sweep, notes=(*sweep.notes, *_shortage(sweep, world))) for sweep in plan.sweeps)
-    return replace(plan, sweeps=sweeps).with_fleets(told)
-
-
 def check_secrets(world: World, plan: Plan, wanted: Sequence[Wanted]) -> None:
     """Raise SpecError, with their lines, for secrets that a fleet which has jobs to run does not know."""
     texts = {want.desired.name: want.text for want in wanted}
@@ -215,6 +196,12 @@ def check_secrets(world: World, plan: Plan, wanted: Sequence[Wanted]) -> None:
                     problems.append(parse(texts[sweep.desired.name], sweep.desired.source).place(mistake))
     if problems:
         raise SpecError(problems)
+
+
+def with_shortage(plan: Plan, world: World) -> Plan:
+    """Return the plan with warnings of jobs that no machine has room for."""
+    sweeps = tuple(replace(sweep, notes=(*sweep.notes, *_shortage(sweep, world))) for sweep in plan.sweeps)
+    return replace(plan, sweeps=sweeps)
 
 
 def _shortage(sweep: SweepPlan, world: World) -> list[str]:

@@ -6,9 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from monkey.apply.find import find_job, find_sweep
+from monkey.apply.fleets import call
 from monkey.apply.observe import World
-from monkey.apply.wait import begun, converge
+from monkey.apply.wait import begun
 from monkey.errors import MonkeyError
+from monkey.fleet.base import silent
 from monkey.protocol.log import Log
 from monkey.protocol.snapshot import State, SweepView
 from monkey.protocol.sweeps import append_order, mark_queue
@@ -63,7 +65,7 @@ async def resume(world: World, name: str) -> Done:
         return Done(view, changed=False)
     entry = await append_order(world.at, world.keys, name, "resume")
     done = _done(view)
-    await _call_for_work(world, view, entry, done.jobs)
+    await _call_for_work(world, view, entry)
     return done
 
 
@@ -78,7 +80,7 @@ async def retry(world: World, name: str, jobs: Collection[str] = ()) -> Done:
         return Done(view, changed=False)
     since = {job: await _head(world, job) for job in chosen}
     entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
-    await _call_for_work(world, view, entry, len(chosen))
+    await _call_for_work(world, view, entry)
     return Done(view, changed=True, jobs=len(chosen), besides=view.counts[State.CANCELLED])
 
 
@@ -103,11 +105,11 @@ async def _head(world: World, job: str) -> int:
     return log.head
 
 
-async def _call_for_work(world: World, view: SweepView, entry: int, jobs: int) -> None:
+async def _call_for_work(world: World, view: SweepView, entry: int) -> None:
     """Queue what entry `entry` of the sweep's log opened again, and see that somebody takes it."""
     assert view.state.revision is not None
-    fleets = view.state.revision.settings.providers
-    await mark_queue(world.at, world.keys, fleets, view.state.name, entry)
-    called = [world.fleet(name) for name in fleets]
-    await converge(called, jobs)
-    await begun(world.reader(), called)
+    name, fleets = view.state.name, view.state.revision.settings.providers
+    await mark_queue(world.at, world.keys, fleets, name, entry)
+    for fleet in fleets:
+        await call(world, fleet, name, silent)
+    await begun(world.reader(), [world.fleet(fleet) for fleet in fleets])

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from monkey.apply.observe import World
-from monkey.fleet.base import Fleet, Machines, Strange
+from monkey.fleet.base import Fleet, Strange, Work, silent
 from monkey.plan.change import Plan
 
 #: Seconds within which a heartbeat must tell that an agent is idle: it is renewed every second where that is cheap.
@@ -38,11 +38,11 @@ async def _suit(world: World, fleet: Fleet, strange: Strange, say: Callable[[str
     if not await _until(lambda: _idle(world, strange.agent), IDLE_WITHIN):
         say(fleet.name, f"warning: the agent at work was started in another environment, and jobs get that: {names}")
         return
-    await fleet.destroy()
+    await fleet.destroy(silent)
     if not await _until(lambda: _gone(fleet), LEAVES_WITHIN):
         say(fleet.name, f"warning: the agent, started in another environment ({names}), does not leave")
         return
-    await fleet.converge(Machines(fleet.name, fleet.type, 1))
+    await fleet.converge(Work(1), silent)
     say(fleet.name, f"agent replaced, since it was started in another environment: {names}")
 
 
@@ -52,7 +52,7 @@ async def _idle(world: World, agent: str) -> bool:
 
 
 async def _gone(fleet: Fleet) -> bool:
-    return not (await fleet.observe()).count
+    return not await fleet.living()
 
 
 async def _until(true: Callable[[], Awaitable[bool]], seconds: float) -> bool:

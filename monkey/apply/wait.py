@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from monkey.apply.stuck import Stuck
 from monkey.errors import FleetError, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
-from monkey.fleet.base import Fleet
+from monkey.fleet.base import Fleet, Work, silent
 from monkey.protocol.bell import ring
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
@@ -214,7 +214,7 @@ class Watch:
             self._ended = ended
             if self._left > GIVE_UP_AFTER:
                 raise self._useless(fleet)
-            await converge([fleet], sum(one.unfinished for one in progress))
+            await fleet.converge(Work(sum(one.unfinished for one in progress)), silent)
 
     def _useless(self, fleet: Fleet) -> FleetError:
         why = self._alerts.get(fleet.name)
@@ -234,12 +234,6 @@ def needed(fleets: Mapping[str, Fleet], progress: Collection[Progress]) -> list[
         for name in one.view.state.revision.settings.providers
     }
     return [fleet for name, fleet in fleets.items() if name in names]
-
-
-async def converge(fleets: Collection[Fleet], jobs: int) -> None:
-    """Have every fleet make of itself what so many unfinished jobs need."""
-    for fleet in fleets:
-        await fleet.converge(fleet.preview(await fleet.observe(), jobs))
 
 
 async def begun(reader: Reader, fleets: Collection[Fleet]) -> None:

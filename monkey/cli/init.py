@@ -18,6 +18,7 @@ project: {project}
 # store: .monkey/store            # where plans, jobs and results meet: a path (local, NFS), s3://bucket/prefix, ssh://host/dir
 # providers:
 #   local: {{type: local}}          # max_slots: 4 limits how many jobs run here at once
+#   lab: {{type: ssh, hosts: [gpu1, me@gpu2:2222]}}  # machines that you reach by SSH
 """
 
 SPEC = """\

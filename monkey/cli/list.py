@@ -1,4 +1,4 @@
-"""`monkey list`: jobs, sweeps, providers."""
+"""`monkey list`: jobs, sweeps, providers, instances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATES = ("queued", "running", "frozen", "succeeded", "failed", "cancelled", "pa
 
 @click.group("list")
 def command() -> None:
-    """List jobs, sweeps or providers."""
+    """List jobs, sweeps, providers or instances."""
 
 
 @command.command("jobs")
@@ -63,14 +63,30 @@ def providers(as_json: bool) -> None:
     """List where jobs can run, and what is there now."""
 
     async def show(world: World) -> str:
+        from monkey.apply.fleets import living
         from monkey.cli.render.lists import providers_json, providers_lines
         from monkey.cli.render.words import json_text, terminal
 
-        machines = [await fleet.observe() for fleet in world.fleets.values()]
-        return (
-            json_text(providers_json(machines), indent=2)
-            if as_json
-            else "\n".join(providers_lines(machines, terminal()))
-        )
+        snapshot = await world.reader().read([]) if world.store is not None else None
+        counted = [(fleet.name, fleet.type, await living(fleet, snapshot)) for fleet in world.fleets.values()]
+        if as_json:
+            return json_text(providers_json(counted), indent=2)
+        return "\n".join(providers_lines(counted, terminal()))
+
+    click.echo(in_world(show))
+
+
+@command.command("instances")
+@json_option
+def instances(as_json: bool) -> None:
+    """List machines and the agents on them, by what is written down and by their heartbeats."""
+
+    async def show(world: World) -> str:
+        from monkey.apply.instances import instances
+        from monkey.cli.render.lists import instances_json, instances_lines
+        from monkey.cli.render.words import json_text, terminal
+
+        found = await instances(world)
+        return json_text(instances_json(found), indent=2) if as_json else "\n".join(instances_lines(found, terminal()))
 
     click.echo(in_world(show))

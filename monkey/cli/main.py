@@ -33,7 +33,7 @@ VERBS = {
     },
     "Look": {
         "status": "Show how sweeps, agents and the store are doing.",
-        "list": "List jobs, sweeps or providers.",
+        "list": "List jobs, sweeps, providers or instances.",
         "info": "Show all about one job or one sweep.",
         "logs": "Show what jobs wrote; -f follows.",
         "results": "Show jobs with their metrics, best first.",
@@ -44,8 +44,10 @@ VERBS = {
         "pause": "Stop a sweep until it is resumed.",
         "resume": "Go on with a paused sweep.",
         "retry": "Give failed jobs another chance.",
+        "destroy": "Take machines away.",
     },
     "Machinery": {
+        "audit": "Hold what machines have against what we know of.",
         "agent": "Run an agent here, in the foreground.",
         "completion": "Print the completion script of a shell.",
     },

@@ -2,20 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from monkey.plan.change import MachineChange
 from monkey.spec.recipe import Resources
 
 
 @dataclass(frozen=True)
-class Machines:
-    """What a fleet has, or is to have: how many machines with an agent, and of what kind."""
+class Work:
+    """What a fleet has to do: that of all its sweeps."""
 
-    fleet: str
-    type: str
-    count: int
+    #: Unfinished jobs.
+    jobs: int
+    #: Names of the secrets of sweeps that are at hand: their values must be known here.
+    secrets: frozenset[str] = frozenset()
+    #: Names of those of other sweeps: where their values are not known here, machines keep the ones they have.
+    others: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What `converge` would make of a fleet."""
+
+    #: Machines, now and then.
+    before: int
+    after: int
+    #: Machine by machine, where they are known apart; those that stay as they are left out.
+    changes: tuple[MachineChange, ...] = ()
+    #: What should be known before.
+    notes: tuple[str, ...] = ()
+    #: What its machines are made from, as JSON: a saved plan is bound to it.
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A machine that a fleet made, by what is written down: nobody was asked."""
+
+    #: As monkey.yaml names it.
+    machine: str
+    #: The names that agents on it give themselves in heartbeats.
+    agents: tuple[str, ...]
+    #: How it is kept alive, and the like: one phrase.
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as we know it to be."""
+
+    machine: str
+    text: str
+    hint: str
+
+
+#: Is told what was done, in words.
+Say = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Hear, and say nothing."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +89,18 @@ class Fleet(Protocol):
     def close(self) -> None:
         """Give back what `prepare` began and `converge` did not need."""
 
-    async def observe(self) -> Machines:
-        """Return what is there now."""
+    async def living(self) -> int | None:
+        """Say how many of its agents live; None where that is only to be had from their heartbeats."""
 
-    def preview(self, seen: Machines, jobs: int) -> Machines:
-        """Return what `converge` would make of it for so many unfinished jobs; asks nobody."""
+    async def preview(self, work: Work) -> Forecast:
+        """Return what `converge` would do. What hinders only some of its machines is told with them."""
 
-    async def converge(self, machines: Machines) -> None:
-        """Make it so. Returns as soon as the machines are asked for; `check` says what became of them."""
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        """Make it so; what concerns only some of its machines is said, and does not hinder the others.
+
+        `recount` counts the work again, where somebody else changed the machines meanwhile. Returns as soon as
+        the machines are asked for; `check` says what became of them.
+        """
 
     def shortage(self, asked: Resources) -> str:
         """Say of what one of its machines has less than a job asks for; "" where it has enough or nobody knows."""
@@ -68,5 +120,11 @@ class Fleet(Protocol):
     def last_words(self) -> str:
         """Return what its agents said last, as indented lines, where that is to be had."""
 
-    async def destroy(self) -> None:
+    async def instances(self) -> tuple[Instance, ...]:
+        """Return the machines that there are, as they are written down; asks none of them."""
+
+    async def audit(self) -> tuple[Finding, ...]:
+        """Ask the machines themselves, and return what is there and should not be, or not there and should."""
+
+    async def destroy(self, say: Say) -> None:
         """Take everything away that `converge` ever made; its work is released, and goes on elsewhere."""

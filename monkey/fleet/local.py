@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.fleet.base import Machines, Strange
+from monkey.fleet.base import Finding, Forecast, Instance, Say, Strange, Work
 from monkey.fleet.capacity import shortage
 from monkey.fleet.secret_values import SecretValues
 from monkey.fleet.state import agent_pid, host_name, lives, state_dir
@@ -73,13 +73,14 @@ class LocalFleet:
             waiting.kill()
             waiting.communicate()
 
-    async def observe(self) -> Machines:
+    async def living(self) -> int:
         """Say whether an agent lives here."""
-        return Machines(self.name, self.type, int(lives(self.directory)))
+        return int(lives(self.directory))
 
-    def preview(self, seen: Machines, jobs: int) -> Machines:
+    async def preview(self, work: Work) -> Forecast:
         """One agent is enough for any number of jobs; one that is there stays."""
-        return Machines(self.name, self.type, max(seen.count, min(jobs, 1)))
+        before = int(lives(self.directory))
+        return Forecast(before, max(before, min(work.jobs, 1)))
 
     def shortage(self, asked: Resources) -> str:
         """See `Fleet.shortage`."""
@@ -89,10 +90,11 @@ class LocalFleet:
         """See `Fleet.check_secrets`: the agent that we start has our environment."""
         SecretValues().get(names)
 
-    async def converge(self, machines: Machines) -> None:
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
         """Start the agent unless one lives."""
-        if machines.count and not lives(self.directory) and not self._running():
+        if work.jobs and not lives(self.directory) and not self._running():
             self._start()
+            say("agent started")
 
     async def check(self) -> bool:
         """Say whether an agent lives or is starting. One that was killed is only gone."""
@@ -112,7 +114,15 @@ class LocalFleet:
         found = compare(self.directory) if lives(self.directory) else None
         return found if found is not None and found.differs else None
 
-    async def destroy(self) -> None:
+    async def instances(self) -> tuple[Instance, ...]:
+        """Return this machine, if an agent lives here."""
+        return (Instance("this machine", (self.agent,), "started by monkey apply"),) if lives(self.directory) else ()
+
+    async def audit(self) -> tuple[Finding, ...]:
+        """Find nothing: whatever an agent leaves is ended by its warden's guard."""
+        return ()
+
+    async def destroy(self, say: Say) -> None:
         """Ask the agent to leave; it releases its work."""
         pid = agent_pid(self.directory)
         if pid is not None and lives(self.directory):
@@ -120,6 +130,7 @@ class LocalFleet:
                 os.kill(pid, signal.SIGTERM)
             except OSError as exc:
                 raise FleetError(f"the agent (process {pid}) cannot be asked to leave: {exc.strerror}") from exc
+            say("agent asked to leave")
 
     def last_words(self) -> str:
         """Return the last lines that the agent wrote since we started it."""

@@ -141,6 +141,20 @@ class SweepPlan:
 
 
 @dataclass(frozen=True)
+class MachineChange:
+    """What becomes of one machine."""
+
+    #: "create", "update", "replace" or "delete".
+    op: str
+    #: As monkey.yaml names it.
+    machine: str
+    #: What there is to know of it: why it changes, or how it is going to be.
+    why: str = ""
+    #: Why it cannot be looked at now; applying tries again.
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
 class FleetPlan:
     """What a fleet has to do, and what becomes of its machines."""
 
@@ -155,11 +169,20 @@ class FleetPlan:
     after: int | None = None
     #: What its machines are made from; a saved plan is bound to it.
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    #: Machine by machine, where the fleet knows them apart.
+    machines: tuple[MachineChange, ...] = ()
+    #: What is not a change, but should be known before applying.
+    notes: tuple[str, ...] = ()
+    #: Names of the secrets that these jobs are given: of sweeps of the plan, and of others.
+    secrets: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
 
     @property
     def changes(self) -> bool:
-        """Are machines started or given back, or is there work and nobody to do it?"""
-        return (self.jobs > 0 and self.agents == 0) if self.after is None else self.before != self.after
+        """Are machines made, changed or given back, or is there work and nobody to do it?"""
+        if self.after is None:
+            return self.jobs > 0 and self.agents == 0
+        return self.before != self.after or bool(self.machines)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -268,12 +268,26 @@ def _notes(want: Desired, seen: ObservedSweep, jobs: Jobs) -> tuple[str, ...]:
 def _fleets(sweeps: Sequence[SweepPlan], observed: Observed) -> tuple[FleetPlan, ...]:
     """Sum up what is left to do for every fleet that a desired sweep names, and who is there to do it."""
     work: Counter[str] = Counter()
+    secrets: defaultdict[str, set[str]] = defaultdict(set)
+    others: defaultdict[str, set[str]] = defaultdict(set)
     for sweep in sweeps:
         for fleet in sweep.desired.settings.providers:
-            work[fleet] += sweep.jobs.unfinished if sweep.active else 0
+            left = sweep.jobs.unfinished if sweep.active else 0
+            work[fleet] += left
+            secrets[fleet].update(sweep.desired.settings.secrets if left else ())
     names = {sweep.name for sweep in sweeps}
     for name, seen in observed.sweeps.items():
-        if name not in names and seen.active and seen.applied:
+        if name not in names and seen.active and seen.applied and (left := seen.unfinished):
             for fleet in work.keys() & set(seen.applied.settings.providers):
-                work[fleet] += seen.unfinished
-    return tuple(FleetPlan(fleet, jobs, observed.agents.get(fleet, 0)) for fleet, jobs in work.items())
+                work[fleet] += left
+                others[fleet].update(seen.applied.settings.secrets)
+    return tuple(
+        FleetPlan(
+            fleet,
+            jobs,
+            observed.agents.get(fleet, 0),
+            secrets=frozenset(secrets[fleet]),
+            others=frozenset(others[fleet] - secrets[fleet]),
+        )
+        for fleet, jobs in work.items()
+    )

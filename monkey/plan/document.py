@@ -15,7 +15,8 @@ The document, one object:
     `objects`, `here`}, again of what is to be sent; `here`: is it on the machine that plans?
   - `adopted`: how many jobs take another's result; `released`: how many running jobs applying would stop
   - `unmarked`: fleets that an apply which was cut short did not tell; `notes`, `warnings`: sentences
-- `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`} (`before`, `after`: machines)
+- `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`, `machines`, `notes`} (`before`,
+  `after`: how many machines); `machines`: a list of {`op`, `machine`, `why`, `trouble`}, of those that change
 
 The saved plan is the same object with `saved`: what it is bound to (see `save`), and `specs`, `keep_stale`: what to
 plan anew to compare with.
@@ -27,7 +28,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from monkey.errors import PlanError, StalePlan
@@ -96,6 +97,8 @@ def _fleet(fleet: FleetPlan) -> dict[str, Any]:
         "before": fleet.before,
         "after": fleet.after,
         "changes": fleet.changes,
+        "machines": [asdict(change) for change in fleet.machines],
+        "notes": list(fleet.notes),
     }
 
 

@@ -44,6 +44,7 @@ _FATES = {
     "failed": "{} failed",
     "succeeded": "{} finished: results stay in the store",
 }
+_MACHINES = {"create": Mark.NEW, "update": Mark.STALE, "replace": Mark.STALE, "delete": Mark.REMOVED}
 _STATES = ("succeeded", "running", "queued", "failed", "adopted")
 
 
@@ -85,8 +86,17 @@ def _uploads(sweep: SweepPlan) -> list[Line]:
     return lines
 
 
-def fleet_line(fleet: FleetPlan) -> Line:
-    """Return the one line of a fleet."""
+def fleet_lines(fleet: FleetPlan) -> list[Line]:
+    """Return the lines of a fleet: its own, one for each machine that changes, and what should be known before."""
+    lines = [_fleet_line(fleet)]
+    for change in fleet.machines:
+        mark = Mark.MEND if change.trouble else _MACHINES[change.op]
+        lines.append(Line(mark, f"{fleet.fleet}/{change.machine}" + (f": {change.why}" if change.why else "")))
+        lines += [Line(mark, text, detail=True) for text in change.trouble.splitlines()]
+    return lines + [Line(Mark.NOTE, note) for note in fleet.notes]
+
+
+def _fleet_line(fleet: FleetPlan) -> Line:
     work = (
         f"{fleet.fleet}: {_count(fleet.jobs)} to run, {fleet.agents or 'no'} agent{'s' * (fleet.agents != 1)} at work"
     )
@@ -107,6 +117,8 @@ def summary(plan: Plan) -> str:
     settings = sum(len(sweep.settings) for sweep in plan.sweeps)
     if settings:
         parts.append("1 setting changes" if settings == 1 else f"{settings} settings change")
+    if machines := sum(len(fleet.machines) for fleet in plan.fleets):
+        parts.append("1 machine changes" if machines == 1 else f"{machines} machines change")
     if size := sum(sweep.upload.bytes for sweep in plan.sweeps):
         parts.append(f"{size_text(size)} to upload")
     return "; ".join(parts) if plan.changes else "nothing to do: " + parts[0]

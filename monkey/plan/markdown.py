@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.lines import Line, Mark, fleet_line, summary, sweep_lines
+from monkey.plan.lines import Line, Mark, fleet_lines, summary, sweep_lines
 
 #: A forge refuses longer comments (GitHub: 65,536 characters).
 MAX_CHARACTERS = 60_000
@@ -27,7 +27,8 @@ def markdown(plan: Plan) -> str:
             _table(sweep),
             _block(sweep_lines(sweep)),
         ]
-    if fleets := [fleet_line(fleet) for fleet in plan.fleets if fleet.jobs or fleet.changes]:
+    shown = [fleet for fleet in plan.fleets if fleet.jobs or fleet.changes or fleet.notes]
+    if fleets := [line for fleet in shown for line in fleet_lines(fleet)]:
         parts.append(_block(fleets))
     if plan.released:
         jobs = "1 running job" if plan.released == 1 else f"{plan.released:,} running jobs"

@@ -34,6 +34,8 @@ class Keys:
         self.jobs = f"{self.root}jobs/"
         self.agents = f"{self.root}agents/"
         self.watchers = f"{self.root}watch/"
+        #: Of each fleet that Pulumi looks after: its state, and who changes it now.
+        self.machines = f"{self.root}machines/"
         #: Overwritten when agents should look (`monkey.protocol.bell`).
         self.bell = f"{self.root}bell"
 

@@ -124,7 +124,10 @@ def _change(step: StepEventMetadata) -> Change | None:
     op = OPS.get(step.op.value) or PARTS.get(step.op.value)
     if op is None or step.type.startswith("pulumi:"):
         return None
-    return Change(op, step.type, name_in(step.urn), _forced(step) if op in (Op.UPDATE, Op.REPLACE) else ())
+    names = _forced(step) if op in (Op.UPDATE, Op.REPLACE) else ()
+    found = {**((step.old.inputs or {}) if step.old else {}), **((step.old.outputs or {}) if step.old else {})}
+    wanted = (step.new.inputs or {}) if step.new else {}
+    return Change(op, step.type, name_in(step.urn), names, tuple(map(found.get, names)), tuple(map(wanted.get, names)))
 
 
 def _forced(step: StepEventMetadata) -> tuple[str, ...]:

@@ -42,11 +42,10 @@ class Hands(Keys):
         """See `Keys`."""
         super().__init__(project)
         self.fleet = fleet
-        self.machines = f"{self.root}machines/{fleet}/"
-        self.state = f"{self.machines}state/"
-        self.lock = f"{self.machines}lock/"
+        self.state = f"{self.machines}{fleet}/state/"
+        self.lock = f"{self.machines}{fleet}/lock/"
         # Where an Observer looks for beats.
-        self.agents = f"{self.machines}hands/"
+        self.agents = f"{self.machines}{fleet}/hands/"
 
 
 class Lock:

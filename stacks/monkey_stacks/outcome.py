@@ -31,6 +31,9 @@ class Change:
     name: str
     #: Properties whose change makes it an update or a replacement.
     forced_by: tuple[str, ...] = ()
+    #: What these are, and are to be; None for none.
+    before: tuple[Any, ...] = ()
+    after: tuple[Any, ...] = ()
 
 
 class Stage(StrEnum):
@@ -81,7 +84,7 @@ class Outcome:
             lines = [f"  {failure.name}: {failure.message}" for failure in self.failures]
             raise FleetError(
                 f"{len(lines)} of {len(self.changes)} could not be changed:\n" + "\n".join(lines),
-                hint="the others were; mend these, and apply again",
+                hint="the others were; mend these, and try again",
             )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.lab_site import LabSite
 from tests.acceptance.shop import Shop
 from tests.acceptance.site import Site
 from tests.hosts import Lab
@@ -53,5 +54,21 @@ def site(lab: Lab, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site
     """Return a project for hosts of the lab, with its store on one; nothing of it stays on any."""
     monkeypatch.setenv("MONKEY_SSH_CONFIG", str(lab.config))
     made = Site(lab, shop, next(_NUMBERS))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def lab_site(
+    lab: Lab,
+    shop: Shop,
+    require: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LabSite]:
+    """Return a project whose hosts are set up by `monkey apply`; nothing of it stays on any, or here."""
+    require("pulumi")
+    monkeypatch.setenv("MONKEY_SSH_CONFIG", str(lab.config))
+    made = LabSite(lab, shop, next(_NUMBERS), tmp_path_factory.mktemp("programs"))
     yield made
     made.close()

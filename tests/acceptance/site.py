@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from monkey.apply.execute import execute
 from monkey.apply.observe import open_world
 from monkey.apply.planning import make_plan
+from monkey.spec.host import parse
 from monkey.spec.project import load_project
 from monkey.store.open import locate, open_store
-from monkey_stacks.ssh.host import parse
 from monkey_stacks.ssh.operations import converge, observe, remove
 from monkey_stacks.ssh.wanted import Observed, Wanted
 from tests.acceptance.ledger import Ledger

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError, HostAway
-from monkey_stacks.ssh.host import parse
+from monkey.spec.host import parse
 from monkey_stacks.ssh.operations import converge, observe
 from tests.acceptance.site import Site, left_on
 from tests.host_root import USER
@@ -123,7 +123,7 @@ def test_no_room_and_no_right_to_write(site: Site) -> None:
     host.within("mount", "-t", "tmpfs", "-o", f"size=100m,nr_inodes=60,uid={host.owner[0]}", "none", "/srv/few")
     error = refusal(site, workdir="/srv/few")
     assert "h3: its disk is full (/srv/few/bundles/" in error.message
-    assert not host.within("sh", "-c", "ls -A /srv/few/bundles")
+    assert not host.within("sh", "-c", "ls -A /srv/few")
     host.within("umount", "/srv/small", "/srv/few")
     assert left_on(host) == before
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from monkey.errors import HostAway
-from monkey_stacks.ssh.host import parse
+from monkey.spec.host import parse
 from monkey_stacks.ssh.operations import bundle_for, converge, inventory, observe, remove
 from monkey_stacks.ssh.wanted import differences
 from tests.acceptance.shop import until
@@ -165,7 +165,7 @@ def test_fleets_on_one_host_leave_each_other_alone(site: Site) -> None:
 
 APPLY = """
 import sys
-from monkey_stacks.ssh.host import parse
+from monkey.spec.host import parse
 from monkey_stacks.ssh.operations import converge
 from monkey_stacks.ssh.wanted import Wanted
 converge(parse(sys.argv[1]), Wanted(sys.argv[2], "shop", "lab", idle_timeout=3000, max_slots=int(sys.argv[3])))

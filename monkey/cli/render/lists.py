@@ -1,15 +1,17 @@
-"""Jobs, sweeps and providers, in tables and for programs."""
+"""Jobs, sweeps, providers, machines, in tables and for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from monkey.apply.instances import Row
 from monkey.cli.render.failures import last_words
 from monkey.cli.render.parameters import parameters_text
 from monkey.cli.render.status import sweep_json, why, word
 from monkey.cli.render.words import Terminal, duration, one_line, plural, table
-from monkey.fleet.base import Machines
+from monkey.fleet.base import Finding
 from monkey.protocol.snapshot import JobView, State, SweepView
 from monkey.spec.table import Value
 
@@ -109,12 +111,49 @@ def sweeps_json(views: Sequence[SweepView]) -> list[dict[str, Any]]:
     return found
 
 
-def providers_lines(machines: Sequence[Machines], to: Terminal) -> list[str]:
-    """Return a line a provider."""
-    rows = [[one.fleet, one.type, plural(one.count, "agent") if one.count else "none"] for one in machines]
-    return table(["PROVIDER", "TYPE", "AGENTS HERE"], rows, to)
+def providers_lines(counted: Sequence[tuple[str, str, int]], to: Terminal) -> list[str]:
+    """Return a line a provider: its name, its type, how many agents of it live."""
+    rows = [[name, kind, plural(count, "agent") if count else "none"] for name, kind, count in counted]
+    return table(["PROVIDER", "TYPE", "AGENTS"], rows, to)
 
 
-def providers_json(machines: Sequence[Machines]) -> list[dict[str, Any]]:
+def providers_json(counted: Sequence[tuple[str, str, int]]) -> list[dict[str, Any]]:
     """Return the providers for programs."""
-    return [{"name": one.fleet, "type": one.type, "agents": one.count} for one in machines]
+    return [{"name": name, "type": kind, "agents": count} for name, kind, count in counted]
+
+
+def instances_lines(found: Sequence[Row], to: Terminal) -> list[str]:
+    """Return a line an agent, and one for each machine without any."""
+    if not found:
+        return ["There are no machines, and no agents; `monkey apply` starts them."]
+    rows = [
+        [row.fleet, row.machine, row.agent or "none", row.state, str(row.claims), _heard(row.heard), row.about]
+        for row in found
+    ]
+    colours = {i: "yellow" for i, row in enumerate(found) if row.state != "alive"}
+    return table(["PROVIDER", "MACHINE", "AGENT", "STATE", "JOBS", "HEARD OF", "ABOUT"], rows, to, colours)
+
+
+def _heard(seconds: float | None) -> str:
+    return "" if seconds is None else f"{duration(seconds)} ago"
+
+
+def instances_json(found: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return machines and agents for programs."""
+    return [asdict(row) for row in found]
+
+
+def findings_lines(found: Sequence[tuple[str, Finding]], to: Terminal) -> list[str]:
+    """Return what an audit found, each with what to do."""
+    if not found:
+        return ["Nothing is astray."]
+    lines = []
+    for fleet, finding in found:
+        lines.append(to.paint(f"! {one_line(fleet)}/{one_line(finding.machine)}: {one_line(finding.text)}", "yellow"))
+        lines.append(to.paint(f"      {one_line(finding.hint)}", "dim"))
+    return lines
+
+
+def findings_json(found: Sequence[tuple[str, Finding]]) -> list[dict[str, Any]]:
+    """Return what an audit found for programs."""
+    return [{"provider": fleet, **asdict(finding)} for fleet, finding in found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from monkey.cli.render.words import Terminal, cut, one_line, plural
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.lines import Line, Mark, fleet_line, summary, sweep_lines
+from monkey.plan.lines import Line, Mark, fleet_lines, summary, sweep_lines
 
 _COLOURS = {
     Mark.NEW: "green",
@@ -28,7 +28,8 @@ def plan_lines(plan: Plan, to: Terminal, *, everything: bool = False) -> list[st
     hidden = sum(not (sweep.changes or sweep.notes) for sweep in plan.sweeps)
     if hidden and not everything and lines:
         lines += [to.paint(f"({hidden} unchanged {'sweep is' if hidden == 1 else 'sweeps are'} not shown)", "dim"), ""]
-    fleets = [fleet_line(fleet) for fleet in plan.fleets if fleet.changes or (everything and fleet.jobs)]
+    shown = [fleet for fleet in plan.fleets if fleet.changes or fleet.notes or (everything and fleet.jobs)]
+    fleets = [line for fleet in shown for line in fleet_lines(fleet)]
     if fleets:
         lines += [to.paint("machines", "bold"), *(_line(line, to) for line in fleets), ""]
     return [*lines, to.paint(verdict(plan), "bold")]

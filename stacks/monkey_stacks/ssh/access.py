@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.errors import FleetError
+from monkey.spec.host import Host
 from monkey.store.sftp.target import Target, parse
 from monkey_stacks.ssh.connection import CONNECT, Connection, ssh
-from monkey_stacks.ssh.host import Host
 
 #: What a host's ssh_config says of the store's host. It lies in @HERE@; @TOKENS@ is that where % begins a token.
 _CONFIG = """\

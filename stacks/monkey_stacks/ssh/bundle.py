@@ -78,6 +78,14 @@ def build(scheme: str, target: Target, cache: Path | None = None) -> Bundle:
     return Bundle(sha256, kept.with_suffix(".tar.gz"))
 
 
+def version(scheme: str) -> str:
+    """Return what tells this agent's code from others', for a store of this scheme, whatever the host: by contents."""
+    told = hashlib.sha256(repr(sorted((one.name, one.version) for one in wheels.distributions(scheme))).encode())
+    for name, path in sorted(sources().items()):
+        told.update(f"{name}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return f"{__version__} ({told.hexdigest()[:12]})"
+
+
 def contents(found: list[importlib.metadata.Distribution], target: Target, scratch: Path) -> Mapping[str, bytes]:
     """Return all files of a bundle. Raises FleetError, OSError."""
     said = {"version": __version__, "python": list(target.python), "platform": target.platform, "libc": target.libc}

@@ -23,8 +23,8 @@ from types import TracebackType
 from typing import Any
 
 from monkey.errors import FleetError
+from monkey.spec.host import Host
 from monkey_stacks.ssh import errors
-from monkey_stacks.ssh.host import Host
 
 #: Names an ssh_config to read instead of the user's (as `ssh -F`); stores at ssh:// heed it, too.
 CONFIG = "MONKEY_SSH_CONFIG"

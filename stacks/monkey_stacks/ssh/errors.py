@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from monkey.errors import FleetError, HostAway
-from monkey_stacks.ssh.host import Host
+from monkey.spec.host import Host
 
 #: How an operation exits on a host without a Python that is new enough.
 NO_PYTHON = 96
@@ -99,6 +99,10 @@ def _silent(host: Host, found: re.Match[str]) -> FleetError:
     )
 
 
+def _not_yet(host: Host, found: re.Match[str]) -> FleetError:
+    return HostAway(f"{host} lets no users in ({found[1]})", hint="it is booting, or going down: try again in a minute")
+
+
 def _configuration(host: Host, found: re.Match[str]) -> FleetError:
     return FleetError(f"{host}: the SSH configuration cannot be used: {found[0].strip()}", hint="correct ~/.ssh/config")
 
@@ -108,6 +112,8 @@ _SAID = (
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED", _changed),
     (r"No \S+ host key is known|Host key verification failed", _unknown),
     (r"[^\n]*Permission denied \([^\n]*", _denied),
+    # What pam_nologin says; the connection is closed after it.
+    (r"(System is (?:booting up|going down))\.", _not_yet),
     (r"Could not resolve hostname ([^\s:]+)", _no_name),
     (r"[^\n]*Connection refused", _closed),
     (r"[^\n]*(?:timed out|No route to host|Network is unreachable|Host is down|not responding)[^\n]*", _silent),

@@ -9,10 +9,10 @@ import re
 from typing import Any
 
 from monkey.errors import FleetError
+from monkey.spec.host import Host
 from monkey_stacks.ssh import access
 from monkey_stacks.ssh.bundle import Bundle, build
 from monkey_stacks.ssh.connection import LONG, Connection
-from monkey_stacks.ssh.host import Host
 from monkey_stacks.ssh.wanted import Inventory, Observed, Wanted, read
 
 #: Bytes that must be free for a bundle and what an agent writes before its first job.
@@ -30,6 +30,13 @@ def observe(host: Host, wanted: Wanted) -> Observed:
     """
     with Connection(host) as there:
         return _observe(there, wanted)
+
+
+def look(host: Host, wanted: Wanted) -> Observed:
+    """Return what a host is that is to have an agent. Raises FleetError, too, where that could not be."""
+    seen = observe(host, wanted)
+    _check(host, seen)
+    return seen
 
 
 def inventory(host: Host, workdir: str = "~/.monkey") -> Inventory:
@@ -119,7 +126,7 @@ def _install(there: Connection, wanted: Wanted, bundle: Bundle) -> None:
 
 
 def _preparation(seen: Observed, wanted: Wanted) -> dict[str, Any]:
-    said: dict[str, Any] = {**wanted.place, "secrets": wanted.secrets_text, "ssh": None}
+    said: dict[str, Any] = {**wanted.place, "secrets": wanted.secret_lines, "kept": list(wanted.kept), "ssh": None}
     if wanted.scheme == "ssh":
         way = access.way(wanted.store)
         said["ssh"] = {"config": way.config, "known_hosts": way.known_hosts, "comment": mark(seen, wanted)}

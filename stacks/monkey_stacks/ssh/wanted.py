@@ -32,6 +32,8 @@ class Wanted:
     gpus: str | tuple[int, ...] = "auto"
     #: Values of the jobs' secrets, by name.
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: Names of secrets whose values stay as the host has them.
+    kept: tuple[str, ...] = ()
     #: Variables by which the agent reaches the store (AWS_SECRET_ACCESS_KEY), by name.
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -56,7 +58,7 @@ class Wanted:
         """Return the agent's arguments."""
         said = ["--store", self.store, "--project", self.project, "--fleet", self.fleet]
         said += ["--idle-timeout", f"{self.idle_timeout:g}"]
-        said += ["--gpus", self.gpus if isinstance(self.gpus, str) else ",".join(map(str, self.gpus))]
+        said += ["--gpus", self.gpus if isinstance(self.gpus, str) else ",".join(map(str, self.gpus)) or "none"]
         said += ["--cache-size", str(self.cache_size)] if self.cache_size is not None else []
         return said + (["--max-slots", str(self.max_slots)] if self.max_slots is not None else [])
 
@@ -65,9 +67,9 @@ class Wanted:
         return hashlib.sha256(json.dumps([bundle, self.arguments]).encode()).hexdigest()
 
     @property
-    def secrets_text(self) -> str:
-        """Return the file of the jobs' secrets, as `monkey.fleet.secret_values` reads it."""
-        return "".join(f"{name}={_quoted(value)}\n" for name, value in sorted(self.secrets.items()))
+    def secret_lines(self) -> dict[str, str]:
+        """Return name to line of the file of the jobs' secrets, as `monkey.fleet.secret_values` reads it."""
+        return {name: f"{name}={_quoted(value)}" for name, value in self.secrets.items()}
 
 
 def _quoted(value: str) -> str:
@@ -121,8 +123,8 @@ class Observed:
     agents: tuple[Agent, ...]
     #: Units that belong to no agent.
     strays: tuple[str, ...]
-    #: Key and digest of the secrets' file; empty for none.
-    secrets: tuple[str, str] = field(repr=False)
+    #: A key, and names of secrets to digests of what the host has of them under it.
+    secrets: tuple[str, Mapping[str, str]] = field(repr=False)
     #: The public key by which agents reach a store on an SSH host, "" for none.
     key: str
 
@@ -142,7 +144,7 @@ class Observed:
     @property
     def empty(self) -> bool:
         """Say whether nothing of the fleet is here."""
-        return not (self.agents or self.strays or self.key or self.secrets[0])
+        return not (self.agents or self.strays or self.key or self.secrets[1])
 
 
 @dataclass(frozen=True)
@@ -172,16 +174,19 @@ def read(facts: Mapping[str, Any]) -> Observed:
         bundles=tuple(facts["bundles"]),
         agents=agents,
         strays=tuple(facts["strays"]),
-        secrets=(facts["secrets"][0], facts["secrets"][1]),
+        secrets=(facts["secrets"][0], dict(facts["secrets"][1])),
     )
 
 
-def differences(seen: Observed, wanted: Wanted, bundle: str) -> tuple[str, ...]:
-    """Return in what a host is not as wanted, in words for people; none where `converge` would change nothing."""
+def differences(seen: Observed, wanted: Wanted, bundle: str, *, idle: bool = False) -> tuple[str, ...]:
+    """Return in what a host is not as wanted, in words for people; none where `converge` would change nothing.
+
+    `idle`: there is nothing to do, so that an agent which has left for that reason is as it should be.
+    """
     found = []
     newest = seen.living
     if newest is None:
-        found.append(_missing(seen))
+        found += [] if idle and seen.agents and seen.agents[-1].left else [_missing(seen)]
     else:
         if newest.bundle != bundle:
             found.append("another version of the agent")
@@ -214,5 +219,6 @@ def _text(credentials: Mapping[str, str]) -> str:
 
 
 def _same_secrets(seen: Observed, wanted: Wanted) -> bool:
-    key, digest = seen.secrets
-    return keyed(key, wanted.secrets_text) == digest if key else not wanted.secrets
+    key, there = seen.secrets
+    needless = there.keys() - wanted.secrets.keys() - set(wanted.kept)
+    return not needless and all(there.get(name) == keyed(key, line) for name, line in wanted.secret_lines.items())

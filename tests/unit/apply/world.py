@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from monkey.apply.execute import execute
 from monkey.apply.observe import World, open_world
 from monkey.apply.planning import Planned, make_plan
 from monkey.errors import FleetError
-from monkey.fleet.base import Machines, Strange
+from monkey.fleet.base import Finding, Forecast, Instance, Say, Strange, Work
 from monkey.protocol.entries import Claim, End, Ended
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
@@ -57,11 +57,11 @@ class StillFleet:
     def close(self) -> None:
         pass
 
-    async def observe(self) -> Machines:
-        return Machines(self.name, self.type, self.count)
+    async def living(self) -> int:
+        return self.count
 
-    def preview(self, seen: Machines, jobs: int) -> Machines:
-        return Machines(self.name, self.type, max(seen.count, min(jobs, 1)))
+    async def preview(self, work: Work) -> Forecast:
+        return Forecast(self.count, max(self.count, min(work.jobs, 1)))
 
     def shortage(self, asked: Resources) -> str:
         return "64 CPUs (it has 2)" if asked.cpus > 2 else ""
@@ -70,9 +70,9 @@ class StillFleet:
         if names:
             raise FleetError("unknown", hint="set it")
 
-    async def converge(self, machines: Machines) -> None:
-        self.count = machines.count
-        self.asked.append(machines.count)
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        self.count = max(self.count, min(work.jobs, 1))
+        self.asked.append(self.count)
 
     async def check(self) -> bool:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -83,7 +83,13 @@ class StillFleet:
     def last_words(self) -> str:
         return "  (nothing)"
 
-    async def destroy(self) -> None:
+    async def instances(self) -> tuple[Instance, ...]:
+        return (Instance("this machine", ("pen",)),) * self.count
+
+    async def audit(self) -> tuple[Finding, ...]:
+        return ()
+
+    async def destroy(self, say: Say) -> None:
         self.count = 0
 
 

@@ -40,7 +40,7 @@ SEEN = Observed(
     bundles=("b",),
     agents=(AGENT,),
     strays=(),
-    secrets=(KEY, keyed(KEY, WANTED.secrets_text)),
+    secrets=(KEY, {name: keyed(KEY, line) for name, line in WANTED.secret_lines.items()}),
     key="",
 )
 
@@ -88,7 +88,9 @@ def test_an_old_agent_that_drains_is_no_difference() -> None:
 
 def test_secrets_are_written_as_they_are_read() -> None:
     values = {"A": 'a "b" $c \\ d', "B": "one\ntwo\r\n\tthree", "C": "# no comment", "D": " spaces ", "E": "ünï"}
-    assert parse(replace(WANTED, secrets=values).secrets_text, "a file") == values
+    lines = replace(WANTED, secrets=values).secret_lines
+    assert not any("\n" in line for line in lines.values()), "hosts keep them by lines"
+    assert parse("\n".join(lines.values()), "a file") == values
 
 
 def test_nothing_secret_is_shown() -> None:

@@ -79,7 +79,7 @@ def test_events_become_changes_and_failures() -> None:
         listener(EngineEvent.from_json({"sequence": 1, "timestamp": 1, **event}))
     assert listener.partial
     outcome = listener.outcome()
-    assert outcome.changes == (Change(Op.UPDATE, "pulumi-python:dynamic/ssh:Host", "gpu1", ("agent",)),)
+    assert outcome.changes == (Change(Op.UPDATE, "pulumi-python:dynamic/ssh:Host", "gpu1", ("agent",), ("1",), ("2",)),)
     [failure] = outcome.failures
     assert failure.message.startswith("gpu1: Host key verification failed.")
     assert [each.stage for each in seen] == [Stage.BEGAN, Stage.FAILED]

@@ -11,10 +11,10 @@ from markdown_it import MarkdownIt
 
 import monkey.plan.document
 from monkey.errors import PlanError, StalePlan
-from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.plan.diff import diff
 from monkey.plan.document import document, load, save, verify
-from monkey.plan.lines import fleet_line, summary, sweep_lines
+from monkey.plan.lines import fleet_lines, summary, sweep_lines
 from monkey.plan.markdown import MAX_CHARACTERS, code, markdown
 from monkey.plan.observed import Observed
 from monkey.spec.recipe import Settings
@@ -78,7 +78,32 @@ def test_lines_of_adopted_jobs_and_of_a_cut_apply() -> None:
     ],
 )
 def test_lines_of_fleets(fleet: FleetPlan, text: str) -> None:
-    assert fleet_line(fleet).text == text
+    (line,) = fleet_lines(fleet)
+    assert line.text == text
+
+
+def test_lines_of_machines() -> None:
+    changes = (
+        MachineChange("create", "h1", "agent, kept alive by cron"),
+        MachineChange("update", "h2", "max_slots 2 → 4"),
+        MachineChange("update", "h3", trouble="it does not answer\nhint: is it on?"),
+        MachineChange("delete", "h4", "everything goes"),
+    )
+    fleet = FleetPlan("lab", 9, 2, "ssh", 3, 3, machines=changes, notes=("warning: keys end",))
+    assert fleet.changes
+    assert [(line.mark.value, line.text) for line in fleet_lines(fleet)][1:] == [
+        ("+", "lab/h1: agent, kept alive by cron"),
+        ("~", "lab/h2: max_slots 2 → 4"),
+        ("!", "lab/h3"),
+        ("!", "it does not answer"),
+        ("!", "hint: is it on?"),
+        ("-", "lab/h4: everything goes"),
+        (" ", "warning: keys end"),
+    ]
+    plan = diff([want(JOBS)], WORLD).with_fleets([fleet])
+    assert plan.changes and summary(plan) == "10 kept; 4 machines change"
+    assert json.loads(json.dumps(document(plan)))["fleets"][0]["machines"][2]["trouble"].startswith("it does not")
+    assert "lab/h2: max_slots" in markdown(plan)
 
 
 def test_summary() -> None:
@@ -98,6 +123,7 @@ def test_the_document_has_what_its_docstring_promises() -> None:
     assert sweep["states"]["removed"] == {"queued": 2, "succeeded": 3} and sweep["released"] == 1
     assert made["fleets"][0] == {
         "fleet": "local", "type": "", "jobs": 10, "agents": 1, "before": None, "after": None, "changes": False,
+        "machines": [], "notes": [],
     }  # fmt: skip
     promised = monkey.plan.document.__doc__ or ""
     assert all(f"`{key}`" in promised for key in (*made, *sweep, *made["fleets"][0]))

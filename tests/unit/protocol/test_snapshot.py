@@ -91,3 +91,19 @@ def test_an_agent_whose_clock_is_wrong_is_alive_once_its_heart_was_seen_to_beat(
         assert not (await reader.read()).alive("local")
 
     asyncio.run(look())
+
+
+def test_an_agent_that_drains_lives_beside_its_successor() -> None:
+    async def look(draining: bool) -> tuple[set[str], State]:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        old, new = heart(store, "a", NOW - 5), heart(store, "b")
+        old.held.add((KEYS.job_log(JOB), 1))
+        old.vitals = lambda: {"draining": draining}
+        await old.beat()
+        await new.beat()
+        seen = await Reader(store, KEYS, lambda: NOW).read()
+        return {agent.id for agent in seen.alive("local")}, seen.sweeps["s"].where(JOB)
+
+    assert asyncio.run(look(True)) == ({"local/vm/a", "local/vm/b"}, State.RUNNING)
+    assert asyncio.run(look(False)) == ({"local/vm/b"}, State.QUEUED)

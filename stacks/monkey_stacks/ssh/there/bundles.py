@@ -7,13 +7,14 @@ import hashlib
 import json
 import os
 import re
+import select
 import shutil
 import tarfile
 import time
 from pathlib import Path
 from typing import IO
 
-from monkey_stacks.ssh.there.paths import Place, clear, make
+from monkey_stacks.ssh.there.paths import Place, clear, make, remove_empty
 
 #: Bytes that a bundle may have, unpacked.
 MOST = 1 << 30
@@ -28,7 +29,7 @@ class NotTheBundle(Exception):
 def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
     """Unpack a gzipped tar whose unpacked bytes have that hash; what is there already stays.
 
-    Raises NotTheBundle, OSError.
+    Where nobody waits for it any more nothing is left. Raises NotTheBundle, OSError.
     """
     make(place.workdir)
     make(place.bundles)
@@ -40,7 +41,9 @@ def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
     try:
         if _unpack(stream, aside) != sha256:
             raise NotTheBundle(f"the bundle that came is not {sha256}")
-        os.sync()
+        os.sync()  # which takes long on a busy disk
+        if _abandoned():
+            return
         try:
             aside.rename(place.bundle(sha256))
         except OSError:
@@ -48,6 +51,14 @@ def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
                 raise
     finally:
         clear(aside)
+        remove_empty(place.bundles, place.workdir)
+
+
+def _abandoned() -> bool:
+    """Say whether nobody hears our reply: a monkey that was killed; the next may have taken all away by now."""
+    poller = select.poll()
+    poller.register(1, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
 
 
 def _unpack(stream: IO[bytes], into: Path) -> str:

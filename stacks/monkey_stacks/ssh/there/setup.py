@@ -31,20 +31,25 @@ def observe(place: Place, said: str) -> dict[str, Any]:
         **facts(said),
         "bundles": bundles.present(place),
         "agents": [agents.seen(place, agent) for agent in place.agents()],
-        "secrets": _secrets_digest(place),
+        "secrets": _secrets_digests(place),
         "key": key.read_text().strip() if key.exists() else "",
         "strays": _strays(place),
     }
 
 
-def _secrets_digest(place: Place) -> list[str]:
-    """Return a digest of the secrets under a key of their own; nothing where there are none."""
-    try:
-        text = place.secrets.read_text()
-    except FileNotFoundError:
-        return ["", ""]
+def _secrets_digests(place: Place) -> list[Any]:
+    """Return a key, and digests of the secrets under it by their names."""
     key = secrets.token_hex(16)
-    return [key, agents.keyed(key, text)]
+    return [key, {name: agents.keyed(key, line) for name, line in _secret_lines(place).items()}]
+
+
+def _secret_lines(place: Place) -> dict[str, str]:
+    """Return name to line of the secrets that are here."""
+    try:
+        lines = place.secrets.read_text().split("\n")
+    except FileNotFoundError:
+        return {}
+    return {line.partition("=")[0]: line for line in lines if line}
 
 
 def _strays(place: Place) -> list[str]:
@@ -70,10 +75,9 @@ def prepare(place: Place, asked: dict[str, Any]) -> str:
     """Write the secrets and the way to the store; returns the public key that its host must let in, "" for none."""
     with place.locked():
         make(place.directory)
-        if asked["secrets"]:
-            write(place.secrets, asked["secrets"].encode())
-        else:
-            clear(place.secrets)
+        kept = {name: line for name, line in _secret_lines(place).items() if name in asked["kept"]}
+        # Empty, too: an agent is told of the file when it begins, and may get a secret later.
+        write(place.secrets, "".join(f"{line}\n" for _, line in sorted({**kept, **asked["secrets"]}.items())).encode())
         if not asked["ssh"]:
             clear(place.ssh)
             return ""
@@ -183,7 +187,7 @@ def _write_settings(place: Place, agent: Path, asked: dict[str, Any], beside: li
 
 def _variables(place: Place) -> dict[str, str]:
     """Return what an agent is told of this host."""
-    said = {"MONKEY_SECRETS_FILE": str(place.secrets)} if place.secrets.exists() else {}
+    said = {"MONKEY_SECRETS_FILE": str(place.secrets)}
     return {**said, "MONKEY_SSH_CONFIG": str(place.ssh / "config")} if place.ssh.is_dir() else said
 
 
@@ -200,9 +204,12 @@ def _check_store(place: Place, asked: dict[str, Any]) -> None:
     try:
         said = json.loads(run.stdout)
     except ValueError:
-        raise StoreAway(f"the agent cannot be run: {run.stderr.decode(errors='replace')[-2000:]}", None) from None
-    if run.returncode:
+        said = {}
+    if "message" in said:
         raise StoreAway(said["message"], said["hint"])
+    if run.returncode:
+        words = run.stderr.decode(errors="replace")[-2000:].strip() or f"it ended with exit code {run.returncode}"
+        raise StoreAway(f"the agent cannot be run: {words}", None)
 
 
 def _remove_strays(place: Place) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.ssh.host import Host, parse
+from monkey.spec.host import Host, parse
 
 
 @pytest.mark.parametrize(

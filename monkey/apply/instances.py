@@ -1,0 +1,66 @@
+"""Machines and agents in one list: what is written down of machines, and what heartbeats tell of agents."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from monkey.apply.fleets import forgotten
+from monkey.apply.observe import World
+from monkey.fleet.base import Instance
+from monkey.protocol.snapshot import AgentView
+
+
+@dataclass(frozen=True)
+class Row:
+    """A machine and one of its agents; a machine without one, or an agent whose machine nobody made, too."""
+
+    fleet: str
+    #: As monkey.yaml names it; for an agent that joined by itself, as it names itself.
+    machine: str
+    agent: str
+    #: "alive", "draining" (it takes no new claim, and leaves when its jobs have ended), "silent" or "not heard of".
+    state: str
+    #: Jobs that it works on.
+    claims: int
+    #: Seconds since its last heartbeat.
+    heard: float | None
+    about: str
+
+
+async def instances(world: World) -> list[Row]:
+    """Return them all, by fleets. Raises FleetError, StoreError."""
+    agents = list((await world.reader().read([])).agents) if world.store is not None else []
+    rows: list[Row] = []
+    for name, fleet in {**world.fleets, **await forgotten(world)}.items():
+        rows += _rows(name, await fleet.instances(), [agent for agent in agents if agent.fleet == name])
+    return rows
+
+
+def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> Iterator[Row]:
+    living = {agent.id: agent for agent in agents if agent.alive}
+    for machine in machines:
+        mine = [agent for agent in living.values() if _name(agent) in machine.agents]
+        for agent in mine:
+            del living[agent.id]
+            yield _row(machine.machine, agent, machine.about)
+        if not mine:
+            last = [agent for agent in agents if _name(agent) in machine.agents]
+            heard = max((agent.at for agent in last), default=None)
+            yield Row(fleet, machine.machine, "", "silent" if last else "not heard of", 0, _since(heard), machine.about)
+    for agent in living.values():
+        yield _row(_name(agent), agent, "joined by itself")
+
+
+def _row(machine: str, agent: AgentView, about: str) -> Row:
+    state = "draining" if agent.vitals.get("draining") else "alive"
+    return Row(agent.fleet, machine, agent.id, state, agent.claims, _since(agent.at), about)
+
+
+def _since(at: float | None) -> float | None:
+    return None if at is None else max(0.0, time.time() - at)
+
+
+def _name(agent: AgentView) -> str:
+    return agent.id.split("/")[1]

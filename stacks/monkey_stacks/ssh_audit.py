@@ -1,0 +1,60 @@
+"""What is on hosts of a fleet, and on the store's host, against what Pulumi's state says that there is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+
+from monkey.errors import MonkeyError
+from monkey.fleet.base import Finding
+from monkey.spec.host import parse
+from monkey_stacks.outcome import Resource
+from monkey_stacks.ssh import access, operations
+from monkey_stacks.ssh.wanted import Inventory, Wanted
+
+_APPLY = "`monkey apply` makes it so"
+
+
+async def audit(wanted: Wanted, hosts: Sequence[str], known: Mapping[str, Resource]) -> tuple[Finding, ...]:
+    """Look at every host that monkey.yaml or the state names, all at once; `known`: the state, by hosts."""
+    asked = dict.fromkeys([*hosts, *known])
+    told = await asyncio.gather(
+        *(asyncio.to_thread(_on_host, host, wanted, known.get(host)) for host in asked),
+        *([asyncio.to_thread(_keys, wanted, known)] if wanted.scheme == "ssh" else []),
+    )
+    return tuple(finding for findings in told for finding in findings)
+
+
+def _on_host(host: str, wanted: Wanted, known: Resource | None) -> list[Finding]:
+    workdir = str(known.inputs["workdir"]) if known is not None else wanted.workdir
+    try:
+        found = operations.inventory(parse(host), workdir)
+    except MonkeyError as exc:
+        return [Finding(host, f"cannot be looked at: {exc.message}", exc.hint or "try again")]
+    return list(_compare(host, wanted.name, found, known))
+
+
+def _compare(host: str, name: str, found: Inventory, known: Resource | None) -> Iterator[Finding]:
+    if known is None and name in found.fleets:
+        hint = f"{_APPLY} its own; or `monkey destroy`, once it did"
+        yield Finding(host, "an agent of this fleet is set up here that no apply has written down", hint)
+    if known is not None and name not in found.directories:
+        yield Finding(host, "nothing of this fleet is here any more, though it was set up", _APPLY)
+    for unit in sorted({*found.units} - {*found.directories}):
+        yield Finding(host, f"a stray unit of systemd, of the fleet {unit}", _APPLY)
+    for line in sorted({*found.crontab} - {*found.directories}):
+        yield Finding(host, f"a stray line in the crontab, of the fleet {line}", "`crontab -e` there removes it")
+    if found.processes and not found.directories:
+        pids = ", ".join(map(str, found.processes))
+        yield Finding(host, f"processes of agents that are gone: {pids}", f"`{parse(host).command} kill {pids}`")
+
+
+def _keys(wanted: Wanted, known: Mapping[str, Resource]) -> list[Finding]:
+    where = wanted.store
+    try:
+        marks = access.authorized(wanted.store, f"monkey:{wanted.name}:")
+    except MonkeyError as exc:
+        return [Finding(where, f"cannot be looked at: {exc.message}", exc.hint or "try again")]
+    ours = {f"monkey:{wanted.name}:{resource.outputs.get('where')}" for resource in known.values()}
+    hint = "remove that line from ~/.ssh/authorized_keys there"
+    return [Finding(where, f"lets a key in that no machine has: {mark}", hint) for mark in marks if mark not in ours]

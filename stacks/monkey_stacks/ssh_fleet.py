@@ -1,0 +1,293 @@
+"""The fleet of the lab's own hosts: what monkey.yaml says of them, made so by Pulumi over SSH."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from monkey.errors import FleetError, MonkeyError
+from monkey.fleet.base import Finding, Forecast, Instance, Say, Strange, Work
+from monkey.fleet.secret_values import SecretValues
+from monkey.plan.change import MachineChange
+from monkey.spec.host import parse
+from monkey.spec.provider import Provider
+from monkey.spec.recipe import Resources
+from monkey.store.base import Store
+from monkey_stacks import credentials
+from monkey_stacks.credentials import Credentials
+from monkey_stacks.outcome import Change, Op, Outcome, Progress, Resource, Stage
+from monkey_stacks.ssh import operations, reach
+from monkey_stacks.ssh.bundle import version
+from monkey_stacks.ssh.wanted import Wanted
+
+if TYPE_CHECKING:
+    from monkey_stacks.engine import Engine
+    from monkey_stacks.hosts import Handed
+
+#: Bytes of secrets and credentials together: Linux takes no longer variable.
+_MOST = 120_000
+#: What a person reads when a step is done.
+_DONE = {Op.CREATE: "agent started", Op.UPDATE: "updated", Op.REPLACE: "moved", Op.DELETE: "everything taken away"}
+
+
+def make(name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]) -> SshFleet:
+    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
+    return SshFleet(name, provider, project, store_url, opened)
+
+
+@dataclass
+class SshFleet:
+    """Agents on hosts, for one store and project; see `monkey.fleet.base.Fleet`."""
+
+    name: str
+    provider: Provider
+    project: str
+    store_url: str
+    opened: Callable[[], Store | None]
+    type: str = "ssh"
+    #: Told of each step as Pulumi takes it.
+    _say: Say | None = None
+    _said: dict[str, str] = field(default_factory=dict)
+    _saying: threading.Lock = field(default_factory=threading.Lock)
+
+    def prepare(self) -> None:
+        """Begin nothing."""
+
+    def close(self) -> None:
+        """Have nothing to give back."""
+
+    async def living(self) -> None:
+        """Leave it to the heartbeats."""
+
+    async def preview(self, work: Work) -> Forecast:
+        """See `Fleet.preview`. Raises FleetError where no host could reach the store."""
+        known = await self._known()
+        hosts = self._hosts(work, known)
+        inputs = self._inputs(hosts)
+        told = {"hosts": inputs}
+        if not work.jobs and known.keys() <= set(self.provider.hosts):
+            return Forecast(len(known), len(known), inputs=told)
+        if work.jobs:
+            reach.check(self.store_url, self.provider.hosts)
+        given = credentials.find(self.store_url)
+        handed, notes = self._handed(work, given), tuple(filter(None, [given.warning(datetime.now(UTC))]))
+        new = [host for host in hosts if host not in known]
+        seen, looked = await asyncio.gather(self._found(known, handed), self._look(new))
+        if _are_so(inputs, known, seen):
+            return Forecast(len(known), len(known), (), notes, told)
+        # Where nothing is set up yet, the looks have told all.
+        outcome = await self._foresee(inputs, replace(handed, seen=seen)) if known else Outcome()
+        changed = [_change(change, seen.get(change.name, {})) for change in outcome.changed if change.name not in new]
+        order = [*hosts, *known]
+        changes = sorted([*looked, *changed], key=lambda change: order.index(change.machine))
+        return Forecast(len(known), len(hosts), tuple(changes), (*notes, *outcome.warnings), told)
+
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
+        from monkey_stacks import hosts as resources
+
+        self._say = say
+        engine = self._engine(self._handed(work, credentials.find(self.store_url)), say)
+        async with engine.hold() as session:
+            if session.waited and recount is not None:
+                work = await recount()
+            known = {resource.name: resource for resource in await engine.resources()}
+            hosts = self._hosts(work, known)
+            outcome = await session.up(resources.program(self._inputs(hosts)), refresh=True)
+        for warning in outcome.warnings:
+            say(f"warning: {warning}")
+        if hosts and set(hosts) <= {failure.name for failure in outcome.failures}:
+            raise FleetError(
+                f"no machine of provider {self.name!r} could be set up; why is told above",
+                hint="mend one, and apply again; or name another `provider:` in the spec",
+            )
+
+    def shortage(self, asked: Resources) -> str:
+        """Leave it to the agents: they tell what they lack."""
+        return ""
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """See `Fleet.check_secrets`: hosts are given what this machine knows."""
+        SecretValues().get(names)
+
+    async def check(self) -> bool:
+        """Trust in what keeps agents alive on their hosts; who is really there is told by heartbeats."""
+        return True
+
+    async def strange(self) -> Strange | None:
+        """Find none: agents on hosts have the environment of the hosts."""
+        return None
+
+    def last_words(self) -> str:
+        """Have none: they are on the hosts."""
+        return f"  (on the hosts, in {self.provider.workdir}/hosts/*/*/*/agent.log)"
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """See `Fleet.instances`: in the order of monkey.yaml; then those that it no longer names."""
+        order = {host: at for at, host in enumerate(self.provider.hosts)}
+        known = sorted((await self._known()).values(), key=lambda each: (order.get(each.name, len(order)), each.name))
+        return tuple(map(_instance, known))
+
+    async def audit(self) -> tuple[Finding, ...]:
+        """See `Fleet.audit`: look at every host of monkey.yaml and of the state."""
+        from monkey_stacks import ssh_audit
+
+        return await ssh_audit.audit(self._wanted(), self.provider.hosts, await self._known())
+
+    async def destroy(self, say: Say) -> None:
+        """See `Fleet.destroy`. Raises FleetError where something would not go."""
+        if self.opened() is None:
+            return
+        self._say = say
+        outcome = await self._engine(None, say).destroy()
+        for warning in outcome.warnings:
+            say(f"warning: {warning}")
+        outcome.check()
+
+    async def _known(self) -> dict[str, Resource]:
+        """Return what Pulumi's state has, by hosts."""
+        if self.opened() is None:
+            return {}
+        return {resource.name: resource for resource in await self._engine(None, None).resources()}
+
+    def _hosts(self, work: Work, known: Iterable[str]) -> list[str]:
+        """Return the hosts that are to have an agent: all while there is work, later those that have one."""
+        there = set(known)
+        return [host for host in self.provider.hosts if work.jobs or host in there]
+
+    async def _found(self, known: Mapping[str, Resource], handed: Handed) -> dict[str, dict[str, Any]]:
+        """Look at all hosts that have an agent, at once; returns their outputs."""
+        from monkey_stacks.hosts import found
+
+        asked = [{**each.inputs, **each.outputs} for each in known.values()]
+        told = await asyncio.gather(*(asyncio.to_thread(found, props, handed) for props in asked))
+        return dict(zip(known, told, strict=True))
+
+    async def _foresee(self, inputs: Sequence[Mapping[str, Any]], handed: Handed) -> Outcome:
+        from monkey_stacks import hosts as resources
+
+        engine = self._engine(handed, None)
+        return await engine.preview(resources.program(inputs), refresh=True)
+
+    async def _look(self, hosts: Sequence[str]) -> list[MachineChange]:
+        """Say what hosts are like that have no agent yet: Pulumi does not ask for those."""
+        wanted = self._wanted()
+        return list(await asyncio.gather(*(asyncio.to_thread(_look, host, wanted) for host in hosts)))
+
+    def _engine(self, handed: Handed | None, say: Say | None) -> Engine:
+        from monkey_stacks.engine import Engine
+        from monkey_stacks.outcome import silent
+
+        store = self.opened()
+        assert store is not None
+        env = handed.environment if handed is not None else {}
+        return Engine(store, self.project, self.name, say or silent, self._watch, _identify, env)
+
+    def _watch(self, step: Progress) -> None:
+        """Tell of a step that has ended; called in threads of Pulumi's."""
+        with self._saying:
+            if self._say is None or step.stage is Stage.BEGAN:
+                return
+            name = step.change.name
+            failed = f"FAILED: {step.text.removeprefix(f'{name}: ')}"
+            what = _DONE.get(step.change.op, step.change.op) if step.stage is Stage.DONE else failed
+            said = f"{name}: {what}".replace("\n", "\n    ")
+            if said != self._said.get(step.change.name):  # a replacement is done twice, there and here
+                self._say(said)
+            self._said[step.change.name] = said
+
+    def _wanted(self) -> Wanted:
+        of = self.provider
+        url = credentials.without_profile(self.store_url)
+        return Wanted(url, self.project, self.name, of.workdir, of.max_slots, of.idle_timeout, of.cache_size, of.gpus)
+
+    def _inputs(self, hosts: Iterable[str]) -> list[dict[str, Any]]:
+        from monkey_stacks import hosts as resources
+
+        wanted = self._wanted()
+        agent = version(wanted.scheme)
+        return [resources.inputs_for(host, wanted, agent) for host in hosts]
+
+    def _handed(self, work: Work, given: Credentials) -> Handed:
+        """Return what hosts are given and nothing keeps. Raises FleetError."""
+        from monkey_stacks.hosts import Handed
+
+        known = SecretValues()
+        values = known.get(sorted(work.secrets))
+        kept = []
+        for name in sorted(work.others):
+            try:
+                values |= known.get([name])
+            except FleetError:
+                kept.append(name)
+        handed = Handed(values, tuple(kept), given.variables, idle=not work.jobs)
+        if len(json.dumps(handed.environment)) > _MOST:
+            raise FleetError(
+                f"the secrets of provider {self.name!r} are too long: expected {_MOST:,} bytes in all at most",
+                hint="keep long ones in a file on the hosts, and its name in the secret",
+            )
+        return handed
+
+
+def _are_so(
+    inputs: Sequence[Mapping[str, Any]], known: Mapping[str, Resource], seen: Mapping[str, Mapping[str, Any]]
+) -> bool:
+    """Say whether all hosts are as they were left, and that is as they should be: then nobody needs Pulumi."""
+    from monkey_stacks.hosts import DRIFT
+
+    there = {name: dict(each.inputs) for name, each in known.items() if not each.interrupted}
+    return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())
+
+
+def _identify(type_: str, inputs: Any) -> str:
+    return f"{inputs['host']}:{inputs['workdir']}"
+
+
+def _look(host: str, wanted: Wanted) -> MachineChange:
+    from monkey_stacks.hosts import about, told
+
+    try:
+        seen = operations.look(parse(host), wanted)
+    except MonkeyError as exc:
+        return MachineChange("create", host, trouble=told(exc))
+    return MachineChange("create", host, f"agent, {about(seen)}")
+
+
+def _change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
+    """Return a change of Pulumi's in words; `seen`: the host's outputs, as they were found just now."""
+    from monkey_stacks.hosts import AWAY, DRIFT
+
+    if change.op is Op.DELETE:
+        return MachineChange(change.op, change.name, "everything of it is taken away; jobs go on elsewhere")
+    values = zip(change.forced_by, change.before, change.after, strict=True)
+    said = ["taken away and set up anew"] if change.op is Op.REPLACE else []
+    said += [_difference(name, before, after) for name, before, after in values if name != DRIFT]
+    if seen.get(AWAY):
+        return MachineChange(change.op, change.name, "; ".join(said), trouble=seen[DRIFT])
+    return MachineChange(change.op, change.name, "; ".join(filter(None, [seen.get(DRIFT), *said])))
+
+
+def _difference(name: str, before: Any, after: Any) -> str:
+    if name == "agent":
+        return "another version of the agent"
+    if name == "interrupted":
+        return "an apply was cut off in the middle"
+    return f"{name} {_value(before)} → {_value(after)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "none" if value is None else str(value)
+
+
+def _instance(resource: Resource) -> Instance:
+    told = {**resource.inputs, **resource.outputs}
+    machine = str(told.get("machine", ""))
+    about = "being set up: an apply was cut off" if resource.interrupted else str(told.get("about", ""))
+    return Instance(resource.name, (machine,) if machine else (), about)

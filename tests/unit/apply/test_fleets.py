@@ -1,0 +1,102 @@
+"""Fleets and their work: counted again, with the secrets of others; machines and agents in one list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from monkey.apply.fleets import audit, call, recount
+from monkey.apply.instances import instances
+from monkey.apply.planning import make_plan
+from monkey.fleet.base import Finding, Instance, Say, Work, silent
+from tests.unit.apply.world import SPEC, Pen, StillFleet, apply, opened
+
+
+@dataclass
+class Listening(StillFleet):
+    """A fleet that remembers what it was told to do, and has the machines that it is given."""
+
+    told: list[Work] = field(default_factory=list)
+    machines: tuple[Instance, ...] = ()
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """Know them all."""
+
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        """Remember."""
+        self.told.append(work)
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """Have what was given."""
+        return self.machines
+
+    async def audit(self) -> tuple[Finding, ...]:
+        """Find each machine astray."""
+        return tuple(Finding(machine.machine, "astray", "look") for machine in self.machines)
+
+
+def two_sweeps(root: Path) -> None:
+    """Write a second sweep, with a secret, beside the first."""
+    text = SPEC.replace("name: small", "name: other", 1).replace("[1, 2, 3]", "[4, 5]")
+    (root / "specs" / "other.yaml").write_text(text + "secrets: [TOKEN]\n")
+
+
+def test_work_is_counted_again_with_what_others_applied(root: Path) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        async with opened(root, Listening()) as world:
+            mine = await make_plan(world, [str(root / "specs/small.yaml")])
+            (part,) = mine.plan.fleets
+            assert (part.jobs, part.others) == (3, frozenset())
+            await apply(world, str(root / "specs/other.yaml"))  # meanwhile, by somebody else
+            assert await recount(world, mine.plan, part) == Work(5, frozenset(), frozenset({"TOKEN"}))
+
+    asyncio.run(main())
+
+
+def test_a_call_asks_for_the_secrets_of_its_own_sweep_alone(root: Path) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        fleet = Listening()
+        async with opened(root, fleet) as world:
+            await apply(world)
+            fleet.told.clear()
+            await call(world, "local", "small", silent)
+            await call(world, "local", "other", silent)
+        token = frozenset({"TOKEN"})
+        assert fleet.told == [Work(5, frozenset(), token), Work(5, token, frozenset())]
+
+    asyncio.run(main())
+
+
+def test_machines_and_agents_are_one_list(root: Path) -> None:
+    async def main() -> None:
+        machines = (Instance("gpu1", ("one",), "kept alive"), Instance("gpu2", ("two",)), Instance("gpu3", ()))
+        async with opened(root, Listening(machines=machines)) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            old, new, guest, gone = (Pen(world, f"local/{name}") for name in ("one/1", "one/2", "guest/1", "two/1"))
+            old.heart.vitals = lambda: {"draining": True}
+            await old.begin(jobs[0])
+            await asyncio.gather(*(pen.heart.beat() for pen in (new, guest)))
+            await gone.heart.beat(left=True)
+            rows = await instances(world)
+        assert {(row.machine, row.agent, row.state, row.claims, row.about) for row in rows} == {
+            ("gpu1", "local/one/1", "draining", 1, "kept alive"),
+            ("gpu1", "local/one/2", "alive", 0, "kept alive"),
+            ("gpu2", "", "silent", 0, ""),
+            ("gpu3", "", "not heard of", 0, ""),
+            ("guest", "local/guest/1", "alive", 0, "joined by itself"),
+        }
+        assert {row.machine: row.heard is None for row in rows if not row.agent} == {"gpu2": False, "gpu3": True}
+
+    asyncio.run(main())
+
+
+def test_an_audit_tells_whose_machines_are_astray(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root, Listening(machines=(Instance("gpu1", ()),))) as world:
+            assert await instances(world) and await audit(world) == [("local", Finding("gpu1", "astray", "look"))]
+
+    asyncio.run(main())

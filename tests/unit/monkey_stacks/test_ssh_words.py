@@ -1,0 +1,76 @@
+"""What a plan and an audit say of hosts: Pulumi's changes, and what was found there, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from monkey_stacks.hosts import AWAY, DRIFT
+from monkey_stacks.outcome import Change, Op, Resource
+from monkey_stacks.ssh.wanted import Inventory
+from monkey_stacks.ssh_audit import _compare
+from monkey_stacks.ssh_fleet import _change
+
+NAME = "shop-lab-1"
+
+
+def change(op: Op, **changed: tuple[Any, Any]) -> Change:
+    """Return a change of the host `gpu1`."""
+    before, after = (tuple(values[at] for values in changed.values()) for at in (0, 1))
+    return Change(op, "Host", "gpu1", tuple(changed), before, after)
+
+
+@pytest.mark.parametrize(
+    ("made", "seen", "why", "trouble"),
+    [
+        (change(Op.DELETE), {}, "everything of it is taken away; jobs go on elsewhere", ""),
+        (change(Op.UPDATE, max_slots=(None, 2.0)), {DRIFT: ""}, "max_slots none → 2", ""),
+        (change(Op.UPDATE, agent=("a", "b")), {}, "another version of the agent", ""),
+        (change(Op.UPDATE, drift=("no agent lives", "")), {DRIFT: "no agent lives"}, "no agent lives", ""),
+        (change(Op.UPDATE, interrupted=(None, None)), {}, "an apply was cut off in the middle", ""),
+        (
+            change(Op.REPLACE, workdir=("~/a", "~/b")),
+            {DRIFT: "other secrets"},
+            "other secrets; taken away and set up anew; workdir ~/a → ~/b",
+            "",
+        ),
+        (change(Op.UPDATE, max_slots=(1.0, 2.0)), {DRIFT: "it is off", AWAY: True}, "max_slots 1 → 2", "it is off"),
+    ],
+)
+def test_a_change_in_words(made: Change, seen: dict[str, Any], why: str, trouble: str) -> None:
+    said = _change(made, seen)
+    assert (said.op, said.machine, said.why, said.trouble) == (made.op, "gpu1", why, trouble)
+
+
+def inventory(**found: tuple[Any, ...]) -> Inventory:
+    """Return what is on a host, by default all that one agent of ours has."""
+    said: dict[str, Any] = {"directories": (NAME,), "units": (NAME,), "crontab": (), "processes": (7,), **found}
+    return Inventory(**said)
+
+
+EMPTY = inventory(directories=(), units=(), processes=())
+
+
+@pytest.mark.parametrize(
+    ("found", "known", "texts"),
+    [
+        (inventory(), True, []),
+        (EMPTY, False, []),
+        (inventory(directories=(NAME, "other-1"), crontab=("other-1",)), True, []),
+        (inventory(), False, ["an agent of this fleet is set up here that no apply has written down"]),
+        (EMPTY, True, ["nothing of this fleet is here any more, though it was set up"]),
+        (inventory(units=(NAME, "gone-1")), True, ["a stray unit of systemd, of the fleet gone-1"]),
+        (inventory(crontab=("gone-1",)), True, ["a stray line in the crontab, of the fleet gone-1"]),
+        (
+            inventory(directories=(), units=(), processes=(7, 8)),
+            False,
+            ["processes of agents that are gone: 7, 8"],
+        ),
+    ],
+)
+def test_what_an_audit_finds_on_a_host(found: Inventory, known: bool, texts: list[str]) -> None:
+    resource = Resource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {}) if known else None
+    findings = list(_compare("gpu1", NAME, found, resource))
+    assert [finding.text for finding in findings] == texts
+    assert all(finding.machine == "gpu1" and finding.hint for finding in findings)

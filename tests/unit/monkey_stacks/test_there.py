@@ -1,0 +1,61 @@
+"""What runs on a host, where something else there goes wrong."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import tarfile
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from monkey_stacks.ssh.there.paths import Place
+from monkey_stacks.ssh.there.setup import StoreAway, _check_store
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("print('{}'); import os; os._exit(7)", "it ended with exit code 7"),
+        ("raise ImportError('no such thing')", "no such thing"),
+        ('print(\'{"message": "away", "hint": "wait"}\'); raise SystemExit(1)', "away"),
+    ],
+)
+def test_a_check_of_the_store_that_fails_says_why(tmp_path: Path, program: str, said: str) -> None:
+    place = Place(str(tmp_path), "fleet")
+    place.bundle("b").mkdir(parents=True)
+    (place.bundle("b") / "__main__.py").write_text(program)
+    with pytest.raises(StoreAway, match=said):
+        _check_store(place, {"bundle": "b", "store": "s3://bucket", "credentials": {}})
+
+
+INSTALL = """
+import sys
+from monkey_stacks.ssh.there.bundles import install
+from monkey_stacks.ssh.there.paths import Place
+install(Place(sys.argv[1], "fleet"), sys.argv[2], sys.stdin.buffer)
+"""
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_a_bundle_whose_sender_was_killed_does_not_come_late(tmp_path: Path, heard: bool) -> None:
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("empty"))
+    command = [sys.executable, "-c", INSTALL, str(tmp_path / "there"), sha256(tar.getvalue()).hexdigest()]
+    reading, writing = os.pipe()
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writing)
+        os.close(writing)
+        if not heard:
+            os.close(reading)
+        process.communicate(gzip.compress(tar.getvalue()))
+        assert process.returncode == 0
+        assert len(list(tmp_path.glob("there/bundles/*"))) == heard == (tmp_path / "there").exists()
+    finally:
+        if heard:
+            os.close(reading)
