@@ -106,13 +106,12 @@ class Machine:
         return found.st_uid, found.st_gid
 
     def start(self) -> None:
-        """Begin to boot; `ready` waits for it."""
-        command = ["systemd-nspawn", "-q", "-D", str(self.root), "--register=no", "--keep-unit", "-b"]
+        """Begin to boot; `ready` waits for it. It goes with us: killed, nspawn alone would leave what it booted."""
+        command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
+        command += ["systemd-nspawn", "-q", "-D", str(self.root), "--register=no", "--keep-unit", "-b"]
         command += [f"--network-bridge={self.lab.bridge}", f"--machine={self.label}", "--console=pipe"]
         with (self._base / "console").open("ab") as log:
-            # It goes with us, however we end: killed, nspawn alone would leave all that it booted.
-            leash = ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
-            self._process = subprocess.Popen([*leash, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def ready(self) -> None:
         """Wait until it is up: whoever was to be started at boot was."""

@@ -164,6 +164,14 @@ def found(props: Mapping[str, Any], handed: Handed) -> dict[str, Any]:
     return {**props, **_outputs(seen), DRIFT: "; ".join(drift), AWAY: False}
 
 
+def looked(host: str, wanted: Wanted) -> dict[str, Any]:
+    """Return what the outputs of a host would be that has no agent yet, or why it cannot have one."""
+    try:
+        return _outputs(operations.look(parse(host), wanted))
+    except MonkeyError as exc:
+        return {DRIFT: told(exc), AWAY: True}
+
+
 def told(exc: MonkeyError) -> str:
     """Return an error and its hint as lines."""
     return f"{exc.message}\nhint: {exc.hint}" if exc.hint else exc.message

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +27,9 @@ THEIRS = ("PULUMI_HOME",)
 PASSPHRASE = ""
 #: Keys for the bridge, which asks for none, where the environment has none: Pulumi's client wants some.
 KEYS = {"AWS_ACCESS_KEY_ID": "monkey", "AWS_SECRET_ACCESS_KEY": "monkey"}
+
+#: Begins the name of a directory in which Pulumi runs; the process that made it follows.
+_PREFIX = "monkey-pulumi-"
 
 Program = Callable[[], None]
 
@@ -53,13 +58,23 @@ class _Stack(Stack):
         return UpdateSummary("update", datetime.now(UTC), "", {}, {}, "")
 
 
+def _clear_stale() -> None:
+    """Remove the directories of processes of ours that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(path.name.removeprefix(_PREFIX).partition("-")[0])
+            if path.stat().st_uid == os.getuid() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
+                shutil.rmtree(path, ignore_errors=True)
+
+
 class Runs:
     """A workspace of its own for one stack, in a directory that goes with it."""
 
     def __init__(self, cli: Cli, env: Mapping[str, str], tether: Tether, keep: Sequence[int] = ()) -> None:
         """Run `cli` with `env`, on the leash of `tether`; `keep`: descriptors that it holds open."""
         self._cli, self._env, self._tether, self._keep = cli, dict(env), tether, keep
-        self._directory = tempfile.TemporaryDirectory(prefix="monkey-pulumi-", ignore_cleanup_errors=True)
+        _clear_stale()
+        self._directory = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
         self._stack: Stack | None = None
 
     def close(self) -> None:

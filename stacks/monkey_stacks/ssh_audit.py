@@ -39,7 +39,8 @@ def _compare(host: str, name: str, found: Inventory, known: Resource | None) -> 
         hint = f"{_APPLY} its own; or `monkey destroy`, once it did"
         yield Finding(host, "an agent of this fleet is set up here that no apply has written down", hint)
     if known is not None and name not in found.directories:
-        yield Finding(host, "nothing of this fleet is here any more, though it was set up", _APPLY)
+        hint = "`monkey apply` sets it up again; `monkey destroy` forgets it"
+        yield Finding(host, "nothing of this fleet is here any more, though it was set up", hint)
     for unit in sorted({*found.units} - {*found.directories}):
         yield Finding(host, f"a stray unit of systemd, of the fleet {unit}", _APPLY)
     for line in sorted({*found.crontab} - {*found.directories}):

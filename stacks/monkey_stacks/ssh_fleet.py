@@ -10,20 +10,19 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from monkey.errors import FleetError, MonkeyError
+from monkey.errors import FleetError
 from monkey.fleet.base import Finding, Forecast, Instance, Say, Strange, Work
 from monkey.fleet.secret_values import SecretValues
-from monkey.plan.change import MachineChange
-from monkey.spec.host import parse
 from monkey.spec.provider import Provider
 from monkey.spec.recipe import Resources
 from monkey.store.base import Store
 from monkey_stacks import credentials
 from monkey_stacks.credentials import Credentials
-from monkey_stacks.outcome import Change, Op, Outcome, Progress, Resource, Stage
-from monkey_stacks.ssh import operations, reach
+from monkey_stacks.outcome import Op, Outcome, Progress, Resource, Stage
+from monkey_stacks.ssh import reach
 from monkey_stacks.ssh.bundle import version
 from monkey_stacks.ssh.wanted import Wanted
+from monkey_stacks.ssh_words import check_apart, creation, instance, machine_change
 
 if TYPE_CHECKING:
     from monkey_stacks.engine import Engine
@@ -77,14 +76,16 @@ class SshFleet:
         given = credentials.find(self.store_url)
         handed, notes = self._handed(work, given), tuple(filter(None, [given.warning(datetime.now(UTC))]))
         new = [host for host in hosts if host not in known]
-        seen, looked = await asyncio.gather(self._found(known, handed), self._look(new))
+        seen, fresh = await asyncio.gather(self._found(known, handed), self._look(new))
+        check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
         if _are_so(inputs, known, seen):
             return Forecast(len(known), len(known), (), notes, told)
         # Where nothing is set up yet, the looks have told all.
         outcome = await self._foresee(inputs, replace(handed, seen=seen)) if known else Outcome()
-        changed = [_change(change, seen.get(change.name, {})) for change in outcome.changed if change.name not in new]
+        changes = [creation(host, told_of) for host, told_of in fresh.items()]
+        changes += [machine_change(each, seen.get(each.name, {})) for each in outcome.changed if each.name not in new]
         order = [*hosts, *known]
-        changes = sorted([*looked, *changed], key=lambda change: order.index(change.machine))
+        changes.sort(key=lambda each: order.index(each.machine))
         return Forecast(len(known), len(hosts), tuple(changes), (*notes, *outcome.warnings), told)
 
     async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
@@ -131,7 +132,7 @@ class SshFleet:
         """See `Fleet.instances`: in the order of monkey.yaml; then those that it no longer names."""
         order = {host: at for at, host in enumerate(self.provider.hosts)}
         known = sorted((await self._known()).values(), key=lambda each: (order.get(each.name, len(order)), each.name))
-        return tuple(map(_instance, known))
+        return tuple(map(instance, known))
 
     async def audit(self) -> tuple[Finding, ...]:
         """See `Fleet.audit`: look at every host of monkey.yaml and of the state."""
@@ -174,10 +175,13 @@ class SshFleet:
         engine = self._engine(handed, None)
         return await engine.preview(resources.program(inputs), refresh=True)
 
-    async def _look(self, hosts: Sequence[str]) -> list[MachineChange]:
-        """Say what hosts are like that have no agent yet: Pulumi does not ask for those."""
+    async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Look at hosts that have no agent yet, at once: Pulumi does not ask those."""
+        from monkey_stacks.hosts import looked
+
         wanted = self._wanted()
-        return list(await asyncio.gather(*(asyncio.to_thread(_look, host, wanted) for host in hosts)))
+        told = await asyncio.gather(*(asyncio.to_thread(looked, host, wanted) for host in hosts))
+        return dict(zip(hosts, told, strict=True))
 
     def _engine(self, handed: Handed | None, say: Say | None) -> Engine:
         from monkey_stacks.engine import Engine
@@ -246,48 +250,3 @@ def _are_so(
 
 def _identify(type_: str, inputs: Any) -> str:
     return f"{inputs['host']}:{inputs['workdir']}"
-
-
-def _look(host: str, wanted: Wanted) -> MachineChange:
-    from monkey_stacks.hosts import about, told
-
-    try:
-        seen = operations.look(parse(host), wanted)
-    except MonkeyError as exc:
-        return MachineChange("create", host, trouble=told(exc))
-    return MachineChange("create", host, f"agent, {about(seen)}")
-
-
-def _change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
-    """Return a change of Pulumi's in words; `seen`: the host's outputs, as they were found just now."""
-    from monkey_stacks.hosts import AWAY, DRIFT
-
-    if change.op is Op.DELETE:
-        return MachineChange(change.op, change.name, "everything of it is taken away; jobs go on elsewhere")
-    values = zip(change.forced_by, change.before, change.after, strict=True)
-    said = ["taken away and set up anew"] if change.op is Op.REPLACE else []
-    said += [_difference(name, before, after) for name, before, after in values if name != DRIFT]
-    if seen.get(AWAY):
-        return MachineChange(change.op, change.name, "; ".join(said), trouble=seen[DRIFT])
-    return MachineChange(change.op, change.name, "; ".join(filter(None, [seen.get(DRIFT), *said])))
-
-
-def _difference(name: str, before: Any, after: Any) -> str:
-    if name == "agent":
-        return "another version of the agent"
-    if name == "interrupted":
-        return "an apply was cut off in the middle"
-    return f"{name} {_value(before)} → {_value(after)}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "none" if value is None else str(value)
-
-
-def _instance(resource: Resource) -> Instance:
-    told = {**resource.inputs, **resource.outputs}
-    machine = str(told.get("machine", ""))
-    about = "being set up: an apply was cut off" if resource.interrupted else str(told.get("about", ""))
-    return Instance(resource.name, (machine,) if machine else (), about)

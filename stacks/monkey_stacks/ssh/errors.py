@@ -72,8 +72,9 @@ def _unknown(host: Host, found: re.Match[str]) -> FleetError:
 
 
 def _denied(host: Host, found: re.Match[str]) -> FleetError:
+    said = found[0].strip(" .\r")
     return FleetError(
-        f"{host} accepts none of our keys ({found[0].strip(' .')}). Nobody is asked for a password or passphrase here",
+        f"{host} accepts none of our keys ({said}). Nobody is asked for a password or passphrase here",
         hint=f"{host.command.replace('ssh ', 'ssh-copy-id ', 1)}; a key with a passphrase needs an agent (ssh-add), "
         "another one IdentityFile in ~/.ssh/config",
     )

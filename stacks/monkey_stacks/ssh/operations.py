@@ -35,7 +35,7 @@ def observe(host: Host, wanted: Wanted) -> Observed:
 def look(host: Host, wanted: Wanted) -> Observed:
     """Return what a host is that is to have an agent. Raises FleetError, too, where that could not be."""
     seen = observe(host, wanted)
-    _check(host, seen)
+    _check(host, seen, wanted)
     return seen
 
 
@@ -59,7 +59,7 @@ def converge(host: Host, wanted: Wanted) -> Observed:
     """
     with Connection(host) as there:
         seen = _observe(there, wanted)
-        _check(host, seen)
+        _check(host, seen, wanted)
         bundle = bundle_for(seen, wanted)
         if bundle.sha256 not in seen.bundles:
             _install(there, wanted, bundle)
@@ -96,13 +96,19 @@ def _observe(there: Connection, wanted: Wanted) -> Observed:
     return read(there.ask("observe", wanted.place))
 
 
-def _check(host: Host, seen: Observed) -> None:
+def _check(host: Host, seen: Observed, wanted: Wanted) -> None:
     if not seen.target.platform.startswith("linux"):
         raise FleetError(f"{host}: expected Linux, found {seen.target.platform}", hint="agents on SSH hosts need Linux")
     if _UNFIT.search(seen.workdir):
         raise FleetError(
             f"{host}: {seen.workdir!r} cannot be written into a configuration file",
             hint="name a place with 'workdir:' that has no quotation mark, backslash or control character in it",
+        )
+    if not isinstance(wanted.gpus, str) and max(wanted.gpus, default=-1) >= len(seen.gpus):
+        asked = ", ".join(map(str, wanted.gpus))
+        raise FleetError(
+            f"{host}: expected the GPUs {asked}, found {len(seen.gpus)} there",
+            hint="`nvidia-smi -L` there counts them, from 0; gpus: auto takes those that there are",
         )
     if not seen.writable:
         raise FleetError(

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from monkey.errors import FleetError
 from monkey_stacks.hosts import AWAY, DRIFT
 from monkey_stacks.outcome import Change, Op, Resource
 from monkey_stacks.ssh.wanted import Inventory
 from monkey_stacks.ssh_audit import _compare
-from monkey_stacks.ssh_fleet import _change
+from monkey_stacks.ssh_words import check_apart, creation, machine_change
 
 NAME = "shop-lab-1"
 
@@ -39,7 +40,7 @@ def change(op: Op, **changed: tuple[Any, Any]) -> Change:
     ],
 )
 def test_a_change_in_words(made: Change, seen: dict[str, Any], why: str, trouble: str) -> None:
-    said = _change(made, seen)
+    said = machine_change(made, seen)
     assert (said.op, said.machine, said.why, said.trouble) == (made.op, "gpu1", why, trouble)
 
 
@@ -74,3 +75,15 @@ def test_what_an_audit_finds_on_a_host(found: Inventory, known: bool, texts: lis
     findings = list(_compare("gpu1", NAME, found, resource))
     assert [finding.text for finding in findings] == texts
     assert all(finding.machine == "gpu1" and finding.hint for finding in findings)
+
+
+def test_one_machine_under_two_names_is_refused() -> None:
+    one = {"where": "h1-06028450", "user": "me", "machine": "h1"}
+    check_apart({"h1": one, "h2": {**one, "where": "h2-1"}, "you@h1": {**one, "user": "you"}, "h3": {AWAY: True}})
+    with pytest.raises(FleetError, match=r"h1 and me@h1 are the same machine \(h1\)"):
+        check_apart({"h1": one, "me@h1": one})
+
+
+def test_a_new_host_is_told_by_what_was_found() -> None:
+    assert creation("h1", {"about": "kept alive by cron"}).why == "agent, kept alive by cron"
+    assert creation("h1", {DRIFT: "h1 does not answer", AWAY: True}).trouble == "h1 does not answer"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from monkey_stacks.ssh.there.keeping import unit, units, units_of
 from monkey_stacks.ssh.there.paths import Place
 from monkey_stacks.ssh.there.setup import StoreAway, _check_store
 
@@ -36,6 +37,7 @@ def test_a_check_of_the_store_that_fails_says_why(tmp_path: Path, program: str, 
 INSTALL = """
 import sys
 from monkey_stacks.ssh.there.bundles import install
+from monkey_stacks.ssh.there.keeping import unit, units, units_of
 from monkey_stacks.ssh.there.paths import Place
 install(Place(sys.argv[1], "fleet"), sys.argv[2], sys.stdin.buffer)
 """
@@ -59,3 +61,15 @@ def test_a_bundle_whose_sender_was_killed_does_not_come_late(tmp_path: Path, hea
     finally:
         if heard:
             os.close(reading)
+
+
+def test_units_are_of_those_whose_agents_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two projects on one host, each with a place of its own."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    one, two = Place(f"{tmp_path}/a place 100%", "one"), Place(f"{tmp_path}/a place 100%/too", "two")
+    units().mkdir(parents=True)
+    for place in (one, two):
+        agent = str(place.directory / "1").replace("%", "%%")
+        (units() / unit(place, place.directory / "1")).write_text(f"ConditionPathExists=!{agent}/drain\n")
+    assert units_of(one.host) == [unit(one, one.directory / "1")]
+    assert units_of(two.host) == [unit(two, two.directory / "1")]

@@ -49,6 +49,16 @@ def units() -> Path:
     return Path.home() / ".config/systemd/user"
 
 
+def units_of(host: Path) -> list[str]:
+    """Return the names of units of agents, of any fleet, whose directories are below `host`."""
+    found = []
+    for path in sorted(units().glob(f"monkey-*-{host.name}-*.service")):
+        with contextlib.suppress(OSError):
+            # Two projects may keep their agents in places of their own.
+            found += [path.name] if f"=!{_escaped(str(host))}/" in path.read_text() else []
+    return found
+
+
 def unit(place: Place, agent: Path) -> str:
     """Return the name of an agent's unit: hosts may share the directory of units."""
     return f"monkey-{place.fleet}-{place.host.name}-{agent.name}.service"

@@ -13,7 +13,7 @@ from monkey_stacks.ssh.there import agents, bundles, keys, setup
 from monkey_stacks.ssh.there.paths import Busy, Place
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 
 def _place(asked: dict[str, Any]) -> Place:

@@ -61,7 +61,7 @@ def _strays(place: Place) -> list[str]:
 
 def inventory(place: Place) -> dict[str, Any]:
     """Return all that any fleet has on this host: names of fleets, where they were met, and processes."""
-    units = (path.name for path in keeping.units().glob(f"monkey-*-{place.host.name}-*.service"))
+    units = keeping.units_of(place.host)
     fleets = [path.name for path in place.host.iterdir() if path.is_dir()] if place.host.is_dir() else []
     return {
         "directories": sorted(fleets),
