@@ -137,7 +137,7 @@ def _systemctl(*words: str, patience: float = PATIENCE) -> None:
 
 
 def start_detached(command: list[str]) -> None:
-    """Start an agent that outlives this session. Raises OSError."""
+    """Start an agent that outlives the login by which it is started. Raises OSError."""
     subprocess.run([*command, "--detach"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, cwd="/")
 
 
