@@ -20,6 +20,7 @@ from monkey.spec.host import Host, parse
 from monkey_stacks.ssh import operations
 from monkey_stacks.ssh.there.keeping import DETACHED
 from monkey_stacks.ssh.wanted import Observed, Wanted, differences
+from monkey_stacks.ssh_words import identity
 
 #: Names the variable by which a provider gets what is written down nowhere.
 HANDED = "MONKEY_HANDED"
@@ -125,16 +126,6 @@ def inputs_for(host: str, wanted: Wanted, agent: str) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def identify(type_: str, inputs: Mapping[str, Any]) -> str:
-    """Return under which id a host is found again that was being set up."""
-    return identity(inputs)
-
-
-def identity(inputs: Mapping[str, Any]) -> str:
-    """Return a host's id: all that tells what is there of a fleet."""
-    return f"{inputs['host']}:{inputs['workdir']}"
-
-
 def wanted_by(props: Mapping[str, Any], handed: Handed) -> Wanted:
     """Return what inputs (or outputs) ask of a host; Pulumi's numbers are all floats."""
     slots, size, gpus = props.get("max_slots"), props.get("cache_size"), props.get("gpus", "auto")
@@ -187,13 +178,7 @@ def _converged(props: dict[str, Any]) -> dict[str, Any]:
 
 def _outputs(seen: Observed) -> dict[str, Any]:
     """Return what is worth knowing of a host without asking it again."""
-    return {
-        "machine": seen.name,
-        "where": seen.host,
-        "user": seen.user,
-        "about": about(seen),
-        "gpu_ids": list(seen.gpus),
-    }
+    return {"machine": seen.name, "where": seen.host, "user": seen.user, "about": about(seen)}
 
 
 def about(seen: Observed) -> str:

@@ -22,7 +22,7 @@ from monkey_stacks.outcome import Op, Outcome, Progress, Resource, Stage
 from monkey_stacks.ssh import reach
 from monkey_stacks.ssh.bundle import version
 from monkey_stacks.ssh.wanted import Wanted
-from monkey_stacks.ssh_words import check_apart, creation, instance, machine_change
+from monkey_stacks.ssh_words import check_apart, creation, identity, instance, machine_change
 
 if TYPE_CHECKING:
     from monkey_stacks.engine import Engine
@@ -81,7 +81,7 @@ class SshFleet:
         if _are_so(inputs, known, seen):
             return Forecast(len(known), len(known), (), notes, told)
         # Where nothing is set up yet, the looks have told all.
-        outcome = await self._foresee(inputs, replace(handed, seen=seen)) if known else Outcome()
+        outcome = await self._foresee(inputs, handed, seen) if known else Outcome()
         changes = [creation(host, told_of) for host, told_of in fresh.items()]
         changes += [machine_change(each, seen.get(each.name, {})) for each in outcome.changed if each.name not in new]
         order = [*hosts, *known]
@@ -169,10 +169,14 @@ class SshFleet:
         told = await asyncio.gather(*(asyncio.to_thread(found, props, handed) for props in asked))
         return dict(zip(known, told, strict=True))
 
-    async def _foresee(self, inputs: Sequence[Mapping[str, Any]], handed: Handed) -> Outcome:
+    async def _foresee(
+        self, inputs: Sequence[Mapping[str, Any]], handed: Handed, seen: Mapping[str, Mapping[str, Any]]
+    ) -> Outcome:
+        """Ask Pulumi what it would do, `seen` being how the hosts are; of very many it looks again by itself."""
         from monkey_stacks import hosts as resources
 
-        engine = self._engine(handed, None)
+        told = replace(handed, seen=seen)
+        engine = self._engine(told if _fits(told) else handed, None)
         return await engine.preview(resources.program(inputs), refresh=True)
 
     async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -230,7 +234,7 @@ class SshFleet:
             except FleetError:
                 kept.append(name)
         handed = Handed(values, tuple(kept), given.variables, idle=not work.jobs)
-        if len(json.dumps(handed.environment)) > _MOST:
+        if not _fits(handed):
             raise FleetError(
                 f"the secrets of provider {self.name!r} are too long: expected {_MOST:,} bytes in all at most",
                 hint="keep long ones in a file on the hosts, and its name in the secret",
@@ -248,5 +252,9 @@ def _are_so(
     return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())
 
 
-def _identify(type_: str, inputs: Any) -> str:
-    return f"{inputs['host']}:{inputs['workdir']}"
+def _fits(handed: Handed) -> bool:
+    return len(json.dumps(handed.environment)) <= _MOST
+
+
+def _identify(type_: str, inputs: Mapping[str, Any]) -> str:
+    return identity(inputs)

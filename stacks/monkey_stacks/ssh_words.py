@@ -11,6 +11,11 @@ from monkey.plan.change import MachineChange
 from monkey_stacks.outcome import Change, Op, Resource
 
 
+def identity(inputs: Mapping[str, Any]) -> str:
+    """Return the id under which Pulumi knows a host, made from its inputs: one being set up is found again by it."""
+    return f"{inputs['host']}:{inputs['workdir']}"
+
+
 def check_apart(seen: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise FleetError where two of these hosts, known by their outputs, are one machine: agents would share it."""
     met: dict[tuple[str, str], str] = {}
@@ -63,6 +68,7 @@ def _value(value: Any) -> str:
 
 
 def instance(resource: Resource) -> Instance:
+    """Return a host of Pulumi's state as lists show it."""
     told = {**resource.inputs, **resource.outputs}
     machine = str(told.get("machine", ""))
     about = "being changed now, or what changed it was cut off" if resource.interrupted else str(told.get("about", ""))
