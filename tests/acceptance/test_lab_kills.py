@@ -28,13 +28,18 @@ def test_an_apply_that_is_killed_anywhere_is_mended_by_the_next(lab_site: LabSit
     site.sweep(jobs=6)
     seed = random.SystemRandom().randrange(10_000)
     print(f"seed {seed}")
-    dice, cut = random.Random(seed), 0
-    for kill in range(1, KILLS + 1):
+    dice, cut, tries = random.Random(seed), 0, 0
+    # How many end before they are killed depends on the machine; those are not counted.
+    while cut < KILLS:
+        tries += 1
+        assert tries <= 5 * KILLS, "they end before they are killed: nothing was shown"
         site.providers(*dice.sample(NAMES, dice.randrange(2, 4)), max_slots=dice.randrange(1, 4))
-        cut += killed(site, dice)
-        if kill % STRETCH == 0:
+        if not killed(site, dice):
+            continue
+        cut += 1
+        if cut % STRETCH == 0:
             check(site, dice)
-    assert cut >= KILLS / 2, "they ended before they were killed: nothing was shown"
+    print(f"{cut} cut of {tries} begun")
     for machine in machines:
         site.ledger(machine).release()
     until(lambda: {row["state"] for row in site.rows()} == {"succeeded"}, "all jobs end")
