@@ -24,6 +24,8 @@ MAX_NAME = 200
 _REMEMBERED = 1_000
 #: Names in one record that are remembered together.
 _TOGETHER = 100
+#: Digits that a rank may have, at most.
+_DIGITS = 9
 #: Distinct sentences on stderr; a loop that makes a new mistake each time must not fill the job's log.
 _SENTENCES = 20
 
@@ -39,9 +41,10 @@ def log(name: str | Mapping[str, Any], value: Any = None, step: SupportsIndex | 
     # Each operation here shows in benchmarks/log.py. One template a name, filled by one operation, costs half of what
     # an f-string does; 17 digits, which are as exact, a third less than a float's shortest repr; nanoseconds and an
     # exponent, which is JSON too, a third of a float of seconds; __class__ half of type(). Whatever is unusual raises
-    # or falls through, and goes the slow way.
+    # or falls through, and goes the slow way: so do floats of 17 digits before the point, which the template would end
+    # with it ("10000000000000000."), and that is no JSON.
     try:
-        if value.__class__ is float and value - value == 0.0:
+        if value.__class__ is float and -1e16 < value < 1e16:
             if step.__class__ is int:
                 line = _stepped[name] % (value, step, time_ns())  # type: ignore[index]  # a dict raises TypeError
             elif step is None:
@@ -68,7 +71,7 @@ def _several(metrics: Any, step: int) -> bool:
     """
     values = tuple(metrics.values())
     line = _joint[(*metrics, *map(type, values))] % (*values, step, time_ns())
-    if not all(map(isfinite, values)):
+    if not all(map(isfinite, values)) or b".," in line or b".}" in line:
         return False
     if write(_sink.fd, line) != len(line):
         _sink.tear()
@@ -186,10 +189,9 @@ class _Sink:
         if not directory:
             self.say("not in a job of a sweep, metrics are not recorded (`monkey run -- COMMAND` makes a job of it)")
         else:
-            path = f"{directory}/{os.getpid()}-{os.urandom(4).hex()}.jsonl"
             try:
                 Path(directory).mkdir(parents=True, exist_ok=True)
-                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+                fd = _create(directory)
             except OSError as exc:
                 self.say(f"metrics are not recorded: {exc}")
         # In this order: another thread that sees it opened must find the file.
@@ -222,6 +224,22 @@ class _Sink:
             print(f"monkey.log: {sentence}", file=sys.stderr, flush=True)
         except Exception:
             return
+
+
+def _create(directory: str) -> int:
+    """Return the descriptor of a file of our own. Its name tells the process: `0`, and `0.PID` of those beside it.
+
+    Where a launcher numbers processes (torchrun: RANK), by its number.
+    """
+    rank = os.environ.get("RANK", "")
+    rank = rank if rank.isascii() and rank.isdigit() and len(rank) <= _DIGITS else "0"
+    taken = 0
+    while True:
+        name = rank if not taken else f"{rank}.{os.getpid()}" if taken == 1 else f"{rank}.{os.getpid()}.{taken}"
+        try:
+            return os.open(f"{directory}/{name}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        except FileExistsError:
+            taken += 1
 
 
 def valid_name(name: object) -> bool:

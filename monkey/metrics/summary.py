@@ -85,7 +85,7 @@ class Summary:
             self._value(name, value, step, at, source)
 
     def _value(self, name: str, value: object, step: int | None, at: float, source: str) -> None:
-        number = _number(value)
+        number = as_number(value)
         metric = self._metrics.get(name)
         if metric is None:
             if number is None or len(self._metrics) >= MAX_METRICS or not valid_name(name):
@@ -157,7 +157,7 @@ def finite(value: float) -> bool:
     return value - value == 0
 
 
-def _number(value: object) -> float | None:
+def as_number(value: object) -> float | None:
     """Return the value as a number (NaN and infinities included), or None where it is none."""
     if type(value) is float:
         return value
