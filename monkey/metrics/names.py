@@ -22,6 +22,10 @@ RUNNING, SUCCEEDED, FAILED, RELEASED = "running", "succeeded", "failed", "releas
 PARAM, NUMBER = "param_", "number_"
 #: Before a metric's name: its last, least and greatest finite value.
 FINAL, MIN, MAX = "final_", "min_", "max_"
+#: The metric that ranks the sweep's jobs, its last value, and that value so that more is better whatever the goal is.
+METRIC, OBJECTIVE, SCORE = "metric", "objective", "score"
+#: How many jobs the sweep has.
+COUNT = "jobs"
 
 # Fields of `system`.
 CPU_PERCENT, MEMORY_BYTES, MEMORY_PERCENT = "cpu_percent", "memory_bytes", "memory_percent"

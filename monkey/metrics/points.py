@@ -109,11 +109,15 @@ def job_point(
     exit_code: int | None = None,
     seconds: float | None = None,
     summary: Mapping[str, Mapping[str, Any]] | None = None,
+    metric: str | None = None,
+    maximize: bool = False,
+    count: int | None = None,
 ) -> bytes:
     """Return the line of a job's change of state.
 
     `state`: RUNNING (claimed), SUCCEEDED, FAILED or RELEASED of `monkey.metrics.names`. `at`, `k`: time and position of
     the claim or end in the job's log. `attempt`: 1 for the first. `summary`: as `monkey.metrics.summary` makes it.
+    `metric`, `maximize`: what ranks the sweep's jobs, as its settings have it. `count`: how many jobs the sweep has.
     """
     fields: dict[str, Field] = {names.STATE: state, names.ATTEMPT: attempt, names.HOST: host}
     if reason:
@@ -124,6 +128,9 @@ def job_point(
         fields[names.SECONDS] = float(seconds)
     if summary:
         fields[names.NONFINITE] = sum(entry.get("nonfinite") or 0 for entry in summary.values())
+    if count is not None:
+        fields[names.COUNT] = count
+    fields |= _objective(metric, maximize, summary or {})
     fields |= dict(_parameters(parameters)) | dict(_finals(summary or {}))
     return point(names.JOBS, {names.SWEEP: sweep, names.JOB: job}, fields, entry_time(at, k))
 
@@ -131,6 +138,15 @@ def job_point(
 def entry_time(at: float, k: int) -> int:
     """Return the timestamp, in ns, of a log's k-th entry: entries are told to the ms, and many may fall into one."""
     return round(at * 1_000) * 1_000_000 + k
+
+
+def _objective(metric: str | None, maximize: bool, summary: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
+    if metric is None:
+        return {}
+    value = summary.get(metric, {}).get("last")
+    number = None if value is None else as_float(value)
+    told: dict[str, Field] = {names.METRIC: metric}
+    return told if number is None else told | {names.OBJECTIVE: number, names.SCORE: number if maximize else -number}
 
 
 def _parameters(parameters: Mapping[str, Value]) -> Iterable[tuple[str, Field]]:

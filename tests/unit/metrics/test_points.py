@@ -50,6 +50,22 @@ def test_a_job_that_succeeded() -> None:
     )
 
 
+def test_a_job_is_ranked_by_what_its_sweep_names() -> None:
+    def told(metric: str | None, maximize: bool, last: float | None) -> str:
+        summary = {"acc": {"last": last, "min": None, "max": None, "nonfinite": 0}}
+        line = job_point(
+            "s", "j", names.SUCCEEDED, 1.0, 1, attempt=1, host="h", parameters={}, summary=summary,
+            metric=metric, maximize=maximize, count=36,
+        )  # fmt: skip
+        return line.decode().partition("nonfinite=0i,")[2].partition(" ")[0]
+
+    assert told("acc", True, 0.5) == 'jobs=36i,metric="acc",objective=0.5,score=0.5,final_acc=0.5'
+    assert told("acc", False, 0.5) == 'jobs=36i,metric="acc",objective=0.5,score=-0.5,final_acc=0.5'
+    assert told("acc", True, None) == 'jobs=36i,metric="acc"'
+    assert told("loss", True, 0.5) == 'jobs=36i,metric="loss",final_acc=0.5'
+    assert told(None, False, 0.5) == "jobs=36i,final_acc=0.5"
+
+
 def test_entries_of_one_instant_are_two_points() -> None:
     def line(state: str, k: int) -> bytes:
         return job_point("s", "j", state, 1790000000.0004, k, attempt=1, host="h", parameters={})
