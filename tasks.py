@@ -107,9 +107,11 @@ def _which(program: str) -> str | None:
 
 @task
 def services(c: Context) -> None:
-    """Install what some tests talk to or compare with: of Debian's packages, of npm's, Pulumi, and hosts."""
+    """Install what some tests talk to or compare with: of Debian's packages, of npm's, Pulumi, InfluxDB, and hosts."""
     _programs(c)
     _pulumi()
+    for name in servers.INFLUXD:
+        _influxd(name)
     _hosts()
     if servers.azurite_program().exists():
         print(f"services: {servers.AZURITE} is here")
@@ -130,6 +132,23 @@ def _pulumi() -> None:
     except (OSError, subprocess.CalledProcessError) as exc:
         print(f"services: no Pulumi ({exc}); its tests will be skipped")
         print("          https://www.pulumi.com/docs/install/ installs it; or install Go, to build it here")
+
+
+def _influxd(name: str) -> None:
+    needed = ("go", "cargo", "cc") if name == "influxd" else ("go",)
+    missing = [program for program in needed if shutil.which(program) is None]
+    version = servers.INFLUXD[name]
+    if servers.influxd_program(name).exists():
+        print(f"services: {version} is here")
+    elif missing:
+        print(f"services: no {' and no '.join(missing)} to build {version} with; its tests will be skipped")
+        print("          https://go.dev/dl and https://rustup.rs tell how to install them")
+    else:
+        print(f"services: building {version} into {servers.CACHE}, some minutes", flush=True)
+        try:
+            servers.install_influxd(name)
+        except (OSError, subprocess.CalledProcessError) as exc:
+            print(f"services: no {version} ({exc}); its tests will be skipped")
 
 
 def _hosts() -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import host_root, hosts, services, sshd
+from tests import host_root, hosts, influx, services, sshd
 from tests.bucket import FakeBucket
 from tests.loops import Run, T
 
@@ -27,6 +27,8 @@ PROBES: dict[str, Callable[[], bool]] = {
     "azurite": lambda: shutil.which("node") is not None and services.azurite_program().exists(),
     "moto": lambda: importlib.util.find_spec("moto") is not None,
     "hosts": host_root.available,
+    "influxd": lambda: services.influxd_program("influxd").exists(),
+    "influxd1": lambda: services.influxd_program("influxd1").exists(),
     # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
     "mount": lambda: _succeeds(["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt"]),
     "pulumi": lambda: services.pulumi_directory() is not None,
@@ -185,3 +187,19 @@ def lab(require: Callable[[str], str]) -> Iterator[hosts.Lab]:
     require("hosts")
     with hosts.lab() as made:
         yield made
+
+
+@pytest.fixture(scope="session", params=["influxd", "influxd1"])
+def influx_server(
+    request: pytest.FixtureRequest, require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[influx.Server]:
+    """Return InfluxDB, 2.x and then 1.8, one server for all tests of a process; each asks for credentials."""
+    require(request.param)
+    with influx.serve(request.param, tmp_path_factory.mktemp(request.param)) as server:
+        yield server
+
+
+@pytest.fixture
+def influxdb(influx_server: influx.Server) -> influx.Database:
+    """Return a database (a bucket) of the test's own, with what monkey.yaml says of it."""
+    return influx_server.database()

@@ -28,6 +28,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "monk
 AZURITE = "azurite@3.35.0"
 #: The version of tests/tools/pulumi/go.mod.
 PULUMI = "pulumi@3.232.0"
+#: The versions of tests/tools/influxdb/go.mod and tests/tools/influxdb1/go.mod.
+INFLUXD = {"influxd": "influxd@2.9.1", "influxd1": "influxd@1.8.10"}
 #: What starts the plugin of dynamic providers; Pulumi's own archive has the like.
 DYNAMIC = '#!/bin/sh\nexec "${PULUMI_PYTHON_CMD:-python3}" -u -m pulumi.dynamic "$@"\n'
 #: Seconds for each step of a download.
@@ -129,6 +131,37 @@ def _build_pulumi(into: Path) -> None:
     plugin = into / "pulumi-resource-pulumi-python"
     plugin.write_text(DYNAMIC)
     plugin.chmod(0o755)
+
+
+def influxd_program(name: str) -> Path:
+    """Return where InfluxDB's server is, or would be: `influxd` is 2.x, `influxd1` is 1.8."""
+    return CACHE / INFLUXD[name] / "influxd"
+
+
+def install_influxd(name: str) -> None:
+    """Build InfluxDB's server from its Go modules: aside, then renamed. Raises OSError and CalledProcessError."""
+    aside = CACHE / f"{INFLUXD[name]}.{os.getpid()}"
+    aside.mkdir(parents=True)
+    try:
+        if name == "influxd1":
+            _go("influxdb1", aside / "influxd", "github.com/influxdata/influxdb/cmd/influxd", CGO_ENABLED="0")
+        else:
+            # Its query language is a crate, which this finds and has cargo build.
+            _go("influxdb", aside / "pkg-config", "github.com/influxdata/pkg-config")
+            rust = {"PKG_CONFIG": f"{aside}/pkg-config", "RUSTFLAGS": "--cap-lints=warn", "CARGO_BUILD_JOBS": "2"}
+            # The crate asks for a toolchain of its own time, which rustup would download.
+            rust["RUSTUP_TOOLCHAIN"] = os.environ.get("RUSTUP_TOOLCHAIN", "stable")
+            _go("influxdb", aside / "influxd", "github.com/influxdata/influxdb/v2/cmd/influxd", **rust)
+        with contextlib.suppress(FileExistsError, OSError):  # somebody else was faster
+            aside.rename(CACHE / INFLUXD[name])
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _go(module: str, program: Path, package: str, **env: str) -> None:
+    """Build a tool of tests/tools/MODULE. Two packages at a time: the linker and rustc want memory."""
+    command = ["go", "build", "-p", "2", "-trimpath", "-ldflags", "-s -w", "-o", str(program), package]
+    subprocess.run(command, cwd=Path(__file__).parent / "tools" / module, env={**os.environ, **env}, check=True)
 
 
 @contextlib.contextmanager
