@@ -72,8 +72,12 @@ class Desk:
             return
         changed = known is None or known.head != state.head
         self.sweeps[name] = state
-        if changed and state.revision is not None and not self.secrets.issuperset(state.revision.settings.secrets):
-            self.secrets |= set(state.revision.settings.secrets)
+        if (
+            changed
+            and state.revision is not None
+            and not self.secrets.issuperset(state.revision.settings.machine_secrets)
+        ):
+            self.secrets |= set(state.revision.settings.machine_secrets)
         if not self._ours(state):
             self.boards.pop(name, None)
         elif changed or name not in self.boards:

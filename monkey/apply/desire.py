@@ -19,6 +19,7 @@ from monkey.transfer.code import CodeSnapshot, descends, git_info, snapshot
 from monkey.transfer.dataset import Dataset
 
 if TYPE_CHECKING:
+    from monkey.spec.influx import Influx
     from monkey.spec.models import Spec
     from monkey.spec.project import Project
 
@@ -99,7 +100,12 @@ def desire_specs(
     leave_out = {path.relative_to(project.root) for path in (project.root / SPECS).glob("*") if _is_spec(path)}
     leave_out |= {Path(spec.source) for spec in specs}
     codes = _Codes(project.root, leave_out)
-    return [_wanted(spec, git, codes, shelf) for spec in specs]
+    wanted = [_wanted(spec, git, codes, shelf) for spec in specs]
+    return [replace(each, desired=_sent_to(each.desired, project.influx)) for each in wanted]
+
+
+def _sent_to(desired: Desired, influx: Influx | None) -> Desired:
+    return replace(desired, settings=replace(desired.settings, influx=influx)) if influx else desired
 
 
 def _load_all(files: Iterable[Path], load: Any) -> list[Spec]:

@@ -130,4 +130,4 @@ async def _at_work(world: World, fleet: str) -> list[SweepView]:
 
 
 def _secrets(view: SweepView) -> Collection[str]:
-    return view.state.revision.settings.secrets if view.state.revision else ()
+    return view.state.revision.settings.machine_secrets if view.state.revision else ()

@@ -14,14 +14,16 @@ from monkey.apply.fleets import fleets, living
 from monkey.apply.memo import Memo
 from monkey.apply.opening import open_known, store_url
 from monkey.apply.standing import lack_data
-from monkey.errors import FleetError, MonkeyError, SpecError, StoreMissing
+from monkey.errors import FleetError, MonkeyError, Problem, SpecError, StoreMissing
 from monkey.fleet.base import Fleet
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.desired import Upload
 from monkey.plan.observed import Observed, ObservedSweep
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
-from monkey.spec.mistake import Mistake
+from monkey.spec import document
+from monkey.spec.mistake import Mistake, Path
+from monkey.spec.project import FILE
 from monkey.store.base import Store
 from monkey.transfer.dataset import Dataset
 
@@ -182,20 +184,30 @@ async def _exists(world: World, key: str) -> bool:
 def check_secrets(world: World, plan: Plan, wanted: Sequence[Wanted]) -> None:
     """Raise SpecError, with their lines, for secrets that a fleet which has jobs to run does not know."""
     texts = {want.desired.name: want.text for want in wanted}
-    problems = []
+    problems: dict[Problem, None] = {}  # that monkey.yaml lacks one is said once for all sweeps
     for sweep in plan.sweeps:
         settings = sweep.desired.settings
+        influx = settings.influx
         for name in settings.providers if sweep.jobs.unfinished else ():
             for at, secret in enumerate(settings.secrets):
-                try:
-                    world.fleet(name).check_secrets([secret])
-                except FleetError as exc:
-                    from monkey.spec.document import parse
-
-                    mistake = Mistake(("secrets", at), f"provider {name!r}: {exc.message}", exc.hint)
-                    problems.append(parse(texts[sweep.desired.name], sweep.desired.source).place(mistake))
+                if mistake := _unknown_secret(world.fleet(name), secret, ("secrets", at)):
+                    file = document.parse(texts[sweep.desired.name], sweep.desired.source)
+                    problems[file.place(mistake)] = None
+            for secret in influx.secrets if influx else ():
+                path = ("metrics", "influxdb", "token" if influx and secret == influx.token else "password")
+                if mistake := _unknown_secret(world.fleet(name), secret, path):
+                    file = document.read(world.project.root / FILE, FILE)
+                    problems[file.place(mistake)] = None
     if problems:
-        raise SpecError(problems)
+        raise SpecError(list(problems))
+
+
+def _unknown_secret(fleet: Fleet, secret: str, path: Path) -> Mistake | None:
+    try:
+        fleet.check_secrets([secret])
+    except FleetError as exc:
+        return Mistake(path, f"provider {fleet.name!r}: {exc.message}", exc.hint)
+    return None
 
 
 def with_shortage(plan: Plan, world: World) -> Plan:

@@ -274,13 +274,13 @@ def _fleets(sweeps: Sequence[SweepPlan], observed: Observed) -> tuple[FleetPlan,
         for fleet in sweep.desired.settings.providers:
             left = sweep.jobs.unfinished if sweep.active else 0
             work[fleet] += left
-            secrets[fleet].update(sweep.desired.settings.secrets if left else ())
+            secrets[fleet].update(sweep.desired.settings.machine_secrets if left else ())
     names = {sweep.name for sweep in sweeps}
     for name, seen in observed.sweeps.items():
         if name not in names and seen.active and seen.applied and (left := seen.unfinished):
             for fleet in work.keys() & set(seen.applied.settings.providers):
                 work[fleet] += left
-                others[fleet].update(seen.applied.settings.secrets)
+                others[fleet].update(seen.applied.settings.machine_secrets)
     return tuple(
         FleetPlan(
             fleet,

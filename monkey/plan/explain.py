@@ -63,9 +63,11 @@ UNKNOWN = Reason("identity", "identity changed: applied by another version of mo
 
 
 def setting_changes(before: Settings, after: Settings) -> tuple[SettingChange, ...]:
-    """Return every setting that differs, those of resources under dotted names."""
+    """Return every setting that differs, those of resources and metrics under dotted names."""
     old, new = _flat(before.to_json()), _flat(after.to_json())
-    return tuple(SettingChange(name, old.get(name), new[name]) for name in new if old.get(name) != new[name])
+    return tuple(
+        SettingChange(name, old.get(name), new.get(name)) for name in {**new, **old} if old.get(name) != new.get(name)
+    )
 
 
 def setting_text(change: SettingChange) -> str:
@@ -88,7 +90,7 @@ def _setting(name: str, value: Any) -> str:
         return str(value).lower()
     if name in ("timeout", "grace", "checkpoint_every"):
         return seconds_text(value)
-    if name == "resources.memory":
+    if name in ("resources.memory", "metrics.influxdb.spool"):
         return size_text(value) if value else "none"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"
@@ -98,7 +100,8 @@ def _setting(name: str, value: Any) -> str:
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in settings.items():
-        flat |= {f"{name}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {name: value}
+        said = "metrics.influxdb" if name == "influx" else name
+        flat |= {f"{said}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {name: value}
     return flat
 
 

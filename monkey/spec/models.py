@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, PrivateAttr
 
+from monkey.spec import variables
 from monkey.spec.datasets import declare_datasets
 from monkey.spec.document import Document
 from monkey.spec.mistake import Mistake, Mistakes, describe, wrong
@@ -21,10 +22,6 @@ from monkey.spec.units import duration, size
 MAX_JOBS = 5_000_000
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-#: Variables that would be withheld from other jobs, and that all need.
-_NO_SECRETS = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "TERM", "PWD", "VIRTUAL_ENV"}
-_NOT_FOR_SECRETS = ("MONKEY_", "LC_", "LD_", "DYLD_", "PYTHON", "XDG_")
 
 
 def _sweep_name(raw: Any) -> str:
@@ -117,7 +114,7 @@ def _environment_variables(raw: Any) -> dict[str, str]:
         raise wrong(f"expected a mapping of names to text, found {describe(raw)}", 'write {OMP_NUM_THREADS: "1"}')
     mistakes, env = [], {}
     for name, value in raw.items():
-        if not _VARIABLE.match(name):
+        if not variables.NAME.match(name):
             hint = "use letters, digits and _"
             mistakes.append(Mistake((name,), f"{name!r} cannot name an environment variable", hint, True))
         elif name.startswith("MONKEY_"):
@@ -140,11 +137,11 @@ def _secrets(raw: Any) -> list[str]:
         raise wrong(f"expected a list of names, found {describe(raw)}", hint)
     mistakes = []
     for at, name in enumerate(raw):
-        if not isinstance(name, str) or not _VARIABLE.match(name):
+        if not isinstance(name, str) or not variables.NAME.match(name):
             # Never shown: it may be the value itself.
             hint = "write the variable's name alone: its value is never in a spec"
             mistakes.append(Mistake((at,), "expected the name of an environment variable", hint))
-        elif name in _NO_SECRETS or name.startswith(_NOT_FOR_SECRETS):
+        elif variables.is_needed(name):
             mistakes.append(Mistake((at,), f"{name!r} is no secret: programs need it to run", "take it out"))
         elif name in raw[:at]:
             mistakes.append(Mistake((at,), f"{name!r} is listed twice", "name it once"))

@@ -1,4 +1,4 @@
-"""monkey.yaml: the project's name, store and providers. Read without pydantic, because every command reads it."""
+"""monkey.yaml: the project's name, store, providers, and where metrics go. Read without pydantic: all commands do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import SpecError
-from monkey.spec import address, document, provider
+from monkey.spec import address, document, influx, provider
+from monkey.spec.influx import Influx
 from monkey.spec.mistake import Mistake, describe, suggest
 from monkey.spec.provider import NAME, Provider
 
@@ -17,10 +18,9 @@ FILE = "monkey.yaml"
 
 _NOT_YET = {
     "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
-    "metrics": "until then, metrics are kept with the results: monkey results",
     "notify": "until then, wait for the sweep: monkey apply && your-own-notice",
 }
-_KEYS = ("project", "store", "providers")
+_KEYS = ("project", "store", "providers", "metrics")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Project:
     #: An absolute path, or a URL with its options.
     store: str
     providers: Mapping[str, Provider] = field(default_factory=lambda: {"local": Provider()})
+    #: Where metrics are sent, besides the store.
+    influx: Influx | None = None
 
 
 def load_project(start: Path) -> Project:
@@ -78,7 +80,8 @@ def _is_blank(path: Path) -> bool:
 
 def _make(data: Mapping[str, Any], root: Path) -> Project:
     providers = {name: provider.read(raw) for name, raw in data.get("providers", {"local": None}).items()}
-    return Project(root, data.get("project", _default_name(root)), address.address(data.get("store"), root), providers)
+    name, store = data.get("project", _default_name(root)), address.address(data.get("store"), root)
+    return Project(root, name, store, providers, influx.read(data.get("metrics")))
 
 
 def _default_name(root: Path) -> str:
@@ -96,6 +99,8 @@ def _mistakes(data: Mapping[str, Any]) -> list[Mistake]:
         found += address.mistakes(data["store"])
     if "providers" in data:
         found += provider.mistakes(data["providers"])
+    if "metrics" in data:
+        found += influx.mistakes(data["metrics"])
     return found
 
 

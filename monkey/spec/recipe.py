@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from monkey.spec.influx import Influx
+
 #: Seconds that making an environment may take where the spec does not say.
 BUILD_TIMEOUT = 3600.0
 
@@ -71,12 +73,22 @@ class Settings:
     secrets: list[str] = field(default_factory=list)
     #: Dataset that is a single file to the file's name: its ending tells programs of what kind it is.
     dataset_files: dict[str, str] = field(default_factory=dict)
+    #: Where metrics are sent, besides the store.
+    influx: Influx | None = None
+
+    @property
+    def machine_secrets(self) -> list[str]:
+        """Names of all secrets that machines must know: those of jobs, and those of what agents do for them."""
+        return list(dict.fromkeys([*self.secrets, *(self.influx.secrets if self.influx else ())]))
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "influx"} | (
+            {"influx": self.influx.to_json()} if self.influx else {}
+        )
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Settings:
         """Read what `to_json` wrote."""
-        return cls(**{**data, "resources": Resources(**data["resources"])})
+        influx = Influx.from_json(data["influx"]) if "influx" in data else None
+        return cls(**{**data, "resources": Resources(**data["resources"]), "influx": influx})

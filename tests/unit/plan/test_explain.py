@@ -14,8 +14,10 @@ from monkey.plan.explain import (
     setting_text,
     size_text,
 )
+from monkey.spec.influx import Influx
 from monkey.spec.recipe import Recipe, Resources, Settings
 
+INFLUX = Influx("http://a", "b", token="INFLUX_TOKEN")
 BASE = Recipe(
     command="python train.py --epochs 5 --lr {lr}",
     code="a" * 64,
@@ -118,10 +120,14 @@ def test_parameters_that_came_and_went() -> None:
         ({"resources": Resources(cpus=0.5)}, "resources.cpus 1 → 0.5"),
         ({"resources": Resources(memory=2 << 30)}, "resources.memory none → 2 GiB"),
         ({"metric": "loss"}, "metric none → loss"),
+        ({"influx": replace(INFLUX, url="http://b")}, "metrics.influxdb.url http://a → http://b"),
+        ({"influx": replace(INFLUX, token="")}, "metrics.influxdb.token INFLUX_TOKEN → none"),
+        ({"influx": replace(INFLUX, spool=2 << 20)}, "metrics.influxdb.spool none → 2 MiB"),
     ],
 )
 def test_settings_are_told_as_they_are_written(changed: dict[str, Any], text: str) -> None:
-    (change,) = setting_changes(Settings(), replace(Settings(), **changed))
+    before = replace(Settings(), influx=INFLUX if "influx" in changed else None)
+    (change,) = setting_changes(before, replace(before, **changed))
     assert setting_text(change) == text
 
 
