@@ -18,7 +18,12 @@ from monkey_agent.picker import Picker
 from monkey_agent.ports import Ending, Outcome, Runner, Running, Seat, Turn
 from monkey_agent.work import Work
 
-ENDED = {Ending.SUCCEEDED: Ended.SUCCEEDED, Ending.FAILED: Ended.FAILED, Ending.STOPPED: Ended.RELEASED}
+ENDED = {
+    Ending.SUCCEEDED: Ended.SUCCEEDED,
+    Ending.FAILED: Ended.FAILED,
+    Ending.MET: Ended.STOPPED,
+    Ending.STOPPED: Ended.RELEASED,
+}
 
 
 class Attempts:
@@ -153,6 +158,7 @@ class Attempts:
             metrics=outcome.summary,
             outputs=outcome.outputs,
             log_tail=outcome.log_tail if outcome.ending is Ending.FAILED else [],
+            met=outcome.met.to_json() if outcome.met else {},
         )
 
     # -- fencing ------------------------------------------------------------------------------------------------------

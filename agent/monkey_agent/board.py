@@ -20,6 +20,8 @@ class Board:
         """Begin a walk over the revision's jobs."""
         assert state.revision is not None
         self.state, self.revision = state, state.revision
+        #: May a job end the whole sweep by what it measures?
+        self.ends_early = not state.waived and any(rule.sweep for rule in state.revision.settings.stop_when)
         self._walk = self._permuted(rng)
         self._walked = False
         #: Job to the number of the look at which it was found busy; it is looked at again after the next one.

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.errors import JobFailed
+from monkey.spec.units import duration_text
 from monkey_agent import processes, pythons
 from monkey_agent.cache import Cache
-from monkey_agent.endings import span
 from monkey_agent.flight import to_its_end
 from monkey_agent.logs import bounded
 from monkey_agent.masking import Mask
@@ -148,7 +148,7 @@ class Build:
         try:
             code = await self._step(*command, env=env, directory=directory)
         except TimeoutError:
-            why = f"could not {what} within {span(self._limit)}"
+            why = f"could not {what} within {duration_text(self._limit)}"
             hint = " (hint: it may hang; `environment: {timeout: …}` in the spec gives it more time)"
             lines = self._last_lines()
             raise BuildFailed(why + _quoted(lines) + hint, log_tail=bounded(lines[-LINES:])) from None

@@ -69,7 +69,7 @@ class Agent:
     def _wire(self) -> None:
         self.picker.in_hand = self.attempts.in_hand
         self.desk.all_told = lambda: not self.heart.journal.open
-        self.picker.on_failed = self.desk.job_failed
+        self.picker.on_failed, self.picker.on_goal = self.desk.job_failed, self.desk.goal_reached
         self.dispatcher.on_change = lambda: self._wake.set()
         self.claims.on_trouble = self.heart.on_trouble = self._trouble
 

@@ -40,8 +40,8 @@ class Desk:
         self.sweeps: dict[str, SweepState] = {}
         #: Boards of the sweeps that may have a job for us.
         self.boards: dict[str, Board] = {}
-        #: Sweep to a job that failed for good and the position of that failure, for fail_fast.
-        self._failed: dict[str, tuple[str, int]] = {}
+        #: Sweep to what ends it: a job and the position of its end, why, and whether that is its goal.
+        self._endings: dict[str, tuple[tuple[str, int], str, bool]] = {}
         self._watchers: dict[str, tuple[str, float]] = {}
         self.watched = False
         self._unreadable: dict[str, str] = {}
@@ -128,19 +128,24 @@ class Desk:
         if state is None:
             return "the sweep is gone"
         if state.cancelled is not None:
-            return "cancelled" if state.cancelled == "cancelled" else f"cancelled: {state.cancelled}"
+            word = "stopped" if state.goal else "cancelled"
+            return word if state.cancelled == "cancelled" else f"{word}: {state.cancelled}"
         return "paused" if state.paused else "no longer part of the sweep"
 
     def job_failed(self, board: Board, job: str, k: int) -> None:
         """Note a job that is failed for good, for sweeps that end with their first failure."""
         state = board.state
         if board.revision.settings.fail_fast and (job, k) not in state.acted:
-            self._failed.setdefault(state.name, (job, k))
+            self._endings.setdefault(state.name, ((job, k), f"fail_fast: job {job} failed", False))
+
+    def goal_reached(self, board: Board, job: str, k: int, told: str) -> None:
+        """Note a job that met a condition which ends its sweep."""
+        if (job, k) not in board.state.acted:
+            self._endings.setdefault(board.state.name, ((job, k), f"{told} (job {job})", True))
 
     async def tidy(self, at_work: set[str]) -> None:
-        """Act on what was noticed: end sweeps that fail fast, and markers behind which nothing is left."""
-        for name, cause in list(self._failed.items()):
-            reason = f"fail_fast: job {cause[0]} failed"
+        """Act on what was noticed: end sweeps that fail fast or reached a goal; end markers with nothing behind."""
+        for name, (cause, reason, goal) in list(self._endings.items()):
             await append_order(
                 self._store,
                 self._keys,
@@ -148,11 +153,12 @@ class Desk:
                 "cancel",
                 reason=reason,
                 cause=cause,
+                goal=goal,
                 create=self._create,
                 known=self.sweeps.get(name),
                 nonce=f"{self._random.getrandbits(64):016x}",
             )
-            del self._failed[name]
+            del self._endings[name]
         for name in sorted(self._markers.keys() - at_work):
             if self._nothing_left(name):
                 await self._end_markers(name)

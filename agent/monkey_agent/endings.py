@@ -91,15 +91,6 @@ def trouble(exc: OSError) -> str:
     return f"{exc.strerror or exc}{where}"
 
 
-def span(seconds: float) -> str:
-    """Return a duration as people write it: 90 is "1m30s"."""
-    if seconds < 60:
-        return f"{seconds:g}s"
-    whole = round(seconds)
-    parts = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "m"), (whole % 60, "s")]
-    return "".join(f"{n}{unit}" for n, unit in parts if n)
-
-
 def size(count: int) -> str:
     """Return a number of bytes as people read it."""
     value = float(count)

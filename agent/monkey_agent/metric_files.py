@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import Any
 
 from monkey.metrics.summary import Summary
@@ -16,10 +17,10 @@ PIECE = 256 * 1024
 class MetricFiles:
     """What is in $MONKEY_METRICS_DIR."""
 
-    def __init__(self, directory: str) -> None:
-        """Read the files in `directory`, which may not be there yet."""
+    def __init__(self, directory: str, watch: Callable[[str, float, int | None], None] | None = None) -> None:
+        """Read the files in `directory`, which may not be there yet; `watch` is told of every value."""
         self._directory = directory
-        self._summary = Summary()
+        self._summary = Summary(watch)
         self._read: dict[str, int] = {}
         self._finished: dict[str, dict[str, Any]] | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 
 from monkey.protocol.claims import Claims, Held
 from monkey.protocol.clock import Clock
@@ -15,6 +15,7 @@ from monkey.protocol.keys import Keys
 from monkey.protocol.log import Log, got_on, newest_checkpoint, tally
 from monkey.protocol.observer import Observer
 from monkey.protocol.verdicts import Verdict, verdict
+from monkey.spec.stopping import Evidence, meets
 from monkey.store.base import Store
 from monkey_agent.board import Board
 
@@ -44,6 +45,8 @@ class Picker:
         self.in_hand: Container[str] = ()
         #: Told of a job that is failed for a sweep: (board, job, position of its last failure).
         self.on_failed: Callable[[Board, str, int], None] = lambda board, job, k: None
+        #: Told of a job that met a condition which ends its sweep: (board, job, position of its end, what it met).
+        self.on_goal: Callable[[Board, str, int, str], None] = lambda board, job, k, told: None
         #: Entries that could not be read.
         self.torn: set[str] = set()
 
@@ -57,6 +60,9 @@ class Picker:
                 return None
             if job in self._observer.succeeded:
                 self._logs.pop(job, None)
+                known = self._observer.record(job) if board.ends_early else None
+                if known and "met" in known.extra:
+                    self._goal(board, job, {known.k: Evidence.from_json(known.extra["met"])})
                 continue
             board.busy(job, self.look)
             if job not in self.in_hand:
@@ -97,6 +103,8 @@ class Picker:
             self._logs.pop(job, None)
             if judged is Verdict.FAILED:
                 self.on_failed(board, job, max(counts.failed_at + counts.lost_at + counts.saved_at))
+            elif board.ends_early:
+                self._goal(board, job, counts.stopped)
             return True
         if log.head == 0:
             return False
@@ -105,6 +113,13 @@ class Picker:
             board.wait(job, due)
             return True
         return False
+
+    def _goal(self, board: Board, job: str, met: Mapping[int, Evidence]) -> None:
+        """Tell of what ends the sweep, if the job met such a condition: it may have succeeded all the same."""
+        for k, seen in met.items():
+            rule = meets(board.revision.settings.stop_when, seen)
+            if rule is not None and rule.sweep:
+                self.on_goal(board, job, k, rule.told(seen))
 
     def _due(self, board: Board, job: str, log: Log, failed_at: list[int]) -> float:
         """When the job may be tried again. Counted from when this agent saw it fail: clocks are not compared."""

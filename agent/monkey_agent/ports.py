@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from monkey.protocol.clock import Clock
 from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.stopping import Evidence
 from monkey.spec.table import Value
 
 __all__ = ["Attempt", "Clock", "Ending", "Outcome", "Runner", "Running", "Seat", "Turn"]
@@ -57,6 +58,8 @@ class Ending(StrEnum):
     SUCCEEDED = "succeeded"
     #: The job's own doing, a timeout included.
     FAILED = "failed"
+    #: We ended it: it met a condition of `stop_when`.
+    MET = "met"
     #: We asked it to stop.
     STOPPED = "stopped"
     #: Something took its processes away under us; it says nothing about the job.
@@ -79,6 +82,8 @@ class Outcome:
     log_tail: list[str] = field(default_factory=list)
     #: Seconds that it ran, those that it was frozen not counted.
     seconds: float = 0.0
+    #: What met a condition of `stop_when`; of a success, only one that ends the sweep.
+    met: Evidence | None = None
 
 
 class Running(Protocol):

@@ -8,8 +8,11 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+from monkey.spec.stopping import Evidence, meets
+from monkey.spec.units import duration_text
 from monkey_agent import endings
 from monkey_agent.checkpoints import Checkpoint
+from monkey_agent.conditions import Conditions
 from monkey_agent.logs import Log
 from monkey_agent.metric_files import MetricFiles
 from monkey_agent.outputs import Shipment, find
@@ -37,6 +40,12 @@ class Why(Enum):
 
     STOPPED = auto()
     TIMED_OUT = auto()
+    MET = auto()
+
+
+_ENDINGS = {Why.STOPPED: Ending.STOPPED, Why.TIMED_OUT: Ending.FAILED, Why.MET: Ending.MET}
+#: Nobody will read the outputs of an attempt that was stopped or lost in the middle.
+_KEPT = (Ending.SUCCEEDED, Ending.FAILED, Ending.MET)
 
 
 class LocalRunning:
@@ -62,7 +71,11 @@ class LocalRunning:
         self._checkpoint = checkpoint
         self.log = log
         checkpoint.note, checkpoint.frozen = self.log.note, lambda: self._frozen
-        self._metrics = MetricFiles(space.metrics)
+        rules = attempt.settings.stop_when
+        self._conditions = Conditions(rules) if rules else None
+        self._met: Evidence | None = None
+        self._minding = False
+        self._metrics = MetricFiles(space.metrics, self._conditions.see if self._conditions else None)
         self._shipments: dict[str, Shipment] = {}
         self._found: dict[str, str] | None = None
         self._why: tuple[Why, str] | None = None
@@ -106,7 +119,7 @@ class LocalRunning:
 
     def timed_out(self) -> None:
         """Its time is over."""
-        self._why = Why.TIMED_OUT, f"timed out after {endings.span(self._attempt.settings.timeout or 0)}"
+        self._why = Why.TIMED_OUT, f"timed out after {duration_text(self._attempt.settings.timeout or 0)}"
 
     async def stop(self, reason: str) -> None:
         """See `Running.stop`."""
@@ -135,6 +148,23 @@ class LocalRunning:
     def tick(self) -> None:
         """Do what is to be done every second."""
         self._checkpoint.tick()
+        if self._conditions is not None and not self._minding:
+            self._minding = True
+            self._runner.spawn(self._mind(self._conditions))
+
+    async def _mind(self, conditions: Conditions) -> None:
+        """End it if it meets one of its conditions; one that ended by itself meanwhile has ended so."""
+        try:
+            self._metrics.progress()
+            silent = conditions.listen(await self.process.active()) if conditions.listens else None
+            met = conditions.met() or silent
+            rule = meets(self._attempt.settings.stop_when, met) if met else None
+            at_work = self.process.begun and not self._frozen and not self.process.ended.done()
+            if met and rule and self._why is None and at_work:
+                self._met, self._why = met, (Why.MET, rule.told(met))
+                await self._end()
+        finally:
+            self._minding = False
 
     # -- when it has ended --------------------------------------------------------------------------------------------
 
@@ -170,13 +200,13 @@ class LocalRunning:
         try:
             if is_touched(self._space.metrics):
                 outcome = replace(outcome, summary=await self._ship_metrics())
-            # Nobody will read the outputs of an attempt that was stopped or lost in the middle.
-            if outcome.ending in (Ending.SUCCEEDED, Ending.FAILED) and (outputs := await self._ship_outputs()):
+            if outcome.ending in _KEPT and (outputs := await self._ship_outputs()):
                 outcome = replace(outcome, outputs=outputs)
         except OSError as exc:
             text = f"what it made could not be read: {endings.trouble(exc)}"
-            outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text)
+            outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text, met=None)
         if outcome.ending is Ending.SUCCEEDED:
+            outcome = replace(outcome, met=self._conditions.met(sweep=True) if self._conditions else None)
             await self._checkpoint.succeeded()
         else:
             await self._checkpoint.finish(by_itself=how.kind == "ended" and 0 <= how.code < SIGNALLED)
@@ -204,8 +234,7 @@ class LocalRunning:
         if how.left:
             self.log.note(f"{how.left} of its processes could not be killed (a disk or share that does not answer?)")
         if self._why is not None:
-            ending = Ending.STOPPED if self._why[0] is Why.STOPPED else Ending.FAILED
-            return replace(outcome, ending=ending, reason=self._why[1])
+            return replace(outcome, ending=_ENDINGS[self._why[0]], reason=self._why[1], met=self._met)
         if how.code:
             return replace(outcome, ending=Ending.FAILED, reason=endings.reason(how))
         return outcome

@@ -24,6 +24,7 @@ from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
 from monkey.spec import document
 from monkey.spec.mistake import Mistake, Path
 from monkey.spec.project import FILE
+from monkey.spec.stopping import Evidence
 from monkey.store.base import Store
 from monkey.transfer.dataset import Dataset
 
@@ -150,20 +151,25 @@ def _refuse_torn(view: SweepView, snapshot: Snapshot) -> None:
 def _sweep(view: SweepView, snapshot: Snapshot) -> ObservedSweep:
     state = view.state
     places: dict[State, set[str]] = {State.SUCCEEDED: set(), State.FAILED: set(), State.RUNNING: set()}
+    stopped: dict[str, Evidence] = {}
     for job in view.ids:
         where = view.where(job)
         where = State.RUNNING if where is State.FROZEN else where
         if where in places:
             places[where].add(job)
-    left = len(view.ids) - len(places[State.SUCCEEDED]) - len(places[State.FAILED])
+        if where is State.STOPPED and (met := view.met(job)):
+            stopped[job] = met
+    left = len(view.ids) - len(places[State.SUCCEEDED]) - len(places[State.FAILED]) - len(stopped)
     return ObservedSweep(
         head=state.head,
         applied=state.revision,
         applied_at=state.revision_at,
         paused=state.paused,
         cancelled=state.cancelled,
+        goal=state.goal,
         succeeded=places[State.SUCCEEDED],
         failed=places[State.FAILED],
+        stopped=stopped,
         running=places[State.RUNNING],
         lacks_data=lack_data(view, places[State.FAILED]),
         unmarked=_unmarked(view, snapshot) if left and state.active else (),

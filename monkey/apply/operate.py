@@ -69,25 +69,31 @@ async def resume(world: World, name: str) -> Done:
     return done
 
 
-async def retry(world: World, name: str, jobs: Collection[str] = ()) -> Done:
-    """Let failed jobs (default: all of them) be tried again, their failures so far forgotten. Raises NotFound.
+async def retry(world: World, name: str, jobs: Collection[str] = (), *, stopped: bool = False) -> Done:
+    """Let jobs that failed, or met a condition of `stop_when`, go on as if nothing had been. Raises NotFound.
 
-    A sweep that was cancelled goes on; one that is paused waits for `resume`.
+    Without `jobs`, it is all that failed, and with `stopped` those that met a condition, too. A sweep that was
+    cancelled goes on; one that is paused waits for `resume`.
     """
     view = find_sweep(await world.reader().read(), name)
-    chosen = [_failed(view, job) for job in jobs] or [job for job in view.ids if view.where(job) is State.FAILED]
+    chosen = [_ended(view, job) for job in jobs] or [job for job in view.ids if _again(view, job, stopped=stopped)]
     if not chosen:
         return Done(view, changed=False)
     since = {job: await _head(world, job) for job in chosen}
     entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
     await _call_for_work(world, view, entry)
-    return Done(view, changed=True, jobs=len(chosen), besides=view.counts[State.CANCELLED])
+    return Done(view, changed=True, jobs=len(chosen), besides=view.counts[State.CANCELLED] + view.left_out)
 
 
-def _failed(view: SweepView, beginning: str) -> str:
-    """Return the failed job whose id begins so. Raises NotFound, MonkeyError where it has not failed."""
+def _again(view: SweepView, job: str, *, stopped: bool) -> bool:
+    where = view.where(job)
+    return where is State.FAILED or (stopped and where is State.STOPPED and view.met(job) is not None)
+
+
+def _ended(view: SweepView, beginning: str) -> str:
+    """Return the failed or stopped job whose id begins so. Raises NotFound, MonkeyError where it is neither."""
     job = find_job(view, beginning)
-    if view.where(job) is not State.FAILED:
+    if not _again(view, job, stopped=True):
         raise MonkeyError(f"job {job} of sweep {view.state.name!r} has not failed: it is {view.where(job)}")
     return job
 
@@ -95,7 +101,7 @@ def _failed(view: SweepView, beginning: str) -> str:
 def _done(view: SweepView) -> Done:
     counts = view.counts
     running = counts[State.RUNNING] + counts[State.FROZEN]
-    waiting = counts[State.QUEUED] + counts[State.PAUSED] + counts[State.CANCELLED]
+    waiting = counts[State.QUEUED] + counts[State.PAUSED] + counts[State.CANCELLED] + view.left_out
     return Done(view, changed=True, jobs=running + waiting, running=running)
 
 

@@ -16,7 +16,7 @@ def standing(view: SweepView, counts: Mapping[State, int] | None = None) -> Stan
     return Standing(
         view.state.name,
         failed,
-        sum(counts.values()) - failed - counts.get(State.SUCCEEDED, 0),
+        sum(counts.values()) - failed - counts.get(State.SUCCEEDED, 0) - counts.get(State.STOPPED, 0) + view.left_out,
         view.state.paused,
         view.state.cancelled is not None,
         view.state.revision is not None and view.state.revision.settings.fail_fast,

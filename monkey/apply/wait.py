@@ -49,15 +49,22 @@ class Wait(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     PAUSED = "paused"
+    #: All have ended, some of them by `stop_when`: as good as succeeded.
+    STOPPED = "stopped"
+
+    @property
+    def well(self) -> bool:
+        """Did it end as its spec asks?"""
+        return self in (Wait.SUCCEEDED, Wait.STOPPED)
 
 
 def judge(counts: Mapping[State, int]) -> Wait:
     """Say whether waiting for a sweep with these jobs makes sense, and else what became of it."""
     if unfinished(counts):
         return Wait.WORKING
-    for state, wait in ((State.FAILED, Wait.FAILED), (State.CANCELLED, Wait.CANCELLED), (State.PAUSED, Wait.PAUSED)):
+    for state in (State.FAILED, State.CANCELLED, State.PAUSED, State.STOPPED):
         if counts.get(state):
-            return wait
+            return Wait(state.value)
     return Wait.SUCCEEDED
 
 

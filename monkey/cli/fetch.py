@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 #: States in which what a job made will not change.
-ENDED = ("succeeded", "failed", "cancelled")
+ENDED = ("succeeded", "failed", "cancelled", "stopped")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class _Asked:
 def command(
     what: str, output: Path | None, only: tuple[str, ...], where: str | None, top: int | None, as_json: bool
 ) -> None:
-    """Bring the outputs of JOB, or of all jobs of SWEEP that succeeded, into a directory.
+    """Bring the outputs of JOB, or of all jobs of SWEEP that succeeded or met stop_when, into a directory.
 
     Of a sweep, each job has a directory of its own, named by its id; results.csv and results.json say what each was
     run with. Every file is held against the digest that its job recorded. What is there already is not fetched again.
@@ -82,7 +82,7 @@ def _chosen(view: SweepView, asked: _Asked) -> Results:
     results = gather(revision.table, revision.settings, view.jobs)
     if asked.where:
         results = choose(results, asked.where)
-    states = ENDED if asked.where else ("succeeded",)
+    states = ENDED if asked.where else ("succeeded", "stopped")
     return replace(results, rows=tuple(row for row in results.rows if row.state in states)[: asked.top])
 
 

@@ -23,7 +23,7 @@ async def watch_to_end(world: World, names: Sequence[str], *, changed: bool = Tr
 
     `changed`: something was applied just now; without it an end that is there at once is told in a word.
     """
-    from monkey.apply.wait import Wait, Watch
+    from monkey.apply.wait import Watch
     from monkey.cli.live import Live
     from monkey.cli.render.outcome import outcome
 
@@ -32,7 +32,7 @@ async def watch_to_end(world: World, names: Sequence[str], *, changed: bool = Tr
     best = {one.name: found for one in progress if (found := find_best(one)) is not None}
     tables = {one.name: _top(one) for one in progress}
     click.echo("\n".join(outcome(progress, best, tables, terminal(), changed=changed)))
-    return 0 if all(one.wait is Wait.SUCCEEDED for one in progress) else 1
+    return 0 if all(one.wait.well for one in progress) else 1
 
 
 def _top(one: Progress) -> list[str]:

@@ -11,7 +11,7 @@ whole ones whole, of any size, and floats to the last digit. A value that is not
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from monkey.metrics.log import valid_name
@@ -29,13 +29,14 @@ _NONFINITE = {text: float(text) for sign in ("", "+", "-") for text in (sign + "
 class Summary:
     """Folds metric records, fed as raw bytes in pieces of any size, into one small dict."""
 
-    def __init__(self) -> None:
-        """Start with nothing seen."""
+    def __init__(self, watch: Callable[[str, float, int | None], None] | None = None) -> None:
+        """Start with nothing seen; `watch` is told of every value, finite or not: its metric, it, its step."""
         #: Lines passed over because they were no records.
         self.garbage = 0
         self._tails: dict[str, bytes] = {}
         self._skipping: set[str] = set()
         self._metrics: dict[str, _Metric] = {}
+        self._watch = watch
 
     def feed(self, data: bytes, source: str = "") -> None:
         """Take the next bytes of a file; `source` names the file, because each keeps a last line of its own.
@@ -92,6 +93,8 @@ class Summary:
                 self.garbage += 1
                 return
             metric = self._metrics[name] = _Metric()
+        if number is not None and self._watch is not None:
+            self._watch(name, number, step)
         if number is None:
             self.garbage += 1
         elif not finite(number):

@@ -49,7 +49,7 @@ class Jobs:
     stale: tuple[Stale, ...] = ()
     kept: Sequence[int] = ()
     removed: Sequence[int] = ()
-    #: How far those are that are kept: succeeded, failed, running, queued, adopted (by this plan).
+    #: How far those are that are kept: succeeded, failed, stopped, running, queued, adopted (by this plan).
     kept_states: Mapping[str, int] = field(default_factory=dict)
     #: What becomes of old jobs, removed or replaced: how many were queued, running, succeeded, failed.
     removed_states: Mapping[str, int] = field(default_factory=dict)

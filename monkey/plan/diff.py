@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from monkey.plan.desired import Desired, Upload
 from monkey.plan.explain import KEEPABLE, UNKNOWN, parameter_reasons, recipe_reasons, setting_changes
 from monkey.plan.match import Matched, match
 from monkey.plan.observed import Applied, Observed, ObservedSweep
+from monkey.plan.states import reopened, states, whole
 from monkey.spec.table import ABSENT
 
 
@@ -86,19 +87,20 @@ def _sweep(want: Desired, observed: Observed, keep: tuple[str, ...]) -> SweepPla
     applied = seen.applied if seen else None
     if seen is None or applied is None:
         kept, new = _split(want.table.ids, observed.finished)
-        states, homes = _kept(want, kept, None, observed)
-        return SweepPlan(want, seen, Jobs(new=new, kept=kept, kept_states=states, elsewhere=homes))
+        kept_states, homes = _kept(want, kept, None, observed)
+        return SweepPlan(want, seen, Jobs(new=new, kept=kept, kept_states=kept_states, elsewhere=homes))
     lots = _lots(want, applied, observed)
     stale, taken, spared = _adopt(lots.stale, applied, observed, keep)
-    states, homes = _kept(want, lots.kept, seen, observed)
+    kept_states, homes = _kept(want, lots.kept, seen, observed)
+    before = applied.settings.stop_when
     jobs = Jobs(
         new=lots.new,
         stale=stale,
         kept=array("i", sorted([*lots.kept, *taken])) if taken else lots.kept,
         removed=lots.removed,
-        kept_states={**states, "adopted": len(taken)} if taken else states,
-        removed_states=_states((applied.table.ids[row] for row in lots.removed), seen),
-        replaced_states=_states((applied.table.ids[row] for row in lots.replaced if row not in spared), seen),
+        kept_states={**kept_states, "adopted": len(taken)} if taken else kept_states,
+        removed_states=states((applied.table.ids[row] for row in lots.removed), seen, before),
+        replaced_states=states((applied.table.ids[row] for row in lots.replaced if row not in spared), seen, before),
         elsewhere=homes,
     )
     adopted = {**_carried(want, applied), **{want.table.ids[row]: job for row, job in taken.items()}}
@@ -209,28 +211,13 @@ def _kept(
     ids = want.table.ids
     applied = seen.applied if seen else None
     if seen is not None and applied is not None and ids == applied.table.ids:
-        return _whole(seen), {}
+        return whole(seen, want.settings.stop_when), {}
     known = set(applied.table.ids) if applied else frozenset[str]()
     here = [ids[row] for row in rows if ids[row] in known]
     there = [ids[row] for row in rows if ids[row] not in known]
-    states = _states(here, seen) if seen else Counter[str]()
-    states["succeeded"] += len(there)
-    return +states, _homes(there, want.name, observed)
-
-
-def _whole(seen: ObservedSweep) -> Counter[str]:
-    """The states of all jobs of the newest revision, without looking at each."""
-    running = len(seen.running - seen.succeeded - seen.failed)
-    queued = seen.unfinished - running
-    return +Counter(succeeded=len(seen.succeeded), failed=len(seen.failed), running=running, queued=queued)
-
-
-def _states(jobs: Iterable[str], seen: ObservedSweep) -> Counter[str]:
-    succeeded, failed, running = seen.succeeded, seen.failed, seen.running
-    return Counter(
-        "succeeded" if job in succeeded else "failed" if job in failed else "running" if job in running else "queued"
-        for job in jobs
-    )
+    counted = states(here, seen, want.settings.stop_when) if seen else Counter[str]()
+    counted["succeeded"] += len(there)
+    return +counted, _homes(there, want.name, observed)
 
 
 def _homes(jobs: Sequence[str], name: str, observed: Observed) -> Counter[str]:
@@ -253,7 +240,9 @@ def _notes(want: Desired, seen: ObservedSweep, jobs: Jobs) -> tuple[str, ...]:
         notes.append(f"paused: nothing runs before `monkey resume {want.name}`")
     if seen.cancelled is not None:
         why = "" if seen.cancelled == "cancelled" else f" ({seen.cancelled})"  # what it is where no reason was given
-        notes.append(f"cancelled{why}: a new revision or {opens(at)} opens it again")
+        notes.append(f"{'stopped' if seen.goal else 'cancelled'}{why}: a new revision or {opens(at)} opens it again")
+    if again := len(reopened(seen, want.settings.stop_when).intersection(want.table.ids)):
+        notes.append(f"stop_when changes: {again} stopped {'job goes' if again == 1 else 'jobs go'} on")
     failed = jobs.kept_states.get("failed", 0)
     if failed and seen.applied and want.settings.max_retries > seen.applied.settings.max_retries:
         notes.append(

@@ -8,6 +8,7 @@ from typing import Any
 from monkey.plan.change import Reason, SettingChange
 from monkey.plan.sizes import size_text
 from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.stopping import Rule
 
 #: What `--keep-stale` may name. Not "parameter": a result under other parameters is another result.
 KEEPABLE = ("code", "command", "dataset", "requirements", "python", "setup", "image", "env", "outputs")
@@ -83,11 +84,18 @@ def seconds_text(seconds: float) -> str:
     return " ".join(f"{count:.0f}{unit}" for count, unit in parts if count)
 
 
+def rules_text(rules: Iterable[Mapping[str, Any]]) -> str:
+    """Say `stop_when`: "loss is nan; val_accuracy above 0.99"."""
+    return "; ".join(Rule.from_json(rule).words() for rule in rules)
+
+
 def _setting(name: str, value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
+    if name == "stop_when":
+        return rules_text(value)
     if name in ("timeout", "grace", "checkpoint_every"):
         return seconds_text(value)
     if name in ("resources.memory", "metrics.influxdb.spool"):

@@ -42,10 +42,11 @@ _FATES = {
     "running": "{} running: stopped and released",
     "queued": "{} queued: dropped",
     "failed": "{} failed",
+    "stopped": "{} stopped: results stay in the store",
     "succeeded": "{} finished: results stay in the store",
 }
 _MACHINES = {"create": Mark.NEW, "update": Mark.STALE, "replace": Mark.STALE, "delete": Mark.REMOVED}
-_STATES = ("succeeded", "running", "queued", "failed", "adopted")
+_STATES = ("succeeded", "running", "queued", "stopped", "failed", "adopted")
 
 
 def sweep_lines(sweep: SweepPlan, limit: int = 8) -> list[Line]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from monkey.plan.desired import Upload
 from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.stopping import Evidence
 from monkey.spec.table import JobTable
 
 
@@ -45,8 +46,12 @@ class ObservedSweep:
     paused: bool = False
     #: Why it was cancelled; None where it was not.
     cancelled: str | None = None
+    #: Was it cancelled by its own `stop_when`?
+    goal: bool = False
     succeeded: AbstractSet[str] = frozenset()
     failed: AbstractSet[str] = frozenset()
+    #: Jobs that met a condition of its `stop_when`, and what met it.
+    stopped: Mapping[str, Evidence] = field(default_factory=dict)
     running: AbstractSet[str] = frozenset()
     #: Did one of `failed` fail because the store does not have its data, or has it damaged?
     lacks_data: bool = False
@@ -61,7 +66,8 @@ class ObservedSweep:
     @property
     def unfinished(self) -> int:
         """How many of its jobs are still to be run, or running."""
-        return len(self.applied.table) - len(self.succeeded) - len(self.failed) if self.applied else 0
+        ended = len(self.succeeded) + len(self.failed) + len(self.stopped)
+        return len(self.applied.table) - ended if self.applied else 0
 
 
 @dataclass(frozen=True)

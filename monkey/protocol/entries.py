@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from monkey.protocol import shape
+from monkey.spec.stopping import Evidence
 
 
 class Ended(StrEnum):
@@ -16,6 +17,8 @@ class Ended(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     RELEASED = "released"
+    #: By a condition of `stop_when` that it met.
+    STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class End:
     #: Relative path to SHA-256 of every file that was kept.
     outputs: dict[str, str] = field(default_factory=dict)
     log_tail: list[str] = field(default_factory=list)
+    #: What met a condition of `stop_when`, as `monkey.spec.stopping.Evidence` writes it.
+    met: dict[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         """Return the bytes of the entry (what is empty is left out)."""
@@ -80,7 +85,7 @@ class End:
         return _dump(body)
 
 
-_OPTIONAL = ("sweep", "reason", "exit_code", "seconds", "at", "out", "metrics", "outputs", "log_tail")
+_OPTIONAL = ("sweep", "reason", "exit_code", "seconds", "at", "out", "metrics", "outputs", "log_tail", "met")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,7 @@ SHAPE = {
     "metrics": shape.text_to_object,
     "outputs": shape.text_to_text,
     "log_tail": shape.texts,
+    "met": lambda value: isinstance(value, dict) and bool(Evidence.from_json(value)),
 }
 
 

@@ -19,7 +19,7 @@ SEAL_RECORDS = 5_000
 SEAL_BYTES = 256 * 1024
 
 #: One letter an outcome; "lost" is a claim that its agent's end left without an end.
-CODES = {Ended.SUCCEEDED: "s", Ended.FAILED: "f", Ended.RELEASED: "r"}
+CODES = {Ended.SUCCEEDED: "s", Ended.FAILED: "f", Ended.RELEASED: "r", Ended.STOPPED: "t"}
 LOST = "l"
 #: The same, of an attempt that had saved a checkpoint of its own.
 SAVED = "p"
@@ -31,13 +31,13 @@ class Record(NamedTuple):
     job: str
     #: Position of the end (or, for a loss, of the claim that was lost) in the job's log.
     k: int
-    #: "s", "f", "r", "l" or "p".
+    #: "s", "f", "r", "t", "l" or "p".
     outcome: str
     sweep: str
     #: Seconds that it ran, and when it ended (the agent's wall clock, since the epoch).
     seconds: float
     at: float
-    #: Whatever else is not empty: exit_code, reason, metrics, outputs, log_tail, out, agent.
+    #: Whatever else is not empty: exit_code, reason, metrics, outputs, log_tail, met, out, agent.
     extra: dict[str, Any]
 
 
@@ -46,7 +46,7 @@ def record_of(job: str, k: int, end: End) -> Record:
     extra: dict[str, Any] = {}
     if end.exit_code:
         extra["exit_code"] = end.exit_code
-    for name in ("reason", "metrics", "outputs", "log_tail"):
+    for name in ("reason", "metrics", "outputs", "log_tail", "met"):
         if value := getattr(end, name):
             extra[name] = value
     if end.out != k - 1:

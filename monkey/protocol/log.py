@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from monkey.errors import KeyMissing
 from monkey.protocol.entries import Claim, End, Ended, Entry, Torn, decode
 from monkey.protocol.keys import number
+from monkey.spec.stopping import Evidence
 from monkey.store.base import Store
 from monkey.store.create import Lost, Won
 
@@ -83,7 +84,7 @@ class Log:
 class Tally:
     """What a log amounts to: built from the log itself, or from journals that index it."""
 
-    __slots__ = ("failed_at", "lost_at", "saved_at", "succeeded")
+    __slots__ = ("failed_at", "lost_at", "saved_at", "stopped", "succeeded")
 
     def __init__(self) -> None:
         """Start from an empty log."""
@@ -92,6 +93,8 @@ class Tally:
         self.lost_at: list[int] = []
         #: Losses, too, but of attempts that had saved a checkpoint of their own: the job gets on.
         self.saved_at: list[int] = []
+        #: Position of an end to what the attempt met of `stop_when`: it was ended for that, or succeeded all the same.
+        self.stopped: dict[int, Evidence] = {}
 
 
 def tally(log: Log) -> Tally:
@@ -100,6 +103,8 @@ def tally(log: Log) -> Tally:
     before: Entry | None = None
     for k, entry in enumerate(log.entries, log.skipped + 1):
         if isinstance(entry, End):
+            if entry.met:
+                result.stopped[k] = Evidence.from_json(entry.met)
             if entry.outcome is Ended.SUCCEEDED:
                 result.succeeded = True
             elif entry.outcome is Ended.FAILED:

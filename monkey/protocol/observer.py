@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import compress, repeat
+from typing import Any
 
 from monkey.errors import Corrupt, KeyMissing
 from monkey.protocol.clock import Clock
@@ -15,6 +16,7 @@ from monkey.protocol.heartbeat import GAP, TAKE, Beat, decode_beat
 from monkey.protocol.journal import LOST, SAVED, Block, Record
 from monkey.protocol.keys import Keys
 from monkey.protocol.log import Tally
+from monkey.spec.stopping import Evidence
 from monkey.store.base import Item, Store
 
 
@@ -63,7 +65,7 @@ class Index:
 
     def note(self, record: Record) -> None:
         """Take in one record of our own."""
-        self._own.add(record._replace(extra={}) if self.lean else record)
+        self._own.add(record._replace(extra=_deciding(record.extra)) if self.lean else record)
         self.add(self._own, len(self._own) - 1)
 
     def add(self, block: Block, start: int = 0) -> None:
@@ -77,7 +79,7 @@ class Index:
         self.succeeded.update(compress(jobs, map("s".__eq__, outcomes)))
         for row, outcome in enumerate(outcomes, start):
             if outcome != "s":
-                self._count(block.jobs[row], block.ks[row], outcome)
+                self._count(block, row, outcome)
 
     def _add_one_by_one(self, rows: Iterable[tuple[str, tuple[Block, int]]]) -> None:
         """Keep of each job the record that is newest in its log, whatever the order of reading."""
@@ -87,8 +89,11 @@ class Index:
             if known is None or known[0].ks[known[1]] <= block.ks[row]:
                 newest[job] = (block, row)
 
-    def _count(self, job: str, k: int, outcome: str) -> None:
-        tally = self._tallies.setdefault(job, Tally())
+    def _count(self, block: Block, row: int, outcome: str) -> None:
+        k, met = block.ks[row], block.extra.get(row, {}).get("met")
+        tally = self._tallies.setdefault(block.jobs[row], Tally())
+        if met:
+            tally.stopped[k] = Evidence.from_json(met)
         positions = {"f": tally.failed_at, LOST: tally.lost_at, SAVED: tally.saved_at}.get(outcome)
         if positions is not None and k not in positions:
             positions.append(k)
@@ -107,7 +112,7 @@ class Index:
             elif name.isdigit():
                 block = Block.decode(item.key, data)
                 if self.lean:
-                    block.extra.clear()
+                    _thin(block.extra)
                 self.add(block)
             self.corrupt.pop(item.key, None)
         except KeyMissing:
@@ -126,9 +131,20 @@ class Index:
             block = self._open[beat.agent] = Block()
         start = len(block)
         if self.lean:
-            beat.block.extra.clear()
+            _thin(beat.block.extra)
         block.extend(beat.block, start)
         self.add(block, start)
+
+
+def _thin(extra: dict[int, dict[str, Any]]) -> None:
+    """Drop what is only for people."""
+    kept = {row: met for row, of in extra.items() if (met := _deciding(of))}
+    extra.clear()
+    extra.update(kept)
+
+
+def _deciding(extra: dict[str, Any]) -> dict[str, Any]:
+    return {"met": extra["met"]} if "met" in extra else {}
 
 
 #: Heartbeats that moved and are read again at one look, beside those that are wanted. Each agent reading all would be

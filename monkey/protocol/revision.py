@@ -91,6 +91,7 @@ def decode_order(key: str, data: bytes) -> dict[str, Any]:
 SHAPE = {
     "reason": shape.text,
     "jobs": shape.text_to_whole,
+    "goal": shape.flag,
     "cause": lambda value: shape.claims([value]),
     "adopted": shape.text_to_text,
     "code_files": shape.text_to_text,

@@ -24,7 +24,7 @@ REPAIRS = 2_000
 _TOLD = ("sweep", "began", "frozen", "metrics")
 
 #: States that one more record could change.
-_DOUBTFUL = (State.QUEUED, State.FAILED, State.CANCELLED, State.PAUSED)
+_DOUBTFUL = (State.QUEUED, State.FAILED, State.STOPPED, State.CANCELLED, State.PAUSED)
 
 __all__ = ["AgentView", "JobView", "Reader", "Snapshot", "State", "SweepView"]
 

@@ -31,8 +31,12 @@ class SweepState:
     cancelled: str | None = None
     #: Job to the position in its own log from which its failures count (its last retry).
     retries: dict[str, int] = field(default_factory=dict)
-    #: Failures (job, position) that fail_fast has acted on: one is acted on once.
+    #: Ends (job, position) that fail_fast or stop_when has acted on: one is acted on once.
     acted: frozenset[tuple[str, int]] = frozenset()
+    #: Was it cancelled by its own `stop_when`?
+    goal: bool = False
+    #: It was, and was opened again: it is not ended so any more, as long as its `stop_when` stays.
+    waived: bool = False
     #: What ended the reading of the log before its end (peek_sweep).
     corrupt: Corrupt | None = None
 
@@ -50,17 +54,23 @@ def fold(state: SweepState, order: dict[str, Any]) -> SweepState:
     """Return the state after one more entry."""
     state = replace(state, head=state.head + 1)
     kind = order["kind"]
-    if kind == "revision":
-        return replace(state, revision=Revision.from_json(order), revision_at=state.head, cancelled=None)
     if kind == "pause":
         return replace(state, paused=True)
-    if kind == "resume":
-        return replace(state, paused=False, cancelled=None)
+    waived = state.waived or state.goal
     if kind == "cancel":
-        cause = order.get("cause")
+        cause, goal = order.get("cause"), order.get("goal", False)
         acted = state.acted | {(cause[0], cause[1])} if cause else state.acted
-        return replace(state, cancelled=order.get("reason") or "cancelled", acted=acted)
-    return replace(state, cancelled=None, retries={**state.retries, **order.get("jobs", {})})
+        return replace(state, cancelled=order.get("reason") or "cancelled", acted=acted, goal=goal, waived=waived)
+    state = replace(state, cancelled=None, goal=False, waived=waived)
+    if kind == "revision":
+        revision = Revision.from_json(order)
+        waived = (
+            waived and state.revision is not None and state.revision.settings.stop_when == revision.settings.stop_when
+        )
+        return replace(state, revision=revision, revision_at=state.head, waived=waived)
+    if kind == "resume":
+        return replace(state, paused=False)
+    return replace(state, retries={**state.retries, **order.get("jobs", {})})
 
 
 async def list_sweeps(store: Store, keys: Keys) -> list[str]:
@@ -121,24 +131,27 @@ async def append_order(
     reason: str = "",
     jobs: dict[str, int] | None = None,
     cause: tuple[str, int] | None = None,
+    goal: bool = False,
     create: Create = create,
     known: SweepState | None = None,
     nonce: str = "",
 ) -> int:
     """Append pause, resume, cancel or retry after whatever is there; returns its number. Raises NotFound.
 
-    `cause`: a failure (job, position) that is acted on once, whoever notices it. `nonce`: random by default.
+    `cause`: an end (job, position) that is acted on once, whoever notices it; `goal`: by the sweep's `stop_when`.
+    `nonce`: random by default.
     """
     body: dict[str, Any] = {"kind": kind, "nonce": nonce or secrets.token_hex(8)}
     body |= {"reason": reason} if reason else {}
     body |= {"jobs": jobs} if jobs else {}
     body |= {"cause": list(cause)} if cause else {}
+    body |= {"goal": True} if goal else {}
     state = known
     while True:
         state = await read_sweep(store, keys, name, state)
         if state.revision is None:
             raise NotFound(f"there is no sweep {name!r} in this project", hint="`monkey list sweeps` names them")
-        if cause and (cause in state.acted or not state.active):
+        if cause and (cause in state.acted or not state.active or (goal and state.waived)):
             return state.head
         answer = await create(store, keys.sweep_log(name) + number(state.head + 1), _dump(body))
         if not isinstance(answer, Lost):

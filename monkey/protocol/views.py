@@ -11,7 +11,8 @@ from typing import Any
 from monkey.protocol.journal import LOST, SAVED
 from monkey.protocol.observer import Index
 from monkey.protocol.sweeps import SweepState
-from monkey.protocol.verdicts import Verdict, verdict
+from monkey.protocol.verdicts import Verdict, stopped_at, verdict
+from monkey.spec.stopping import Evidence
 
 
 class State(StrEnum):
@@ -24,6 +25,8 @@ class State(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     PAUSED = "paused"
+    #: By `stop_when`: it met a condition, or its sweep reached its goal before it ended.
+    STOPPED = "stopped"
 
 
 @dataclass(frozen=True)
@@ -103,11 +106,28 @@ class SweepView:
         if running:
             return State.FROZEN if running.frozen else State.RUNNING
         known = self._index.tally(job)
-        if known and verdict(job, known, self.state) is Verdict.FAILED:
-            return State.FAILED
+        judged = verdict(job, known, self.state) if known else Verdict.OPEN
+        if judged is not Verdict.OPEN:
+            return State(judged)
         if self.state.cancelled is not None:
-            return State.CANCELLED
+            return State.STOPPED if self.state.goal else State.CANCELLED
         return State.PAUSED if self.state.paused else State.QUEUED
+
+    def met(self, job: str) -> Evidence | None:
+        """Return what met a condition of the sweep and ended the job; None where nothing did."""
+        revision = self.state.revision
+        known = self._index.tally(revision.adopted.get(job, job)) if revision else None
+        if revision is None or known is None:
+            return None
+        k = stopped_at(known, revision.settings.stop_when, self.state.retries.get(job, 0))
+        return known.stopped.get(k)
+
+    @property
+    def left_out(self) -> int:
+        """How many jobs did not end because the sweep reached its goal before."""
+        if not self.state.goal:
+            return 0
+        return sum(self.where(job) is State.STOPPED and self.met(job) is None for job in self.ids)
 
     @property
     def jobs(self) -> Mapping[str, JobView]:

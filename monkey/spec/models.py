@@ -15,6 +15,8 @@ from monkey.spec.mistake import Mistake, Mistakes, describe, wrong
 from monkey.spec.parameters import Parameter, declare
 from monkey.spec.recipe import BUILD_TIMEOUT, Recipe, Settings
 from monkey.spec.recipe import Resources as JobResources
+from monkey.spec.stopping import Rule
+from monkey.spec.stopping import read as read_rules
 from monkey.spec.table import Value
 from monkey.spec.units import duration, size
 
@@ -221,6 +223,7 @@ class Spec(_Model):
     checkpoint_every: Duration = 600.0
     checkpoint_keep: int = Field(2, ge=1, le=1000)
     fail_fast: bool = False
+    stop_when: Annotated[list[Rule], PlainValidator(read_rules)] = Field(default_factory=list)
     resources: Resources = Field(default_factory=Resources)
     code: Code = Field(default_factory=Code)
     #: Name to path, as written.
@@ -280,6 +283,7 @@ class Spec(_Model):
             metric=self.metric.name if self.metric else None,
             maximize=self.metric is not None and self.metric.goal == "maximize",
             secrets=self.secrets,
+            stop_when=self.stop_when,
         )
 
 

@@ -9,7 +9,6 @@ from monkey.spec.mistake import Mistake
 #: Keys that are planned, and what to do until then.
 NOT_YET = {
     "image": "until then, use environment: {requirements: requirements.txt}",
-    "stop_when": "until then, stop in the program itself, or with: monkey cancel",
     "early_terminate": "until then, stop in the program itself",
     "equivalences": "until then, jobs whose command or code changed run again",
     "replicates": "until then, add a parameter: seed: {range: [0, 5]}",

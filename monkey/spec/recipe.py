@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from monkey.spec.influx import Influx
+from monkey.spec.stopping import Rule
 
 #: Seconds that making an environment may take where the spec does not say.
 BUILD_TIMEOUT = 3600.0
@@ -75,20 +76,34 @@ class Settings:
     dataset_files: dict[str, str] = field(default_factory=dict)
     #: Where metrics are sent, besides the store.
     influx: Influx | None = None
+    #: What ends a job, or the sweep, by its metrics.
+    stop_when: list[Rule] = field(default_factory=list)
 
     @property
     def machine_secrets(self) -> list[str]:
         """Names of all secrets that machines must know: those of jobs, and those of what agents do for them."""
-        return list(dict.fromkeys([*self.secrets, *(self.influx.secrets if self.influx else ())]))
+        ours = [*(self.influx.secrets if self.influx else ())]
+        return list(dict.fromkeys([*self.secrets, *ours]))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads."""
-        return {name: value for name, value in asdict(self).items() if name != "influx"} | (
-            {"influx": self.influx.to_json()} if self.influx else {}
-        )
+        """Return what `from_json` reads. What came with later versions is left out where it is not asked for: agents
+        that do not know it must not take on what asks for it, and can read all else.
+        """
+        plain = asdict(replace(self, influx=None, stop_when=[]))
+        later = {
+            "influx": self.influx.to_json() if self.influx else None,
+            "stop_when": [rule.to_json() for rule in self.stop_when],
+        }
+        return {name: value for name, value in plain.items() if name not in later} | {
+            name: value for name, value in later.items() if value
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Settings:
         """Read what `to_json` wrote."""
-        influx = Influx.from_json(data["influx"]) if "influx" in data else None
-        return cls(**{**data, "resources": Resources(**data["resources"]), "influx": influx})
+        read = {
+            "resources": Resources(**data["resources"]),
+            "influx": Influx.from_json(data["influx"]) if "influx" in data else None,
+            "stop_when": [Rule.from_json(rule) for rule in data.get("stop_when", ())],
+        }
+        return cls(**{**data, **read})

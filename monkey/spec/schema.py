@@ -84,6 +84,26 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "checkpoint_every": {**_DURATION, "description": "How often a running job's checkpoint is sent to the store."},
     "checkpoint_keep": {"description": "How many checkpoints of a job stay in the store."},
     "fail_fast": {"description": "Stop the sweep at the first job that fails for good."},
+    "stop_when": {
+        "description": "Conditions on metrics that end a job that meets one, or with scope: sweep the whole sweep.",
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "metric": {"type": "string", "minLength": 1, "description": "As monkey.log calls it."},
+                "is": {"enum": ["nan", "inf", "nonfinite"], "description": "A value that is no finite number."},
+                "above": {"type": "number", "description": "A value greater than this."},
+                "below": {"type": "number", "description": "A value less than this."},
+                "not_reported_for": {**_DURATION, "description": "So long without a value while the job runs."},
+                "after_step": {"type": "integer", "minimum": 0, "description": "The first step that counts."},
+                "scope": {"enum": ["job", "sweep"], "default": "job", "description": "What ends."},
+            },
+            "required": ["metric"],
+            "oneOf": [{"required": [test]} for test in ("is", "above", "below", "not_reported_for")],
+            "additionalProperties": False,
+        },
+        "examples": [[{"metric": "loss", "is": "nan"}, {"metric": "val_accuracy", "not_reported_for": "20m"}]],
+    },
     "resources": {
         "type": "object",
         "description": "What one job takes of its machine.",

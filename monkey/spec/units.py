@@ -26,6 +26,15 @@ def duration(value: Any) -> float:
     return float(value)
 
 
+def duration_text(seconds: float) -> str:
+    """Return a duration as people write it: 90 is "1m30s"."""
+    if seconds < 60:
+        return f"{seconds:g}s"
+    whole = round(seconds)
+    parts = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "m"), (whole % 60, "s")]
+    return "".join(f"{n}{unit}" for n, unit in parts if n)
+
+
 def size(value: Any) -> int:
     """Return bytes: "2GiB", "512MB", or a number of bytes. Raises Mistakes."""
     if isinstance(value, str) and (match := _SIZE.match(value)) and match[2] in _BYTES:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from monkey.errors import JobFailed
 from monkey.protocol.keys import Keys
 from monkey.spec.recipe import Resources
+from monkey.spec.stopping import Evidence
 from monkey_agent.ports import Attempt, Ending, Outcome, Running, Seat, Turn
 
 if TYPE_CHECKING:
@@ -37,8 +38,20 @@ class Execution:
         #: When it saves a checkpoint: seconds before its end.
         own = random.Random(f"{attempt.job} {attempt.k}")
         self.saves = own.uniform(0, self.left) if own.random() < 0.5 else None
+        self.met = self._meets() if self.world.weather.flaky else None
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
+
+    def _meets(self) -> Evidence | None:
+        """Say what it shows of its sweep's conditions: it is ended for that, or ends a moment before that is seen."""
+        rules, own = self.attempt.settings.stop_when, random.Random(f"meets {self.attempt.job} {self.attempt.k}")
+        if not rules or own.random() > 0.3:
+            return None
+        rule = own.choice(rules)
+        ended = not rule.sweep or own.random() < 0.5
+        self.verdict = Ending.MET if ended else Ending.SUCCEEDED
+        value = float("nan") if rule.above is None else own.choice([rule.above + 0.05, 0.95])
+        return Evidence(rule.metric, value)
 
     @property
     def active(self) -> bool:
@@ -75,12 +88,17 @@ class Execution:
 
     def _finish(self) -> None:
         failed = self.verdict is Ending.FAILED
-        outcome = Outcome(self.verdict, "exit code 1" if failed else "", exit_code=1 if failed else 0)
-        if self.verdict is not Ending.LOST:
+        outcome = Outcome(self.verdict, "exit code 1" if failed else "", exit_code=1 if failed else 0, met=self.met)
+        if self.verdict in (Ending.SUCCEEDED, Ending.FAILED):
             self.body.host.exits[self.attempt.job] = (self.attempt.k, outcome)
+        if self.verdict is not Ending.LOST:
             self.body.on_exit()
         self.end(outcome)
-        if self.follower and self.verdict is not Ending.LOST and not (self.follower.frozen or self.body.late):
+        if (
+            self.follower
+            and self.verdict in (Ending.SUCCEEDED, Ending.FAILED)
+            and not (self.follower.frozen or self.body.late)
+        ):
             self.world.counts["begun in line"] += not self.follower.begun
             self.follower.begin()
 

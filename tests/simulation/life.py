@@ -33,6 +33,8 @@ class Life:
         self.agent.heart.journal.limit = 4
         self.agent.observer.reads = world.random.choice([0, 1, 16])
         self.body.on_exit = self._exited
+        if mutant.deaf:
+            self.agent.picker.on_goal = lambda board, job, k, told: None
         self.main = world.loop.create_task(self._run())
 
     async def _run(self) -> None:

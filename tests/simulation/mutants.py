@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import Any
 
 from monkey.errors import KeyMissing, StoreError, StoreUnavailable
@@ -111,6 +112,13 @@ class EndAnything(Claims):
         return await self._insist(held.log, held.log.head + 1, end)
 
 
+class NoEvidence(Claims):
+    """Ends what met a condition without a word of which."""
+
+    async def end(self, held: Held, end: End) -> bool:
+        return await super().end(held, replace(end, met={}))
+
+
 SAFETY = {
     "unknown_is_won": Mutant(Parts(create=unknown_is_won)),
     "no_fence": Mutant(Parts(heart=NoFence), unwarded=True),
@@ -124,6 +132,8 @@ SAFETY = {
     "permit_unasked": Mutant(Parts(claims=PermitUnasked)),
     "end_anything": Mutant(Parts(claims=EndAnything)),
     "end_overwrites": Mutant(end_overwrites=True),
+    "no_evidence": Mutant(Parts(claims=NoEvidence)),
+    "deaf": Mutant(deaf=True),
 }
 
 ECONOMY = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ from monkey.protocol.snapshot import Reader
 from monkey.protocol.sweeps import append_order, append_revision, mark_queue, read_sweep
 from monkey.protocol.verdicts import Verdict, verdict
 from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.stopping import Rule
 from monkey.spec.table import Column, JobTable
 from tests.simulation.net import Host, Net
 from tests.simulation.world import KEYS, Mutant, Weather, World
@@ -24,6 +26,11 @@ LIMIT = 30_000.0
 #: Seconds after an order within which agents that see the store must have obeyed.
 OBEY = 400.0
 
+
+#: Conditions that sweeps have, or none: jobs are ended alone, or with their sweep, sooner or later.
+NAN = Rule("loss", kind="nan")
+SOON, LATE = (Rule("accuracy", above=bound, sweep=True) for bound in (0.4, 0.9))
+RULES: list[list[Rule]] = [[], [], [NAN], [NAN, SOON], [NAN, LATE], [LATE]]
 
 #: The rest of a journal's segment whose columns differ in length.
 RAGGED = b'","ks":[1,2],"outcomes":"s","names":["a"],"sweeps":[0],"seconds":[1],"at":[1],"extra":{}}'
@@ -36,6 +43,10 @@ def job_id(n: int) -> str:
 def revision(sweep: str, jobs: range, settings: Settings) -> Revision:
     table = JobTable([job_id(n) for n in jobs], {"n": Column(list(jobs), list(range(len(jobs))))})
     return Revision(sweep, Recipe("true", "0" * 64), settings, table)
+
+
+#: What `retry` opens again.
+AGAIN = (Verdict.FAILED, Verdict.STOPPED)
 
 
 @dataclass
@@ -64,6 +75,8 @@ class Story:
         host = Host(self.world, "people")
         self.net = Net(self.world, host, kind=True)
         self.random = self.world.random
+        #: Of its own, so that the rest of each seed's story stays what it was without conditions.
+        self.rules = random.Random(f"rules {self.world.seed}")
         self.reader = Reader(self.net, KEYS, host.wall)
 
     def _settings(self) -> Settings:
@@ -75,7 +88,11 @@ class Story:
             priority=rnd.randint(0, 1),
             providers=["f"],
             grace=10,
+            stop_when=self._rules(),
         )
+
+    def _rules(self) -> list[Rule]:
+        return self.rules.choice(RULES) if self.world.weather.flaky else []
 
     async def apply(self, new: Revision) -> None:
         name = new.sweep
@@ -103,12 +120,14 @@ class Story:
         state = await read_sweep(self.net, KEYS, name)
         assert state.revision
         logs = {job: self.world.log(KEYS.job_log(job)) for job in state.revision.table.ids}
-        return {job: log.head for job, log in logs.items() if verdict(job, tally(log), state) is Verdict.FAILED}
+        return {job: log.head for job, log in logs.items() if verdict(job, tally(log), state) in AGAIN}
 
     async def revise(self, name: str) -> None:
         self.world.counts["revision"] += 1
         first = 0 if name == "a" else 3
         settings = replace(self.sweeps[name].settings, max_retries=self.random.randint(0, 2))
+        if self.rules.random() < 0.5:
+            settings = replace(settings, stop_when=self._rules())
         await self.apply(revision(name, range(first, first + self.random.randint(4, 7)), settings))
 
     async def live(self) -> None:
@@ -169,7 +188,7 @@ class Story:
         for name in self.sweeps:
             state = await read_sweep(self.net, KEYS, name)
             assert state.revision
-            if state.cancelled and state.cancelled.startswith("fail_fast"):
+            if state.goal or (state.cancelled and state.cancelled.startswith("fail_fast")):
                 continue
             for job in state.revision.table.ids:
                 if verdict(job, tally(self.world.log(KEYS.job_log(job))), state) is Verdict.OPEN:
@@ -229,6 +248,8 @@ class Story:
             self.world.violations["the last status does not add up"] += 1
         for n in range(12):
             self._check(job_id(n), known)
+        for name in self.sweeps:
+            self.world.endings.check(name)
 
     def _check(self, job: str, known: set[str]) -> None:
         caps = [r.settings.max_retries for r in self.sweeps.values()]

@@ -53,6 +53,9 @@ MUST_SEE = (
     "cancel",
     "order obeyed",
     "fail_fast",
+    "stopped by a condition",
+    "begun again after a condition",
+    "goal reached",
 )
 
 

@@ -16,6 +16,7 @@ from monkey.store.base import Item
 from monkey.store.memory import MemoryState
 from monkey_agent.post import Parts
 from tests.simulation.body import KEYS, Execution
+from tests.simulation.endings import Endings
 from tests.simulation.life import Life
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.net import Host
@@ -53,6 +54,8 @@ class Mutant:
     unwarded: bool = False
     #: How attempts exited is forgotten when the agent is killed.
     forgetful: bool = False
+    #: Nobody acts on a sweep that reached its goal.
+    deaf: bool = False
 
 
 class World:
@@ -60,7 +63,7 @@ class World:
 
     def __init__(self, seed: int, weather: Weather | None = None, mutant: Mutant | None = None) -> None:
         self.weather, self.mutant = weather or Weather(), mutant or Mutant()
-        self.random = random.Random(seed)
+        self.seed, self.random = seed, random.Random(seed)
         self.loop = VirtualLoop()
         self.state = MemoryState()
         self.counts: Counter[str] = Counter()
@@ -74,6 +77,7 @@ class World:
         #: Seats of agents that were killed.
         self.killed_seats = 0
         self.finished: float | None = None
+        self.endings = Endings(self)
         self.poll = self.random.choice([2.0, 7.0, 15.0, 15.0])
         # Short jobs are claimed ahead; those that are over in a moment stand in line, if the store is as quick.
         self.jobs = self.weather.jobs or self.random.choice([(1, 120), (1, 120), (0.5, 9), (0.01, 0.09)])
@@ -106,7 +110,8 @@ class World:
 
     def write(self, key: str, data: bytes) -> None:
         self.state.write(key, data)
-        self.counts["fail_fast"] += key.startswith(KEYS.sweeps) and b'"cause":' in data
+        if key.startswith(KEYS.sweeps):
+            self.endings.written(key, data)
         if key.startswith(KEYS.jobs) and "/out/" not in key:
             self._written(key, data)
 
@@ -133,7 +138,9 @@ class World:
         entry = decode(key, data)
         log = self.log(KEYS.job_log(job))
         if not isinstance(entry, Claim):
+            self.endings.ended(job, entry, log.head)
             return
+        self.endings.claimed(job, entry, log)
         before = log.entries[-2] if log.head > 1 else None
         if isinstance(before, Claim) and not entry.continues:
             same = before.agent.rpartition("/")[0] == entry.agent.rpartition("/")[0]

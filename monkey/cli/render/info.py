@@ -13,7 +13,7 @@ from monkey.cli.render.progress import counts_text
 from monkey.cli.render.status import why, word
 from monkey.cli.render.words import Terminal, cut, duration, one_line, plural, size, table, text
 from monkey.plan.describe import describe
-from monkey.plan.explain import seconds_text, setting_changes
+from monkey.plan.explain import rules_text, seconds_text, setting_changes
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Snapshot, SweepView
 from monkey.spec.command import CommandError, compile_command
@@ -106,9 +106,14 @@ def _settings(settings: Settings) -> str:
     told = []
     for name, _, value in setting_changes(Settings(), settings):
         if name not in ("metric", "maximize"):
-            shown = seconds_text(value) if name in _TIMES else size(value) if name == _MEMORY else text(value)
-            told.append(f"{name} {shown}")
+            told.append(f"{name} {_setting(name, value)}")
     return ", ".join(told)
+
+
+def _setting(name: str, value: Any) -> str:
+    if name == "stop_when":
+        return rules_text(value)
+    return seconds_text(value) if name in _TIMES else size(value) if name == _MEMORY else text(value)
 
 
 def _some(lines: Iterable[str]) -> list[str]:

@@ -64,7 +64,7 @@ def job_json(view: SweepView, job: JobView, parameters: dict[str, Value]) -> dic
         "ran_for": job.sweep,
         "shared": list(job.shared),
         "exit_code": job.exit_code,
-        "reason": why(view, job) if job.state is State.CANCELLED else job.reason,
+        "reason": why(view, job) if job.state in (State.CANCELLED, State.STOPPED) else job.reason,
         "seconds": job.seconds,
         "started": job.started,
         "ended": job.ended,

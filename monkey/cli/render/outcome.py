@@ -39,14 +39,16 @@ def _ended(one: Progress, to: Terminal, *, changed: bool) -> list[str]:
     if one.wait is Wait.SUCCEEDED:
         done = f"{name}: " + to.paint(all_succeeded(one.total), "green")
         return [f"{done}." if changed else f"{done}; nothing to do."]
-    return [f"{name}: {counts_text(one.counts, to)}.", *held(one)]
+    more = "; nothing to do" if one.wait is Wait.STOPPED and not (changed or one.view.state.goal) else ""
+    return [f"{name}: {counts_text(one.counts, to)}{more}.", *held(one)]
 
 
 def held(one: Progress) -> list[str]:
     """Return which order keeps a sweep from going on, and what helps; nothing where none does."""
     at, why = standing(one.view, one.counts), one.view.state.cancelled
     orders = ["is paused"] if at.paused else []
-    orders += [f"was cancelled ({one_line(why)})"] if why is not None else []
+    what = "reached its goal" if one.view.state.goal else "was cancelled"
+    orders += [f"{what} ({one_line(why)})"] if why is not None else []
     # What helps where jobs failed is told behind the failures.
     then = "" if at.failed else f"; {one_line(helps(at))}"
     return [f"It {' and '.join(orders)}{then}."] if orders else []

@@ -18,6 +18,7 @@ STATES = {
     State.QUEUED: "dim",
     State.PAUSED: "yellow",
     State.CANCELLED: "yellow",
+    State.STOPPED: "cyan",
 }
 #: Columns that a bar takes where there is room, and at the least.
 BAR, SHORT_BAR = 36, 10

@@ -14,7 +14,13 @@ from monkey.protocol.snapshot import AgentView, JobView, Snapshot, State, SweepV
 
 #: Columns of the table: state of jobs by heading. Frozen jobs run, as far as these counts go.
 _COUNTED = {"DONE": State.SUCCEEDED, "FAILED": State.FAILED, "RUNNING": State.RUNNING, "QUEUED": State.QUEUED}
-_COLOURS = {Wait.FAILED: "red", Wait.PAUSED: "yellow", Wait.CANCELLED: "yellow", Wait.SUCCEEDED: "green"}
+_COLOURS = {
+    Wait.FAILED: "red",
+    Wait.PAUSED: "yellow",
+    Wait.CANCELLED: "yellow",
+    Wait.SUCCEEDED: "green",
+    Wait.STOPPED: "green",
+}
 
 
 def status_lines(store: str, snapshot: Snapshot, views: Sequence[SweepView], to: Terminal) -> list[str]:
@@ -46,20 +52,23 @@ def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]],
 
 
 def _sweeps(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
-    rows, colours = [], {}
+    rows, colours, columns = [], {}, dict(_COUNTED)
+    if any(seen.get(State.STOPPED) for seen in counts.values()):
+        columns["STOPPED"] = State.STOPPED
     for i, view in enumerate(views):
         seen = counts[view.state.name]
-        told = [seen.get(state, 0) for state in _COUNTED.values()]
+        told = [seen.get(state, 0) for state in columns.values()]
         told[2] += seen.get(State.FROZEN, 0)
         rows.append([view.state.name, sum(seen.values()), *told, word(view, seen)])
         colours[i] = _COLOURS.get(judge(seen), "")
-    return table(["SWEEP", "JOBS", *_COUNTED, "STATE"], rows, to, colours)
+    return table(["SWEEP", "JOBS", *columns, "STATE"], rows, to, colours)
 
 
 def word(view: SweepView, counts: Mapping[State, int]) -> str:
     """Return the sweep's state in a word or two."""
     if view.state.cancelled is not None:
-        return f"cancelled: {one_line(view.state.cancelled)}" if view.state.cancelled != "cancelled" else "cancelled"
+        what = "stopped" if view.state.goal else "cancelled"
+        return f"{what}: {one_line(view.state.cancelled)}" if view.state.cancelled != "cancelled" else what
     if view.state.paused:
         return "paused"
     if counts.get(State.FROZEN):
@@ -69,7 +78,9 @@ def word(view: SweepView, counts: Mapping[State, int]) -> str:
 
 def why(view: SweepView, job: JobView) -> str:
     """Return why a job stands where it does: the sweep's reason where that was cancelled, else its last attempt's."""
-    return word(view, {}) if job.state is State.CANCELLED else one_line((job.reason or "").partition("\n")[0])
+    if job.state is State.CANCELLED or (job.state is State.STOPPED and view.met(job.job) is None):
+        return word(view, {})
+    return one_line((job.reason or "").partition("\n")[0])
 
 
 def _agents(snapshot: Snapshot, counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:

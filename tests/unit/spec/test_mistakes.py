@@ -86,7 +86,6 @@ def test_a_caret_stands_right_after_tabs_and_quotes_and_in_blocks() -> None:
         ("secrets: [A, PATH]", (1, 14), "'PATH' is no secret", "take it out"),
         ("secrets: [A, B, A]", (1, 17), "'A' is listed twice", "once"),
         ("secrets: [A]\nenv: {A: hunter2}", (2, 7), "'A' is one of the secrets", "remove it from env"),
-        ("stop_when: loss < 1", (1, 1), "'stop_when' is not there yet", "until then"),
         ("environment: {image: a}", (1, 15), "'image' is not there yet", "requirements"),
         ("setup: make", (1, 1), "unknown key 'setup'", ""),
         ("environment: {setup: ' '}", (1, 22), "expected lines of shell", "setup: |"),

@@ -1,0 +1,74 @@
+"""What must hold of sweeps and jobs that end by `stop_when`, looked at from the store's side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monkey.protocol.entries import Claim, End, Ended, Entry
+from monkey.protocol.log import Log, tally
+from monkey.protocol.revision import decode_order
+from monkey.protocol.sweeps import SweepState, fold
+from monkey.spec.stopping import Evidence, Rule, meets
+from tests.simulation.body import KEYS
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Endings:
+    """The orders of all sweeps, as they were written."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.states: dict[str, SweepState] = {}
+        #: Every list of conditions that a sweep ever had: agents may not have heard of the newest.
+        self.rules: dict[str, list[list[Rule]]] = {}
+        #: Job to what ended it, as the machines know it.
+        self.met: dict[tuple[str, int], Evidence] = {}
+
+    def written(self, key: str, data: bytes) -> None:
+        """An entry of a sweep's log was written."""
+        name = key.removeprefix(KEYS.sweeps).partition("/")[0]
+        if name not in ("a", "b"):
+            return
+        order, before = decode_order(key, data), self.states.get(name, SweepState(name))
+        state = self.states[name] = fold(before, order)
+        self.world.counts["fail_fast"] += "cause" in order and not order.get("goal", False)
+        if order["kind"] == "revision" and state.revision:
+            self.rules.setdefault(name, []).append(state.revision.settings.stop_when)
+        if state.goal and not before.goal:
+            self.world.counts["goal reached"] += 1
+            if before.waived:
+                self.world.violations["a sweep that was opened again was ended by its goal"] += 1
+            if not before.active:
+                self.world.violations["a goal ended what was not active"] += 1
+
+    def ended(self, job: str, entry: Entry, k: int) -> None:
+        """An end was written: note what the machine saw, whatever the entry says of it."""
+        if isinstance(entry, End) and entry.outcome is Ended.STOPPED:
+            self.world.counts["stopped by a condition"] += 1
+            for execution in self.world.active[job]:
+                if execution.attempt.k == entry.out and execution.met:
+                    self.met[job, k] = execution.met
+
+    def claimed(self, job: str, claim: Claim, log: Log) -> None:
+        """A job was claimed: is it one that had ended for good?"""
+        last = log.entries[-2] if log.head > 1 else None
+        if not isinstance(last, End) or last.outcome is not Ended.STOPPED or claim.sweep not in self.states:
+            return
+        self.world.counts["begun again after a condition"] += 1
+        seen = self.met.get((job, log.head - 1))
+        retried = self.states[claim.sweep].retries.get(job, 0) >= log.head - 1
+        if seen is not None and not retried and all(meets(rules, seen) for rules in self.rules[claim.sweep]):
+            self.world.violations["a job that met a condition was run again"] += 1
+
+    def check(self, name: str) -> None:
+        """Look at a sweep after the run: was its goal reached without anybody acting on it?"""
+        state = self.states[name]
+        if not state.active or state.waived or state.revision is None:
+            return
+        for job in state.revision.table.ids:
+            for k, seen in tally(self.world.log(KEYS.job_log(job))).stopped.items():
+                rule = meets(state.revision.settings.stop_when, seen)
+                if rule and rule.sweep and (job, k) not in state.acted:
+                    self.world.violations["a goal was reached, and the sweep went on"] += 1
