@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 from invoke.context import Context
@@ -83,6 +84,23 @@ def docs(c: Context) -> None:
     tool(c, "mkdocs build --strict --quiet")
 
 
+@task
+def dashboards(c: Context) -> None:
+    """Write the dashboards (dashboards/*.json) anew."""
+    tool(c, "python dashboards/generate.py")
+
+
+@task
+def stack(c: Context) -> None:
+    """Start InfluxDB and Grafana with our dashboards in containers; passwords are made, in dashboards/.env."""
+    from dashboards.stack import StackError, start
+
+    try:
+        print(start())
+    except StackError as exc:
+        raise Exit(f"stack: {exc}", 1) from exc
+
+
 @task(help={"only": "name of one benchmark, as `dispatch`"})
 def bench(c: Context, only: str = "") -> None:
     """Run the benchmarks one after another; the last line of each is its result in JSON."""
@@ -113,13 +131,18 @@ def services(c: Context) -> None:
     for name in servers.INFLUXD:
         _influxd(name)
     _hosts()
-    if servers.azurite_program().exists():
-        print(f"services: {servers.AZURITE} is here")
+    _npm(servers.AZURITE, servers.azurite_program(), servers.install_azurite)
+    _npm(servers.GRAFANA, servers.grafana_modules(), servers.install_grafana)
+
+
+def _npm(package: str, place: Path, install: Callable[[], None]) -> None:
+    if place.exists():
+        print(f"services: {package} is here")
     elif shutil.which("npm") is None:
-        print("services: no npm to install Azurite with; its tests will be skipped")
+        print(f"services: no npm to install {package} with; its tests will be skipped")
     else:
-        print(f"services: installing {servers.AZURITE} into {servers.CACHE}", flush=True)
-        servers.install_azurite()
+        print(f"services: installing {package} into {servers.CACHE}", flush=True)
+        install()
 
 
 def _pulumi() -> None:

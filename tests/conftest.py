@@ -26,6 +26,7 @@ from tests.loops import Run, T
 PROBES: dict[str, Callable[[], bool]] = {
     "azurite": lambda: shutil.which("node") is not None and services.azurite_program().exists(),
     "moto": lambda: importlib.util.find_spec("moto") is not None,
+    "grafana": lambda: shutil.which("node") is not None and services.grafana_modules().exists(),
     "hosts": host_root.available,
     "influxd": lambda: services.influxd_program("influxd").exists(),
     "influxd1": lambda: services.influxd_program("influxd1").exists(),

@@ -42,6 +42,10 @@ class Database:
         """Return the rows that an InfluxQL query gives, with `time` in ns; the administrator asks."""
         return self.server.ask(query, self.name)
 
+    def write(self, lines: bytes) -> None:
+        """Write points, in line protocol."""
+        self.server.write(self.name, lines)
+
     def drop(self) -> None:
         """Drop it with all that it holds, and make it anew; its credentials are good for it still."""
         self.server.empty(self.name)
@@ -135,6 +139,11 @@ class Server:
             for series in result.get("series", ())
             for values in series.get("values", ())
         ]
+
+    def write(self, database: str, lines: bytes) -> None:
+        """Write points; the administrator does."""
+        where = {"db": database} if self.is_v1 else {"org": ORG, "bucket": database}
+        self._request("POST", f"{'/write' if self.is_v1 else '/api/v2/write'}?{urlencode(where)}", lines)
 
     def api(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Ask 2.x's own API, below /api/v2, as the administrator."""

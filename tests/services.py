@@ -26,6 +26,8 @@ from pathlib import Path
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "monkey-services"
 
 AZURITE = "azurite@3.35.0"
+#: Grafana's own reading of what its panels are given: transformations, overrides. The rest of it is no package.
+GRAFANA = "@grafana/data@13.2.3"
 #: The version of tests/tools/pulumi/go.mod.
 PULUMI = "pulumi@3.232.0"
 #: The versions of tests/tools/influxdb/go.mod and tests/tools/influxdb1/go.mod.
@@ -70,13 +72,39 @@ def azurite_program() -> Path:
 
 
 def install_azurite() -> None:
-    """Install Azurite by npm: aside, then renamed, so that half of it is never taken for all."""
-    aside = CACHE / f"{AZURITE}.{os.getpid()}"
+    """Install Azurite by npm."""
+    _npm(AZURITE, CACHE / AZURITE)
+
+
+def grafana_modules() -> Path:
+    """Return where Grafana's package for node is, or would be, with those that it needs."""
+    return CACHE / GRAFANA.replace("/", "-").removeprefix("@") / "node_modules"
+
+
+def install_grafana() -> None:
+    """Install Grafana's package by npm."""
+    _npm(GRAFANA, grafana_modules().parent)
+
+
+def _npm(package: str, target: Path) -> None:
+    """Install a package: aside, then renamed, so that half of it is never taken for all."""
+    aside = target.with_name(f"{target.name}.{os.getpid()}")
     aside.mkdir(parents=True)
     try:
-        subprocess.run(["npm", "install", "--silent", "--no-fund", "--prefix", aside, AZURITE], check=True)
+        command = [
+            "npm",
+            "install",
+            "--silent",
+            "--no-fund",
+            "--no-audit",
+            "--ignore-scripts",
+            "--prefix",
+            aside,
+            package,
+        ]
+        subprocess.run(command, check=True)
         with contextlib.suppress(FileExistsError, OSError):  # somebody else was faster
-            aside.rename(CACHE / AZURITE)
+            aside.rename(target)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
