@@ -170,25 +170,26 @@ def install_influxd(name: str) -> None:
     """Build InfluxDB's server from its Go modules: aside, then renamed. Raises OSError and CalledProcessError."""
     aside = CACHE / f"{INFLUXD[name]}.{os.getpid()}"
     aside.mkdir(parents=True)
+    says = f"-X main.version={INFLUXD[name].partition('@')[2]}"
     try:
         if name == "influxd1":
-            _go("influxdb1", aside / "influxd", "github.com/influxdata/influxdb/cmd/influxd", CGO_ENABLED="0")
+            _go("influxdb1", aside / "influxd", "github.com/influxdata/influxdb/cmd/influxd", says, CGO_ENABLED="0")
         else:
             # Its query language is a crate, which this finds and has cargo build.
             _go("influxdb", aside / "pkg-config", "github.com/influxdata/pkg-config")
             rust = {"PKG_CONFIG": f"{aside}/pkg-config", "RUSTFLAGS": "--cap-lints=warn", "CARGO_BUILD_JOBS": "2"}
             # The crate asks for a toolchain of its own time, which rustup would download.
             rust["RUSTUP_TOOLCHAIN"] = os.environ.get("RUSTUP_TOOLCHAIN", "stable")
-            _go("influxdb", aside / "influxd", "github.com/influxdata/influxdb/v2/cmd/influxd", **rust)
+            _go("influxdb", aside / "influxd", "github.com/influxdata/influxdb/v2/cmd/influxd", says, **rust)
         with contextlib.suppress(FileExistsError, OSError):  # somebody else was faster
             aside.rename(CACHE / INFLUXD[name])
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _go(module: str, program: Path, package: str, **env: str) -> None:
+def _go(module: str, program: Path, package: str, flags: str = "", **env: str) -> None:
     """Build a tool of tests/tools/MODULE. Two packages at a time: the linker and rustc want memory."""
-    command = ["go", "build", "-p", "2", "-trimpath", "-ldflags", "-s -w", "-o", str(program), package]
+    command = ["go", "build", "-p", "2", "-trimpath", "-ldflags", f"-s -w {flags}", "-o", str(program), package]
     subprocess.run(command, cwd=Path(__file__).parent / "tools" / module, env={**os.environ, **env}, check=True)
 
 

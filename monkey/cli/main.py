@@ -47,6 +47,7 @@ VERBS = {
         "destroy": "Take machines away.",
     },
     "Machinery": {
+        "doctor": "Look at all that monkey needs, and say how to mend it.",
         "audit": "Hold what machines have against what we know of.",
         "agent": "Run an agent here, in the foreground.",
         "completion": "Print the completion script of a shell.",

@@ -48,15 +48,33 @@ def find(say: Say) -> Cli:
     can be installed.
     """
     check_library()
+    found, old = _found()
+    return found or _install(say, old)
+
+
+def look() -> str:
+    """Say which program `find` would return; installs none. Raises FleetError where there is none."""
+    check_library()
+    found, old = _found()
+    if found is None:
+        why = f" ({', '.join(old)}; {OLDEST} is the oldest that will do)" if old else ""
+        raise FleetError(
+            f"there is no Pulumi on this machine{why}", hint=f"the first apply installs it; or by hand: {GET}"
+        )
+    return f"{found.version} at {found.path}"
+
+
+def _found() -> tuple[Cli | None, list[str]]:
+    """Return the program, and what is to be said of those that are too old."""
     from semver import VersionInfo
 
-    old = []
+    old: list[str] = []
     for path in dict.fromkeys(_candidates()):
         said = _version(path)
         if said is not None and VersionInfo.is_valid(said) and VersionInfo.parse(said) >= OLDEST:
-            return Cli(str(path), VersionInfo.parse(said))
+            return Cli(str(path), VersionInfo.parse(said)), old
         old += [f"{path} is {said}"] if said else []
-    return _install(say, old)
+    return None, old
 
 
 def check_library() -> None:

@@ -1,0 +1,196 @@
+"""Looking for what is wrong before it hurts: the project, its store, its machines, its InfluxDB. Mends nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from monkey.apply.fleets import MODULES
+from monkey.apply.observe import World, open_world
+from monkey.errors import FleetError, MonkeyError, SpecError
+from monkey.fleet.secret_values import SecretValues
+from monkey.plan.explain import seconds_text
+from monkey.plan.sizes import size_text
+from monkey.protocol.snapshot import AgentView, Snapshot, SweepView
+from monkey.spec.influx import Influx
+from monkey.store.probe import probe
+
+if TYPE_CHECKING:
+    from monkey.spec.models import Spec
+    from monkey.spec.project import Project
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    #: What: "store", "influxdb".
+    about: str
+    #: What was found; where something is wrong, what was expected.
+    text: str
+    #: What to do; "" where all is well.
+    hint: str = ""
+    wrong: bool = False
+
+
+async def examine(project: Project) -> AsyncIterator[Check]:
+    """Look at everything, one thing after the other; what hinders one look hinders no other."""
+    specs: list[Spec] = []
+    for check in _specs(project, specs):
+        yield check
+    for check in _programs(project):
+        yield check
+    snapshot = None
+    try:
+        async with open_world(project) as world:
+            for check in _secrets(world, specs):
+                yield check
+            yield await _store(world)
+            if world.store is not None:
+                snapshot = await world.reader().read()
+    except MonkeyError as exc:
+        yield _wrong("store", exc)
+    for check in _agents(snapshot):
+        yield check
+    async for check in _influxes(project, snapshot):
+        yield check
+
+
+def _wrong(about: str, exc: MonkeyError) -> Check:
+    return Check(about, exc.message, exc.hint or "", wrong=True)
+
+
+def _specs(project: Project, into: list[Spec]) -> Iterator[Check]:
+    from monkey.apply.desire import read_specs, spec_files
+
+    try:
+        into += read_specs(project, spec_files(project))
+        names = ", ".join(spec.name for spec in into)
+        yield Check("specs", f"{len(into)} of project {project.name}: {names}")
+    except SpecError as exc:
+        for problem in exc.problems:
+            place = f"{problem.file}:{problem.line}:{problem.column}"
+            yield Check("specs", f"{place}: {problem.message}", problem.hint or "", wrong=True)
+    except MonkeyError as exc:
+        yield Check("specs", f"{exc.message}; {exc.hint}")  # a project may have none yet
+
+
+def _programs(project: Project) -> Iterator[Check]:
+    """Look for what this machine needs to make others."""
+    if not any(provider.type == "ssh" for provider in project.providers.values()):
+        return
+    try:
+        yield Check("pulumi", import_module(MODULES["ssh"].partition(".")[0] + ".cli").look())
+    except FleetError as exc:
+        yield _wrong("pulumi", exc)
+    if shutil.which("ssh") is None:
+        yield Check("ssh", "there is no program `ssh` on the PATH", "install OpenSSH's client", wrong=True)
+
+
+def _secrets(world: World, specs: list[Spec]) -> Iterator[Check]:
+    """Say which secrets machines would not know."""
+    missing: dict[str, list[str]] = {}
+    known = 0
+    for spec in specs:
+        for secret in spec.secrets:
+            for name in spec.settings().providers:
+                try:
+                    world.fleet(name).check_secrets([secret])
+                    known += 1
+                except FleetError as exc:
+                    missing.setdefault(f"{spec.source}: provider {name!r}: {exc.message}", [exc.hint or ""])
+    yield from (Check("secrets", text, hint, wrong=True) for text, [hint] in missing.items())
+    if known and not missing:
+        yield Check("secrets", "all that specs name are known here")
+
+
+async def _store(world: World) -> Check:
+    if world.store is None:
+        return Check("store", f"nothing was applied yet; {world.project.store} can be one")
+    await probe(world.store)
+    return Check("store", f"{world.store.url} can be read and written, and create-if-absent holds")
+
+
+def _agents(snapshot: Snapshot | None) -> Iterator[Check]:
+    if snapshot is None:
+        return
+    alive = [agent for agent in snapshot.agents if agent.alive]
+    hint = "`monkey status` and `monkey logs` tell more; docs/troubleshooting.md has most of them"
+    yield from (Check("agents", problem, hint, wrong=True) for problem in snapshot.problems)
+    for agent in alive:
+        yield from _metrics(agent)
+    count = "1 is alive" if len(alive) == 1 else f"{len(alive)} are alive"
+    yield Check("agents", count)
+
+
+def _metrics(agent: AgentView) -> Iterator[Check]:
+    """Look at what an agent says of its way to InfluxDB."""
+    told = agent.vitals.get("metrics", [])
+    for way in told if isinstance(told, list) else ():
+        if not isinstance(way, dict):
+            continue
+        who, url = f"agent {agent.id}", way.get("url", "?")
+        if way.get("error"):
+            waits = f"; {size_text(int(way.get('owed') or 0))} wait there" if way.get("owed") else ""
+            text = f"{who} cannot send to {url}: {way['error']}{waits}"
+            yield Check("agents", text, "points wait on its disk, and are sent when that is mended", wrong=True)
+        for key, what in (("dead", "points that InfluxDB refused"), ("dropped", "bytes of metrics that had no room")):
+            if way.get(key):
+                hint = "metrics/*/dead.lp in its directory has them, each with the reason"
+                hint = hint if key == "dead" else "raise `spool:`; `monkey metrics backfill SWEEP` brings them back"
+                yield Check("agents", f"{who} has {way[key]:,} {what} ({url})", hint, wrong=True)
+
+
+async def _influxes(project: Project, snapshot: Snapshot | None) -> AsyncIterator[Check]:
+    """Look at the InfluxDB of the project, and at others where sweeps that are at work still send."""
+    sweeps = list(snapshot.sweeps.values()) if snapshot else []
+    used: dict[Influx, list[SweepView]] = {project.influx: []} if project.influx else {}
+    for view in sweeps:
+        influx = view.state.revision.settings.influx if view.state.revision else None
+        if influx is not None and (influx == project.influx or (view.state.active and view.unfinished)):
+            used.setdefault(influx, []).append(view)
+    for influx, views in used.items():
+        if influx != project.influx:
+            names = ", ".join(view.state.name for view in views)
+            text = f"{influx.url} is where {names} still sends; monkey.yaml says {_place(project.influx)}"
+            yield Check("influxdb", text, "`monkey apply` has it send where monkey.yaml says", wrong=True)
+        async for check in _influx(influx, views):
+            yield check
+
+
+def _place(influx: Influx | None) -> str:
+    return influx.url if influx else "nowhere"
+
+
+async def _influx(influx: Influx, views: list[SweepView]) -> AsyncIterator[Check]:
+    from monkey.metrics.inspect import inspect, retention_hint
+
+    try:
+        values = SecretValues().get(influx.secrets)
+    except FleetError as exc:
+        yield _wrong("influxdb", exc)
+        return
+    found = await asyncio.to_thread(inspect, influx, values)
+    if found.trouble:
+        yield Check("influxdb", found.trouble, found.hint, wrong=True)
+        return
+    kept = "" if found.retention is None else f", which keeps points {_while(found.retention)}"
+    yield Check("influxdb", f"{found.version} at {influx.url} takes points into {influx.bucket!r}{kept}")
+    for view in views if found.retention else ():
+        began = min((job.started for job in map(view.view, view.ids) if job.started), default=time.time())
+        age = time.time() - began
+        if found.retention and age > found.retention:
+            name, old = view.state.name, seconds_text(age // 60 * 60)
+            text = f"{influx.bucket!r} keeps points {_while(found.retention)}, and {name} began {old} ago"
+            how = retention_hint(influx, found.version)
+            hint = f"its first points are gone, and backfill cannot bring them back; to keep them: {how}"
+            yield Check("influxdb", text, hint, wrong=True)
+
+
+def _while(seconds: float) -> str:
+    return f"for {seconds_text(seconds)}" if seconds else "for ever"

@@ -1,0 +1,65 @@
+"""What `monkey doctor` finds out of a real InfluxDB, of both versions, and says to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from monkey.apply.doctor import _influx
+from monkey.metrics.inspect import inspect
+from monkey.protocol.views import JobView, State
+from monkey.spec.influx import read
+from tests import influx
+from tests.loops import Run
+
+DAY = 86400
+
+
+def test_one_that_takes_points_tells_how_long_it_keeps_them_and_writes_none(influx_server: influx.Server) -> None:
+    for days in (0, 7):
+        database = influx_server.database(days * DAY)
+        found = inspect(at(database), database.secrets)
+        assert (found.trouble, found.retention) == ("", days * DAY)
+        assert found.version == ("1.8.10" if influx_server.is_v1 else "2.9.1")
+        assert database.rows("SHOW MEASUREMENTS") == []
+
+
+def test_each_way_to_be_wrong_has_its_words_and_what_to_do(influx_server: influx.Server) -> None:
+    ours, other = influx_server.database(), influx_server.database()
+    place, nobodys = at(ours), dict.fromkeys(ours.secrets, "nobody's")
+    bare = replace(place, token="", username="", password="")
+    v1 = influx_server.is_v1
+    for there, secrets, said, hint in (
+        (place, nobodys, "does not take the " + ("password" if v1 else "token"), "~/.config/monkey/secrets"),
+        (bare, {}, "asks for credentials, and monkey.yaml names none", "add token"),
+        (replace(place, bucket="nowhere"), ours.secrets, "there is no", "CREATE DATABASE" if v1 else "bucket create"),
+        (replace(place, bucket=other.name), ours.secrets, repr(other.name), "GRANT ALL" if v1 else "right"),
+        (replace(place, url="http://127.0.0.1:1"), ours.secrets, "does not answer: Connection refused", "start"),
+        (replace(place, url=f"{place.url}/below"), ours.secrets, "expected InfluxDB at", "mend `url:`"),
+    ):
+        found = inspect(there, secrets)
+        assert said in found.trouble and hint in found.hint, (there, found)
+        assert not any(secret in f"{found}" for secret in ours.secrets.values())
+
+
+def test_a_sweep_older_than_what_is_kept_is_told(influx_server: influx.Server, run: Run, monkeypatch: Any) -> None:
+    database = influx_server.database(DAY)
+    for name, value in database.secrets.items():
+        monkeypatch.setenv(name, value)
+
+    async def told(age: float) -> list[tuple[bool, str, str]]:
+        import time
+
+        job = JobView("j", State.SUCCEEDED, started=time.time() - age)
+        view: Any = SimpleNamespace(state=SimpleNamespace(name="old"), ids=["j"], view=lambda _: job)
+        return [(check.wrong, check.text, check.hint) async for check in _influx(at(database), [view])]
+
+    assert [wrong for wrong, _, _ in run(told(DAY / 2))] == [False]
+    _, (wrong, text, hint) = run(told(3 * DAY))
+    assert wrong and "keeps points for 1d, and old began 3d ago" in text
+    assert ("DURATION INF" if influx_server.is_v1 else "--retention 0") in hint
+
+
+def at(database: influx.Database) -> Any:
+    return read({"influxdb": database.settings})
