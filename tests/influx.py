@@ -159,7 +159,9 @@ class Server:
             with _OPENER.open(request, timeout=PATIENCE) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as exc:
-            raise AssertionError(f"{method} {path}: {exc.code} {exc.read().decode()}") from exc
+            with exc:
+                said = exc.read().decode()
+            raise AssertionError(f"{method} {path}: {exc.code} {said}") from exc
         return json.loads(text) if text else {}
 
     def _answers(self) -> bool:

@@ -109,7 +109,9 @@ def _ask(
         with opener.open(request, timeout=PATIENCE) as answer:
             return answer.headers, answer.read()
     except urllib.error.HTTPError as exc:
-        raise _Failed(exc.code, _said(exc.read())) from exc
+        with exc:
+            said = _said(exc.read())
+        raise _Failed(exc.code, said) from exc
     except (OSError, ValueError) as exc:
         reason = exc.reason if isinstance(exc, urllib.error.URLError) else exc
         raise _Failed(0, getattr(reason, "strerror", None) or str(reason) or type(reason).__name__) from exc

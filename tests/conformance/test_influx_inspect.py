@@ -34,7 +34,7 @@ def test_each_way_to_be_wrong_has_its_words_and_what_to_do(influx_server: influx
         (place, nobodys, "does not take the " + ("password" if v1 else "token"), "~/.config/monkey/secrets"),
         (bare, {}, "asks for credentials, and monkey.yaml names none", "add token"),
         (replace(place, bucket="nowhere"), ours.secrets, "there is no", "CREATE DATABASE" if v1 else "bucket create"),
-        (replace(place, bucket=other.name), ours.secrets, repr(other.name), "GRANT ALL" if v1 else "right"),
+        (replace(place, bucket=other.name), ours.secrets, repr(other.name), "GRANT ALL" if v1 else "auth create"),
         (replace(place, url="http://127.0.0.1:1"), ours.secrets, "does not answer: Connection refused", "start"),
         (replace(place, url=f"{place.url}/below"), ours.secrets, "expected InfluxDB at", "mend `url:`"),
     ):
