@@ -157,6 +157,7 @@ class Attempts:
             out=work.attempt.k,
             metrics=outcome.summary,
             outputs=outcome.outputs,
+            usage=outcome.usage,
             log_tail=outcome.log_tail if outcome.ending is Ending.FAILED else [],
             met=outcome.met.to_json() if outcome.met else {},
         )

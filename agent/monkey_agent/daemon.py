@@ -65,6 +65,7 @@ class Agent:
         #: What hinders it now, for people; told to the log as well, since a store that is away is told nothing.
         self.alert = ""
         self.say: Callable[[str], None] = lambda line: None
+        self.more_vitals: Callable[[], dict[str, Any]] = dict
 
     def _wire(self) -> None:
         self.picker.in_hand = self.attempts.in_hand
@@ -284,6 +285,7 @@ class Agent:
                 "began": work.began,
                 "frozen": work.frozen,
                 "metrics": work.running.progress() if work.running else {},
+                **({"usage": usage} if work.running and (usage := work.running.usage()) else {}),
             }
             for work in at_work
         ]
@@ -294,4 +296,5 @@ class Agent:
             "alert": "; ".join(filter(None, alerts)),
             "unfit": sorted(self.desk.unfit),
             **({"draining": True} if self.dispatcher.closed else {}),
+            **self.more_vitals(),
         }

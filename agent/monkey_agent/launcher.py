@@ -17,9 +17,9 @@ from monkey_agent.frames import Inbox, encode
 from monkey_agent.machine import CLOCK, MachineClock, boot_id
 from monkey_agent.process import Exit, Process
 from monkey_agent.processes import MARK
-from monkey_agent.register import Register
+from monkey_agent.register import WARDEN, Register
 
-WARDEN = Path(__file__).with_name("warden.py")
+PROGRAM = Path(__file__).with_name("warden.py")
 #: Seconds that a warden may take to say that it is ready, or to kill everything and go.
 PATIENCE = 30.0
 #: The key of what no warden of ours started.
@@ -41,6 +41,7 @@ class Launcher:
         self._bases: dict[int, dict[str, str]] = {}
         self._deadline = 0.0
         self._ready: asyncio.Future[None] | None = None
+        self._asked: asyncio.Future[dict[int, int]] | None = None
         self._gone: asyncio.Future[None] | None = None
         #: The work of ending what a warden left that died.
         self._burial: asyncio.Future[None] | None = None
@@ -63,14 +64,14 @@ class Launcher:
             try:
                 await asyncio.wait_for(asyncio.shield(self._ready), PATIENCE)
             except TimeoutError:
-                raise FleetError(f"the warden does not start ({WARDEN})") from None
+                raise FleetError(f"the warden does not start ({PROGRAM})") from None
 
     def _begin(self) -> None:
         path = self._state / "register"
         self._register = Register.create(str(path), boot_id())
         self._register.deadline = self._deadline
         ours, its = socket.socketpair()
-        command = [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", str(WARDEN)]
+        command = [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", str(PROGRAM)]
         command += [str(its.fileno()), str(path), str(CLOCK), str(self._state)]
         with its:
             self._warden = subprocess.Popen(
@@ -138,6 +139,16 @@ class Launcher:
         if self._clock.now() >= before:
             self.tell("renew")
 
+    async def mains(self) -> tuple[int, dict[int, int]]:
+        """Return the warden's pid, and of each job, by its key, that of its first process; (0, {}) without a warden."""
+        if not self._processes or self._socket is None or self._register is None:
+            return 0, {}
+        if self._asked is None or self._asked.done():
+            self._asked = asyncio.get_running_loop().create_future()
+            self.tell("mains")
+        mains = await asyncio.shield(self._asked)
+        return self._register.entries()[WARDEN][0], mains
+
     def tell(self, *message: Any) -> None:
         """Send a message to the warden; lost if there is none, as are all jobs then."""
         if self._socket is None:
@@ -185,6 +196,10 @@ class Launcher:
             if self._ready is not None and not self._ready.done():
                 self._ready.set_result(None)
             return
+        if kind == "mains":
+            if self._asked is not None and not self._asked.done():
+                self._asked.set_result(rest[0])
+            return
         key, *how = rest
         if kind in ("active", "begun"):
             process = self._processes.get(key)
@@ -211,6 +226,8 @@ class Launcher:
         self._outbox.clear()
         self._gone.set_result(None)
         failed, self._ready = self._ready, None
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result({})
         if failed is not None and not failed.done():
             failed.set_exception(FleetError("the warden ended as soon as it was started; agent.log may say why"))
         orphans, self._processes = list(self._processes.values()), {}

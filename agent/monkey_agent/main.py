@@ -28,6 +28,7 @@ from monkey.store.open import open_store
 from monkey_agent import draining, leftovers, past
 from monkey_agent.daemon import Agent
 from monkey_agent.foreign import Foreign
+from monkey_agent.gpu_meter import GpuMeter
 from monkey_agent.home import Home
 from monkey_agent.machine import MachineClock
 from monkey_agent.neighbours import Neighbours
@@ -138,13 +139,19 @@ async def live(asked: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _asked, agent, signals, number)
     _say(f"agent {post.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
-    heeding = asyncio.create_task(draining.heed(agent, home.directory))
+    runner.sampler.begin(gpus=GpuMeter() if machine.gpus else None)
+    agent.more_vitals = lambda: {"system": runner.sampler.vitals} if runner.sampler.vitals else {}
+    beside = [
+        asyncio.create_task(draining.heed(agent, home.directory)),
+        asyncio.create_task(runner.sampler.run()),
+    ]
     try:
         await agent.run()
         if not signals:  # a machine that is shut down asks, too
             home.leave()
     finally:
-        heeding.cancel()
+        for task in beside:
+            task.cancel()
         await runner.close()
         await store.close()
         home.close()

@@ -78,6 +78,8 @@ class Outcome:
     summary: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Path below outputs/ to SHA-256, 64 hex.
     outputs: dict[str, str] = field(default_factory=dict)
+    #: What it used of the machine, as `monkey.metrics.usage` has it; {} where that is not known.
+    usage: dict[str, float] = field(default_factory=dict)
     #: The last 100 lines of stdout and stderr; empty for a success.
     log_tail: list[str] = field(default_factory=list)
     #: Seconds that it ran, those that it was frozen not counted.
@@ -123,6 +125,9 @@ class Running(Protocol):
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """Return the metrics' summary so far; {} if there is none. Cheap."""
+
+    def usage(self) -> dict[str, float]:
+        """Return what it used of the machine so far; {} if it is not known yet. Cheap."""
 
     def leave(self, *, recorded: bool) -> None:
         """Give back what it used of the machine: nobody will ask how it ended.

@@ -25,6 +25,8 @@ class Exit(NamedTuple):
     left: int = 0
     #: Where the register notes it; -1: it does not.
     at: int = -1
+    #: Seconds of CPU time that its first process used, and what that waited for.
+    cpu: float = 0.0
     #: For "failed": the file that is missing or cannot be run.
     file: str = ""
 

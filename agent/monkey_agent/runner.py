@@ -39,6 +39,7 @@ from monkey_agent.process import Exit
 from monkey_agent.processes import BUILD, MARK
 from monkey_agent.register import TIMED_OUT
 from monkey_agent.running import LocalRunning
+from monkey_agent.sampling import Sampler
 from monkey_agent.workspace import Workspace, Workspaces
 
 #: Seconds between shipments of what running jobs wrote, and while somebody watches.
@@ -80,6 +81,7 @@ class LocalRunner:
         self._deadline = 0.0
         self._followed = False
         self._running: set[LocalRunning] = set()
+        self.sampler = Sampler(self._launcher, self._running, state)
         self._ticker: asyncio.Task[None] | None = None
         self._cleaner: asyncio.Future[None] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -211,6 +213,7 @@ class LocalRunner:
         running = LocalRunning(
             self, attempt, prepared.code, prepared.globs, process, space, log, checkpoint, argv[0], prefix
         )
+        running.gpus = turn.seat.gpus
         self._running.add(running)
         if self._ticker is None or self._ticker.done():
             self._ticker = asyncio.get_running_loop().create_task(self._ship_along())
@@ -288,10 +291,10 @@ class LocalRunner:
         if self._warming is not None:
             await self._warming
         await asyncio.gather(*self._chores)
+        self.sampler.close()
         await self._needs.close()
         await self._code.close()
         await self._cache.settle()
         await self._launcher.close()
-        if self._cleaner is not None:
-            await self._cleaner
+        await asyncio.gather(*filter(None, [self._cleaner]))
         await asyncio.to_thread(self.spaces.close)

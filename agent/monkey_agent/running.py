@@ -8,6 +8,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+from monkey.metrics.usage import FILE
 from monkey.spec.stopping import Evidence, meets
 from monkey.spec.units import duration_text
 from monkey_agent import endings
@@ -19,6 +20,7 @@ from monkey_agent.outputs import Shipment, find
 from monkey_agent.ports import Attempt, Ending, Outcome
 from monkey_agent.process import Exit, Process
 from monkey_agent.register import NOTHING, OWN, SIGNALLED, TIMED_OUT
+from monkey_agent.samples import Samples
 from monkey_agent.workspace import Workspace, is_touched
 
 if TYPE_CHECKING:
@@ -76,6 +78,10 @@ class LocalRunning:
         self._met: Evidence | None = None
         self._minding = False
         self._metrics = MetricFiles(space.metrics, self._conditions.see if self._conditions else None)
+        self.job, self.sweep = attempt.job, attempt.sweep
+        #: Those that it may use, as CUDA_VISIBLE_DEVICES names them.
+        self.gpus: tuple[str, ...] = ()
+        self.samples = Samples(space.samples, attempt.settings.resources.memory)
         self._shipments: dict[str, Shipment] = {}
         self._found: dict[str, str] | None = None
         self._why: tuple[Why, str] | None = None
@@ -145,6 +151,10 @@ class LocalRunning:
         """See `Running.progress`."""
         return self._metrics.progress()
 
+    def usage(self) -> dict[str, float]:
+        """See `Running.usage`."""
+        return self.samples.progress()
+
     def tick(self) -> None:
         """Do what is to be done every second."""
         self._checkpoint.tick()
@@ -200,6 +210,10 @@ class LocalRunning:
         try:
             if is_touched(self._space.metrics):
                 outcome = replace(outcome, summary=await self._ship_metrics())
+            if usage := await self.samples.finish(how):
+                outcome = replace(outcome, usage=usage)
+            if self.samples.any:
+                await self._shipment("").send({FILE: self.samples.path})
             if outcome.ending in _KEPT and (outputs := await self._ship_outputs()):
                 outcome = replace(outcome, outputs=outputs)
         except OSError as exc:

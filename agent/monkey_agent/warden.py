@@ -171,6 +171,10 @@ class Warden:
         if job or self.turns.find(key):
             self.pipe.tell("active", key, job.ran() if job else 0.0)
 
+    def do_mains(self) -> None:
+        """Tell the first processes of all jobs."""
+        self.pipe.tell("mains", {job.key: pid for pid, job in self.wards.mains.items()})
+
     def do_kill(self, key: int) -> None:
         """Kill everything of a job, and see that it goes."""
         job = self.wards.jobs.get(key)
@@ -236,8 +240,7 @@ class Warden:
             job = self.wards.mains.pop(pid, None)
             if job:
                 send_group(pid, KILL)
-                job.halt()
-                job.status, job.peak = os.waitstatus_to_exitcode(status), usage.ru_maxrss
+                job.exited(status, usage)
                 ended.append(job)
         if ended:
             strays = self.wards.strays()
@@ -271,7 +274,7 @@ class Warden:
         own = not job.touched and 0 <= job.status < SIGNALLED
         at = self.register.note_exit(job.name, OWN if own else NOTHING, job.status, job.active, job.peak)
         self.register.leave(job.entry)
-        self.pipe.tell("ended", job.key, job.status, job.active, job.peak, left, at)
+        self.pipe.tell("ended", job.key, job.status, job.active, job.peak, left, at, job.cpu)
         follower = self.turns.follower(job.key)
         if own and follower and not (follower.held or self.late or self.now() >= self.register.deadline):
             self.pipe.tell("begun", follower.key)

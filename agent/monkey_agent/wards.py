@@ -19,6 +19,10 @@ from monkey_agent.processes import (
     tree,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the warden starts without either
+    import resource
+
 #: Seconds by which the kernel's record of a process's start may lie before the truth: it counts in these.
 TICK = 0.02
 
@@ -29,6 +33,7 @@ class Job:
     __slots__ = (
         "active",
         "began",
+        "cpu",
         "entry",
         "held",
         "hunted",
@@ -55,12 +60,18 @@ class Job:
         self.hunted = 0.0
         #: As os.waitstatus_to_exitcode says it, once its first process was reaped.
         self.status: int | None = None
-        #: The first process's ru_maxrss.
-        self.peak = 0
+        #: The first process's ru_maxrss, and its CPU time with that of what it waited for.
+        self.peak, self.cpu = 0, 0.0
 
     def ran(self) -> float:
         """Return the seconds that it ran so far."""
         return self.active + (0.0 if self.since is None else time.monotonic() - self.since)
+
+    def exited(self, status: int, usage: resource.struct_rusage) -> None:
+        """Its first process was reaped."""
+        self.halt()
+        self.status = os.waitstatus_to_exitcode(status)
+        self.peak, self.cpu = usage.ru_maxrss, usage.ru_utime + usage.ru_stime
 
     def halt(self) -> None:
         """It does not run from now on."""

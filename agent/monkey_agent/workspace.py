@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from monkey.metrics.usage import FILE
+
 if TYPE_CHECKING:
     from monkey_agent.needs import Hold
 
@@ -30,7 +32,7 @@ class Workspace:
     Directories are handed out with their time of change set to 0, so that one look says whether anything came in.
     """
 
-    __slots__ = ("checkpoint", "hold", "job", "log", "metrics", "name", "outputs", "root", "spoilt", "work")
+    __slots__ = ("checkpoint", "hold", "job", "log", "metrics", "name", "outputs", "root", "samples", "spoilt", "work")
 
     def __init__(self, job: str, root: str) -> None:
         """Name what lies below `root`."""
@@ -39,6 +41,8 @@ class Workspace:
         self.checkpoint = f"{root}/checkpoint"
         #: Holds stdout and stderr.
         self.log = f"{root}/log"
+        #: Holds what was sampled of its processes; not there for one that was over before.
+        self.samples = f"{root}/{FILE}"
         #: What its attempt uses of the machine: given back with it.
         self.hold: Hold | None = None
         #: May somebody still write into it? Then no other attempt gets it.
@@ -124,6 +128,8 @@ class Workspaces:
                 if not self._clear(path):
                     return False
                 os.utime(path, ns=(0, 0))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(space.samples)
         log = os.lstat(space.log)
         # Whatever else the job made of it (a pipe, a link) is nothing for the next one to write to.
         if log.st_size or not stat.S_ISREG(log.st_mode) or log.st_nlink > 1 or log.st_mode & 0o600 != 0o600:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from monkey.apply.fleets import forgotten
 from monkey.apply.observe import World
@@ -27,6 +28,8 @@ class Row:
     #: Seconds since its last heartbeat.
     heard: float | None
     about: str
+    #: How busy the machine is, in percent: cpu, memory, gpus (one each; None: it does not answer); {}: not known.
+    load: dict[str, Any] = field(default_factory=dict)
 
 
 async def instances(world: World) -> list[Row]:
@@ -55,7 +58,8 @@ def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> 
 
 def _row(machine: str, agent: AgentView, about: str) -> Row:
     state = "draining" if agent.vitals.get("draining") else "alive"
-    return Row(agent.fleet, machine, agent.id, state, agent.claims, _since(agent.at), about)
+    load = {name: agent.system[name] for name in ("cpu", "memory", "gpus") if agent.system.get(name) is not None}
+    return Row(agent.fleet, machine, agent.id, state, agent.claims, _since(agent.at), about, load)
 
 
 def _since(at: float | None) -> float | None:

@@ -73,6 +73,33 @@ def _memory_limit() -> int:
     return min((int(text) for file in files if (text := _text(file)).isdigit()), default=sys.maxsize)
 
 
+def memory_in_use() -> tuple[int, int]:
+    """Return the bytes in use, and of how many: the machine's, or those of a cgroup of ours that may have fewer.
+
+    What the kernel can drop at once (caches of files) is not in use. (0, 0) where there is no /proc.
+    """
+    told = dict(line.split(":") for line in _text(Path("/proc/meminfo")).splitlines())
+    if not told:
+        return 0, 0
+    total = _kibibytes(told["MemTotal"])
+    found = [(total - _kibibytes(told["MemAvailable"]), total)]
+    names = (
+        ("", "memory.max", "memory.current", "inactive_file"),
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    )
+    for controller, limit, usage, cache in names:
+        for directory in _cgroups(controller):
+            most, used = _text(directory / limit), _text(directory / usage)
+            if most.isdigit() and used.isdigit():
+                stat = dict(line.split() for line in _text(directory / "memory.stat").splitlines())
+                found.append((max(0, int(used) - int(stat.get(cache, 0))), int(most)))
+    return min(found, key=lambda one: one[1])
+
+
+def _kibibytes(told: str) -> int:
+    return int(told.split()[0]) * 1024
+
+
 def _cgroups(controller: str) -> list[Path]:
     """Return the directories of our cgroup and those above it: version 2 for "", else the controller of version 1."""
     for line in _text(Path("/proc/self/cgroup")).splitlines():

@@ -28,7 +28,8 @@ METRIC, OBJECTIVE, SCORE = "metric", "objective", "score"
 COUNT = "jobs"
 
 # Fields of `system`.
-CPU_PERCENT, MEMORY_BYTES, MEMORY_PERCENT = "cpu_percent", "memory_bytes", "memory_percent"
+CPU_SECONDS, CPU_PERCENT = "cpu_seconds", "cpu_percent"
+MEMORY_BYTES, MEMORY_PERCENT = "memory_bytes", "memory_percent"
 DISK_USED_PERCENT, DISK_READ_BYTES, DISK_WRITE_BYTES = "disk_used_percent", "disk_read_bytes", "disk_write_bytes"
 NET_SENT_BYTES, NET_RECEIVED_BYTES = "net_sent_bytes", "net_received_bytes"
 GPU_PERCENT, GPU_MEMORY_BYTES = "gpu_percent", "gpu_memory_bytes"

@@ -92,6 +92,17 @@ def metric_tags(sweep: str, job: str, attempt: int, host: str, file: str) -> dic
     }
 
 
+# -- machines ---------------------------------------------------------------------------------------------------------
+
+
+def system_point(
+    fields: Mapping[str, float], ns: int, *, host: str, fleet: str, agent: str, job: str = "", gpu: str = ""
+) -> bytes:
+    """Return the line of what a machine did at `ns`; `job`, `gpu`: of one of them alone. All its fields are floats."""
+    tags = {names.HOST: host, names.FLEET: fleet, names.AGENT: agent, names.JOB: job, names.GPU: gpu}
+    return point(names.SYSTEM, tags, {name: float(value) for name, value in fields.items()}, ns)
+
+
 # -- jobs -------------------------------------------------------------------------------------------------------------
 
 

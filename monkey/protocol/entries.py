@@ -74,6 +74,8 @@ class End:
     log_tail: list[str] = field(default_factory=list)
     #: What met a condition of `stop_when`, as `monkey.spec.stopping.Evidence` writes it.
     met: dict[str, Any] = field(default_factory=dict)
+    #: What the attempt used of its machine, as `monkey.metrics.usage` has it.
+    usage: dict[str, float] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         """Return the bytes of the entry (what is empty is left out)."""
@@ -85,7 +87,7 @@ class End:
         return _dump(body)
 
 
-_OPTIONAL = ("sweep", "reason", "exit_code", "seconds", "at", "out", "metrics", "outputs", "log_tail", "met")
+_OPTIONAL = ("sweep", "reason", "exit_code", "seconds", "at", "out", "metrics", "outputs", "log_tail", "met", "usage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ SHAPE = {
     "outputs": shape.text_to_text,
     "log_tail": shape.texts,
     "met": lambda value: isinstance(value, dict) and bool(Evidence.from_json(value)),
+    "usage": shape.text_to_number,
 }
 
 

@@ -54,7 +54,10 @@ SHAPE = {
     "at": shape.number,
     "left": shape.flag,
     "vitals": lambda value: (
-        isinstance(value, dict) and shape.text(value.get("alert", "")) and shape.texts(value.get("idle", []))
+        isinstance(value, dict)
+        and shape.text(value.get("alert", ""))
+        and shape.texts(value.get("idle", []))
+        and _of_machine(value.get("system", {}))
     ),
 }
 RUNNING = {
@@ -64,7 +67,14 @@ RUNNING = {
     "began": shape.number,
     "frozen": shape.flag,
     "metrics": shape.text_to_object,
+    "usage": shape.text_to_number,
 }
+
+
+def _of_machine(told: Any) -> bool:
+    """Is it what an agent tells of its machine: percents, and what is wrong with it?"""
+    percents = [told.get("cpu"), told.get("memory"), *told.get("gpus", ())] if isinstance(told, dict) else [""]
+    return all(one is None or shape.number(one) for one in percents) and shape.text(told.get("trouble", ""))
 
 
 def decode_beat(agent: str, key: str, data: bytes) -> Beat:

@@ -37,7 +37,7 @@ class Record(NamedTuple):
     #: Seconds that it ran, and when it ended (the agent's wall clock, since the epoch).
     seconds: float
     at: float
-    #: Whatever else is not empty: exit_code, reason, metrics, outputs, log_tail, met, out, agent.
+    #: Whatever else is not empty: exit_code, reason, metrics, outputs, log_tail, met, usage, out, agent.
     extra: dict[str, Any]
 
 
@@ -46,7 +46,7 @@ def record_of(job: str, k: int, end: End) -> Record:
     extra: dict[str, Any] = {}
     if end.exit_code:
         extra["exit_code"] = end.exit_code
-    for name in ("reason", "metrics", "outputs", "log_tail", "met"):
+    for name in ("reason", "metrics", "outputs", "log_tail", "met", "usage"):
         if value := getattr(end, name):
             extra[name] = value
     if end.out != k - 1:

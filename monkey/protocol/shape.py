@@ -75,6 +75,11 @@ def text_to_whole(value: Any) -> bool:
     return isinstance(value, dict) and set(map(type, value.values())) <= {int}
 
 
+def text_to_number(value: Any) -> bool:
+    """Is it an object whose values are numbers?"""
+    return isinstance(value, dict) and set(map(type, value.values())) <= {int, float}
+
+
 def text_to_object(value: Any) -> bool:
     """Is it an object whose values are objects?"""
     return isinstance(value, dict) and set(map(type, value.values())) <= {dict}

@@ -21,7 +21,7 @@ REPAIRS = 2_000
 
 
 #: What heartbeats tell of running jobs, beside the claim.
-_TOLD = ("sweep", "began", "frozen", "metrics")
+_TOLD = ("sweep", "began", "frozen", "metrics", "usage")
 
 #: States that one more record could change.
 _DOUBTFUL = (State.QUEUED, State.FAILED, State.STOPPED, State.CANCELLED, State.PAUSED)
@@ -85,6 +85,7 @@ class Reader:
         problems += self._index.corrupt.values()
         problems += [f"{key}: cut short (power was lost?); the job will be run again" for key in sorted(self._torn)]
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
+        problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
         return Snapshot(views, agents, problems, self._index.succeeded, queue)
 
     async def _queue(self, states: list[SweepState]) -> dict[str, dict[str, list[int]]]:
@@ -124,7 +125,7 @@ class Reader:
             for job in held.keys() - agent.vitals.get("idle", ()):
                 record, k = self._index.record(job), held[job]
                 if record is None or record.k < k:  # else it has ended since that heartbeat
-                    running[job] = Running(agent.id, k, **{n: told[job][n] for n in _TOLD if job in told})
+                    running[job] = Running(agent.id, k, **{n: told[job][n] for n in _TOLD if n in told.get(job, ())})
         return running
 
     async def _repair(self, views: Collection[SweepView]) -> None:

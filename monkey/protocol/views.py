@@ -53,6 +53,8 @@ class JobView:
     ended: float | None = None
     log_tail: list[str] = field(default_factory=list)
     outputs: dict[str, str] = field(default_factory=dict)
+    #: What it used of its machine, so far if it runs, as `monkey.metrics.usage` has it.
+    usage: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,17 @@ class AgentView:
     alert: str | None
     #: Heard of lately (by wall clocks: for people, not for decisions), and not gone on purpose.
     alive: bool
+
+    @property
+    def system(self) -> dict[str, Any]:
+        """How its machine does: cpu and memory in percent, gpus (None: it does not answer); {} while not known."""
+        told: dict[str, Any] = self.vitals.get("system", {})
+        return told
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with its machine, or ""."""
+        return str(self.system.get("trouble", ""))
 
 
 class SweepView:
@@ -134,6 +147,18 @@ class SweepView:
         """All jobs, viewed one by one as they are asked for."""
         return _Jobs(self)
 
+    @property
+    def nonfinite(self) -> Counter[str]:
+        """Metric to the number of jobs that logged NaN or an infinity of it, in their newest attempt."""
+        adopted = self.state.revision.adopted if self.state.revision else {}
+        found: Counter[str] = Counter()
+        for job in self.ids:
+            told = adopted.get(job, job) if adopted else job
+            running, record = self._running.get(told), self._index.record(told)
+            metrics = running.metrics if running else record.extra.get("metrics", {}) if record else {}
+            found.update([name for name, summary in metrics.items() if summary.get("nonfinite")])
+        return found
+
     def view(self, job: str) -> JobView:
         """Return all that is known of one job."""
         revision = self.state.revision
@@ -160,6 +185,7 @@ class SweepView:
                 "sweep": running.sweep or None,
                 "started": running.began,
                 "metrics": running.metrics,
+                "usage": running.usage,
                 "seconds": None,
                 "ended": None,
                 "exit_code": None,
@@ -167,7 +193,7 @@ class SweepView:
         return JobView(job, self.where(job), **view)
 
 
-_EXTRA = ("reason", "metrics", "outputs", "log_tail", "agent")
+_EXTRA = ("reason", "metrics", "outputs", "log_tail", "usage", "agent")
 
 
 class _Jobs(Mapping[str, JobView]):
@@ -198,3 +224,4 @@ class Running:
     began: float | None = None
     frozen: bool = False
     metrics: dict[str, Any] = field(default_factory=dict)
+    usage: dict[str, float] = field(default_factory=dict)

@@ -23,7 +23,8 @@ def row_json(row: Row) -> dict[str, Any]:
     """Return a row of `results --json`.
 
     `job`, `state`, `parameters` (dotted names), `metrics` (name to number; null where no value was finite), `summary`
-    (name to {last, min, max, step, …}), `seconds`, `attempt`, `reason`, `shared` (other sweeps that want the job).
+    (name to {last, min, max, step, …}), `seconds`, `attempt`, `reason`, `shared` (other sweeps that want the job),
+    `usage` (cpus, memory_bytes, gpu_percent, gpu_memory_bytes, as far as they are known).
     """
     return {
         "job": row.job,
@@ -35,20 +36,22 @@ def row_json(row: Row) -> dict[str, Any]:
         "attempt": row.attempt,
         "reason": row.reason,
         "shared": list(row.shared),
+        "usage": dict(row.usage),
     }
 
 
 def rows_csv(results: Results) -> str:
-    """Return all rows as CSV (RFC 4180): job, state, every parameter, every metric, seconds, attempt, reason.
+    """Return all rows as CSV (RFC 4180): job, state, every parameter, every metric, seconds, attempt, what it
+    used (cpus, memory_bytes, gpu_percent, gpu_memory_bytes, where any job has it), reason.
 
     A metric that is called like another column is prefixed "metric.". A parameter that a job lacks is empty.
     """
     metrics = results.metrics
-    taken = {"job", "state", "seconds", "attempt", "reason", *results.parameters}
+    taken = {"job", "state", "seconds", "attempt", "reason", *results.parameters, *results.usages}
     head = [
         *("job", "state", *results.parameters),
         *(f"metric.{name}" if name in taken else name for name in metrics),
-        *("seconds", "attempt", "reason"),
+        *("seconds", "attempt", *results.usages, "reason"),
     ]
     rows = (
         [
@@ -58,6 +61,7 @@ def rows_csv(results: Results) -> str:
             *(_number(row.metrics.get(name)) for name in metrics),
             _number(row.seconds),
             str(row.attempt),
+            *(_number(row.usage.get(name)) for name in results.usages),
             safe(row.reason or ""),
         ]
         for row in results.rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import nan
 from typing import Any, Protocol
@@ -14,6 +14,9 @@ from monkey.spec.condition import ConditionError, parse
 from monkey.spec.mistake import suggest
 from monkey.spec.recipe import Settings
 from monkey.spec.table import JobTable, Value
+
+#: What jobs used of their machines, in the order of columns.
+USAGES = ("cpus", "memory_bytes", "gpu_percent", "gpu_memory_bytes")
 
 
 class Pick(StrEnum):
@@ -38,6 +41,8 @@ class SeenJob(Protocol):
     def seconds(self) -> float | None: ...
     @property
     def shared(self) -> Sequence[str]: ...
+    @property
+    def usage(self) -> Mapping[str, float]: ...
 
 
 @dataclass(frozen=True)
@@ -55,12 +60,14 @@ class Row:
     attempt: int = 0
     reason: str | None = None
     shared: tuple[str, ...] = ()
+    #: What it used of its machine, as `monkey.metrics.usage` has it.
+    usage: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def fields(self) -> dict[str, Any]:
         """What a condition may name; a parameter goes before a metric of its name, a metric before what we add."""
         seconds = {} if self.seconds is None else {"seconds": self.seconds}
-        return {"state": self.state, "job": self.job, **seconds, **self.metrics, **self.parameters}
+        return {"state": self.state, "job": self.job, **seconds, **self.usage, **self.metrics, **self.parameters}
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,11 @@ class Results:
         found = {name for row in self.rows for name in row.metrics}
         first = (self.metric,) if self.metric is not None and self.metric in found else ()
         return (*first, *sorted(found.difference(first)))
+
+    @property
+    def usages(self) -> tuple[str, ...]:
+        """What is known of what jobs used, of `cpus`, `memory_bytes`, `gpu_percent`, `gpu_memory_bytes`."""
+        return tuple(name for name in USAGES if any(name in row.usage for row in self.rows))
 
 
 def gather(table: JobTable, settings: Settings, jobs: Mapping[str, SeenJob], pick: Pick = Pick.LAST) -> Results:
@@ -115,11 +127,12 @@ def rank_key(value: float | None, maximize: bool) -> tuple[bool, float]:
 
 
 def choose(results: Results, condition: str) -> Results:
-    """Return the results that a `--where` holds for: over parameters, metrics, `state`, `job` and `seconds`.
+    """Return the results that a `--where` holds for.
 
-    Raises MonkeyError for one that cannot be read, or does not fit the values.
+    It may name parameters, metrics, `state`, `job`, `seconds`, and what jobs used (USAGES). Raises MonkeyError for one
+    that cannot be read, or does not fit the values.
     """
-    names = {*results.parameters, *results.metrics, "state", "job", "seconds"}
+    names = {*results.parameters, *results.metrics, *results.usages, "state", "job", "seconds"}
     try:
         parsed = parse(condition, names)
         rows = tuple(row for row in results.rows if parsed.holds(row.fields))
@@ -145,6 +158,7 @@ def _row(job: str, parameters: dict[str, Value], seen: SeenJob, pick: Pick, metr
         seen.attempt,
         seen.reason,
         tuple(seen.shared),
+        seen.usage,
     )
 
 

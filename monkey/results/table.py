@@ -16,6 +16,8 @@ from monkey.spec.table import Value
 
 #: Metrics shown unless all are asked for; the one that ranks is the first.
 _METRICS = 4
+#: Headings of what jobs used; memory in thousand millions of bytes.
+_USED = {"cpus": "CPUs", "memory_bytes": "peak GB", "gpu_percent": "GPU %", "gpu_memory_bytes": "GPU peak GB"}
 #: Whole numbers are shown whole below this.
 _WHOLE = 10**15
 
@@ -36,14 +38,25 @@ def rows_table(results: Results, *, everything: bool = False) -> Table:
     parameters = _parameters(results, everything)
     metrics = results.metrics if everything else results.metrics[:_METRICS]
     why = everything and any(row.reason for row in results.rows)
-    names = (*parameters, *metrics, "state", "time", "job", *(("reason",) if why else ()))
-    right = (*(_numeric(results.rows, name) for name in parameters), *(True for _ in metrics), False, True, False)
+    used = results.usages if everything else ()
+    names = (
+        *parameters,
+        *metrics,
+        "state",
+        "time",
+        *(_USED[name] for name in used),
+        "job",
+        *(("reason",) if why else ()),
+    )
+    numbers = (*(_numeric(results.rows, name) for name in parameters), *(True for _ in metrics))
+    right = (*numbers, False, True, *(True for _ in used), False)
     rows = tuple(
         (
             *(_cell(row.parameters, name) for name in parameters),
             *(_metric(row, name) for name in metrics),
             row.state,
             "" if row.seconds is None else _time(row.seconds),
+            *(_use(row, name) for name in used),
             row.job,
             *((row.reason or "",) if why else ()),
         )
@@ -103,6 +116,13 @@ def _metric(row: Row, name: str) -> str:
     # A run that diverged on the way says so, whatever its last finite value is.
     lost = row.summary.get(name, {}).get("nonfinite")
     return number(value) + (" (nan)" if lost and finite(value) else "")
+
+
+def _use(row: Row, name: str) -> str:
+    value = row.usage.get(name)
+    if value is None:
+        return ""
+    return f"{value / 1e9:.2f}" if name.endswith("_bytes") else f"{value:.3g}"
 
 
 def _spread(spread: Spread | None) -> str:

@@ -153,6 +153,9 @@ class Execution:
     def progress(self) -> dict[str, dict[str, Any]]:
         return {}
 
+    def usage(self) -> dict[str, float]:
+        return {}
+
 
 class Body:
     """The runner and the warden of one life of an agent."""

@@ -17,7 +17,7 @@ from monkey.plan.explain import rules_text, seconds_text, setting_changes
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Snapshot, SweepView
 from monkey.spec.command import CommandError, compile_command
-from monkey.spec.recipe import Settings
+from monkey.spec.recipe import Resources, Settings
 
 #: Settings that are times, and the one that is a size.
 _TIMES, _MEMORY = ("timeout", "grace", "checkpoint_every"), "resources.memory"
@@ -45,6 +45,7 @@ def job_info(view: SweepView, job: str, found: Sequence[Attempt], keys: Keys, st
         ("files", files if seen.attempt else ""),
     ]
     lines = _facts(facts, to) + _part("attempts", attempts_lines(found, seen, to), to)
+    lines += _part("usage", usage_lines(seen.usage, revision.settings.resources), to)
     lines += _part("metrics", _metrics(seen.metrics, to), to)
     outputs = [
         f"{one_line(f'{files}outputs/{path}')}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()
@@ -61,6 +62,18 @@ def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
         return shlex.join(compile_command(command, parameters).render(parameters).argv)
     except CommandError:
         return command if isinstance(command, str) else shlex.join(command)
+
+
+def usage_lines(usage: dict[str, float], asked: Resources) -> list[str]:
+    """Return what a job used of its machine beside what it asked for, a line each."""
+    of_memory = f", of {size(asked.memory)} asked for" if asked.memory else ""
+    told = {
+        "memory_bytes": f"memory {size(usage.get('memory_bytes', 0))} at its peak{of_memory}",
+        "cpus": f"CPUs {usage.get('cpus', 0):.3g} on average, of {asked.cpus:g} asked for",
+        "gpu_percent": f"GPUs {usage.get('gpu_percent', 0):.3g}% busy on average, of {asked.gpus} asked for",
+        "gpu_memory_bytes": f"GPU memory {size(usage.get('gpu_memory_bytes', 0))} at its peak",
+    }
+    return [line for name, line in told.items() if name in usage]
 
 
 def _metrics(metrics: dict[str, dict[str, Any]], to: Terminal) -> list[str]:

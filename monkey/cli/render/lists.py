@@ -15,6 +15,8 @@ from monkey.fleet.base import Finding
 from monkey.protocol.snapshot import JobView, State, SweepView
 from monkey.spec.table import Value
 
+#: Columns of how busy machines are; left out where no agent tells of one.
+_LOAD = ("CPU", "MEMORY", "GPUS")
 _COLOURS = {State.FAILED: "red", State.RUNNING: "cyan", State.FROZEN: "yellow", State.SUCCEEDED: "green"}
 
 
@@ -70,6 +72,7 @@ def job_json(view: SweepView, job: JobView, parameters: dict[str, Value]) -> dic
         "ended": job.ended,
         "metrics": job.metrics,
         "outputs": job.outputs,
+        "usage": job.usage,
     }
 
 
@@ -127,11 +130,27 @@ def instances_lines(found: Sequence[Row], to: Terminal) -> list[str]:
     if not found:
         return ["There are no machines, and no agents; `monkey apply` starts them."]
     rows = [
-        [row.fleet, row.machine, row.agent or "none", row.state, str(row.claims), _heard(row.heard), row.about]
+        [
+            row.fleet,
+            row.machine,
+            row.agent or "none",
+            row.state,
+            str(row.claims),
+            *(_percent(row.load.get(name)) for name in ("cpu", "memory")),
+            " ".join(map(_percent, row.load.get("gpus", ()))),
+            _heard(row.heard),
+            row.about,
+        ]
         for row in found
     ]
     colours = {i: "yellow" for i, row in enumerate(found) if row.state != "alive"}
-    return table(["PROVIDER", "MACHINE", "AGENT", "STATE", "JOBS", "HEARD OF", "ABOUT"], rows, to, colours)
+    heads = ["PROVIDER", "MACHINE", "AGENT", "STATE", "JOBS", *_LOAD, "HEARD OF", "ABOUT"]
+    used = [i for i, head in enumerate(heads) if head not in _LOAD or any(row[i] for row in rows)]
+    return table([heads[i] for i in used], [[row[i] for i in used] for row in rows], to, colours)
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f}%"
 
 
 def _heard(seconds: float | None) -> str:

@@ -12,6 +12,8 @@ from monkey.cli.render.outcome import held
 from monkey.cli.render.words import Terminal, duration, one_line, plural, table
 from monkey.protocol.snapshot import AgentView, JobView, Snapshot, State, SweepView
 
+#: Metrics that are named where values of them were no numbers.
+METRICS = 3
 #: Columns of the table: state of jobs by heading. Frozen jobs run, as far as these counts go.
 _COUNTED = {"DONE": State.SUCCEEDED, "FAILED": State.FAILED, "RUNNING": State.RUNNING, "QUEUED": State.QUEUED}
 _COLOURS = {
@@ -33,6 +35,7 @@ def status_lines(store: str, snapshot: Snapshot, views: Sequence[SweepView], to:
         lines.append("No sweep was applied yet; `monkey apply` does.")
     lines += ["", *_agents(snapshot, counts, to)]
     lines += _told(views, counts, to)
+    lines += [line for view in views for line in _nonfinite(view)]
     shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
     lines += [f"{name}: {plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
     if snapshot.problems:
@@ -49,6 +52,17 @@ def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]],
     failed = [(name, seen[State.FAILED]) for name, seen in counts.items() if seen.get(State.FAILED)]
     lines = [f"{name}: {plural(jobs, 'job')} failed; `monkey status {name}` says why." for name, jobs in failed]
     return ["", *map(one_line, lines)] if lines else []
+
+
+def _nonfinite(view: SweepView) -> list[str]:
+    name, found = view.state.name, view.nonfinite
+    told = [f"{metric} in {plural(jobs, 'job')}" for metric, jobs in sorted(found.items())]
+    more = f", and {plural(len(told) - METRICS, 'more metric')}" if len(told) > METRICS else ""
+    if not told:
+        return []
+    return [
+        one_line(f"{name}: NaN or infinite values of {', '.join(told[:METRICS])}{more}; `monkey info JOB` counts them.")
+    ]
 
 
 def _sweeps(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
@@ -145,4 +159,5 @@ def sweep_json(view: SweepView, shared: int = 0) -> dict[str, Any]:
         "paused": view.state.paused,
         "cancelled": view.state.cancelled,
         "shared": shared,
+        "nonfinite": dict(sorted(view.nonfinite.items())),
     }

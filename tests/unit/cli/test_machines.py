@@ -94,10 +94,13 @@ def test_findings_steer_no_terminal() -> None:
 def test_instances_are_a_table() -> None:
     assert instances_lines([], Terminal()) == ["There are no machines, and no agents; `monkey apply` starts them."]
     rows = [
-        Row("lab", "gpu1", "lab/gpu1/1", "draining", 2, 3.0, "kept alive by cron"),
+        Row(
+            "lab", "gpu1", "lab/gpu1/1", "draining", 2, 3.0, "kept alive by cron", {"cpu": 97.4, "gpus": [80, None, 3]}
+        ),
         Row("lab", "gpu2", "", "not heard of", 0, None, ""),
     ]
     head, first, second = instances_lines(rows, Terminal())
     assert head.split()[:4] == ["PROVIDER", "MACHINE", "AGENT", "STATE"]
     assert "draining" in first and "ago" in first
+    assert head.split()[5:7] == ["CPU", "GPUS"] and "97%" in first and " 80%  3% " in first, "no agent told of memory"
     assert "none" in second and "ago" not in second

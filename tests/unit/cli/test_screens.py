@@ -21,7 +21,7 @@ from monkey.cli.render.lists import jobs_lines, sweeps_lines
 from monkey.cli.render.outcome import detached, outcome, silence
 from monkey.cli.render.plan import plan_lines
 from monkey.cli.render.progress import drawn, said
-from monkey.cli.render.status import status_lines
+from monkey.cli.render.status import status_json, status_lines
 from monkey.cli.render.words import Terminal, width_of
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import Ended
@@ -207,6 +207,34 @@ def test_outputs_are_shown_where_they_can_be_opened(tmp_path: Path) -> None:
         assert Path(shown) in set(tmp_path.rglob("model.json"))  # noqa: ASYNC240 - a small directory
         (attempt,) = job_info_json(view, jobs[0], tries)["attempts"]
         assert attempt["seconds"] == 1.5 and attempt["ended"] - attempt["started"] == pytest.approx(1.5, abs=0.01)
+
+    played(tmp_path, scene)
+
+
+def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        loss = {"last": 0.5, "min": 0.5, "max": 0.5, "step": 1, "count": 1, "nonfinite": 7}
+        used = {"cpus": 1.25, "memory_bytes": 3_200_000_000, "gpu_percent": 87.5, "gpu_memory_bytes": 20_000_000_000}
+        await pen.begin(jobs[0])
+        await pen.end(jobs[0], metrics={"loss": loss}, usage=used)
+        await pen.begin(jobs[1])
+        await pen.end(jobs[1], metrics={"loss": {**loss, "nonfinite": 0}})
+        snapshot, progress = await looked(world)
+        view = progress.view
+        tries = await read_attempts(world, view, jobs[0])
+        lines = [line.strip() for line in job_info(view, jobs[0], tries, world.keys, "/store", Terminal())]
+        at = lines.index("usage")
+        assert lines[at + 1 : at + 5] == [
+            "memory 3.2 GB at its peak",
+            "CPUs 1.25 on average, of 1 asked for",
+            "GPUs 87.5% busy on average, of 0 asked for",
+            "GPU memory 20.0 GB at its peak",
+        ]
+        assert job_info_json(view, jobs[0], tries)["usage"] == used and view.view(jobs[1]).usage == {}
+        told = "small: NaN or infinite values of loss in 1 job; `monkey info JOB` counts them."
+        assert told in status_lines("/store", snapshot, [view], Terminal())
+        (small,) = status_json("/store", snapshot, [view])["sweeps"]
+        assert small["nonfinite"] == {"loss": 1}
 
     played(tmp_path, scene)
 

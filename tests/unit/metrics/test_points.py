@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from monkey.metrics import names
-from monkey.metrics.points import escape, job_point, machine_of, metric_tags, point, rank_of
+from monkey.metrics.points import escape, job_point, machine_of, metric_tags, point, rank_of, system_point
 
 
 @pytest.mark.parametrize(
@@ -85,3 +85,10 @@ def test_ranks_are_told_by_the_files_names() -> None:
         "3", "3.4711", "julia log", "x", "0",
     ]  # fmt: skip
     assert rank_of("a\nb\udcff.jsonl") == "a%0Ab%FF"
+
+
+def test_what_a_machine_does_is_always_floats() -> None:
+    told = {"fleet": "lab", "agent": "lab/gpu 1/ab", "host": "gpu 1"}
+    line = system_point({"cpu_percent": 3, "memory_bytes": 2**53}, 5, gpu="0", **told)
+    tags = b"system,agent=lab/gpu\\ 1/ab,fleet=lab,gpu=0,host=gpu\\ 1"
+    assert line == tags + b" cpu_percent=3.0,memory_bytes=9007199254740992.0 5\n"

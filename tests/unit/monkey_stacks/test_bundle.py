@@ -53,6 +53,7 @@ def test_the_same_contents_are_the_same_bundle(tmp_path: Path, scheme: str) -> N
         names = made.getnames()
     assert names == sorted(names) and "monkey_agent/main.py" in names and "__main__.py" in names
     assert not any("__pycache__" in name or "RECORD" in name or ".." in name for name in names)
+    assert "pynvml.py" in names and not any(name.startswith("psutil/") for name in names)
     assert any(name.startswith("obstore/") for name in names) == (scheme == "s3")
     assert any(name.startswith("cryptography/") for name in names) == (scheme == "ssh")
     assert build(scheme, HERE, tmp_path / "one") == one

@@ -29,6 +29,7 @@ class Job:
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     seconds: float | None = 2.5
     shared: tuple[str, ...] = ()
+    usage: dict[str, float] = field(default_factory=dict)
 
 
 def metric(last: float | None, best: float | None = None, nonfinite: int = 0) -> dict[str, Any]:
@@ -157,6 +158,19 @@ def test_the_table_of_all_tells_why_jobs_failed() -> None:
     shown = rows_table(results, everything=True)
     assert shown.names[-1] == "reason" and shown.rows[-1][-1] == "exit 1"
     assert len(shown.right) == len(shown.names)
+
+
+def test_what_jobs_used_is_in_the_table_of_all_and_in_conditions() -> None:
+    used = {"cpus": 1.5, "memory_bytes": 3_210_000_000, "gpu_percent": 87.0}
+    results = made(JOBS, [Job(metrics={"acc": metric(4.0)}, usage=used), *accs(1, 2, 3)])
+    shown = rows_table(results, everything=True)
+    assert shown.names[-4:] == ("CPUs", "peak GB", "GPU %", "job") and len(shown.right) == len(shown.names)
+    assert shown.rows[0][-4:-1] == ("1.5", "3.21", "87") and shown.rows[1][-4:-1] == ("", "", "")
+    assert "CPUs" not in rows_table(results).names
+    assert [row.usage for row in choose(results, "memory_bytes > 3e9").rows] == [used]
+    assert row_json(results.rows[0])["usage"] == used and row_json(results.rows[1])["usage"] == {}
+    head, first, *_ = rows_csv(results).splitlines()
+    assert dict(zip(head.split(","), first.split(","), strict=True))["memory_bytes"] == "3210000000"
 
 
 def test_many_metrics_are_cut_and_the_ranking_one_is_first() -> None:
