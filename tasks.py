@@ -28,6 +28,9 @@ SERVICES = {
     "ssh": "openssh-client",
     "sshd": "openssh-server",
     "rsync": "rsync",
+    "gcc": "gcc",
+    "g++": "g++",
+    "node": "nodejs",
     **host_root.PROGRAMS,
 }
 #: Where Debian keeps servers; the PATH of a user does not look there.

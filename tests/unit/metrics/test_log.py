@@ -159,9 +159,27 @@ def test_mistakes_without_end_do_not_fill_the_log(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 20
 
 
-def test_outside_of_a_job_it_says_so_once() -> None:
-    done = run("for i in range(100): monkey.log('loss', 1.0, step=i); monkey.log({'a': 1})", None)
+def test_outside_of_a_job_it_says_so_once_and_leaves_nothing(tmp_path: Path) -> None:
+    done = run("for i in range(100): monkey.log('loss', 1.0, step=i); monkey.log({'a': 1})", None, cwd=tmp_path)
     assert done.returncode == 0 and done.stderr.count("\n") == 1 and "not in a job" in done.stderr
+    assert done.stdout == "" and not list(tmp_path.iterdir())
+
+
+def test_a_thousand_names_are_all_kept(tmp_path: Path) -> None:
+    code = """
+    for step in (1, 2):
+        for i in range(500): monkey.log(f"layer{i}/norm", i / 7, step=step)
+        monkey.log({f"layer{i}/norm": i / 7 for i in range(500, 1000)}, step=step)
+    """
+    assert run(code, tmp_path).stderr == ""
+    summary = Summary()
+    for path in tmp_path.iterdir():
+        summary.feed(path.read_bytes())
+    told = summary.finish()
+    assert {name: (of["last"], of["step"], of["count"]) for name, of in told.items()} == {
+        f"layer{i}/norm": (i / 7, 2, 2) for i in range(1000)
+    }
+    assert summary.garbage == 0
 
 
 def test_a_directory_that_cannot_be_made_is_said_once(tmp_path: Path) -> None:
