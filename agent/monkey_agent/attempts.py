@@ -49,6 +49,9 @@ class Attempts:
         self.on_started: Callable[[], None] = lambda: None
         #: Called when an attempt needs its seat no more, if it has one; says whether another was called to it.
         self.on_vacant: Callable[[Work], bool] = lambda work: False
+        #: Called when an attempt was claimed, and when its end is in the log behind the claim.
+        self.on_claimed: Callable[[Work], None] = lambda work: None
+        self.on_recorded: Callable[[Work, Held, End], None] = lambda work, held, end: None
         #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
         self.on_over: Callable[[Work, Held | None], None] = lambda work, held: None
         #: What the store last refused to take, for people.
@@ -59,6 +62,7 @@ class Attempts:
         work.since = self._clock.now()
         self.in_hand[work.job] = work
         self.live[work] = None
+        self.on_claimed(work)
         if work.seat:
             self.seat(work, work.seat)
         self._spawn(self._live(work))
@@ -142,6 +146,7 @@ class Attempts:
         recorded = await self._claims.end(held, end)
         if recorded:
             self._picker.journal(record_of(work.job, held.k + 1, end))
+            self.on_recorded(work, held, end)
         return recorded
 
     def _end(self, work: Work, held: Held, outcome: Outcome) -> End:

@@ -32,6 +32,7 @@ from monkey_agent.gpu_meter import GpuMeter
 from monkey_agent.home import Home
 from monkey_agent.machine import MachineClock
 from monkey_agent.neighbours import Neighbours
+from monkey_agent.points import Points
 from monkey_agent.post import Post
 from monkey_agent.runner import LocalRunner
 from monkey_agent.seats import MachineSeats
@@ -129,18 +130,23 @@ async def live(asked: argparse.Namespace) -> None:
         asked.cache or cache_home(),
         gpus=bool(machine.gpus),
         cache_size=asked.cache_size,
+        machine=asked.name,
     )
     seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign)
     agent = Agent(store, post, clock, runner, seats, random.Random())
     if foreign is not None:
         foreign.on_answer = agent.dispatcher.on_change
     agent.say = _say
+    _tell_points(agent, runner, asked.max_slots or int(machine.cpus))
     signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _asked, agent, signals, number)
     _say(f"agent {post.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
     runner.sampler.begin(gpus=GpuMeter() if machine.gpus else None)
-    agent.more_vitals = lambda: {"system": runner.sampler.vitals} if runner.sampler.vitals else {}
+    agent.more_vitals = lambda: {
+        **({"system": runner.sampler.vitals} if runner.sampler.vitals else {}),
+        **runner.telemetry.vitals(),
+    }
     beside = [
         asyncio.create_task(draining.heed(agent, home.directory)),
         asyncio.create_task(runner.sampler.run()),
@@ -156,6 +162,14 @@ async def live(asked: argparse.Namespace) -> None:
         await store.close()
         home.close()
     _say(f"agent {post.agent} leaves")
+
+
+def _tell_points(agent: Agent, runner: LocalRunner, slots: int) -> None:
+    """Have what becomes of jobs, and what this machine does, told as points."""
+    points = Points(runner.telemetry, agent, slots)
+    agent.attempts.on_claimed, agent.attempts.on_recorded = points.claimed, points.ended
+    runner.sampler.on_samples = points.sampled
+    runner.telemetry.wake()
 
 
 def _asked(agent: Agent, signals: list[int], number: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
@@ -15,7 +14,6 @@ from monkey.fleet.secret_values import SecretValues
 from monkey.metrics.client_path import client_path
 from monkey.protocol.keys import Keys
 from monkey.spec.command import CommandError
-from monkey.spec.table import nested
 from monkey.store.base import Store
 from monkey_agent import leftovers
 from monkey_agent.build import BuildFailed
@@ -40,6 +38,8 @@ from monkey_agent.processes import BUILD, MARK
 from monkey_agent.register import TIMED_OUT
 from monkey_agent.running import LocalRunning
 from monkey_agent.sampling import Sampler
+from monkey_agent.telemetry import Telemetry
+from monkey_agent.variables import job_variables
 from monkey_agent.workspace import Workspace, Workspaces
 
 #: Seconds between shipments of what running jobs wrote, and while somebody watches.
@@ -58,17 +58,19 @@ class LocalRunner:
         env: Mapping[str, str] | None = None,
         gpus: bool = False,
         cache_size: int | None = None,
+        machine: str = "",
     ) -> None:
         """Run below the state directory `state`, whose lock is held and which holds no leftovers.
 
         `cache`: the user's, shared with other agents. `env`: what jobs inherit, ours by default. `gpus`: the machine
         has some, so a job that asked for none is to see none. `cache_size`: bytes that the cache may keep of what no
-        job uses. Raises OSError where `state` cannot be written.
+        job uses. `machine`: its name, for metrics. Raises OSError where `state` cannot be written.
         """
         inherited = {k: v for k, v in (os.environ if env is None else env).items() if not k.startswith("MONKEY_")}
         self.store, self._keys, self._gpus = store, keys, gpus
         self.clock = MachineClock()
         self.left = Left(state, leftovers.exits(state))
+        self.telemetry = Telemetry(state, machine, SecretValues(env))
         self.spaces = Workspaces(state)
         self.checkpoints = Checkpoints(store, keys, Kept(state))
         self._launcher = Launcher(state, self.clock)
@@ -105,7 +107,7 @@ class LocalRunner:
             try:
                 await self._fill(prepared.code, space)
                 checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
-                variables = rendered.env | self._variables(attempt, space) | (hold.secrets if hold else {})
+                variables = rendered.env | job_variables(attempt, space) | (hold.secrets if hold else {})
                 given = await turn()
                 if not self._launcher.up:
                     await self._launcher.start()
@@ -171,8 +173,7 @@ class LocalRunner:
 
     async def _tell_build(self, attempt: Attempt, failed: BuildFailed) -> None:
         """Let the log of the build that failed be read. Raises StoreError, OSError."""
-        prefix = self._keys.out(attempt.job, attempt.k)
-        space = self.spaces.take(attempt.job, attempt.k)
+        prefix, space = self._keys.out(attempt.job, attempt.k), self.spaces.take(attempt.job, attempt.k)
         try:
             await tell(failed, attempt, space, lambda path, mask: self.open_log(prefix, path, mask))
         finally:
@@ -209,28 +210,15 @@ class LocalRunner:
         for note in checkpoint.notes:
             log.note(note)
         after = turn.after.process if isinstance(turn.after, LocalRunning) else None
+        self.telemetry.begin(attempt, space)
         process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after)
-        running = LocalRunning(
-            self, attempt, prepared.code, prepared.globs, process, space, log, checkpoint, argv[0], prefix
-        )
+        code, globs = prepared.code, prepared.globs
+        running = LocalRunning(self, attempt, code, globs, process, space, log, checkpoint, argv[0], prefix)
         running.gpus = turn.seat.gpus
         self._running.add(running)
         if self._ticker is None or self._ticker.done():
             self._ticker = asyncio.get_running_loop().create_task(self._ship_along())
         return running
-
-    def _variables(self, attempt: Attempt, space: Workspace) -> dict[str, str]:
-        parameters = nested(attempt.parameters)
-        return {
-            "MONKEY_PARAMS": json.dumps(parameters, ensure_ascii=False),
-            "MONKEY_JOB": attempt.job,
-            "MONKEY_ATTEMPT": str(attempt.number),
-            "MONKEY_SWEEP": attempt.sweep,
-            "MONKEY_OUTPUT_DIR": space.outputs,
-            "MONKEY_CHECKPOINT_DIR": space.checkpoint,
-            "MONKEY_METRICS_DIR": space.metrics,
-            "PWD": space.work,
-        }
 
     def renew(self, deadline: float) -> None:
         """See `Runner.renew`. The first call starts the warden, so that the first job need not wait for it."""
@@ -270,6 +258,7 @@ class LocalRunner:
         """Take a workspace back; removing what is in it must hold nobody up."""
         if self.left.has(space):
             self.left.found.pop(space.job, None)
+        self.telemetry.over(space)
         self.spaces.give(space)
         if self.spaces.has_trash and (self._cleaner is None or self._cleaner.done()):
             self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
@@ -296,5 +285,6 @@ class LocalRunner:
         await self._code.close()
         await self._cache.settle()
         await self._launcher.close()
+        await self.telemetry.close()
         await asyncio.gather(*filter(None, [self._cleaner]))
         await asyncio.to_thread(self.spaces.close)

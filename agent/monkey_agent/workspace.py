@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 import stat
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.metrics.usage import FILE
+from monkey.regular import open_regular as open_regular
 
 if TYPE_CHECKING:
     from monkey_agent.needs import Hold
@@ -60,18 +60,6 @@ def is_touched(directory: str) -> bool:
         return os.stat(directory).st_mtime_ns != 0
     except OSError:
         return True
-
-
-def open_regular(path: str, flags: int) -> int:
-    """Return a descriptor of a file where a job can put anything. Raises OSError where it is no regular file.
-
-    Never waits (for the other end of a pipe), never follows a link.
-    """
-    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, 0o644)
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    raise OSError(errno.EINVAL, "is no regular file", path)
 
 
 class Workspaces:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from decimal import Context, Decimal, DecimalException
+from functools import lru_cache
 from typing import Any
 
 from monkey.metrics import names
@@ -18,20 +19,26 @@ from monkey.metrics.log import valid_name
 from monkey.metrics.points import MAX_TIME, as_float, escape, metric_field, tagged
 from monkey.metrics.summary import MAX_LINE, MAX_METRICS, MAX_STEP, as_number
 
-# A record as `monkey.log` itself writes it, of plain names, and whose numbers cannot be too large: a run of those is
-# translated by exchanging its punctuation. Possessive (++): nothing is tried twice.
-_NAME = rb'"(?!(?:step|t|m)")[^"\\\x00-\x1f\x7f-\xff]{1,200}+"'
+# A record as `monkey.log` itself writes it, of names that are known, and whose numbers cannot be too large: a run of
+# those is translated by exchanging its punctuation. Possessive (++): nothing is tried twice.
+_PLAIN = re.compile(r"(?!(?:step|t|m)\Z)[ !#-\[\]-~]{1,200}\Z")
 _VALUE = rb"-?+(?:0|[1-9]\d{0,17}+)(?:\.\d{1,20}+)?+(?:e[+-]\d\d)?+"
-_PAIR = _NAME + rb":" + _VALUE
 _STEP = rb"(?:null|-?+(?:0|[1-9]\d{0,17}+))"
-_RUN = re.compile(
-    rb'(?:\{"m":\{' + _PAIR + rb"(?:," + _PAIR + rb')*+\},"step":' + _STEP + rb',"t":[1-8]\d{18}e-9\}\n)++'
-)
+#: Known names up to which a file is read by runs; to look for one of many takes longer than it saves.
+_FEW = 100
 _TIMES = re.compile(rb'"t":(\d{19})e-9')
-_NAMES = re.compile(rb'[{,]"([^"]+)":[-\d]')
-#: What stands in a record beside its metrics.
-_OWN = {b"step", b"t"}
 _CONTEXT = Context(prec=60)
+
+
+@lru_cache(64)
+def _run_of(known: tuple[str, ...]) -> re.Pattern[bytes] | None:
+    """Return what matches many records of these names, beginning with one; None where there is no such."""
+    plain = [re.escape(name).encode() for name in known if _PLAIN.match(name)]
+    if not plain or len(known) > _FEW:
+        return None
+    pair = rb'"(?:' + b"|".join(plain) + rb')":' + _VALUE
+    head, tail = rb'\{"m":\{' + pair + rb"(?:," + pair + rb")*+", rb',"t":[1-8]\d{18}e-9\}\n'
+    return re.compile(rb"(?:" + head + rb'\},"step":' + _STEP + tail + rb")++")
 
 
 class Records:
@@ -43,6 +50,7 @@ class Records:
         self._head = tagged(names.METRICS, tags) + b" "
         self._last: int = state.get("last", 0)
         self._names: set[str] = set(state.get("names", ()))
+        self._run = _run_of(tuple(sorted(self._names)))
         #: Lines that were no records, or values that were no numbers.
         self.garbage: int = state.get("garbage", 0)
         #: Values that were not finite.
@@ -58,25 +66,22 @@ class Records:
         parts = []
         at = 0
         while at < len(data):
-            run = _RUN.match(data, at)
+            run = self._run.match(data, at) if self._run else None
             if run:
-                parts.append(self._run(run[0]))
+                parts.append(self._translated(run[0]))
                 at = run.end()
-            if at < len(data):
+            else:
                 end = data.find(b"\n", at) + 1 or len(data)
                 parts.append(self._line(data[at:end]))
                 at = end
         return b"".join(parts)
 
-    def _run(self, run: bytes) -> bytes:
+    def _translated(self, run: bytes) -> bytes:
         times = _TIMES.findall(run)
-        grows = int(times[0]) > self._last and times == sorted(times) and len(set(times)) == len(times)
-        found = {name.decode() for name in set(_NAMES.findall(run)) - _OWN}
-        if not grows or len(self._names | found) > MAX_METRICS:
+        if int(times[0]) <= self._last or times != sorted(times) or len(set(times)) < len(times):
             return b"".join(map(self._line, run.splitlines()))
         self._last = int(times[-1])
-        self._names |= found
-        for name in found:
+        for name in self._names:
             if (field := escape(metric_field(name))) != name:
                 run = run.replace(f'"{name}":'.encode(), f'"{field}":'.encode())
         return (
@@ -118,7 +123,9 @@ class Records:
         if sent is None:
             self.nonfinite += 1
             return ""
-        self._names.add(name)
+        if name not in self._names:
+            self._names.add(name)
+            self._run = _run_of(tuple(sorted(self._names)))
         return f"{escape(metric_field(name))}={sent!r}"
 
     def _time(self, at: object) -> int:

@@ -115,7 +115,8 @@ class Claims:
 
     def _make(self, sweep: str, *, continues: bool, checkpoint: int = 0) -> Claim:
         self._nonce += 1
-        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, checkpoint)
+        at = round(self._clock.wall(), 3)
+        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, checkpoint, at)
 
     async def _gone(self, tail: Claim | Torn, log: Log) -> bool:
         return tail.agent == self._observer.me or await self._observer.confirm(tail, log.base, log.head)

@@ -34,6 +34,8 @@ class Claim:
     continues: bool = False
     #: After a claim whose agent vanished: the newest attempt of which there is a checkpoint in the store; 0 for none.
     checkpoint: int = 0
+    #: Wall clock of the agent, seconds since the epoch; for people, never for decisions.
+    at: float = 0.0
 
     def encode(self) -> bytes:
         """Return the bytes of the entry."""
@@ -48,6 +50,8 @@ class Claim:
             body["continues"] = True
         if self.checkpoint:
             body["checkpoint"] = self.checkpoint
+        if self.at:
+            body["at"] = self.at
         return _dump(body)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from monkey.apply.wait import Progress
+from monkey.cli.render.telemetry import telemetry_lines
 from monkey.cli.render.words import Terminal, bar, cut, duration, one_line, plural, text, width_of
 from monkey.protocol.snapshot import AgentView, Snapshot, State
 
@@ -107,7 +108,7 @@ def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> l
 
 
 def _alerts(agents: Sequence[AgentView]) -> list[str]:
-    return list(dict.fromkeys(agent.alert for agent in agents if agent.alive and agent.alert))
+    return [*dict.fromkeys(agent.alert for agent in agents if agent.alive and agent.alert), *telemetry_lines(agents)]
 
 
 def agents_text(alive: Sequence[AgentView]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from monkey.apply.wait import Progress, Wait, judge
 from monkey.cli.render.failures import failures
 from monkey.cli.render.outcome import held
+from monkey.cli.render.telemetry import telemetry_lines
 from monkey.cli.render.words import Terminal, duration, one_line, plural, table
 from monkey.protocol.snapshot import AgentView, JobView, Snapshot, State, SweepView
 
@@ -38,8 +39,9 @@ def status_lines(store: str, snapshot: Snapshot, views: Sequence[SweepView], to:
     lines += [line for view in views for line in _nonfinite(view)]
     shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
     lines += [f"{name}: {plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
-    if snapshot.problems:
-        lines += ["", to.paint("Needs attention:", "yellow"), *(f"  {one_line(text)}" for text in snapshot.problems)]
+    wrong = [*map(one_line, snapshot.problems), *telemetry_lines(snapshot.agents)]
+    if wrong:
+        lines += ["", to.paint("Needs attention:", "yellow"), *(f"  {line}" for line in wrong)]
     return lines
 
 
@@ -140,6 +142,7 @@ def status_json(store: str, snapshot: Snapshot, views: Sequence[SweepView]) -> d
                 "at": agent.at,
                 "jobs": agent.claims,
                 "alert": agent.alert,
+                "metrics": agent.vitals.get("metrics", []),
             }
             for agent in snapshot.agents
         ],

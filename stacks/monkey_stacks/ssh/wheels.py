@@ -23,6 +23,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "az": ("obstore",),
     "ssh": ("asyncssh",),
 }
+#: What every agent needs: its courier imports it.
+ALWAYS = ("influxdb-client",)
 #: What an agent does without where it is not here: Python alone, so it fits everywhere.
 WELCOME = ("nvidia-ml-py",)
 #: Seconds that a fetch may take.
@@ -49,7 +51,7 @@ class Target:
 def distributions(scheme: str) -> list[importlib.metadata.Distribution]:
     """Return what an agent of a store of this scheme needs, by name: installed here, as we are. Raises FleetError."""
     found: dict[str, importlib.metadata.Distribution] = {}
-    left = [*NEEDS.get(scheme, ()), *filter(_installed, WELCOME)]
+    left = [*ALWAYS, *NEEDS.get(scheme, ()), *filter(_installed, WELCOME)]
     while left:
         name = left.pop()
         if name in found:

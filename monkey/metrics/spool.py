@@ -1,0 +1,172 @@
+# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH110, PTH112, PTH123, PTH208
+# Paths are plain strings here, as those of workspaces are.
+"""What InfluxDB has not confirmed yet, on the disk of the machine where it came to be.
+
+Below an agent's directory, `metrics/`: one directory for each InfluxDB that its sweeps name, with
+
+    influx.json      which one it is: names of secrets, never their values
+    sources/NAME     an attempt's tags, and where its metrics files are while it runs
+    kept/NAME/       its metrics files when it is over: the directory itself, moved out of the attempt's workspace
+    points/N         lines of points; a new file is begun when one has a mebibyte
+    offsets.json     how far each file was confirmed; the courier's, as all below
+    dead.lp          lines that were refused for good, with the reason
+    state.json       what is to be told of all this
+
+The agent adds, the courier takes away. Either may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from monkey.spec.influx import Influx
+
+#: Bytes after which a file of points is closed, and goes when all of it was confirmed.
+SEGMENT = 1 << 20
+
+
+class Spool:
+    """The agent's side of one InfluxDB's directory."""
+
+    def __init__(self, root: str, influx: Influx) -> None:
+        """Make the directory of `influx` below `root`, if need be. Raises OSError."""
+        told = json.dumps(influx.to_json(), sort_keys=True).encode()
+        self.influx = influx
+        self.path = f"{root}/{hashlib.sha256(told).hexdigest()[:16]}"
+        for name in ("sources", "kept", "points"):
+            os.makedirs(f"{self.path}/{name}", mode=0o700, exist_ok=True)
+        publish(f"{self.path}/influx.json", told)
+        self._number = max(segments(self.path), default=0)
+        self._fd = -1
+        self._size = 0
+        #: Bytes of points that the disk did not take.
+        self.dropped = 0
+
+    def register(self, name: str, directory: str, tags: Mapping[str, str]) -> None:
+        """Have the metrics files of an attempt sent from `directory`, as they grow. Raises OSError."""
+        publish(f"{self.path}/sources/{name}", json.dumps({"directory": directory, "tags": dict(tags)}).encode())
+
+    def keep(self, name: str, directory: str) -> None:
+        """Take the directory of an attempt that is over; there is an empty one in its place. Raises OSError."""
+        _move(directory, f"{self.path}/kept/{name}")
+        os.mkdir(directory)
+        os.utime(directory, ns=(0, 0))
+
+    def forget(self, name: str) -> None:
+        """An attempt has logged nothing. Raises OSError."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self.path}/sources/{name}")
+
+    def add(self, lines: bytes) -> None:
+        """Have whole lines of points sent. Never raises: what the disk does not take is counted."""
+        try:
+            if self._fd < 0 or self._size >= SEGMENT:
+                self._begin()
+            written = os.write(self._fd, lines)
+            self._size += written
+            if written < len(lines):
+                raise OSError
+        except OSError:
+            self.dropped += len(lines)
+            self._size = SEGMENT  # a torn line is the last one of its file
+
+    def _begin(self) -> None:
+        self.close()
+        self._number += 1
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(f"{self.path}/points/{self._number}", flags, 0o600)
+        self._size = 0
+
+    def close(self) -> None:
+        """Close the file of points."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def spools(root: str) -> Iterator[str]:
+    """Yield the directories of all InfluxDBs below `root`."""
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(root)):
+            if os.path.exists(f"{root}/{name}/influx.json"):
+                yield f"{root}/{name}"
+
+
+def influx_of(path: str) -> Influx:
+    """Return whose directory it is. Raises OSError, ValueError, TypeError."""
+    return Influx.from_json(load(f"{path}/influx.json"))
+
+
+def rescue(state: str, root: str) -> None:
+    """Take what attempts of a predecessor logged, before their workspaces in the agent's directory `state` go.
+
+    What is among the `left` is read there: it is taken when its workspace is given back.
+    """
+    for path in spools(root):
+        for name in names(f"{path}/sources"):
+            with contextlib.suppress(OSError):
+                left = f"{state}/left/{name}/metrics"
+                if os.path.isdir(left):
+                    told = load(f"{path}/sources/{name}") | {"directory": left}
+                    publish(f"{path}/sources/{name}", json.dumps(told).encode())
+                elif not os.path.isdir(f"{path}/kept/{name}"):
+                    _move(f"{state}/attempts/{name}/metrics", f"{path}/kept/{name}")
+
+
+def owed(path: str) -> bool:
+    """Say whether there is anything in an InfluxDB's directory that may not have been sent."""
+    return any(names(f"{path}/{what}") for what in ("sources", "points"))
+
+
+def segments(path: str) -> list[int]:
+    """Return the numbers of the files of points, in their order."""
+    return sorted(int(name) for name in names(f"{path}/points") if name.isdigit())
+
+
+def names(directory: str) -> list[str]:
+    """Return the names in a directory, but of files that are being written; none where it is not there."""
+    try:
+        return [name for name in os.listdir(directory) if not name.startswith(".")]
+    except OSError:
+        return []
+
+
+def load(path: str) -> dict[str, Any]:
+    """Read an object of JSON; {} where it is not there, or was cut. Raises OSError where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def publish(path: str, data: bytes, *, sync: bool = False) -> None:
+    """Write a file aside, then rename it over. Raises OSError."""
+    directory, _, name = path.rpartition("/")
+    aside = f"{directory}/.{name}.{os.getpid()}"
+    try:
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        os.rename(aside, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(aside)
+        raise
+
+
+def _move(path: str, to: str) -> None:
+    try:
+        os.rename(path, to)
+    except PermissionError:  # only who may write to a directory may move it
+        os.chmod(path, stat.S_IRWXU)
+        os.rename(path, to)
