@@ -122,7 +122,6 @@ async def live(asked: argparse.Namespace) -> None:
     if isinstance(asked.gpus, frozenset):
         machine = replace(machine, gpus=_chosen(asked.gpus))
     foreign = Foreign() if asked.gpus == "auto" and machine.gpus else None
-    clock = MachineClock()
     runner = LocalRunner(
         store,
         Keys(asked.project),
@@ -133,24 +132,17 @@ async def live(asked: argparse.Namespace) -> None:
         machine=asked.name,
     )
     seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign)
-    agent = Agent(store, post, clock, runner, seats, random.Random())
+    agent = Agent(store, post, MachineClock(), runner, seats, random.Random())
+    agent.say = _say
     if foreign is not None:
         foreign.on_answer = agent.dispatcher.on_change
-    agent.say = _say
-    _tell_points(agent, runner, asked.max_slots or int(machine.cpus))
+    _tell_more(agent, runner, asked.max_slots or int(machine.cpus))
     signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _asked, agent, signals, number)
     _say(f"agent {post.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
     runner.sampler.begin(gpus=GpuMeter() if machine.gpus else None)
-    agent.more_vitals = lambda: {
-        **({"system": runner.sampler.vitals} if runner.sampler.vitals else {}),
-        **runner.telemetry.vitals(),
-    }
-    beside = [
-        asyncio.create_task(draining.heed(agent, home.directory)),
-        asyncio.create_task(runner.sampler.run()),
-    ]
+    beside = [asyncio.create_task(chore) for chore in (draining.heed(agent, home.directory), runner.sampler.run())]
     try:
         await agent.run()
         if not signals:  # a machine that is shut down asks, too
@@ -160,12 +152,17 @@ async def live(asked: argparse.Namespace) -> None:
             task.cancel()
         await runner.close()
         await store.close()
-        home.close()
+        home.close()  # whoever is next need not wait for what follows
+        await runner.telemetry.close()
     _say(f"agent {post.agent} leaves")
 
 
-def _tell_points(agent: Agent, runner: LocalRunner, slots: int) -> None:
-    """Have what becomes of jobs, and what this machine does, told as points."""
+def _tell_more(agent: Agent, runner: LocalRunner, slots: int) -> None:
+    """Have what becomes of jobs, and what this machine does, told as points, and by heartbeats."""
+    agent.more_vitals = lambda: {
+        **({"system": runner.sampler.vitals} if runner.sampler.vitals else {}),
+        **runner.telemetry.vitals(),
+    }
     points = Points(runner.telemetry, agent, slots)
     agent.attempts.on_claimed, agent.attempts.on_recorded = points.claimed, points.ended
     runner.sampler.on_samples = points.sampled

@@ -285,6 +285,5 @@ class LocalRunner:
         await self._code.close()
         await self._cache.settle()
         await self._launcher.close()
-        await self.telemetry.close()
         await asyncio.gather(*filter(None, [self._cleaner]))
         await asyncio.to_thread(self.spaces.close)
