@@ -48,6 +48,7 @@ VERBS = {
     },
     "Machinery": {
         "doctor": "Look at all that monkey needs, and say how to mend it.",
+        "metrics": "Send a sweep's metrics to InfluxDB anew: metrics backfill.",
         "audit": "Hold what machines have against what we know of.",
         "agent": "Run an agent here, in the foreground.",
         "completion": "Print the completion script of a shell.",

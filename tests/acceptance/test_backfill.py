@@ -1,0 +1,71 @@
+"""`monkey metrics backfill`: InfluxDB's copy, dropped and made anew from the store, is the same, row by row."""
+
+from __future__ import annotations
+
+import json
+
+from monkey.metrics.usage import FILE, line
+from tests import influx
+from tests.acceptance.shop import Shop, until
+
+#: Logs what agents read the fast way and what they read the slow way; the first attempt of odd ones fails.
+JOB = """\
+import os, sys
+import monkey
+
+p = monkey.params()
+for step in range(200):
+    monkey.log("loss", 1 / (step + p["i"] + 1), step=step)
+monkey.log({"a,b c": 3, "val/acc": 0.25, "step": 1.5}, step=7)
+monkey.log("loss", float("nan"))
+if os.fork() == 0:
+    monkey.log("of a child", 10**15)
+    os._exit(0)
+os.wait()
+sys.exit(p["i"] % 2 and os.environ["MONKEY_ATTEMPT"] == "1")
+"""
+#: Points of one attempt: a line with nothing but NaN makes none.
+LOGGED = 202
+
+
+def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.Database) -> None:
+    said = json.dumps({"influxdb": dict(influxdb.settings)})
+    (shop.root / "monkey.yaml").write_text(f"project: shop\nmetrics: {said}\n")
+    (shop.root / "log.py").write_text(JOB)
+    text = "command: [python3, log.py, '{i}', '{name}']\nmetric: {name: loss}\nmax_retries: 1\noutputs: []\n"
+    shop.spec(text + "parameters: {i: {range: [0, 4]}, name: [x, 'a \"b\"']}\n")
+    shop.env |= influxdb.secrets
+    shop.run("apply")
+    assert shop.states() == {"succeeded": 8}
+    attempts = 8 + 4
+    until(lambda: counts(influxdb) == (attempts * LOGGED, attempts * 2), f"all points: {counts(influxdb)}")
+    before = {name: rows(influxdb, name) for name in ("metrics", "jobs")}
+    assert {row["state"] for row in influxdb.rows("SELECT * FROM jobs")} == {"running", "succeeded", "failed"}
+    influxdb.drop()
+    assert counts(influxdb) == (0, 0)
+    # What it used of its machine is sampled only of attempts that run for longer.
+    left = next((shop.root / ".monkey/store/projects/shop/jobs").glob("*/out/00000001"))
+    (left / FILE).write_bytes(line(1700000000123456789, {"cpu_percent": 99.5, "memory_bytes": 7}) + b'{"m":{"cpu')
+    for _ in range(2):  # the second time nothing is added
+        done = shop.run("metrics", "backfill", "sweep").stdout
+        assert done == f"sweep: {attempts * (LOGGED + 2) + 1:,} points of {attempts} attempts sent.\n"
+        for name, expected in before.items():
+            found = rows(influxdb, name)
+            assert found == expected, [pair for pair in zip(found, expected, strict=False) if pair[0] != pair[1]][:3]
+    [sample] = influxdb.rows(f"SELECT * FROM system WHERE job = '{left.parent.parent.name}'")
+    assert sample["time"] == 1700000000123456789 and (sample["cpu_percent"], sample["memory_bytes"]) == (99.5, 7.0)
+    assert sample["fleet"] == "local" and sample["agent"] == f"local/{sample['host']}"
+    assert not set(influxdb.secrets.values()) & set(done.split())
+    assert "there is no sweep 'nowhere'" in shop.run("metrics", "backfill", "nowhere", code=None).stderr
+    shop.env |= dict.fromkeys(influxdb.secrets, "wrong")
+    refused = shop.run("metrics", "backfill", "sweep", code=1).stderr
+    assert "does not take them" in refused and "`monkey doctor`" in refused
+
+
+def rows(database: influx.Database, measurement: str) -> list[str]:
+    """Return all rows with all that they hold, in an order that depends on nothing else."""
+    return sorted(json.dumps(row, sort_keys=True) for row in database.rows(f"SELECT * FROM {measurement}"))
+
+
+def counts(database: influx.Database) -> tuple[int, int]:
+    return len(rows(database, "metrics")), len(rows(database, "jobs"))
