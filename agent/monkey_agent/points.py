@@ -23,8 +23,8 @@ class Points:
         self._telemetry, self._agent, self._slots = telemetry, agent, slots
 
     def claimed(self, work: Work) -> None:
-        """An attempt begins, under a claim that is in the log."""
-        if work.held is not None:
+        """An attempt begins, under a claim that is in the log; one that only goes on is no change of state."""
+        if work.held is not None and not work.held.claim.continues:
             self._tell(work, work.held, None)
 
     def ended(self, work: Work, held: Held, end: End) -> None:
