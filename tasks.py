@@ -87,10 +87,12 @@ def docs(c: Context) -> None:
     tool(c, "mkdocs build --strict --quiet")
 
 
-@task
-def dashboards(c: Context) -> None:
+@task(help={"pictures": "also draw docs/dashboards-*.svg anew, of a sweep that is run for it; `services` first"})
+def dashboards(c: Context, pictures: bool = False) -> None:
     """Write the dashboards (dashboards/*.json) anew."""
     tool(c, "python dashboards/generate.py")
+    if pictures:
+        tool(c, "python docs/pictures.py")
 
 
 @task

@@ -35,21 +35,23 @@ class Digits:
     @cached_property
     def ends(self) -> list[float]:
         """Return when each job ended, in seconds since the epoch."""
-        return [self._entry(row["job"], 2)["at"] for row in self.rows]
+        return [self._end(row["job"])[1]["at"] for row in self.rows]
 
-    def _entry(self, job: str, k: int) -> Any:
-        return json.loads(next(self.shop.root.glob(f".monkey/store/projects/*/jobs/{job}/{k:08}")).read_text())
+    def _end(self, job: str) -> tuple[int, dict[str, Any]]:
+        """Return the last entry of a job's log, and its number; before it, a claim may have been given back."""
+        last = max(self.shop.root.glob(f".monkey/store/projects/*/jobs/{job}/[0-9]*"))
+        return int(last.name), json.loads(last.read_text())
 
     def _of(self, row: dict[str, Any]) -> Iterator[bytes]:
-        job, end = row["job"], self._entry(row["job"], 2)
+        job, (k, end) = row["job"], self._end(row["job"])
         host, began = machine_of(end["agent"]), end["at"] - end["seconds"]
-        about: dict[str, Any] = {"attempt": 1, "host": host, "parameters": row["parameters"], "count": len(self.rows)}
+        about = {"attempt": row["attempt"], "host": host, "parameters": row["parameters"], "count": len(self.rows)}
         about |= {"metric": METRIC, "maximize": True}
-        yield job_point("digits", job, names.RUNNING, began, 1, **about)
+        yield job_point("digits", job, names.RUNNING, began, k - 1, **about)
         told = {name: end[name] for name in ("exit_code", "seconds")}
-        yield job_point("digits", job, names.SUCCEEDED, end["at"], 2, **about, **told, summary=end["metrics"])
-        for file in self.shop.root.glob(f".monkey/store/projects/*/jobs/{job}/out/00000001/metrics/*.jsonl"):
-            yield Records(metric_tags("digits", job, 1, host, file.name)).convert(file.read_bytes())
+        yield job_point("digits", job, names.SUCCEEDED, end["at"], k, **about, **told, summary=end["metrics"])
+        for file in self.shop.root.glob(f".monkey/store/projects/*/jobs/{job}/out/{end['out']:08}/metrics/*.jsonl"):
+            yield Records(metric_tags("digits", job, row["attempt"], host, file.name)).convert(file.read_bytes())
 
 
 def run(base: Path) -> Digits:

@@ -58,7 +58,7 @@ class Server:
         """Prepare the server; it does not run yet. `program`: `influxd` (2.x) or `influxd1` (1.8)."""
         self.program, self.data, self.port = program, data, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._admin = secrets.token_hex(16)
+        self.admin = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
         self._count = 0
 
@@ -94,9 +94,9 @@ class Server:
     def set_up(self) -> None:
         """Make the administrator, without whom the server answers nobody."""
         if self.is_v1:
-            self.ask(f"CREATE USER {ADMIN} WITH PASSWORD '{self._admin}' WITH ALL PRIVILEGES")
+            self.ask(f"CREATE USER {ADMIN} WITH PASSWORD '{self.admin}' WITH ALL PRIVILEGES")
         else:
-            body = {"username": ADMIN, "password": self._admin, "org": ORG, "bucket": "first", "token": self._admin}
+            body = {"username": ADMIN, "password": self.admin, "org": ORG, "bucket": "first", "token": self.admin}
             self.api("POST", "setup", body)
 
     def database(self, retention_s: int = 0) -> Database:
@@ -151,8 +151,8 @@ class Server:
 
     def _request(self, method: str, path: str, body: bytes | None) -> Any:
         kind = "application/x-www-form-urlencoded" if path == "/query" else "application/json"
-        pair = base64.b64encode(f"{ADMIN}:{self._admin}".encode()).decode()
-        who = f"Basic {pair}" if self.is_v1 else f"Token {self._admin}"
+        pair = base64.b64encode(f"{ADMIN}:{self.admin}".encode()).decode()
+        who = f"Basic {pair}" if self.is_v1 else f"Token {self.admin}"
         headers = {"Content-Type": kind, "Authorization": who}
         request = urllib.request.Request(f"{self.url}{path}", body, headers, method=method)
         try:

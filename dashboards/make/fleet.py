@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.models import dashboard as d
 
-from dashboards.make.influx import InfluxQL, latest, table
+from dashboards.make.influx import InfluxQL, latest, rate, table
 from dashboards.make.parts import LOAD, bars, board, choice, lines, override, panel, rows, stat_panel, steps, timeline
 
 CHOSEN = '"fleet" =~ /^${fleet:regex}$/ AND "host" =~ /^${host:regex}$/'
@@ -123,6 +123,7 @@ def _machines() -> object:
 
 
 def _beats() -> object:
+    # Pieces of time that end now: of those that begin with the minute, the last is short and often empty.
     told = [
         d.ValueMap(options={"0": d.ValueMappingResult(text="silent", color="red", index=0)}),
         d.RangeMap(
@@ -131,25 +132,26 @@ def _beats() -> object:
             )
         ),
     ]
-    query = f'SELECT count("cpu_percent") FROM "system" WHERE {MACHINE} AND $timeFilter '
+    query = f'SELECT count("cpu_percent") FROM "system" WHERE {MACHINE} AND $timeFilter AND time < now() '
     return panel(
         timeline().mappings(told).interval("1m").max_data_points(400),
         "Heartbeats",
         "Each machine, over time: red where nothing was heard of it.",
         24,
         7,
-        InfluxQL(f'{query}GROUP BY time($__interval), "host" fill(0)', "$tag_host"),
+        InfluxQL(f'{query}GROUP BY time($__interval, now()), "host" fill(0)', "$tag_host"),
     )
 
 
 def _over(what: str, where: str = MACHINE, by: str = '"host"') -> str:
-    return f'SELECT {what} FROM "system" WHERE {where} AND $timeFilter GROUP BY time($__interval), {by} fill(none)'
+    # A piece of time without a sample is a gap to be seen; each is of two samples at least (`interval` of the panels).
+    return f'SELECT {what} FROM "system" WHERE {where} AND $timeFilter GROUP BY time($__interval), {by} fill(null)'
 
 
 def _load() -> list[object]:
     inner = f'SELECT mean("busy") AS "busy", mean("slots") AS "slots" FROM "system" WHERE {MACHINE} AND $timeFilter '
     inner += 'GROUP BY time($__interval), "agent" fill(none)'
-    slots = lines("short", fill=20).min(0.0).interval("15s")
+    slots = lines("short", fill=20).min(0.0).interval("30s")
     slots.override_by_name("slots", override(("color", {"mode": "fixed", "fixedColor": "text"})))
     slots.override_by_name("busy", override(("color", {"mode": "fixed", "fixedColor": "blue"})))
     return [
@@ -167,7 +169,7 @@ def _load() -> list[object]:
             ),
         ),
         panel(
-            lines("percent").min(0.0).max(100.0).interval("15s"),
+            lines("percent").min(0.0).max(100.0).interval("30s"),
             "CPU",
             "All CPUs of a machine.",
             8,
@@ -175,7 +177,7 @@ def _load() -> list[object]:
             InfluxQL(_over('mean("cpu_percent")'), "$tag_host"),
         ),
         panel(
-            lines("percent").min(0.0).max(100.0).interval("15s"),
+            lines("percent").min(0.0).max(100.0).interval("30s"),
             "Memory",
             "What is in use, without the kernel's cache.",
             8,
@@ -189,7 +191,7 @@ def _gpus() -> list[object]:
     where, by = f"{CHOSEN} AND \"gpu\" != ''", '"host", "gpu"'
 
     def drawn(title: str, description: str, unit: str, what: str) -> object:
-        made = lines(unit).min(0.0).interval("15s").no_value("no machine has one")
+        made = lines(unit).min(0.0).interval("30s").no_value("no machine has one")
         return panel(made, title, description, 6, 8, InfluxQL(_over(what, where, by), "$tag_host, $tag_gpu"))
 
     return [
@@ -201,12 +203,12 @@ def _gpus() -> list[object]:
 
 
 def _traffic() -> list[object]:
-    def rate(field: str) -> str:
-        return _over(f'non_negative_derivative(last("{field}"), 1s)')
+    def grown(field: str) -> str:
+        return rate(field, MACHINE, "null")
 
     return [
         panel(
-            lines("percent").min(0.0).max(100.0).thresholds(steps(*LOAD)).interval("15s"),
+            lines("percent").min(0.0).max(100.0).thresholds(steps(*LOAD)).interval("30s"),
             "Disk full",
             "The disk on which jobs work: what is in use of it.",
             8,
@@ -214,21 +216,21 @@ def _traffic() -> list[object]:
             InfluxQL(_over('last("disk_used_percent")'), "$tag_host"),
         ),
         panel(
-            lines("Bps").min(0.0).interval("15s"),
+            lines("Bps").min(0.0).interval("30s"),
             "Disk",
             "Read and written.",
             8,
             8,
-            InfluxQL(rate("disk_read_bytes"), "read, $tag_host"),
-            InfluxQL(rate("disk_write_bytes"), "written, $tag_host"),
+            InfluxQL(grown("disk_read_bytes"), "read, $tag_host"),
+            InfluxQL(grown("disk_write_bytes"), "written, $tag_host"),
         ),
         panel(
-            lines("Bps").min(0.0).interval("15s"),
+            lines("Bps").min(0.0).interval("30s"),
             "Network",
             "Received and sent.",
             8,
             8,
-            InfluxQL(rate("net_received_bytes"), "received, $tag_host"),
-            InfluxQL(rate("net_sent_bytes"), "sent, $tag_host"),
+            InfluxQL(grown("net_received_bytes"), "received, $tag_host"),
+            InfluxQL(grown("net_sent_bytes"), "sent, $tag_host"),
         ),
     ]

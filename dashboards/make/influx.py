@@ -55,3 +55,16 @@ def latest(fields: str, where: str, by: str, measurement: str = "jobs", of: str 
     its first.
     """
     return f'SELECT last("{of}") AS "{of}", {fields} FROM "{measurement}" WHERE {where} GROUP BY "{by}"'
+
+
+def rate(field: str, where: str, fill: str) -> str:
+    """Return the query for what a counter of machines grows by in a second, one series for each host.
+
+    The growth is between neighbouring samples: between the last of one piece of time and the next, it would swing with
+    how many samples fall into each.
+    """
+    grown = f'SELECT non_negative_derivative("{field}", 1s) AS "rate" FROM "system" WHERE {where} AND $timeFilter '
+    return (
+        f'SELECT mean("rate") FROM ({grown}GROUP BY "host") WHERE $timeFilter '
+        f'GROUP BY time($__interval), "host" fill({fill})'
+    )

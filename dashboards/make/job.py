@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, trend
 
-from dashboards.make.influx import InfluxQL, latest, table
+from dashboards.make.influx import InfluxQL, latest, rate, table
 from dashboards.make.parts import (
     board,
     by_step,
@@ -149,7 +149,7 @@ _NONE = {"fieldName": "Last *", "config": {"id": "regex", "options": {"value": "
 def _curve() -> object:
     return panel(
         by_step(trend.Panel())
-        .transformations(list(matrix("rank")))
+        .transformations([*matrix("rank"), change("renameByRegex", regex="^(?!step$)(.+)$", renamePattern="rank $1")])
         .interval("10ms")
         .max_data_points(5000)
         .repeat("metric")
@@ -165,10 +165,6 @@ def _curve() -> object:
 
 def _system(fields: str) -> str:
     return f'SELECT {fields} FROM "system" WHERE {JOB} AND $timeFilter GROUP BY time($__interval), "host" fill(none)'
-
-
-def _rate(field: str) -> str:
-    return f'non_negative_derivative(last("{field}"), 1s)'
 
 
 def _used() -> list[object]:
@@ -211,7 +207,7 @@ def _used() -> list[object]:
             "What it reads and writes: of disks, not of the kernel's cache.",
             24,
             7,
-            InfluxQL(_system(_rate("disk_read_bytes")), "read, $tag_host"),
-            InfluxQL(_system(_rate("disk_write_bytes")), "written, $tag_host"),
+            InfluxQL(rate("disk_read_bytes", JOB, "none"), "read, $tag_host"),
+            InfluxQL(rate("disk_write_bytes", JOB, "none"), "written, $tag_host"),
         ),
     ]

@@ -142,6 +142,12 @@ def legend(*calcs: str) -> common.VizLegendOptions:
     return made.display_mode(c.LegendDisplayMode.TABLE if calcs else c.LegendDisplayMode.LIST)
 
 
+def ranking() -> common.VizLegendOptions:
+    """Return a legend beside the curves that has the greatest last value first."""
+    made = legend("lastNotNull").placement(c.LegendPlacement.RIGHT).width(240.0)
+    return made.sort_by("Last *").sort_desc(True)
+
+
 def tooltip() -> common.VizTooltipOptions:
     """Return a tooltip that tells of all curves, greatest first."""
     return common.VizTooltipOptions().mode(c.TooltipDisplayMode.MULTI).sort(c.SortOrder.DESCENDING)

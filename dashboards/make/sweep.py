@@ -19,6 +19,7 @@ from dashboards.make.parts import (
     matrix,
     override,
     panel,
+    ranking,
     rows,
     stat_panel,
     states,
@@ -148,7 +149,7 @@ def _over_time() -> list[object]:
             ended.interval("10s").max_data_points(60),
             "Attempts ended",
             "How many attempts ended in each while, and how.",
-            12,
+            8,
             8,
             *(InfluxQL(_ended(state), state) for state in STATES if state != "running"),
         ),
@@ -156,7 +157,7 @@ def _over_time() -> list[object]:
             came.interval("10s").max_data_points(60),
             "$objective as it came",
             "The result of each job at the time of its end, and the best of each while.",
-            12,
+            8,
             8,
             InfluxQL(f'SELECT "objective" FROM "jobs" WHERE {_DONE} AND $timeFilter', "a job"),
             InfluxQL(
@@ -164,6 +165,14 @@ def _over_time() -> list[object]:
                 "GROUP BY time($__interval))",
                 "best of the while",
             ),
+        ),
+        panel(
+            _scatter(),
+            "$objective over ${parameter:text}",
+            "A point for each job that succeeded.",
+            8,
+            8,
+            table(f'SELECT ${{parameter:doublequote}} AS "parameter", "objective" FROM "jobs" WHERE {_DONE}'),
         ),
     ]
 
@@ -190,7 +199,11 @@ def _curves() -> list[object]:
     chosen = ' AND "job" =~ /^${job:regex}$/'
     return [
         panel(
-            by_step(trend.Panel()).transformations(list(matrix("job"))).interval("10ms").max_data_points(2000),
+            by_step(trend.Panel())
+            .legend(ranking())
+            .transformations(list(matrix("job")))
+            .interval("10ms")
+            .max_data_points(2000),
             "$metric by step",
             f"A curve for each job ({CURVES} at most: choose jobs above). Long curves are thinned, each point of them "
             "is one that was logged.",
@@ -199,7 +212,7 @@ def _curves() -> list[object]:
             table(f"{curve('job', chosen)} SLIMIT {CURVES}"),
         ),
         panel(
-            lines("").interval("10ms").max_data_points(1000),
+            lines("").legend(ranking()).interval("10ms").max_data_points(1000),
             "$metric by time",
             "The same by the clock: which jobs ran beside each other, and which stand still.",
             12,
@@ -209,14 +222,6 @@ def _curves() -> list[object]:
                 f'GROUP BY time($__interval), "job" fill(none) SLIMIT {CURVES}',
                 "$tag_job",
             ),
-        ),
-        panel(
-            _scatter(),
-            "$objective over ${parameter:text}",
-            "A point for each job that succeeded.",
-            24,
-            8,
-            table(f'SELECT ${{parameter:doublequote}} AS "parameter", "objective" FROM "jobs" WHERE {_DONE}'),
         ),
     ]
 
