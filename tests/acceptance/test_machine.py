@@ -8,6 +8,9 @@ from pathlib import Path
 from tests.acceptance.shop import Shop, until
 
 SECRET = "hunter2-is-no-passw0rd"
+#: What agents use, and jobs do not get: where metrics are sent, and nobody listens.
+ELSEWHERE = "influx-4c1d9c5b7e2a"
+NOWHERE = "metrics: {influxdb: {url: http://127.0.0.1:1, bucket: b, token: INFLUX_TOKEN}}\n"
 
 
 def holders(value: str, *roots: Path) -> list[Path]:
@@ -26,8 +29,11 @@ def command_line(pid: int) -> bytes:
 
 def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) -> None:
     shop.env["TOKEN"] = SECRET
+    shop.env["INFLUX_TOKEN"] = ELSEWHERE
+    (shop.root / "monkey.yaml").write_text(f"project: shop\n{NOWHERE}")
     go = tmp_path / "go"
-    show = f'while ! [ -e {go} ]; do sleep 0.05; done; echo token=$TOKEN; printf %s "$TOKEN" | wc -c; exit 1'
+    tell = 'echo token=$TOKEN influx=$INFLUX_TOKEN; printf %s "$TOKEN" | wc -c; exit 1'
+    show = f"while ! [ -e {go} ]; do sleep 0.05; done; {tell}"
     shop.spec(f"command: [sh, -c, '{show}', sh, '{{i}}']\nsecrets: [TOKEN]\n", jobs=1, name="asks")
     shop.spec(f"command: [sh, -c, '{show}; echo', sh, '{{i}}']\n", jobs=1, name="other")
     saved = shop.root / "plan.json"
@@ -36,17 +42,18 @@ def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) 
     until(lambda: len(shop.processes("sh -c while")) == 2, "both jobs run")
     lines = [command_line(int(process.name)) for process in Path("/proc").glob("[0-9]*")]
     assert any(b"monkey_agent.main" in line for line in lines)
-    assert not any(SECRET.encode() in line for line in lines)
-    assert not holders(SECRET, shop.root.parent)
+    assert not any(SECRET.encode() in line or ELSEWHERE.encode() in line for line in lines)
+    assert not holders(SECRET, shop.root.parent) and not holders(ELSEWHERE, shop.root.parent)
     go.touch()
     out, err = applying.communicate(timeout=120)
     told = shop.run("logs", "asks").stdout
-    assert told.split() == ["token=***", str(len(SECRET))]
-    assert "token=\n0\n" in shop.run("logs", "other").stdout
+    assert told.split() == ["token=***", "influx=", str(len(SECRET))]
+    assert "token= influx=\n0\n" in shop.run("logs", "other").stdout
     info = shop.run("info", "asks").stdout
     until(lambda: not shop.agents, "the agent has left")
-    assert SECRET not in planned.stdout + out + err + info + shop.agent_log + saved.read_text()
-    assert not holders(SECRET, shop.root.parent)
+    said = planned.stdout + out + err + info + shop.agent_log + saved.read_text()
+    assert SECRET not in said and ELSEWHERE not in said
+    assert not holders(SECRET, shop.root.parent) and not holders(ELSEWHERE, shop.root.parent)
     # The test would see it.
     (shop.root / "here").write_text(SECRET)
     assert holders(SECRET, shop.root)
@@ -54,7 +61,14 @@ def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) 
 
 def test_a_plan_whose_secret_nobody_here_knows_is_refused(shop: Shop) -> None:
     shop.spec("secrets: [NOBODY_KNOWS]\n", jobs=2)
+    shop.spec(jobs=1, name="other")
+    (shop.root / "monkey.yaml").write_text(f"project: shop\n{NOWHERE}")
     said = shop.run("plan", code=1).stderr
+    influx = "monkey.yaml:2:65: provider 'local': the secret is not on this machine: INFLUX_TOKEN"
+    assert said.count(influx) == 1  # though two sweeps are sent there
+    shop.env["INFLUX_TOKEN"] = ELSEWHERE
+    said = shop.run("plan", code=1).stderr
+    assert "INFLUX_TOKEN" not in said
     assert "specs/sweep.yaml:5:11: provider 'local': the secret is not on this machine: NOBODY_KNOWS" in said
     assert ".config/monkey/secrets (mode 0600)" in said
     file = Path(shop.env["HOME"]) / ".config/monkey/secrets"
