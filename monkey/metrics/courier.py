@@ -111,6 +111,7 @@ class Route(threading.Thread):
             if not self._send():
                 if self._orders.until is not None:
                     break
+                self._tell()
                 self._orders.wait(POLL)
         self._tell()
 
