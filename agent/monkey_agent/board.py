@@ -28,6 +28,8 @@ class Board:
         self._busy: dict[str, int] = {}
         #: Job to when it may be tried again, on the agent's clock.
         self._waiting: dict[str, float] = {}
+        #: Job that has ended without success: its verdict, and the position in its log which that stands on.
+        self.finals: dict[str, tuple[str, int]] = {}
         #: Failed attempt (job, position) to when it may be followed by another.
         self.due: dict[tuple[str, int], float] = {}
 

@@ -15,6 +15,7 @@ from monkey.store.base import Store
 from monkey_agent.attempts import Attempts
 from monkey_agent.desk import Desk
 from monkey_agent.dispatch import Dispatcher, Seats
+from monkey_agent.notices import Herald
 from monkey_agent.pauses import Pauses
 from monkey_agent.picker import Picker
 from monkey_agent.ports import Clock, Runner
@@ -53,7 +54,8 @@ class Agent:
         self.picker = Picker(store, self.keys, self.claims, self.heart, self.observer, clock)
         self.permits = Permits(store, self.keys, self.claims, self.heart, self.observer, rng)
         self.attempts = Attempts(runner, self.claims, self.permits, self.picker, self.heart, clock, self._spawn)
-        self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create)
+        self.herald = Herald(store, self.keys, self.claims, self.heart, clock, rng, self._spawn)
+        self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create, self.herald)
         self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts, clock, self._ours)
         self._wire()
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -277,21 +279,9 @@ class Agent:
     def _vitals(self) -> dict[str, Any]:
         at_work = [work for work in self.attempts.live if work.seat]
         idle = sorted(self.attempts.in_hand.keys() - {work.job for work in at_work})
-        running = [
-            {
-                "job": work.job,
-                "k": work.attempt.k,
-                "sweep": work.sweep,
-                "began": work.began,
-                "frozen": work.frozen,
-                "metrics": work.running.progress() if work.running else {},
-                **({"usage": usage} if work.running and (usage := work.running.usage()) else {}),
-            }
-            for work in at_work
-        ]
         alerts = [self.alert, self.attempts.trouble, *self.desk.alerts, *sorted(self.picker.torn)[:3]]
         return {
-            "running": running,
+            "running": [work.vitals() for work in at_work],
             "idle": idle,
             "alert": "; ".join(filter(None, alerts)),
             "unfit": sorted(self.desk.unfit),

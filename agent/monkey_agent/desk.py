@@ -15,6 +15,7 @@ from monkey.protocol.verdicts import Verdict, verdict
 from monkey.spec.recipe import Resources
 from monkey.store.base import Store
 from monkey_agent.board import Board
+from monkey_agent.notices import Herald
 
 #: Seconds after which a watcher's marker that does not change counts for nothing.
 WATCH = 10.0
@@ -32,8 +33,10 @@ class Desk:
         clock: Clock,
         rng: random.Random,
         create: Create,
+        herald: Herald,
     ) -> None:
-        """Read for the fleet of that name."""
+        """Read for the fleet of that name; `herald` tells people what becomes of its sweeps."""
+        self.herald = herald
         self._store, self._keys, self._fleet = store, keys, fleet
         self._observer, self._clock, self._random, self._create = observer, clock, rng, create
         self._markers: dict[str, list[int]] = {}
@@ -160,8 +163,11 @@ class Desk:
             )
             del self._endings[name]
         for name in sorted(self._markers.keys() - at_work):
-            if self._nothing_left(name):
+            if self._nothing_left(name) and self.herald.told(self.sweeps[name], self.boards.get(name)):
                 await self._end_markers(name)
+        self.herald.forget(self._markers)
+        left = [board.state for board in self.boards.values() if not board.done]
+        await self.herald.listen(left, self.unfit, busy=bool(at_work))
 
     def _nothing_left(self, name: str) -> bool:
         state, board = self.sweeps.get(name), self.boards.get(name)
@@ -186,14 +192,14 @@ class Desk:
 
     @property
     def busy(self) -> bool:
-        """Is there a sweep that this machine may have to work on?"""
-        return bool(self.boards.keys() - self.unfit.keys())
+        """Is there a sweep that this machine may have to work on, or somebody to be told of one?"""
+        return bool(self.boards.keys() - self.unfit.keys()) or self.herald.waits
 
     @property
     def alerts(self) -> list[str]:
         """What people should know."""
         unfit = [f"{name}: a job asks for {_words(need)}, more than there is here" for name, need in self.unfit.items()]
-        return [*self._unreadable.values(), *unfit]
+        return [*self._unreadable.values(), *unfit, *self.herald.troubles.values()]
 
 
 def _words(need: Resources) -> str:

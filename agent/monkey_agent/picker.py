@@ -12,7 +12,7 @@ from monkey.protocol.entries import Claim, End, Ended, Torn
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import LOST, SAVED, Record, record_of
 from monkey.protocol.keys import Keys
-from monkey.protocol.log import Log, got_on, newest_checkpoint, tally
+from monkey.protocol.log import Log, Tally, got_on, newest_checkpoint, tally
 from monkey.protocol.observer import Observer
 from monkey.protocol.verdicts import Verdict, verdict
 from monkey.spec.stopping import Evidence, meets
@@ -101,10 +101,7 @@ class Picker:
         if judged is not Verdict.OPEN:
             board.drop(job)
             self._logs.pop(job, None)
-            if judged is Verdict.FAILED:
-                self.on_failed(board, job, max(counts.failed_at + counts.lost_at + counts.saved_at))
-            elif board.ends_early:
-                self._goal(board, job, counts.stopped)
+            self._final(board, job, judged, counts)
             return True
         if log.head == 0:
             return False
@@ -113,6 +110,18 @@ class Picker:
             board.wait(job, due)
             return True
         return False
+
+    def _final(self, board: Board, job: str, judged: Verdict, counts: Tally) -> None:
+        """Note how a job ended that will not be run again."""
+        if judged is Verdict.FAILED:
+            k = max(counts.failed_at + counts.lost_at + counts.saved_at)
+            board.finals[job] = str(judged), k
+            self.on_failed(board, job, k)
+            return
+        if judged is Verdict.STOPPED:
+            board.finals[job] = str(judged), max(counts.stopped)
+        if board.ends_early:
+            self._goal(board, job, counts.stopped)
 
     def _goal(self, board: Board, job: str, met: Mapping[int, Evidence]) -> None:
         """Tell of what ends the sweep, if the job met such a condition: it may have succeeded all the same."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 from monkey.protocol.claims import Held
 from monkey_agent.ports import Attempt, Running, Seat, Turn
@@ -103,3 +104,16 @@ class Work:
         """In which epochs of the heart it was claimed: the job, and the permit it runs under."""
         holds = [self.held, self.permit[1] if self.permit else None]
         return {held.epoch for held in holds if held}
+
+    def vitals(self) -> dict[str, Any]:
+        """Return what heartbeats tell of it while it runs."""
+        usage = self.running.usage() if self.running else None
+        return {
+            "job": self.job,
+            "k": self.attempt.k,
+            "sweep": self.sweep,
+            "began": self.began,
+            "frozen": self.frozen,
+            "metrics": self.running.progress() if self.running else {},
+            **({"usage": usage} if usage else {}),
+        }

@@ -19,7 +19,6 @@ from monkey.transfer.code import CodeSnapshot, descends, git_info, snapshot
 from monkey.transfer.dataset import Dataset
 
 if TYPE_CHECKING:
-    from monkey.spec.influx import Influx
     from monkey.spec.models import Spec
     from monkey.spec.project import Project
 
@@ -101,11 +100,13 @@ def desire_specs(
     leave_out |= {Path(spec.source) for spec in specs}
     codes = _Codes(project.root, leave_out)
     wanted = [_wanted(spec, git, codes, shelf) for spec in specs]
-    return [replace(each, desired=_sent_to(each.desired, project.influx)) for each in wanted]
+    return [replace(each, desired=_sent_to(each.desired, project)) for each in wanted]
 
 
-def _sent_to(desired: Desired, influx: Influx | None) -> Desired:
-    return replace(desired, settings=replace(desired.settings, influx=influx)) if influx else desired
+def _sent_to(desired: Desired, project: Project) -> Desired:
+    """Say who is told what: where metrics go, and notices."""
+    settings = replace(desired.settings, influx=project.influx, notify=list(project.notify))
+    return replace(desired, settings=settings)
 
 
 def _load_all(files: Iterable[Path], load: Any) -> list[Spec]:

@@ -193,14 +193,12 @@ def check_secrets(world: World, plan: Plan, wanted: Sequence[Wanted]) -> None:
     problems: dict[Problem, None] = {}  # that monkey.yaml lacks one is said once for all sweeps
     for sweep in plan.sweeps:
         settings = sweep.desired.settings
-        influx = settings.influx
         for name in settings.providers if sweep.jobs.unfinished else ():
             for at, secret in enumerate(settings.secrets):
                 if mistake := _unknown_secret(world.fleet(name), secret, ("secrets", at)):
                     file = document.parse(texts[sweep.desired.name], sweep.desired.source)
                     problems[file.place(mistake)] = None
-            for secret in influx.secrets if influx else ():
-                path = ("metrics", "influxdb", "token" if influx and secret == influx.token else "password")
+            for secret, path in settings.agent_secrets:
                 if mistake := _unknown_secret(world.fleet(name), secret, path):
                     file = document.read(world.project.root / FILE, FILE)
                     problems[file.place(mistake)] = None

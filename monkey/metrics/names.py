@@ -17,7 +17,7 @@ STEP, TIME = "step", "time"
 # Fields of `jobs`; HOST and ATTEMPT are fields there, too.
 STATE, REASON, EXIT_CODE, SECONDS, NONFINITE = "state", "reason", "exit_code", "seconds", "nonfinite"
 #: Values of STATE.
-RUNNING, SUCCEEDED, FAILED, RELEASED = "running", "succeeded", "failed", "released"
+RUNNING, SUCCEEDED, FAILED, STOPPED, RELEASED = "running", "succeeded", "failed", "stopped", "released"
 #: Before a parameter's name: as text, whatever it is, and as a number where it is one. (A field has one type for ever.)
 PARAM, NUMBER = "param_", "number_"
 #: Before a metric's name: its last, least and greatest finite value.

@@ -126,8 +126,9 @@ def job_point(
 ) -> bytes:
     """Return the line of a job's change of state.
 
-    `state`: RUNNING (claimed), SUCCEEDED, FAILED or RELEASED of `monkey.metrics.names`. `at`, `k`: time and position of
-    the claim or end in the job's log. `attempt`: 1 for the first. `summary`: as `monkey.metrics.summary` makes it.
+    `state`: RUNNING (claimed), SUCCEEDED, FAILED, STOPPED or RELEASED of `monkey.metrics.names`. `at`, `k`: time and
+    position of the claim or end in the job's log. `attempt`: 1 for the first. `summary`: as `monkey.metrics.summary`
+    makes it.
     `metric`, `maximize`: what ranks the sweep's jobs, as its settings have it. `count`: how many jobs the sweep has.
     """
     fields: dict[str, Field] = {names.STATE: state, names.ATTEMPT: attempt, names.HOST: host}

@@ -7,6 +7,7 @@ from typing import Any
 
 from monkey.plan.change import Reason, SettingChange
 from monkey.plan.sizes import size_text
+from monkey.spec.notices import Channel
 from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.stopping import Rule
 
@@ -84,9 +85,12 @@ def seconds_text(seconds: float) -> str:
     return " ".join(f"{count:.0f}{unit}" for count, unit in parts if count)
 
 
-def rules_text(rules: Iterable[Mapping[str, Any]]) -> str:
-    """Say `stop_when`: "loss is nan; val_accuracy above 0.99"."""
-    return "; ".join(Rule.from_json(rule).words() for rule in rules)
+def listed_text(name: str, value: Iterable[Mapping[str, Any]]) -> str | None:
+    """Say `stop_when` or `notify`: "loss is nan; val_accuracy above 0.99"; None where the setting is another."""
+    if name not in ("stop_when", "notify"):
+        return None
+    read = Rule.from_json if name == "stop_when" else Channel.from_json
+    return "; ".join(read(one).words() for one in value)
 
 
 def _setting(name: str, value: Any) -> str:
@@ -94,8 +98,8 @@ def _setting(name: str, value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
-    if name == "stop_when":
-        return rules_text(value)
+    if (listed := listed_text(name, value)) is not None:
+        return listed
     if name in ("timeout", "grace", "checkpoint_every"):
         return seconds_text(value)
     if name in ("resources.memory", "metrics.influxdb.spool"):

@@ -47,6 +47,10 @@ class Keys:
         """Return the base of a job's log."""
         return f"{self.jobs}{job}/"
 
+    def notice_log(self, sweep: str, event: str, way: str) -> str:
+        """Return the base of a notice's log: of what people are told of a sweep, and by which way."""
+        return f"{self.root}notices/{sweep}/{event}/{way}/"
+
     def permit_log(self, sweep: str, i: int) -> str:
         """Return the base of the log of a sweep's i-th permit (max_concurrent_jobs)."""
         return f"{self.root}permits/{sweep}/{i}/"

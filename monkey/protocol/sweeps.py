@@ -33,6 +33,8 @@ class SweepState:
     retries: dict[str, int] = field(default_factory=dict)
     #: Ends (job, position) that fail_fast or stop_when has acted on: one is acted on once.
     acted: frozenset[tuple[str, int]] = frozenset()
+    #: The end (job, position) for which it cancelled itself; None where people did.
+    cause: tuple[str, int] | None = None
     #: Was it cancelled by its own `stop_when`?
     goal: bool = False
     #: It was, and was opened again: it is not ended so any more, as long as its `stop_when` stays.
@@ -58,10 +60,10 @@ def fold(state: SweepState, order: dict[str, Any]) -> SweepState:
         return replace(state, paused=True)
     waived = state.waived or state.goal
     if kind == "cancel":
-        cause, goal = order.get("cause"), order.get("goal", False)
-        acted = state.acted | {(cause[0], cause[1])} if cause else state.acted
-        return replace(state, cancelled=order.get("reason") or "cancelled", acted=acted, goal=goal, waived=waived)
-    state = replace(state, cancelled=None, goal=False, waived=waived)
+        cause = (order["cause"][0], order["cause"][1]) if "cause" in order else None
+        state = replace(state, acted=state.acted | {cause} if cause else state.acted, cause=cause, waived=waived)
+        return replace(state, cancelled=order.get("reason") or "cancelled", goal=order.get("goal", False))
+    state = replace(state, cancelled=None, cause=None, goal=False, waived=waived)
     if kind == "revision":
         revision = Revision.from_json(order)
         waived = (

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import SpecError
-from monkey.spec import address, document, influx, provider
+from monkey.spec import address, document, influx, notices, provider
 from monkey.spec.influx import Influx
 from monkey.spec.mistake import Mistake, describe, suggest
+from monkey.spec.notices import Channel
 from monkey.spec.provider import NAME, Provider
 
 FILE = "monkey.yaml"
 
 _NOT_YET = {
     "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
-    "notify": "until then, wait for the sweep: monkey apply && your-own-notice",
 }
-_KEYS = ("project", "store", "providers", "metrics")
+_KEYS = ("project", "store", "providers", "metrics", "notify")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Project:
     providers: Mapping[str, Provider] = field(default_factory=lambda: {"local": Provider()})
     #: Where metrics are sent, besides the store.
     influx: Influx | None = None
+    #: Who is told when a sweep has ended, or does not go on.
+    notify: tuple[Channel, ...] = ()
 
 
 def load_project(start: Path) -> Project:
@@ -81,7 +83,7 @@ def _is_blank(path: Path) -> bool:
 def _make(data: Mapping[str, Any], root: Path) -> Project:
     providers = {name: provider.read(raw) for name, raw in data.get("providers", {"local": None}).items()}
     name, store = data.get("project", _default_name(root)), address.address(data.get("store"), root)
-    return Project(root, name, store, providers, influx.read(data.get("metrics")))
+    return Project(root, name, store, providers, influx.read(data.get("metrics")), notices.read(data.get("notify")))
 
 
 def _default_name(root: Path) -> str:
@@ -101,6 +103,8 @@ def _mistakes(data: Mapping[str, Any]) -> list[Mistake]:
         found += provider.mistakes(data["providers"])
     if "metrics" in data:
         found += influx.mistakes(data["metrics"])
+    if "notify" in data:
+        found += notices.mistakes(data["notify"])
     return found
 
 

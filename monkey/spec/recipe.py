@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from monkey.spec.influx import Influx
+from monkey.spec.mistake import Path
+from monkey.spec.notices import Channel
 from monkey.spec.stopping import Rule
 
 #: Seconds that making an environment may take where the spec does not say.
@@ -78,21 +80,35 @@ class Settings:
     influx: Influx | None = None
     #: What ends a job, or the sweep, by its metrics.
     stop_when: list[Rule] = field(default_factory=list)
+    #: Who is told of its end.
+    notify: list[Channel] = field(default_factory=list)
+
+    @property
+    def agent_secrets(self) -> list[tuple[str, Path]]:
+        """Secrets that agents need for themselves and give to no job, each with where monkey.yaml names it."""
+        influx, found = self.influx, list[tuple[str, Path]]()
+        if influx:
+            found += [(influx.token, ("metrics", "influxdb", "token"))]
+            found += [(influx.password, ("metrics", "influxdb", "password"))]
+        for at, channel in enumerate(self.notify):
+            found += [(channel.to if channel.named else "", ("notify", at, channel.kind))]
+            found += [(channel.key, ("notify", at, "key"))]
+        return [(name, path) for name, path in found if name]
 
     @property
     def machine_secrets(self) -> list[str]:
         """Names of all secrets that machines must know: those of jobs, and those of what agents do for them."""
-        ours = [*(self.influx.secrets if self.influx else ())]
-        return list(dict.fromkeys([*self.secrets, *ours]))
+        return list(dict.fromkeys([*self.secrets, *(name for name, _ in self.agent_secrets)]))
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads. What came with later versions is left out where it is not asked for: agents
         that do not know it must not take on what asks for it, and can read all else.
         """
-        plain = asdict(replace(self, influx=None, stop_when=[]))
+        plain = asdict(replace(self, influx=None, stop_when=[], notify=[]))
         later = {
             "influx": self.influx.to_json() if self.influx else None,
             "stop_when": [rule.to_json() for rule in self.stop_when],
+            "notify": [channel.to_json() for channel in self.notify],
         }
         return {name: value for name, value in plain.items() if name not in later} | {
             name: value for name, value in later.items() if value
@@ -105,5 +121,6 @@ class Settings:
             "resources": Resources(**data["resources"]),
             "influx": Influx.from_json(data["influx"]) if "influx" in data else None,
             "stop_when": [Rule.from_json(rule) for rule in data.get("stop_when", ())],
+            "notify": [Channel.from_json(channel) for channel in data.get("notify", ())],
         }
         return cls(**{**data, **read})

@@ -8,11 +8,13 @@ import random
 from typing import TYPE_CHECKING
 
 from monkey_agent.daemon import Agent
+from monkey_agent.notices import Notice, Undelivered
 from monkey_agent.post import Post
 from tests.simulation.body import Body, Seats
 from tests.simulation.net import Host, Net
 
 if TYPE_CHECKING:
+    from monkey.spec.notices import Channel
     from tests.simulation.world import Mutant, World
 
 
@@ -33,9 +35,32 @@ class Life:
         self.agent.heart.journal.limit = 4
         self.agent.observer.reads = world.random.choice([0, 1, 16])
         self.body.on_exit = self._exited
+        self.agent.herald.deliver = self._deliver
         if mutant.deaf:
             self.agent.picker.on_goal = lambda board, job, k, told: None
         self.main = world.loop.create_task(self._run())
+
+    @property
+    def busy(self) -> bool:
+        """Is it to be replaced, or has it somebody to tell?"""
+        return self.main.done() or self.agent.herald.waits
+
+    async def _deliver(self, channel: Channel, notice: Notice) -> None:
+        """Tell people, or fail to; now and then the agent is killed before, or before it can note that it did."""
+        rnd, world = self.world.random, self.world
+        await self.host.sleep(rnd.choice([0.1, 5, 20]))
+        for told in (False, True):
+            if world.weather.crashes and rnd.random() < 0.1:
+                world.counts["crash while it is told"] += 1
+                self.crash()
+                await asyncio.sleep(0)
+            if not told and rnd.random() < world.fault_rate:
+                world.counts["not told at once"] += 1
+                raise Undelivered("it answered 500", final=False)
+            if not told:
+                world.told[notice["sweep"]] += 1
+                world.told_events[notice["event"]] += 1
+                world.counts[f"told of {notice['kind']}"] += 1
 
     async def _run(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):

@@ -12,9 +12,10 @@ import pytest
 from monkey.errors import NotFound
 from monkey.protocol.log import tally
 from monkey.protocol.revision import Revision
-from monkey.protocol.snapshot import Reader
+from monkey.protocol.snapshot import Reader, State
 from monkey.protocol.sweeps import append_order, append_revision, mark_queue, read_sweep
 from monkey.protocol.verdicts import Verdict, verdict
+from monkey.spec.notices import Channel
 from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.stopping import Rule
 from monkey.spec.table import Column, JobTable
@@ -89,6 +90,7 @@ class Story:
             providers=["f"],
             grace=10,
             stop_when=self._rules(),
+            notify=[Channel("webhook", "HOOK")] if self.world.weather.notify else [],
         )
 
     def _rules(self) -> list[Rule]:
@@ -143,8 +145,8 @@ class Story:
         await asyncio.sleep(max(0.0, world.calm_from - world.loop.time()))
         for name in self.sweeps:
             await self.order(name, "resume")
-        # What an agent knew that was just killed is told by the next one.
-        while not await self._over() or any(life.main.done() for life in world.current.values()):
+        # What an agent knew that was just killed is told by the next one; so are people.
+        while not await self._over() or any(life.busy for life in world.current.values()):
             if world.loop.time() > LIMIT:
                 world.violations["never ends"] += 1
                 break
@@ -219,6 +221,8 @@ class Story:
             for sweep in seen.sweeps.values():
                 assert sweep.counts.total() == len(list(sweep.jobs.values()))
                 assert sweep.unfinished <= sweep.counts.total()
+                met = [job for job in map(job_id, range(12)) if sweep.met(job)]
+                assert sweep.left_out + len(met) >= sweep.counts[State.STOPPED]
                 assert "nobody" not in sweep.jobs
             assert len(seen.alive("f")) <= len(seen.agents)
 
@@ -234,8 +238,9 @@ class Story:
 
     async def _farewell(self) -> None:
         """Let the agents end what they have in hand and leave; then the journals must know every success."""
-        lives = list(self.world.current.values())
         await asyncio.sleep(60)
+        lives = list(self.world.current.values())
+        self._check_told()
         for life in lives:
             life.agent.stop()
         for life in lives:
@@ -250,6 +255,18 @@ class Story:
             self._check(job_id(n), known)
         for name in self.sweeps:
             self.world.endings.check(name)
+
+    def _check_told(self) -> None:
+        """Everybody must have been told of each sweep that came to its end, and once where nobody was killed."""
+        world = self.world
+        for name, state in world.endings.states.items():
+            ended = state.cause is not None or (not state.paused and state.cancelled is None)
+            if world.weather.notify and ended and not world.told[name]:
+                world.violations["nobody was told of an end"] += 1
+        twice = sum(count > 1 for count in world.told_events.values())
+        world.counts["told twice"] += twice
+        if twice and not (world.counts["crash"] + world.counts["crash while it is told"] + world.counts["outage"]):
+            world.violations["told twice, and nobody was killed"] += 1
 
     def _check(self, job: str, known: set[str]) -> None:
         caps = [r.settings.max_retries for r in self.sweeps.values()]

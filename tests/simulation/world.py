@@ -41,6 +41,8 @@ class Weather:
     #: Seconds that jobs run, and whether they fail by themselves now and then.
     jobs: tuple[float, float] | None = None
     flaky: bool = True
+    #: Is somebody told of the sweeps' ends, by a server that is as unreliable as the store?
+    notify: bool = False
 
 
 @dataclass
@@ -78,6 +80,9 @@ class World:
         self.killed_seats = 0
         self.finished: float | None = None
         self.endings = Endings(self)
+        #: What people were told: by sweep, and by event.
+        self.told: Counter[str] = Counter()
+        self.told_events: Counter[str] = Counter()
         self.poll = self.random.choice([2.0, 7.0, 15.0, 15.0])
         # Short jobs are claimed ahead; those that are over in a moment stand in line, if the store is as quick.
         self.jobs = self.weather.jobs or self.random.choice([(1, 120), (1, 120), (0.5, 9), (0.01, 0.09)])

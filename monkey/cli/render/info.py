@@ -13,7 +13,7 @@ from monkey.cli.render.progress import counts_text
 from monkey.cli.render.status import why, word
 from monkey.cli.render.words import Terminal, cut, duration, one_line, plural, size, table, text
 from monkey.plan.describe import describe
-from monkey.plan.explain import rules_text, seconds_text, setting_changes
+from monkey.plan.explain import listed_text, seconds_text, setting_changes
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Snapshot, SweepView
 from monkey.spec.command import CommandError, compile_command
@@ -124,8 +124,8 @@ def _settings(settings: Settings) -> str:
 
 
 def _setting(name: str, value: Any) -> str:
-    if name == "stop_when":
-        return rules_text(value)
+    if (listed := listed_text(name, value)) is not None:
+        return listed
     return seconds_text(value) if name in _TIMES else size(value) if name == _MEMORY else text(value)
 
 
