@@ -75,6 +75,8 @@ def test_a_host_that_is_away_costs_the_time_that_it_is_away(ssh_shop: Shop, host
     assert not ssh_shop.ledger.overlaps
     assert ssh_shop.ledger.executions == jobs
     assert ssh_shop.states() == {"succeeded": jobs}
+    for row in ssh_shop.json("results", "sweep"):
+        assert 1e6 < row["usage"]["memory_bytes"] < 1e9 and 0 < row["usage"]["cpus"] < 1, "it slept two seconds"
 
 
 def test_what_is_wrong_is_said_with_the_fix(ssh_shop: Shop, host: Sshd) -> None:
