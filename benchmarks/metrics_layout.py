@@ -1,7 +1,8 @@
 """The layout of points, of 100,000 jobs in InfluxDB 1.8: its memory, and what a board asks of a sweep of 1,000 jobs.
 
-Bars: at most 1.5 GB resident at any time while all is written and asked; the last value of a metric of each job of a sweep in at most
-100 ms. The points are made by the product's own code, with its tags; the server has the settings that it comes with.
+Bars: at most 1.5 GB resident at any time while all is written and asked; the last value of a metric of each job of a
+sweep in at most 100 ms. The points are made by the product's own code, with its tags; the server has the settings that
+it comes with.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def main() -> None:
         [series] = database.rows("SHOW SERIES EXACT CARDINALITY ON " + database.name + " FROM metrics")
         peak, now = memory(server.pid, "VmHWM"), memory(server.pid, "VmRSS")
         print(
-            f"{count:,} points, {count / seconds:,.0f} a second; {series['count']:,} series; {now:.0f} MB, at most {peak:.0f}"
+            f"{count:,} points, {count / seconds:,.0f} a second; {series['count']:,} series; "
+            f"{now:.0f} MB, at most {peak:.0f}"
         )
     report(
         "metrics_layout",
