@@ -12,6 +12,8 @@ import pytest
 from tests.acceptance.shop import MONKEY, Shop, until
 from tests.hook import Hook, hook
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server() -> Iterator[Hook]:

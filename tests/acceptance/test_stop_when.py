@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.acceptance.shop import Shop, until
+
+pytestmark = pytest.mark.slow
 
 #: Notes that it ran; job 0 shows a NaN and job 1 a good value, and both stay; the others end.
 TRAIN = """\
