@@ -35,16 +35,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         base = Path(scratch)
         (base / "influxd").mkdir()
-        sweep = digits.run(base / "digits")
-        try:
-            with influx.serve("influxd1", base / "influxd") as server:
-                database = server.database()
-                best = sweep.rows[0]["job"]
-                database.write(sweep.lines + b"".join(fleet(best, sweep)))
+        with influx.serve("influxd1", base / "influxd") as server:
+            database = server.database()
+            sweep = digits.run(base / "digits", database)
+            try:
+                database.write(b"".join(fleet(sweep.rows[0]["job"], sweep)))
                 for name in NAMES:
                     (DOCS / f"dashboards-{name}.svg").write_text(drawn(opened(name, database, sweep)))
-        finally:
-            sweep.shop.kill_all()
+            finally:
+                sweep.shop.kill_all()
 
 
 def opened(name: str, database: influx.Database, sweep: digits.Digits) -> Board:
@@ -58,7 +57,8 @@ def opened(name: str, database: influx.Database, sweep: digits.Digits) -> Board:
         since, until = end - round(sweep.rows[0]["seconds"] * 1000) - 1_000, end + 1_000
     board = Board(name, database.rows, since, until)
     chosen = {"sweep": "digits", "metric": digits.METRIC, "job": sweep.rows[0]["job"], "parameter": "lr"}
-    wanted = {"sweep": ("sweep", "metric", "parameter"), "job": ("sweep", "job", "metric"), "fleet": ()}[name]
+    chosen |= {"fleet": "lab"}  # not the machine that ran the sweep
+    wanted = {"sweep": ("sweep", "metric", "parameter"), "job": ("sweep", "job", "metric"), "fleet": ("fleet",)}[name]
     board.choose(**{one: chosen[one] for one in wanted})
     return board
 

@@ -1,22 +1,19 @@
-"""The sweep `digits` of specs/, run for real once, and what its store says of it as points."""
+"""The sweep `digits` of specs/, run for real once, with its metrics sent to an InfluxDB while it runs."""
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from monkey.metrics import names
-from monkey.metrics.points import job_point, machine_of, metric_tags
-from monkey.metrics.records import Records
-from tests.acceptance.shop import Shop
+from tests.acceptance.shop import Shop, until
+from tests.influx import Database
 
 ROOT = Path(__file__).parents[1]
-METRIC = "val_accuracy"
+METRIC, EPOCHS = "val_accuracy", 40
+#: Seconds for numpy and 36 jobs, and for what was logged to arrive, on a machine that has much else to do.
+LIMIT = 600
 
 
 @dataclass(frozen=True)
@@ -26,39 +23,41 @@ class Digits:
     shop: Shop
     #: Of `monkey results --json`, best first.
     rows: list[dict[str, Any]]
+    #: When each of these ended, in seconds since the epoch.
+    ends: list[float]
 
-    @cached_property
-    def lines(self) -> bytes:
-        """Return its points."""
-        return b"".join(line for row in self.rows for line in self._of(row))
-
-    @cached_property
-    def ends(self) -> list[float]:
-        """Return when each job ended, in seconds since the epoch."""
-        return [self._end(row["job"])[1]["at"] for row in self.rows]
-
-    def _end(self, job: str) -> tuple[int, dict[str, Any]]:
-        """Return the last entry of a job's log, and its number; before it, a claim may have been given back."""
-        last = max(self.shop.root.glob(f".monkey/store/projects/*/jobs/{job}/[0-9]*"))
-        return int(last.name), json.loads(last.read_text())
-
-    def _of(self, row: dict[str, Any]) -> Iterator[bytes]:
-        job, (k, end) = row["job"], self._end(row["job"])
-        host, began = machine_of(end["agent"]), end["at"] - end["seconds"]
-        about = {"attempt": row["attempt"], "host": host, "parameters": row["parameters"], "count": len(self.rows)}
-        about |= {"metric": METRIC, "maximize": True}
-        yield job_point("digits", job, names.RUNNING, began, k - 1, **about)
-        told = {name: end[name] for name in ("exit_code", "seconds")}
-        yield job_point("digits", job, names.SUCCEEDED, end["at"], k, **about, **told, summary=end["metrics"])
-        for file in self.shop.root.glob(f".monkey/store/projects/*/jobs/{job}/out/{end['out']:08}/metrics/*.jsonl"):
-            yield Records(metric_tags("digits", job, row["attempt"], host, file.name)).convert(file.read_bytes())
+    def backfill(self, database: Database) -> None:
+        """Have another database filled from the store."""
+        _tell(self.shop, database)
+        self.shop.run("metrics", "backfill", "digits", patience=LIMIT)
 
 
-def run(base: Path) -> Digits:
-    """Apply the spec as it is, and wait until all its jobs have succeeded."""
+def run(base: Path, database: Database) -> Digits:
+    """Apply the spec as it is, and wait until all its jobs have succeeded and what they logged is in the database."""
     shop = Shop(base)
     shutil.copytree(ROOT / "specs", shop.root / "specs")
-    shop.run("apply", "specs/digits.yaml", "--yes")
+    _tell(shop, database)
+    shop.run("apply", "specs/digits.yaml", "--yes", patience=LIMIT)
     rows = shop.json("results", "digits")
     assert {row["state"] for row in rows} == {"succeeded"}
-    return Digits(shop, rows)
+    until(
+        lambda: _logged(database) == {"loss": EPOCHS * len(rows), "test_accuracy": len(rows)},
+        "all of it arrives",
+        LIMIT,
+    )
+    query = "SELECT state FROM jobs WHERE sweep = 'digits' AND state = 'succeeded' GROUP BY job"
+    until(lambda: len(database.rows(query)) == len(rows), "the ends of all jobs arrive", LIMIT)
+    ends = {row["job"]: row["time"] / 1e9 for row in database.rows(query)}
+    return Digits(shop, rows, [ends[row["job"]] for row in rows])
+
+
+def _tell(shop: Shop, database: Database) -> None:
+    told = ", ".join(f'{key}: "{value}"' for key, value in database.settings.items())
+    (shop.root / "monkey.yaml").write_text(f"project: shop\nmetrics: {{influxdb: {{{told}}}}}\n")
+    shop.env |= database.secrets
+
+
+def _logged(database: Database) -> dict[str, int]:
+    """Return how many values of two metrics are there."""
+    rows = database.rows("SELECT count(loss) AS loss, count(test_accuracy) AS test_accuracy FROM metrics")
+    return {name: row[name] for row in rows for name in ("loss", "test_accuracy")}

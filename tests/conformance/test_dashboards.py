@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from monkey.metrics import names
 from monkey.metrics.points import job_point, point
 from tests import digits as sweep_of_digits
+from tests import influx
 from tests.digits import METRIC, Digits
 from tests.grafana import NAMES, Board, shown
 from tests.influx import Database
@@ -24,19 +26,28 @@ SILENT = {("Jobs", letter) for letter in "CDE"} | {("Attempts ended", "B"), ("At
 MACHINES = ("alpha", "beta", "gone")
 
 
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Digits]:
-    """Run the sweep once."""
-    made = sweep_of_digits.run(tmp_path_factory.mktemp("digits"))
-    yield made
-    made.shop.kill_all()
-
-
-@pytest.fixture
-def filled(influxdb: Database, digits: Digits) -> Database:
-    """Return a database with the sweep, another one of other names, and machines."""
-    influxdb.write(digits.lines + _other() + b"".join(_machines(digits)))
-    return influxdb
+@pytest.mark.slow
+def test_what_is_shown_is_what_results_tells(require: Callable[[str], str], tmp_path: Path) -> None:
+    """A sweep is run for real: its agent sends it to 2.x while it runs, and 1.8 is filled from the store afterwards."""
+    for program in ("influxd", "influxd1", "grafana"):
+        require(program)
+    new, old = tmp_path / "new", tmp_path / "old"
+    new.mkdir()
+    old.mkdir()
+    with influx.serve("influxd", new) as newer, influx.serve("influxd1", old) as older:
+        sent, filled = newer.database(), older.database()
+        digits = sweep_of_digits.run(tmp_path, sent)
+        try:
+            digits.backfill(filled)
+        finally:
+            digits.shop.kill_all()
+        for database in (sent, filled):
+            database.write(_other())
+            a_sweep_is_shown_as_results_tells_it(database, digits)
+            a_job_is_shown_as_results_tells_it(database, digits)
+            a_sweep_that_went_wrong_is_shown_so(database)
+            database.write(b"".join(_machines(digits.rows[0]["job"])))
+            each_query_is_answered(database, digits)
 
 
 def _other() -> bytes:
@@ -61,10 +72,9 @@ def _other() -> bytes:
     )  # fmt: skip
 
 
-def _machines(digits: Digits) -> Iterator[bytes]:
-    """Return ten minutes of machines; one was last heard of five minutes ago, one has two GPUs."""
+def _machines(job: str) -> Iterator[bytes]:
+    """Return ten minutes of machines; one was last heard of five minutes ago, one has two GPUs, and runs the job."""
     now = time.time_ns()
-    best = digits.rows[0]["job"]
     for host in MACHINES:
         tags = {names.HOST: host, names.FLEET: "lab", names.AGENT: f"{host}-agent"}
         for ago in range(300 if host == "gone" else 0, 600, 15):
@@ -80,8 +90,8 @@ def _machines(digits: Digits) -> Iterator[bytes]:
             if host == "alpha":
                 for index in ("0", "1"):
                     yield point(names.SYSTEM, {**tags, names.GPU: index}, {**gpu, names.GPU_TEMPERATURE: 71.0}, at)
-                job = {names.CPU_PERCENT: 130.0, names.MEMORY_BYTES: 2e9, **gpu, names.DISK_READ_BYTES: 15e6 * count}
-                yield point(names.SYSTEM, {**tags, names.JOB: best}, {**job, names.DISK_WRITE_BYTES: 1.0}, at)
+                used = {names.CPU_PERCENT: 130.0, names.MEMORY_BYTES: 2e9, **gpu, names.DISK_READ_BYTES: 15e6 * count}
+                yield point(names.SYSTEM, {**tags, names.JOB: job}, {**used, names.DISK_WRITE_BYTES: 1.0}, at)
 
 
 def opened(name: str, database: Database, **wanted: str) -> Board:
@@ -100,8 +110,8 @@ def about(digits: Digits, name: str) -> dict[str, str]:
     return chosen | ({"job": digits.rows[0]["job"]} if name == "job" else {"parameter": "lr"})
 
 
-@pytest.mark.slow
-def test_each_query_is_answered(filled: Database, digits: Digits) -> None:
+def each_query_is_answered(filled: Database, digits: Digits) -> None:
+    """Ask all queries of all dashboards."""
     for name in NAMES:
         board = opened(name, filled, **about(digits, name))
         for panel in board.panels:
@@ -109,9 +119,8 @@ def test_each_query_is_answered(filled: Database, digits: Digits) -> None:
                 assert rows or (panel["title"], letter) in SILENT, f"{name}: {panel['title']}, query {letter}"
 
 
-@pytest.mark.slow
-def test_a_sweep_is_shown_as_results_tells_it(filled: Database, digits: Digits, require: Callable[[str], str]) -> None:
-    require("grafana")
+def a_sweep_is_shown_as_results_tells_it(filled: Database, digits: Digits) -> None:
+    """Compare all numbers of the dashboard."""
     board, rows = opened("sweep", filled, **about(digits, "sweep")), digits.rows
     assert [board.value("Jobs", letter) for letter in "ABCDE"] == [36, 36, None, None, None]
     assert board.chosen["objective"].values == [METRIC]
@@ -139,17 +148,16 @@ def test_a_sweep_is_shown_as_results_tells_it(filled: Database, digits: Digits, 
         "since", "job", "state", "attempt", "host", "seconds", "hidden", "lr", "seed", "loss", "test_accuracy", METRIC,
     ]  # fmt: skip
     assert [row[METRIC] for row in table] == [row["metrics"][METRIC] for row in rows]
-    told = {row["job"]: row for row in table}
+    shown_of = {row["job"]: row for row in table}
     for row in rows:
-        got = told[row["job"]]
+        got = shown_of[row["job"]]
         assert {name: got[name] for name in row["metrics"]} == row["metrics"]
         assert {name: got[name] for name in row["parameters"]} == {k: str(v) for k, v in row["parameters"].items()}
         assert (got["state"], got["attempt"], got["seconds"]) == (row["state"], row["attempt"], row["seconds"])
 
 
-@pytest.mark.slow
-def test_a_job_is_shown_as_results_tells_it(filled: Database, digits: Digits, require: Callable[[str], str]) -> None:
-    require("grafana")
+def a_job_is_shown_as_results_tells_it(filled: Database, digits: Digits) -> None:
+    """Compare all numbers of the dashboard."""
     for row, end in ((digits.rows[0], digits.ends[0]), (digits.rows[-1], digits.ends[-1])):
         board = opened("job", filled, sweep="digits", job=row["job"], metric="loss")
         board.since, board.until = round((end - 60) * 1000), round((end + 1) * 1000)
@@ -162,13 +170,12 @@ def test_a_job_is_shown_as_results_tells_it(filled: Database, digits: Digits, re
         [curve] = shown(board, "$metric by step", "1ms")
         assert [one["step"] for one in curve] == list(range(1, 41)), "nothing is thinned that has room"
         assert curve[-1]["rank 0"] == row["metrics"]["loss"]
-        told = [one["rank 0"] for one in curve]
-        assert (min(told), max(told)) == (row["summary"]["loss"]["min"], row["summary"]["loss"]["max"])
+        values = [one["rank 0"] for one in curve]
+        assert (min(values), max(values)) == (row["summary"]["loss"]["min"], row["summary"]["loss"]["max"])
 
 
-@pytest.mark.slow
-def test_a_sweep_that_goes_wrong_is_shown_so(filled: Database, require: Callable[[str], str]) -> None:
-    require("grafana")
+def a_sweep_that_went_wrong_is_shown_so(filled: Database) -> None:
+    """Look at the other sweep."""
     board = opened("sweep", filled, sweep="other", metric="a/b.c", parameter="alpha")
     assert [board.value("Jobs", letter) for letter in "ABCDE"] == [5, None, 1, None, 1]
     assert board.value("Best $objective so far") is None and board.value("Values not finite") == 3
@@ -187,11 +194,11 @@ def test_a_sweep_that_goes_wrong_is_shown_so(filled: Database, require: Callable
     ]  # fmt: skip
 
 
-@pytest.mark.slow
-def test_machines_are_shown_as_they_are(filled: Database) -> None:
-    board = opened("fleet", filled)
-    told = [board.value(title) for title in ("Machines", "Jobs running", "Slots", "Slots in use")]
-    assert told == [2, 6, 8, 75], "one has gone"
+def test_machines_are_shown_as_they_are(influxdb: Database) -> None:
+    influxdb.write(b"".join(_machines("0123")))
+    board = opened("fleet", influxdb)
+    figures = [board.value(title) for title in ("Machines", "Jobs running", "Slots", "Slots in use")]
+    assert figures == [2, 6, 8, 75], "one has gone"
     assert {row["host"]: row["cpu"] for row in board.rows("CPU now")} == {"alpha": 25.0, "beta": 75.0}
     machines = {row["host"]: row for row in board.rows("The machines")}
     assert set(machines) == set(MACHINES)
@@ -205,5 +212,5 @@ def test_machines_are_shown_as_they_are(filled: Database) -> None:
     assert len(known) > 10 and known == pytest.approx([3e6] * len(known)), "45 MB in 15 s"
     gpus = [row for row in board.rows("GPUs busy", interval="30s") if row["mean"] is not None]
     assert {(row["host"], row["gpu"], row["mean"]) for row in gpus} == {("alpha", "0", 90.0), ("alpha", "1", 90.0)}
-    narrowed = opened("fleet", filled, host="beta")
+    narrowed = opened("fleet", influxdb, host="beta")
     assert narrowed.value("Machines") == 1 and {row["host"] for row in narrowed.rows("CPU")} == {"beta"}
