@@ -30,7 +30,7 @@ from monkey_agent.workspace import Workspace, is_touched
 #: Seconds between looks at the courier; between looks whether secrets have changed.
 LOOK, SECRETS = 1.0, 30.0
 #: Seconds that a courier must have lived to be started again at once, and the pause where it has not.
-LIVED, PAUSE = 10.0, 10.0
+LIVED, PAUSE = 10.0, 5.0
 #: Seconds that an agent which leaves gives to what was not sent yet.
 DRAIN = 10.0
 
@@ -49,7 +49,8 @@ class Telemetry:
         self._spools: dict[Influx, Spool] = {}
         #: Attempt's name to the spool where it is registered.
         self._attempts: dict[str, Spool] = {}
-        self._trouble = ""
+        #: What the disk refused last, for people.
+        self.trouble = ""
         self._keeper: asyncio.Task[None] | None = None
         self._courier: subprocess.Popen[bytes] | None = None
         self._began = 0.0
@@ -104,9 +105,9 @@ class Telemetry:
     def _guarded(self) -> Iterator[None]:
         try:
             yield
-            self._trouble = ""
+            self.trouble = ""
         except OSError as exc:
-            self._trouble = f"the spool cannot be written: {exc.strerror}"
+            self.trouble = f"the spool cannot be written: {exc.strerror}"
 
     # -- the courier --------------------------------------------------------------------------------------------------
 
@@ -144,7 +145,7 @@ class Telemetry:
                 start_new_session=True,
             )
         except OSError as exc:
-            self._trouble = f"the courier cannot be started: {exc.strerror}"
+            self.trouble = f"the courier cannot be started: {exc.strerror}"
 
     def _tell_secrets(self, *, again: bool) -> None:
         """Tell the courier the secrets' values, if they are others than it knows; by a pipe, which nobody reads."""
@@ -171,9 +172,11 @@ class Telemetry:
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
+            self._keeper = None
         if self._courier is not None:
             self._say({"drain": DRAIN if any(owed(spool.path) for spool in self._spools.values()) else 0})
             await asyncio.to_thread(self._end, self._courier)
+            self._courier = None
         for spool in self._spools.values():
             spool.close()
 
@@ -195,5 +198,5 @@ class Telemetry:
         for influx, spool in self._spools.items():
             with contextlib.suppress(OSError):
                 state = {"url": influx.url, **load(f"{spool.path}/state.json")}
-                told.append(state | ({"error": self._trouble} if self._trouble and not state.get("error") else {}))
+                told.append(state | ({"error": self.trouble} if self.trouble and not state.get("error") else {}))
         return {"metrics": told} if told else {}

@@ -6,8 +6,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,6 +45,11 @@ def noted(shop: Shop) -> set[tuple[str, int, float]]:
     return {(writer, int(i), float(value)) for writer, i, value in lines if i != "begin"}
 
 
+def size(shop: Shop) -> int:
+    """Return how many bytes of notes there are: some forty for each."""
+    return (shop.ledger.directory / "noted").stat().st_size
+
+
 def began(shop: Shop) -> list[tuple[str, int]]:
     """Return the writers' executions, and their process ids."""
     path = shop.ledger.directory / "noted"
@@ -62,15 +66,6 @@ def project(shop: Shop, database: influx.Database, jobs: int) -> None:
     command = f"command: [python3, writer.py, '{shop.ledger.directory}', '{{i}}']\n"
     shop.spec(command + "max_retries: 3\nresources: {cpus: 0.1}\noutputs: []\n", jobs=jobs)
     shop.env |= database.secrets
-
-
-@contextmanager
-def watching(shop: Shop) -> Iterator[None]:
-    """Have an apply watch, which starts another agent where one was killed."""
-    apply = shop.start("apply", stdout=None, stderr=None)
-    yield
-    (shop.ledger.directory / "stop").touch()
-    assert apply.wait(timeout=120) == 0, shop.agent_log
 
 
 def arrived(shop: Shop, database: influx.Database) -> set[tuple[str, int, float]]:
@@ -103,25 +98,28 @@ def test_nothing_is_lost_though_all_are_killed(
     with influx.serve(program, data) as server:
         database = server.database()
         project(shop, database, writers)
-        with watching(shop):
-            until(lambda: len({writer for writer, _ in began(shop)}) == writers, "all writers have begun")
-            first = began(shop)[0][0]
-            (shop.ledger.directory / f"back-{first}").touch()
-            os.kill(began(shop)[1][1], signal.SIGKILL)
-            rest = (25.0 if LONG else 4.0) / len(orders)
-            for order in orders:
-                before, logged = len(began(shop)), len(noted(shop))
-                if order == "server":
-                    server.kill()
-                    server.start()
-                elif order == "courier":
-                    until(lambda: shop.processes("monkey.metrics.courier"), "a courier is there")
-                    shop.kill(shop.processes("monkey.metrics.courier"))
-                else:
-                    shop.kill(shop.agents)
-                    until(lambda n=before: len(began(shop)) >= n + writers, "the writers are begun again")
-                until(lambda n=logged: len(noted(shop)) > n + 500, "they go on")
-                time.sleep(rest)  # the pause between kills itself
+        shop.run("apply", "--detach")
+        until(lambda: len({writer for writer, _ in began(shop)}) == writers, "all writers have begun")
+        first = began(shop)[0][0]
+        (shop.ledger.directory / f"back-{first}").touch()
+        os.kill(began(shop)[1][1], signal.SIGKILL)
+        rest = (25.0 if LONG else 4.0) / len(orders)
+        for order in orders:
+            before, logged = len(began(shop)), size(shop)
+            if order == "server":
+                server.kill()
+                server.start()
+            elif order == "courier":
+                until(lambda: shop.processes("monkey.metrics.courier"), "a courier is there")
+                shop.kill(shop.processes("monkey.metrics.courier"))
+            else:
+                shop.kill(shop.agents)
+                shop.run("apply", "--detach")
+                until(lambda n=before: len(began(shop)) >= n + writers, "the writers are begun again")
+            until(lambda n=logged: size(shop) > n + 20_000, "they go on")
+            time.sleep(rest)  # the pause between kills itself
+        (shop.ledger.directory / "stop").touch()
+        shop.run("apply")
         check(shop, database, kills=1 + writers * orders.count("agent"))
         states = database.rows("SELECT last(state) FROM jobs GROUP BY job")
         assert [row["last"] for row in states] == ["succeeded"] * writers

@@ -28,6 +28,7 @@ def body(tmp_path: Path, run: Run) -> Iterator[Body]:
     body = run(make())
     yield body
     run(body.runner.close())
+    run(body.runner.telemetry.close())
 
 
 @pytest.fixture
