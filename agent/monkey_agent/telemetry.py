@@ -29,8 +29,8 @@ from monkey_agent.workspace import Workspace, is_touched
 
 #: Seconds between looks at the courier; between looks whether secrets have changed.
 LOOK, SECRETS = 1.0, 30.0
-#: Seconds that a courier must have lived to be started again at once, and the pause where it has not.
-LIVED, PAUSE = 10.0, 5.0
+#: Seconds that a courier must have lived to be started again at once; the pause where it has not, doubled each time.
+LIVED, PAUSE, MOST = 10.0, 0.5, 60.0
 #: Seconds that an agent which leaves gives to what was not sent yet.
 DRAIN = 10.0
 
@@ -117,11 +117,12 @@ class Telemetry:
             self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def _keep(self) -> None:
-        due = 0.0
+        due, pause = 0.0, PAUSE
         while True:
             if self._courier is None or self._courier.poll() is not None:
-                if self._courier is not None and time.monotonic() - self._began < LIVED:
-                    await asyncio.sleep(PAUSE)
+                if self._courier is not None:
+                    pause = PAUSE if time.monotonic() - self._began >= LIVED else min(2 * pause, MOST)
+                    await asyncio.sleep(pause)
                 self._start()
                 due = 0.0
             if time.monotonic() >= due:

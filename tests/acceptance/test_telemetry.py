@@ -26,7 +26,8 @@ time.time_ns = lambda: real() - (3_600_000_000_000 if os.path.exists(back) else 
 import monkey
 
 note = os.open(f"{ledger}/noted", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-os.write(note, f"{writer} begin {os.getpid()}\\n".encode())
+with open(f"{ledger}/began", "a") as began:
+    began.write(f"{writer} {os.getpid()}\\n")
 i = 0
 while not os.path.exists(f"{ledger}/stop"):
     for _ in range(20):
@@ -42,7 +43,7 @@ monkey.log("stopped", i, step=i)
 def noted(shop: Shop) -> set[tuple[str, int, float]]:
     """Return (writer, i, value) of all that was logged."""
     lines = (line.split() for line in (shop.ledger.directory / "noted").read_text().splitlines())
-    return {(writer, int(i), float(value)) for writer, i, value in lines if i != "begin"}
+    return {(writer, int(i), float(value)) for writer, i, value in lines}
 
 
 def size(shop: Shop) -> int:
@@ -52,9 +53,9 @@ def size(shop: Shop) -> int:
 
 def began(shop: Shop) -> list[tuple[str, int]]:
     """Return the writers' executions, and their process ids."""
-    path = shop.ledger.directory / "noted"
+    path = shop.ledger.directory / "began"
     lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-    return [(writer, int(pid)) for writer, i, pid in lines if i == "begin"]
+    return [(writer, int(pid)) for writer, pid in lines]
 
 
 def project(shop: Shop, database: influx.Database, jobs: int) -> None:
@@ -68,7 +69,7 @@ def project(shop: Shop, database: influx.Database, jobs: int) -> None:
     shop.env |= database.secrets
 
 
-def arrived(shop: Shop, database: influx.Database) -> set[tuple[str, int, float]]:
+def arrived(database: influx.Database) -> set[tuple[str, int, float]]:
     """Return what a second client finds."""
     return {(row["job"], int(row["i"]), row["value"]) for row in database.rows("SELECT i, value, job FROM metrics")}
 
@@ -76,11 +77,12 @@ def arrived(shop: Shop, database: influx.Database) -> set[tuple[str, int, float]
 def check(shop: Shop, database: influx.Database, kills: int) -> None:
     """Hold InfluxDB against what the writers noted; each that was killed may have been in the middle of one call."""
     logged = noted(shop)
-    until(lambda: len(arrived(shop, database)) >= len(logged), "all of it arrives")
-    found = arrived(shop, database)
+    count = "SELECT count(value) FROM metrics"
+    until(lambda: sum(row["count"] for row in database.rows(count)) >= len(logged), "all of it arrives")
+    found = arrived(database)
     assert logged <= found, f"{len(logged - found)} of {len(logged)} are lost"
     assert len(found) <= len(logged) + kills
-    [counted] = database.rows("SELECT count(value) FROM metrics")
+    [counted] = database.rows(count)
     assert counted["count"] == len(found), "something is there twice"
 
 
