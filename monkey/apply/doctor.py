@@ -139,7 +139,10 @@ def _metrics(agent: AgentView) -> Iterator[Check]:
             waits = f"; {size_text(int(way.get('owed') or 0))} wait there" if way.get("owed") else ""
             text = f"{who} cannot send to {url}: {way['error']}{waits}"
             yield Check("agents", text, "points wait on its disk, and are sent when that is mended", wrong=True)
-        for key, what in (("dead", "points that InfluxDB refused"), ("dropped", "bytes of metrics that had no room")):
+        for key, what in (
+            ("dead", "points that InfluxDB refused"),
+            ("dropped", "points that its disk had no room for"),
+        ):
             if way.get(key):
                 hint = "metrics/*/dead.lp in its directory has them, each with the reason"
                 hint = hint if key == "dead" else "raise `spool:`; `monkey metrics backfill SWEEP` brings them back"
