@@ -35,6 +35,14 @@ class Digits:
 def run(base: Path, database: Database) -> Digits:
     """Apply the spec as it is, and wait until all its jobs have succeeded and what they logged is in the database."""
     shop = Shop(base)
+    try:
+        return _run(shop, database)
+    except BaseException:
+        shop.kill_all()
+        raise
+
+
+def _run(shop: Shop, database: Database) -> Digits:
     shutil.copytree(ROOT / "specs", shop.root / "specs")
     _tell(shop, database)
     shop.run("apply", "specs/digits.yaml", "--yes", patience=LIMIT)
