@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import services
+from tests.acceptance.ledger import whole_lines
 from tests.acceptance.shop import Shop
 from tests.acceptance.site import LEDGER, Site, left_on
 from tests.hosts import Lab, Machine
@@ -83,7 +84,7 @@ class LabSite(Site):
     @property
     def calls(self) -> int:
         """How often Pulumi was started so far."""
-        return len(self._calls.read_text().splitlines()) if self._calls.exists() else 0
+        return len(whole_lines(self._calls))
 
     @property
     def leftovers(self) -> list[int]:

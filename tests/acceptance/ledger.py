@@ -43,6 +43,14 @@ note("end", sha256=hashlib.sha256(text.encode()).hexdigest())
 """
 
 
+def whole_lines(path: Path) -> list[str]:
+    """Return the lines of a file that others append to, but for one in the making: a reader can see half a write."""
+    try:
+        return path.read_text().split("\n")[:-1]
+    except FileNotFoundError:
+        return []
+
+
 @dataclass(frozen=True)
 class Line:
     """One line of the ledger; `at` in seconds since the machine was booted."""
@@ -75,11 +83,7 @@ class Ledger:
     @property
     def lines(self) -> list[Line]:
         """All lines so far, in the order of writing."""
-        try:
-            text = (self.directory / "ledger").read_text()
-        except FileNotFoundError:
-            return []
-        return [Line(**json.loads(line)) for line in text.splitlines()]
+        return [Line(**json.loads(line)) for line in whole_lines(self.directory / "ledger")]
 
     @property
     def begins(self) -> Counter[str]:

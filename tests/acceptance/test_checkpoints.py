@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.ledger import whole_lines
 from tests.acceptance.shop import MONKEY, Shop, until
 
 #: Megabytes of the checkpoint, and how often an agent is killed: a few times, or for minutes with MONKEY_LONG=1.
@@ -80,7 +81,7 @@ checkpoint_every: {every}
     @property
     def lines(self) -> list[dict[str, Any]]:
         """The ledger."""
-        return [json.loads(line) for line in self.ledger.read_text().splitlines()] if self.ledger.exists() else []
+        return [json.loads(line) for line in whole_lines(self.ledger)]
 
     def of(self, what: str) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["what"] == what]
