@@ -22,15 +22,15 @@ PROMPT = 45.0
 MONKEY = [sys.executable, "-P", "-m", "monkey.cli.main"]
 
 
-def until(what: Callable[[], Any], message: str, patience: float = PATIENCE) -> Any:
-    """Wait until it is true, and return it."""
+def until(what: Callable[[], Any], message: str, patience: float = PATIENCE, step: float = 0.02) -> Any:
+    """Wait until it is true, looked at each `step` seconds, and return it."""
     deadline = time.monotonic() + patience
     while True:
         found = what()
         if found:
             return found
         assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain: {message}"
-        time.sleep(0.02)
+        time.sleep(step)
 
 
 class Shop:

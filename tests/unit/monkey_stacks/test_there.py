@@ -34,6 +34,19 @@ def test_a_check_of_the_store_that_fails_says_why(tmp_path: Path, program: str, 
         _check_store(place, {"bundle": "b", "store": "s3://bucket", "credentials": {}})
 
 
+def test_what_installers_fetch_lies_with_all_else_unless_the_user_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PIP_CACHE_DIR", raising=False)
+    monkeypatch.setenv("UV_CACHE_DIR", "/shared/uv")
+    place = Place(str(tmp_path), "fleet")
+    place.bundle("b").mkdir(parents=True)
+    program = "import os; raise SystemExit(os.environ['PIP_CACHE_DIR'] + ' ' + os.environ['UV_CACHE_DIR'])"
+    (place.bundle("b") / "__main__.py").write_text(program)
+    with pytest.raises(StoreAway, match=f"{place.cache}/pip /shared/uv"):
+        _check_store(place, {"bundle": "b", "store": "s3://bucket", "credentials": {}})
+
+
 INSTALL = """
 import sys
 from monkey_stacks.ssh.there.bundles import install

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from monkey_stacks.ssh.there.paths import Place, clear, make, remove_empty, writ
 
 #: Seconds within which a store must have answered.
 PATIENCE = 90
+#: Where installers keep what they fetched: variable to directory of the cache.
+_FETCHED = {"PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv"}
 
 
 class StoreAway(Exception):
@@ -188,6 +191,8 @@ def _write_settings(place: Place, agent: Path, asked: dict[str, Any], beside: li
 def _variables(place: Place) -> dict[str, str]:
     """Return what an agent is told of this host."""
     said = {"MONKEY_SECRETS_FILE": str(place.secrets)}
+    # Below ~/.cache, what environments are built from would stay when all else is taken away.
+    said |= {name: str(place.cache / tool) for name, tool in _FETCHED.items() if name not in os.environ}
     return {**said, "MONKEY_SSH_CONFIG": str(place.ssh / "config")} if place.ssh.is_dir() else said
 
 
