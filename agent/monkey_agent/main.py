@@ -17,7 +17,7 @@ from pathlib import Path
 
 from monkey.errors import FleetError, MonkeyError
 from monkey.fleet import surroundings
-from monkey.fleet.capacity import Capacity, capacity
+from monkey.fleet.capacity import Capacity, capacity, counted
 from monkey.fleet.gpus import gpus, select
 from monkey.fleet.state import cache_home, host_name, state_dir
 from monkey.leaving import leave
@@ -160,7 +160,7 @@ def _chosen(numbers: frozenset[int]) -> tuple[str, ...]:
     found = select(numbers)
     if len(found) < len(numbers):
         raise FleetError(
-            f"expected the GPUs {', '.join(map(str, sorted(numbers)))}, found {len(gpus())} here",
+            f"expected GPU{'s' * (len(numbers) > 1)} {', '.join(map(str, sorted(numbers)))}, found {len(gpus())} here",
             hint="`nvidia-smi -L` counts them",
         )
     return found
@@ -177,8 +177,8 @@ def _post(asked: argparse.Namespace, home: Home) -> Post:
 
 
 def _told(machine: Capacity, slots: int | None) -> str:
-    told = f"{machine.cpus:g} CPUs, {machine.memory / 2**30:.1f} GiB, {len(machine.gpus)} GPUs"
-    return f"{told}, at most {slots} jobs at once" if slots else told
+    told = f"{counted(machine.cpus, 'CPU')}, {machine.memory / 2**30:.1f} GiB, {counted(len(machine.gpus), 'GPU')}"
+    return f"{told}, at most {counted(slots, 'job')} at once" if slots else told
 
 
 def _let_in() -> bool:

@@ -105,8 +105,10 @@ def planned_work(part: FleetPlan) -> Work:
 
 async def recount(world: World, plan: Plan, part: FleetPlan) -> Work:
     """Return it as things are now; what others applied since the plan was made is counted. Raises StoreError."""
-    planned = {sweep.name: sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers}
-    jobs = sum(sweep.jobs.unfinished for sweep in planned.values() if sweep.active)
+    mine = [sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers]
+    jobs = sum(sweep.jobs.unfinished for sweep in mine if sweep.active)
+    # A sweep of the plan that leaves this fleet has not left yet: it is nobody else's all the same.
+    planned = {sweep.name for sweep in plan.sweeps}
     others = [view for view in await _at_work(world, part.fleet) if view.state.name not in planned]
     names = frozenset(name for view in others for name in _secrets(view))
     return Work(jobs + sum(view.unfinished for view in others), part.secrets, names - part.secrets)

@@ -22,8 +22,8 @@ class Row:
     agent: str
     #: "alive", "draining" (it takes no new claim, and leaves when its jobs have ended), "silent" or "not heard of".
     state: str
-    #: Jobs that it works on.
-    claims: int
+    #: Jobs that it works on; what it has claimed ahead is not among them.
+    jobs: int
     #: Seconds since its last heartbeat.
     heard: float | None
     about: str
@@ -55,7 +55,7 @@ def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> 
 
 def _row(machine: str, agent: AgentView, about: str) -> Row:
     state = "draining" if agent.vitals.get("draining") else "alive"
-    return Row(agent.fleet, machine, agent.id, state, agent.claims, _since(agent.at), about)
+    return Row(agent.fleet, machine, agent.id, state, agent.jobs, _since(agent.at), about)
 
 
 def _since(at: float | None) -> float | None:

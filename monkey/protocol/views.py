@@ -63,6 +63,8 @@ class AgentView:
     #: Its wall clock when it beat.
     at: float
     claims: int
+    #: Jobs that it works on: claims without those ahead, those that have ended and are being recorded, and permits.
+    jobs: int
     vitals: dict[str, Any]
     alert: str | None
     #: Heard of lately (by wall clocks: for people, not for decisions), and not gone on purpose.

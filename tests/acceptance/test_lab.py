@@ -38,7 +38,7 @@ def test_a_fleet_from_its_plan_to_its_end(lab_site: LabSite) -> None:
     assert site.calls == calls, "nobody needs Pulumi to see that nothing changes"
 
     rows = site.shop.json("list", "instances")
-    assert [(row["fleet"], row["machine"], row["state"], row["claims"]) for row in rows] == [
+    assert [(row["fleet"], row["machine"], row["state"], row["jobs"]) for row in rows] == [
         ("lab", name, "alive", 1) for name in NAMES
     ]
     site.audit()

@@ -127,7 +127,7 @@ def instances_lines(found: Sequence[Row], to: Terminal) -> list[str]:
     if not found:
         return ["There are no machines, and no agents; `monkey apply` starts them."]
     rows = [
-        [row.fleet, row.machine, row.agent or "none", row.state, str(row.claims), _heard(row.heard), row.about]
+        [row.fleet, row.machine, row.agent or "none", row.state, str(row.jobs), _heard(row.heard), row.about]
         for row in found
     ]
     colours = {i: "yellow" for i, row in enumerate(found) if row.state != "alive"}

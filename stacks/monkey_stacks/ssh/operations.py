@@ -107,7 +107,7 @@ def _check(host: Host, seen: Observed, wanted: Wanted) -> None:
     if not isinstance(wanted.gpus, str) and max(wanted.gpus, default=-1) >= len(seen.gpus):
         asked = ", ".join(map(str, wanted.gpus))
         raise FleetError(
-            f"{host}: expected the GPUs {asked}, found {len(seen.gpus)} there",
+            f"{host}: expected GPU{'s' * (len(wanted.gpus) > 1)} {asked}, found {len(seen.gpus)} there",
             hint="`nvidia-smi -L` there counts them, from 0; gpus: auto takes those that there are",
         )
     if not seen.writable:

@@ -56,6 +56,23 @@ def test_work_is_counted_again_with_what_others_applied(root: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_sweep_that_leaves_the_fleet_is_no_work_of_it_any_more(root: Path) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        text = (root / "monkey.yaml").read_text()
+        (root / "monkey.yaml").write_text(text + "providers: {local: {type: local}, there: {type: local}}\n")
+        async with opened(root) as world:
+            world.fleets = {"local": Listening(), "there": Listening("there")}
+            await apply(world)
+            moved = root / "specs" / "other.yaml"
+            moved.write_text(moved.read_text() + "provider: there\n")
+            plan = (await make_plan(world, [])).plan
+            counted = {part.fleet: await recount(world, plan, part) for part in plan.fleets}
+        assert counted == {"local": Work(3), "there": Work(2, frozenset({"TOKEN"}))}
+
+    asyncio.run(main())
+
+
 def test_a_call_asks_for_the_secrets_of_its_own_sweep_alone(root: Path) -> None:
     async def main() -> None:
         two_sweeps(root)
@@ -77,12 +94,14 @@ def test_machines_and_agents_are_one_list(root: Path) -> None:
         async with opened(root, Listening(machines=machines)) as world:
             jobs = (await apply(world)).wanted[0].desired.table.ids
             old, new, guest, gone = (Pen(world, f"local/{name}") for name in ("one/1", "one/2", "guest/1", "two/1"))
-            old.heart.vitals = lambda: {"draining": True}
+            old.heart.vitals = lambda: {"draining": True, "idle": [jobs[1]]}
+            old.heart.held.add((world.keys.permit_log("small", 1), 1))
+            await old.begin(jobs[1])  # claimed ahead
             await old.begin(jobs[0])
             await asyncio.gather(*(pen.heart.beat() for pen in (new, guest)))
             await gone.heart.beat(left=True)
             rows = await instances(world)
-        assert {(row.machine, row.agent, row.state, row.claims, row.about) for row in rows} == {
+        assert {(row.machine, row.agent, row.state, row.jobs, row.about) for row in rows} == {
             ("gpu1", "local/one/1", "draining", 1, "kept alive"),
             ("gpu1", "local/one/2", "alive", 0, "kept alive"),
             ("gpu2", "", "silent", 0, ""),
