@@ -117,8 +117,11 @@ def summary(plan: Plan) -> str:
     settings = sum(len(sweep.settings) for sweep in plan.sweeps)
     if settings:
         parts.append("1 setting changes" if settings == 1 else f"{settings} settings change")
-    if machines := sum(len(fleet.machines) for fleet in plan.fleets):
+    changes = [bool(change.trouble) for fleet in plan.fleets for change in fleet.machines]
+    if machines := changes.count(False):
         parts.append("1 machine changes" if machines == 1 else f"{machines} machines change")
+    if machines := changes.count(True):
+        parts.append("1 machine cannot be used now" if machines == 1 else f"{machines} machines cannot be used now")
     if size := sum(sweep.upload.bytes for sweep in plan.sweeps):
         parts.append(f"{size_text(size)} to upload")
     return "; ".join(parts) if plan.changes else "nothing to do: " + parts[0]

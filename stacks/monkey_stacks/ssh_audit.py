@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from monkey.errors import MonkeyError
@@ -48,6 +49,16 @@ def _compare(host: str, name: str, found: Inventory, known: Resource | None) -> 
     if found.processes and not found.directories:
         pids = ", ".join(map(str, found.processes))
         yield Finding(host, f"processes of agents that are gone: {pids}", f"`{parse(host).command} kill {pids}`")
+    if found.files:
+        yield _files(host, found.files)
+
+
+def _files(host: str, paths: Sequence[str]) -> Finding:
+    if all(path.endswith(".lock") for path in paths):
+        hint = f"`{parse(host).command} rm {shlex.join(paths)}`"
+    else:
+        hint = "`monkey apply` uses them again, and `monkey destroy` then takes them away"
+    return Finding(host, f"files that no agent needs any more: {', '.join(paths)}", hint)
 
 
 def _keys(wanted: Wanted, known: Mapping[str, Resource]) -> list[Finding]:

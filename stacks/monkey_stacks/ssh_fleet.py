@@ -22,7 +22,15 @@ from monkey_stacks.outcome import Op, Outcome, Progress, Resource, Stage
 from monkey_stacks.ssh import reach
 from monkey_stacks.ssh.bundle import version
 from monkey_stacks.ssh.wanted import Wanted
-from monkey_stacks.ssh_words import check_apart, creation, identity, instance, machine_change
+from monkey_stacks.ssh_words import (
+    check_apart,
+    creation,
+    identity,
+    instance,
+    machine_change,
+    nobody_left,
+    with_trouble_of,
+)
 
 if TYPE_CHECKING:
     from monkey_stacks.engine import Engine
@@ -76,8 +84,10 @@ class SshFleet:
         given = credentials.find(self.store_url)
         handed, notes = self._handed(work, given), tuple(filter(None, [given.warning(datetime.now(UTC))]))
         new = [host for host in hosts if host not in known]
-        seen, fresh = await asyncio.gather(self._found(known, handed), self._look(new))
+        moved = self._moved(known, inputs)
+        seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved]))
         check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
+        seen |= {host: with_trouble_of(fresh.pop(host), seen[host]) for host in moved}
         if _are_so(inputs, known, seen):
             return Forecast(len(known), len(known), (), notes, told)
         # Where nothing is set up yet, the looks have told all.
@@ -86,7 +96,8 @@ class SshFleet:
         changes += [machine_change(each, seen.get(each.name, {})) for each in outcome.changed if each.name not in new]
         order = [*hosts, *known]
         changes.sort(key=lambda each: order.index(each.machine))
-        return Forecast(len(known), len(hosts), tuple(changes), (*notes, *outcome.warnings), told)
+        notes = (*notes, *outcome.warnings, *nobody_left(hosts, changes))
+        return Forecast(len(known), len(hosts), tuple(changes), notes, told)
 
     async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
@@ -175,8 +186,7 @@ class SshFleet:
         """Ask Pulumi what it would do, `seen` being how the hosts are; of very many it looks again by itself."""
         from monkey_stacks import hosts as resources
 
-        told = replace(handed, seen=seen)
-        engine = self._engine(told if _fits(told) else handed, None)
+        engine = self._engine(_with_seen(handed, seen), None)
         return await engine.preview(resources.program(inputs), refresh=True)
 
     async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -186,6 +196,12 @@ class SshFleet:
         wanted = self._wanted()
         told = await asyncio.gather(*(asyncio.to_thread(looked, host, wanted) for host in hosts))
         return dict(zip(hosts, told, strict=True))
+
+    def _moved(self, known: Mapping[str, Resource], inputs: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return the hosts on which an agent is to be set up in another place than it is."""
+        from monkey_stacks.hosts import moved
+
+        return [each["host"] for each in inputs if each["host"] in known and moved(known[each["host"]].inputs, each)]
 
     def _engine(self, handed: Handed | None, say: Say | None) -> Engine:
         from monkey_stacks.engine import Engine
@@ -212,7 +228,10 @@ class SshFleet:
     def _wanted(self) -> Wanted:
         of = self.provider
         url = credentials.without_profile(self.store_url)
-        return Wanted(url, self.project, self.name, of.workdir, of.max_slots, of.idle_timeout, of.cache_size, of.gpus)
+        slots, begun = of.max_slots, self.opened() is not None
+        return Wanted(
+            url, self.project, self.name, of.workdir, slots, of.idle_timeout, of.cache_size, of.gpus, begun=begun
+        )
 
     def _inputs(self, hosts: Iterable[str]) -> list[dict[str, Any]]:
         from monkey_stacks import hosts as resources
@@ -250,6 +269,12 @@ def _are_so(
 
     there = {name: dict(each.inputs) for name, each in known.items() if not each.interrupted}
     return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())
+
+
+def _with_seen(handed: Handed, seen: Mapping[str, Mapping[str, Any]]) -> Handed:
+    """Return what providers are told, with how the hosts are, unless that is too much for a variable."""
+    told = replace(handed, seen=seen)
+    return told if _fits(told) else handed
 
 
 def _fits(handed: Handed) -> bool:

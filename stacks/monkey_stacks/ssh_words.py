@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monkey.errors import FleetError
@@ -41,7 +41,7 @@ def creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
 
 def machine_change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
     """Return a change of Pulumi's in words; `seen`: the host's outputs, as they were found just now."""
-    from monkey_stacks.hosts import AWAY, DRIFT
+    from monkey_stacks.hosts import AWAY, DRIFT, TROUBLE
 
     if change.op is Op.DELETE:
         return MachineChange(change.op, change.name, "everything of it is taken away; jobs go on elsewhere")
@@ -50,7 +50,23 @@ def machine_change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
     said += [_difference(name, before, after) for name, before, after in values if name != DRIFT]
     if seen.get(AWAY):
         return MachineChange(change.op, change.name, "; ".join(said), trouble=seen[DRIFT])
-    return MachineChange(change.op, change.name, "; ".join(filter(None, [seen.get(DRIFT), *said])))
+    why = "; ".join(filter(None, [seen.get(DRIFT), *said]))
+    return MachineChange(change.op, change.name, why, trouble=seen.get(TROUBLE, ""))
+
+
+def with_trouble_of(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a host's outputs where it is (`old`), with what keeps it from the place where it is to be (`new`)."""
+    from monkey_stacks.hosts import AWAY, DRIFT, TROUBLE
+
+    return {**old, TROUBLE: new[DRIFT] if new.get(AWAY) else old.get(TROUBLE, "")}
+
+
+def nobody_left(hosts: Sequence[str], changes: Sequence[MachineChange]) -> list[str]:
+    """Warn where not one of the hosts can be used now: alone, that makes no plan an error, for it may pass."""
+    stuck = {change.machine for change in changes if change.trouble}
+    if not hosts or not stuck.issuperset(hosts):
+        return []
+    return ["warning: no machine of this provider can be used now: as long as it is so, nothing is begun there"]
 
 
 def _difference(name: str, before: Any, after: Any) -> str:

@@ -37,7 +37,8 @@ class LabSite(Site):
         program.write_text(_COUNTED.format(calls=self._calls, pulumi=self._pulumi / "pulumi"))
         program.chmod(0o755)
         #: The PATH without Pulumi.
-        self.bare = shop.env["PATH"]
+        without = (each for each in shop.env["PATH"].split(os.pathsep) if not Path(each, "pulumi").exists())
+        self.bare = os.pathsep.join(without)
         # What hosts are sent is built once.
         shop.env["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
         shop.env["PATH"] = f"{program.parent}:{self._pulumi}:{self.bare}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tests.acceptance.lab_site import LabSite, lines
@@ -28,7 +30,9 @@ def test_a_fleet_from_its_plan_to_its_end(lab_site: LabSite) -> None:
         ]
     assert site.left(*machines) == before and not site.calls, "a plan changes nothing"
 
-    said = site.apply()
+    with ThreadPoolExecutor(2) as pool:  # two people at once, who want the same
+        said = "".join(pool.map(lambda _: site.apply(), range(2)))
+    assert len(lines(said, "sweep: revision 1 appended")) == 1 and "error" not in said
     assert [len(lines(said, f"lab: {name}: agent started")) for name in NAMES] == [1, 1, 1]
     until(lambda: all(ledger.executions == 1 for ledger in ledgers), "every host works")
 

@@ -53,10 +53,20 @@ def test_a_change_of_settings_interrupts_no_job_and_a_host_that_is_not_named_is_
     site.apply()
     until(lambda: all(ledger.executions == 1 for ledger in ledgers), "every host works")
 
+    site.providers("h1", "h2", max_slots=1, workdir="/srv/none")
+    said = site.run("plan")
+    for name in ("h1", "h2"):
+        assert lines(said, f"lab/{name}") == [
+            f"! lab/{name}: taken away and set up anew; workdir ~/.monkey → /srv/none"
+        ]
+        assert lines(said, f"{name}: no right to write to /srv/none")
     site.providers("h1", "h2", max_slots=2)
-    assert [lines(site.run("plan"), f"lab/{name}") for name in ("h1", "h2")] == [
-        [f"~ lab/{name}: max_slots 1 → 2"] for name in ("h1", "h2")
-    ]
+    (goes.home / ".monkey").chmod(0o555)
+    said = site.run("plan")
+    assert lines(said, "lab/h1") == ["~ lab/h1: max_slots 1 → 2"]
+    assert lines(said, "lab/h2") == ["! lab/h2: max_slots 1 → 2"]
+    assert lines(said, "h2: no right to write to /home/worker/.monkey")
+    (goes.home / ".monkey").chmod(0o700)
     site.apply()
     until(lambda: all(ledger.executions == 2 for ledger in ledgers), "every host takes another")
     assert not any(ledger.digests for ledger in ledgers), "nothing has ended"

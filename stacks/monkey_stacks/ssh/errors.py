@@ -143,15 +143,15 @@ def refused(host: Host, reply: dict[str, Any]) -> FleetError:
             f"{host}: the agent was started and ended; its last words:\n{message}", hint="mend it, then `monkey apply`"
         )
     if kind == "StoreAway":
-        return _store_away(host, reply)
+        return no_store(host, reply["store"], message, reply.get("hint"))
     if kind == "NoKeygen":
         return FleetError(f"{host}: {message}", hint="install OpenSSH's client there (openssh-client)")
     return FleetError(f"{host}: {message}{where}")
 
 
-def _store_away(host: Host, reply: dict[str, Any]) -> FleetError:
-    hint = reply.get("hint")
-    if "://" not in reply["store"]:
+def no_store(host: Host, store: str, message: str, hint: str | None = None) -> FleetError:
+    """Return the error for a host that cannot use the store, for the reason that `message` gives."""
+    if "://" not in store:
         hint = f"a directory here is none of {host}'s; where it is on a machine that all reach by SSH, write "
-        hint += f"store: ssh://THAT-MACHINE{reply['store']} in monkey.yaml"
-    return FleetError(f"{host} cannot use the store: {reply['message']}", hint=hint)
+        hint += f"store: ssh://THAT-MACHINE{store} in monkey.yaml"
+    return FleetError(f"{host} cannot use the store: {message}", hint=hint)

@@ -34,6 +34,8 @@ class Wanted:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: Names of secrets whose values stay as the host has them.
     kept: tuple[str, ...] = ()
+    #: The store was begun: a host to which its directory is not there cannot use it.
+    begun: bool = True
     #: Variables by which the agent reaches the store (AWS_SECRET_ACCESS_KEY), by name.
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -51,7 +53,11 @@ class Wanted:
     @property
     def place(self) -> dict[str, str]:
         """Return what operations on the host are told of where."""
-        return {"workdir": self.workdir, "fleet": self.name}
+        return {
+            "workdir": self.workdir,
+            "fleet": self.name,
+            "store": self.store if self.begun and not self.scheme else "",
+        }
 
     @property
     def arguments(self) -> list[str]:
@@ -127,6 +133,8 @@ class Observed:
     secrets: tuple[str, Mapping[str, str]] = field(repr=False)
     #: The public key by which agents reach a store on an SSH host, "" for none.
     key: str
+    #: Why a store in a directory cannot be used from there, "" for nothing that was seen.
+    lacks: str = ""
 
     @property
     def living(self) -> Agent | None:
@@ -156,6 +164,8 @@ class Inventory:
     crontab: tuple[str, ...]
     #: Wardens and jobs, of whatever fleet.
     processes: tuple[int, ...]
+    #: Files and directories of ours that no fleet needs.
+    files: tuple[str, ...] = ()
 
     @property
     def fleets(self) -> frozenset[str]:
@@ -168,7 +178,7 @@ def read(facts: Mapping[str, Any]) -> Observed:
     agents = tuple(Agent(**{**agent, "credentials": tuple(agent["credentials"])}) for agent in facts["agents"])
     taken = ("host", "name", "user", "workdir", "writable", "free", "linger", "user_systemd", "ends_at_logout", "cron")
     return Observed(
-        **{name: facts[name] for name in (*taken, "key")},
+        **{name: facts[name] for name in (*taken, "key", "lacks")},
         target=Target((facts["python"][0], facts["python"][1]), facts["platform"], facts["libc"]),
         gpus=tuple(facts["gpus"]),
         bundles=tuple(facts["bundles"]),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.hosts import AWAY, DRIFT
+from monkey.plan.change import MachineChange
+from monkey_stacks.hosts import AWAY, DRIFT, TROUBLE, Handed
 from monkey_stacks.outcome import Change, Op, Resource
 from monkey_stacks.ssh.wanted import Inventory
 from monkey_stacks.ssh_audit import _compare
-from monkey_stacks.ssh_words import check_apart, creation, machine_change
+from monkey_stacks.ssh_fleet import _with_seen
+from monkey_stacks.ssh_words import check_apart, creation, machine_change, nobody_left, with_trouble_of
 
 NAME = "shop-lab-1"
 
@@ -37,6 +40,12 @@ def change(op: Op, **changed: tuple[Any, Any]) -> Change:
             "",
         ),
         (change(Op.UPDATE, max_slots=(1.0, 2.0)), {DRIFT: "it is off", AWAY: True}, "max_slots 1 → 2", "it is off"),
+        (
+            change(Op.UPDATE, drift=("no agent lives", "")),
+            {DRIFT: "no agent lives", AWAY: False, TROUBLE: "its disk is full"},
+            "no agent lives",
+            "its disk is full",
+        ),
     ],
 )
 def test_a_change_in_words(made: Change, seen: dict[str, Any], why: str, trouble: str) -> None:
@@ -68,6 +77,12 @@ EMPTY = inventory(directories=(), units=(), processes=())
             False,
             ["processes of agents that are gone: 7, 8"],
         ),
+        (
+            inventory(directories=(), units=(), processes=(), files=("/w/bundles", "/w/lock")),
+            False,
+            ["files that no agent needs any more: /w/bundles, /w/lock"],
+        ),
+        (inventory(files=("/w/gone.lock",)), True, ["files that no agent needs any more: /w/gone.lock"]),
     ],
 )
 def test_what_an_audit_finds_on_a_host(found: Inventory, known: bool, texts: list[str]) -> None:
@@ -75,6 +90,41 @@ def test_what_an_audit_finds_on_a_host(found: Inventory, known: bool, texts: lis
     findings = list(_compare("gpu1", NAME, found, resource))
     assert [finding.text for finding in findings] == texts
     assert all(finding.machine == "gpu1" and finding.hint for finding in findings)
+
+
+def test_files_that_are_left_over_are_helped_with() -> None:
+    some, locks = (
+        next(_compare("me@gpu1:2222", NAME, inventory(directories=(), units=(), processes=(), files=files), None)).hint
+        for files in (("/w/bundles",), ("/w/a b.lock",))
+    )
+    assert "`monkey apply` uses them again, and `monkey destroy` then" in some
+    assert locks == "`ssh -p 2222 me@gpu1 rm '/w/a b.lock'`"
+
+
+def test_what_hinders_a_move_is_told_of_where_it_goes() -> None:
+    here = {DRIFT: "", AWAY: False, TROUBLE: "full"}
+    assert with_trouble_of({"about": "kept alive"}, here)[TROUBLE] == "full"
+    assert with_trouble_of({DRIFT: "no right", AWAY: True}, here) == {**here, TROUBLE: "no right"}
+
+
+def test_a_fleet_of_which_no_machine_can_be_used_is_warned_of() -> None:
+    changes = [MachineChange("create", "h1", trouble="off"), MachineChange("update", "h2", trouble="full")]
+    assert not nobody_left([], []) and not nobody_left(["h1", "h2", "h3"], changes)
+    (warning,) = nobody_left(["h1", "h2"], [*changes, MachineChange("delete", "h0")])
+    assert warning.startswith("warning: no machine of this provider can be used now")
+
+
+def test_what_is_seen_of_very_many_hosts_does_not_outgrow_a_variable() -> None:
+    """Linux takes 128 KiB of each: with more, nothing could be started."""
+    about = {"about": "kept alive by systemd, begun again after a reboot", AWAY: False, DRIFT: "", TROUBLE: ""}
+    seen = {f"gpu{i}": {"host": f"gpu{i}", "bundle": "0" * 64, "workdir": "~/.monkey", **about} for i in range(1000)}
+    handed = Handed(secrets={"TOKEN": '"' * 1000})
+    most = max(n for n in range(100, 1000, 50) if _with_seen(handed, dict(list(seen.items())[:n])).seen)
+    for hosts in (most, most + 50):
+        told = _with_seen(handed, dict(list(seen.items())[:hosts]))
+        assert len(told.seen) == (most if hosts == most else 0) and told.secrets == handed.secrets
+        subprocess.run(["/bin/true"], env=told.environment, check=True)
+    assert 150 <= most < 900
 
 
 def test_one_machine_under_two_names_is_refused() -> None:

@@ -101,7 +101,7 @@ def test_lines_of_machines() -> None:
         (" ", "warning: keys end"),
     ]
     plan = diff([want(JOBS)], WORLD).with_fleets([fleet])
-    assert plan.changes and summary(plan) == "10 kept; 4 machines change"
+    assert plan.changes and summary(plan) == "10 kept; 3 machines change; 1 machine cannot be used now"
     assert json.loads(json.dumps(document(plan)))["fleets"][0]["machines"][2]["trouble"].startswith("it does not")
     assert "lab/h2: max_slots" in markdown(plan)
 

@@ -18,10 +18,11 @@ import fcntl
 import hashlib
 import os
 import re
+import select
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
@@ -77,10 +78,33 @@ class Place:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only one who changes this fleet here. Raises Busy, OSError."""
-        make(self.host)
-        with hold(self.host / f"{self.fleet}.lock"):
-            yield
+        """Be the only one who changes this fleet here; where nothing of it is left, neither is the lock.
+
+        Raises Busy, OSError.
+        """
+        lock = self.host / f"{self.fleet}.lock"
+        try:
+            with hold(lock, given_up=unheard):
+                try:
+                    yield
+                finally:
+                    if not self.directory.exists():
+                        clear(lock)
+        finally:
+            remove_empty(self.host, self.host.parent)
+
+    def stray_locks(self) -> list[Path]:
+        """Return the lock files of fleets that have no directory on this host: of operations that were killed."""
+        return sorted(lock for lock in self.host.glob("*.lock") if not lock.with_suffix("").is_dir())
+
+    def clear_stray_locks(self) -> None:
+        """Remove those of them that nobody holds. Raises OSError."""
+        for lock in self.stray_locks():
+            fd = _try_lock(lock)
+            if fd is not None:
+                if lock in self.stray_locks():
+                    clear(lock)
+                os.close(fd)
 
     @contextlib.contextmanager
     def bundles_locked(self) -> Iterator[None]:
@@ -99,22 +123,36 @@ def make(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def hold(path: Path, patience: float = 60) -> Iterator[None]:
-    """Hold the lock file `path`. Whoever removes what it guards removes it, too: then it is made anew."""
+def hold(path: Path, patience: float = 60, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Hold the lock file `path`. Whoever removes what it guards removes it, too: then it is made anew.
+
+    Raises Busy after so many seconds of `patience`, or where it is `given_up` before.
+    """
     until = time.monotonic() + patience
-    while (fd := _try_lock(path)) is None:
+    while not given_up():
+        if (fd := _try_lock(path)) is not None:
+            break
         if time.monotonic() > until:
             raise Busy(f"another monkey has been changing {path.parent} for {patience:.0f} s")
         time.sleep(0.05)
+    else:
+        raise Busy("nobody waits for this any more")
     try:
         yield
     finally:
         os.close(fd)
 
 
+def unheard() -> bool:
+    """Say whether nobody hears our reply: a monkey that was killed; the next may have taken all away by now."""
+    poller = select.poll()
+    poller.register(1, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
+
+
 def _try_lock(path: Path) -> int | None:
-    make(path.parent)
     try:
+        make(path.parent)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         return None

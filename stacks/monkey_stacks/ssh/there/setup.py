@@ -27,8 +27,11 @@ class StoreAway(Exception):
     """The store cannot be used from here: (message, hint)."""
 
 
-def observe(place: Place, said: str) -> dict[str, Any]:
-    """Return what this host is, and what of the fleet is on it; changes nothing."""
+def observe(place: Place, said: str, store: str) -> dict[str, Any]:
+    """Return what this host is, and what of the fleet is on it; changes nothing.
+
+    `store`: the directory of the store, "" where it is none, or is not there yet.
+    """
     key = place.ssh / "id.pub"
     return {
         **facts(said),
@@ -37,7 +40,15 @@ def observe(place: Place, said: str) -> dict[str, Any]:
         "secrets": _secrets_digests(place),
         "key": key.read_text().strip() if key.exists() else "",
         "strays": _strays(place),
+        "lacks": _lacks(store) if store else "",
     }
+
+
+def _lacks(store: str) -> str:
+    """Say why a store in a directory cannot be used from here, as far as a look can tell; "" where it can."""
+    if not Path(store).is_dir():
+        return f"there is no directory {store}"
+    return "" if os.access(store, os.R_OK | os.W_OK | os.X_OK) else f"no right to write to {store}"
 
 
 def _secrets_digests(place: Place) -> list[Any]:
@@ -71,7 +82,18 @@ def inventory(place: Place) -> dict[str, Any]:
         "units": sorted({name.removeprefix("monkey-").partition(f"-{place.host.name}-")[0] for name in units}),
         "crontab": keeping.in_any_crontab(place.host),
         "processes": agents.marked(f"{place.host}/"),
+        "files": [str(path) for path in _leftovers(place)],
     }
+
+
+def _leftovers(place: Place) -> list[Path]:
+    """Return what is here of us, though no fleet of any host that shares it needs it."""
+    if any(path.is_dir() for path in place.host.parent.glob("*/*")):
+        return place.stray_locks()
+    if not (place.bundles.is_dir() or place.stray_locks()):
+        return []
+    parts = (place.bundles, place.cache, place.host.parent, place.workdir / "lock")
+    return [path for path in parts if path.exists()]
 
 
 def prepare(place: Place, asked: dict[str, Any]) -> str:
@@ -231,7 +253,7 @@ def remove(place: Place) -> None:
             _remove_strays(place)
             keeping.remove_from_crontab(place)
             clear(place.directory)
-            clear(place.host / f"{place.fleet}.lock")
+        place.clear_stray_locks()
         remove_empty(place.host)
     if place.workdir.is_dir():
         remove_empty(place.host.parent)
