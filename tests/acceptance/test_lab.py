@@ -13,6 +13,14 @@ pytestmark = pytest.mark.slow
 NAMES = ("h1", "h2", "h3")
 
 
+def two_apply_the_same(site: LabSite) -> str:
+    """Apply by two people at once; returns what both were told."""
+    with ThreadPoolExecutor(2) as pool:
+        said = "".join(pool.map(lambda _: site.apply(), range(2)))
+    assert len(lines(said, "sweep: revision 1 appended")) == 1 and "error" not in said
+    return said
+
+
 def test_a_fleet_from_its_plan_to_its_end(lab_site: LabSite) -> None:
     site = lab_site
     machines = site.hosts(*NAMES)
@@ -30,9 +38,7 @@ def test_a_fleet_from_its_plan_to_its_end(lab_site: LabSite) -> None:
         ]
     assert site.left(*machines) == before and not site.calls, "a plan changes nothing"
 
-    with ThreadPoolExecutor(2) as pool:  # two people at once, who want the same
-        said = "".join(pool.map(lambda _: site.apply(), range(2)))
-    assert len(lines(said, "sweep: revision 1 appended")) == 1 and "error" not in said
+    said = two_apply_the_same(site)
     assert [len(lines(said, f"lab: {name}: agent started")) for name in NAMES] == [1, 1, 1]
     until(lambda: all(ledger.executions == 1 for ledger in ledgers), "every host works")
 
