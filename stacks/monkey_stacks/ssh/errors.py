@@ -140,7 +140,8 @@ def refused(host: Host, reply: dict[str, Any]) -> FleetError:
         )
     if kind == "Failed":
         return FleetError(
-            f"{host}: the agent was started and ended; its last words:\n{message}", hint="mend it, then `monkey apply`"
+            f"{host}: the agent was started, and does not live; its last words:\n{message}",
+            hint="mend it, then `monkey apply`",
         )
     if kind == "StoreAway":
         return no_store(host, reply["store"], message, reply.get("hint"))
