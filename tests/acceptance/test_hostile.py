@@ -73,6 +73,7 @@ def test_store_of_a_newer_layout_is_left_alone(shop: Shop) -> None:
 
 
 def test_entry_cut_short_is_reported_by_its_key(shop: Shop) -> None:
+    shop.hurry()
     shop.spec(jobs=2, seconds=0)
     shop.run("apply")
     until(lambda: not shop.agents, "the agent leaves")

@@ -25,6 +25,7 @@ def command_line(pid: int) -> bytes:
 
 
 def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) -> None:
+    shop.hurry()
     shop.env["TOKEN"] = SECRET
     go = tmp_path / "go"
     show = f'while ! [ -e {go} ]; do sleep 0.05; done; echo token=$TOKEN; printf %s "$TOKEN" | wc -c; exit 1'
