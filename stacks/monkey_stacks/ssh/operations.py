@@ -116,6 +116,11 @@ def check(host: Host, seen: Observed, wanted: Wanted) -> None:
             f"{host}: no right to write to {seen.workdir}",
             hint=f"give the user {seen.user} the right to, or name another place with 'workdir:'",
         )
+    if seen.occupied:
+        raise FleetError(
+            f"{host}: {seen.workdir}/cache holds files that are not monkey's: there agents keep what they fetched",
+            hint="name a directory of its own with 'workdir:', as ~/.monkey, which is the default",
+        )
     if seen.free < LEAST:
         raise FleetError(
             f"{host}: its disk is full: expected {LEAST >> 20} MiB free at {seen.workdir}, found {seen.free >> 20}",

@@ -115,6 +115,8 @@ class Observed:
     target: Target
     workdir: str
     writable: bool
+    #: Where the agents' cache is to be lie files of somebody else.
+    occupied: bool
     #: Bytes free below the working directory.
     free: int
     linger: bool
@@ -176,9 +178,9 @@ class Inventory:
 def read(facts: Mapping[str, Any]) -> Observed:
     """Return what `there.setup.observe` told."""
     agents = tuple(Agent(**{**agent, "credentials": tuple(agent["credentials"])}) for agent in facts["agents"])
-    taken = ("host", "name", "user", "workdir", "writable", "free", "linger", "user_systemd", "ends_at_logout", "cron")
+    taken = ("host", "name", "user", "workdir", "writable", "occupied", "free", "linger", "user_systemd")
     return Observed(
-        **{name: facts[name] for name in (*taken, "key", "lacks")},
+        **{name: facts[name] for name in (*taken, "ends_at_logout", "cron", "key", "lacks")},
         target=Target((facts["python"][0], facts["python"][1]), facts["platform"], facts["libc"]),
         gpus=tuple(facts["gpus"]),
         bundles=tuple(facts["bundles"]),

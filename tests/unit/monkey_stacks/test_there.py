@@ -15,7 +15,7 @@ import pytest
 
 from monkey_stacks.ssh.there.keeping import unit, units, units_of
 from monkey_stacks.ssh.there.paths import Place, hold
-from monkey_stacks.ssh.there.setup import StoreAway, _check_store, _lacks, _leftovers
+from monkey_stacks.ssh.there.setup import StoreAway, _check_store, _lacks, _leftovers, remove
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,12 @@ def test_who_waits_for_a_fleet_that_is_taken_away_leaves_nothing(tmp_path: Path,
 
 def test_what_no_fleet_of_any_host_needs_is_left_over(tmp_path: Path) -> None:
     place = Place(str(tmp_path), "fleet")
-    (tmp_path / "cache").mkdir()
+    place.cache.mkdir()
     assert not _leftovers(place), "that may be anybody's"
+    with place.bundles_locked():
+        place.claim_cache()
+    assert _leftovers(place) == [place.cache, place.lock]
+    place.lock.unlink()
     place.bundle("0" * 64).mkdir(parents=True)
     assert _leftovers(place) == [place.bundles, place.cache]
     with place.locked():
@@ -125,6 +129,23 @@ def test_what_no_fleet_of_any_host_needs_is_left_over(tmp_path: Path) -> None:
         assert _leftovers(place), "somebody holds it"
     place.clear_stray_locks()
     assert not _leftovers(place)
+
+
+def test_a_cache_that_somebody_else_had_there_is_refused_and_stays(tmp_path: Path) -> None:
+    place = Place(str(tmp_path), "fleet")
+    theirs = [tmp_path / part / "theirs" for part in ("cache", "bundles")]
+    for path in theirs:
+        path.parent.mkdir()
+        path.touch()
+    assert place.occupied()
+    with place.bundles_locked(), pytest.raises(FileExistsError, match="not monkey's"):
+        place.claim_cache()
+    place.bundle("0" * 64).mkdir()
+    with place.locked():
+        place.directory.mkdir()
+    remove(place)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(theirs)
+    assert not place.bundle("0" * 64).exists()
 
 
 def test_units_are_of_those_whose_agents_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ SEEN = Observed(
     target=Target((3, 11), "linux-x86_64", "glibc 2.36"),
     workdir="/home/worker/.monkey",
     writable=True,
+    occupied=False,
     free=1 << 40,
     linger=True,
     user_systemd=True,

@@ -112,6 +112,13 @@ def present(place: Place) -> list[str]:
         return []
 
 
+def clear_all(place: Place) -> None:
+    """Remove all bundles, and what is left of installations; what is not ours stays. The caller as with `tidy`."""
+    for path in (*map(place.bundle, present(place)), *place.bundles.glob(".*")):
+        clear(path)
+    remove_empty(place.bundles)
+
+
 def tidy(place: Place) -> None:
     """Remove bundles that no agent of any host here was started with. The caller holds `bundles_locked`."""
     used = set()

@@ -1,7 +1,8 @@
 """Where things lie on a host.
 
-    WORKDIR/lock                            held while bundles come and go
+    WORKDIR/monkey.lock                     held while bundles come and go
     WORKDIR/cache/                          code, environments, datasets: locked, so hosts may share it
+    WORKDIR/cache/CACHEDIR.TAG              says that it is ours: whoever names ~ as WORKDIR may have a cache there
     WORKDIR/bundles/SHA256/                 an agent's code
     WORKDIR/hosts/HOST/FLEET.lock           held while anything of the fleet is changed on this host
     WORKDIR/hosts/HOST/FLEET/secrets        the jobs' secrets (0600)
@@ -14,6 +15,7 @@ HOST is the machine's own name and identity: hosts may share one home directory.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -24,6 +26,10 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+#: What marks a directory as a cache (https://bford.info/cachedir/), and this one as ours.
+TAG = "CACHEDIR.TAG"
+_MARK = b"Signature: 8a477f597d28d172789f06886806bc55\n# The cache of monkey's agents. They fill it again.\n"
 
 
 class Busy(Exception):
@@ -61,6 +67,7 @@ class Place:
         self.directory = self.host / fleet
         self.bundles = self.workdir / "bundles"
         self.cache = self.workdir / "cache"
+        self.lock = self.workdir / "monkey.lock"
         self.secrets = self.directory / "secrets"
         self.ssh = self.directory / "ssh"
 
@@ -93,6 +100,29 @@ class Place:
         finally:
             remove_empty(self.host, self.host.parent)
 
+    def occupied(self) -> bool:
+        """Say whether somebody else's files lie where the cache is to be."""
+        try:
+            found = [path.name for path in self.cache.iterdir() if not path.name.startswith(f".{TAG}.")]
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return bool(found) and not self.cached()
+
+    def cached(self) -> bool:
+        """Say whether there is a cache of ours."""
+        try:
+            return (self.cache / TAG).read_bytes() == _MARK
+        except OSError:
+            return False
+
+    def claim_cache(self) -> None:
+        """Mark the cache as ours, to be removed with the rest. The caller holds `bundles_locked`. Raises OSError."""
+        if self.occupied():
+            raise FileExistsError(errno.EEXIST, "there are files that are not monkey's", str(self.cache))
+        write(self.cache / TAG, _MARK)
+
     def stray_locks(self) -> list[Path]:
         """Return the lock files of fleets that have no directory on this host: of operations that were killed."""
         return sorted(lock for lock in self.host.glob("*.lock") if not lock.with_suffix("").is_dir())
@@ -110,7 +140,7 @@ class Place:
     def bundles_locked(self) -> Iterator[None]:
         """Be the only one, of all hosts that share the directory, who counts or removes bundles. Raises Busy."""
         make(self.workdir)
-        with hold(self.workdir / "lock"):
+        with hold(self.lock):
             yield
 
 

@@ -90,10 +90,10 @@ def _leftovers(place: Place) -> list[Path]:
     """Return what is here of us, though no fleet of any host that shares it needs it."""
     if any(path.is_dir() for path in place.host.parent.glob("*/*")):
         return place.stray_locks()
-    if not (place.bundles.is_dir() or place.stray_locks()):
+    if not (place.bundles.is_dir() or place.cached() or place.stray_locks()):
         return []
-    parts = (place.bundles, place.cache, place.host.parent, place.workdir / "lock")
-    return [path for path in parts if path.exists()]
+    parts = (place.bundles, place.cache if place.cached() else None, place.host.parent, place.lock)
+    return [path for path in parts if path and path.exists()]
 
 
 def prepare(place: Place, asked: dict[str, Any]) -> str:
@@ -180,6 +180,7 @@ def _begin(place: Place, asked: dict[str, Any], newest: Path | None) -> Path | N
         if not anew and (agents.settings_of(agent).get("kept") == SYSTEMD) != (asked["kept"] == SYSTEMD):
             keeping.stop_by_systemd(place, agent)
             keeping.remove_from_crontab(place, agent)
+        place.claim_cache()
         _write_settings(place, agent, asked, beside)
     try:
         agents.start(place, agent, _command(place, agent, asked["bundle"]), asked["kept"])
@@ -260,6 +261,8 @@ def remove(place: Place) -> None:
         if not place.host.parent.exists():
             with place.bundles_locked():
                 if not place.host.parent.exists():
-                    for part in (place.bundles, place.cache, place.workdir / "lock"):
-                        clear(part)
+                    bundles.clear_all(place)
+                    if place.cached():
+                        clear(place.cache)
+                    clear(place.lock)
             remove_empty(place.workdir)
