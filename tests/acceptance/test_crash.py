@@ -36,7 +36,7 @@ def check(shop: Shop, jobs: int, kills: int) -> None:
 
 
 def test_kill_of_all_three_times_then_of_agent_and_warden(shop: Shop) -> None:
-    jobs = 120
+    jobs = 200
     shop.spec(jobs=jobs, seconds=0.1)
     for kill in range(4):
         apply = shop.start("apply")
