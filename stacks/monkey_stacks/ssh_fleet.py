@@ -29,7 +29,6 @@ from monkey_stacks.ssh_words import (
     instance,
     machine_change,
     nobody_left,
-    with_trouble_of,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ class SshFleet:
 
     async def preview(self, work: Work) -> Forecast:
         """See `Fleet.preview`. Raises FleetError where no host could reach the store."""
+        from monkey_stacks import ssh_moves
+
         known = await self._known()
         hosts = self._hosts(work, known)
         inputs = self._inputs(hosts)
@@ -84,10 +85,10 @@ class SshFleet:
         given = credentials.find(self.store_url)
         handed, notes = self._handed(work, given), tuple(filter(None, [given.warning(datetime.now(UTC))]))
         new = [host for host in hosts if host not in known]
-        moved = self._moved(known, inputs)
+        moved = ssh_moves.moving(known, inputs)
         seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved]))
         check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
-        seen |= {host: with_trouble_of(fresh.pop(host), seen[host]) for host in moved}
+        seen |= {host: ssh_moves.with_trouble_of(fresh.pop(host), seen[host]) for host in moved}
         if _are_so(inputs, known, seen):
             return Forecast(len(known), len(known), (), notes, told)
         # Where nothing is set up yet, the looks have told all.
@@ -102,6 +103,7 @@ class SshFleet:
     async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
         from monkey_stacks import hosts as resources
+        from monkey_stacks import ssh_moves
 
         self._say = say
         engine = self._engine(self._handed(work, credentials.find(self.store_url)), say)
@@ -110,10 +112,17 @@ class SshFleet:
                 work = await recount()
             known = {resource.name: resource for resource in await engine.resources()}
             hosts = self._hosts(work, known)
-            outcome = await session.up(resources.program(self._inputs(hosts)), refresh=True)
+            inputs = self._inputs(hosts)
+            hindered = ssh_moves.hindered(await self._look(ssh_moves.moving(known, inputs)))
+            program = resources.program(ssh_moves.staying(inputs, known, hindered))
+            outcome = await session.up(program, refresh=True)
         for warning in outcome.warnings:
             say(f"warning: {warning}")
-        if hosts and set(hosts) <= {failure.name for failure in outcome.failures}:
+        failed = {failure.name for failure in outcome.failures}
+        for host in hindered.keys() - failed:
+            why = hindered[host].removeprefix(f"{host}: ").replace("\n", "\n    ")
+            say(f"{host}: FAILED: left as it was, for it cannot be moved: {why}")
+        if hosts and set(hosts) <= failed | hindered.keys():
             raise FleetError(
                 f"no machine of provider {self.name!r} could be set up; why is told above",
                 hint="mend one, and apply again; or name another `provider:` in the spec",
@@ -196,12 +205,6 @@ class SshFleet:
         wanted = self._wanted()
         told = await asyncio.gather(*(asyncio.to_thread(looked, host, wanted) for host in hosts))
         return dict(zip(hosts, told, strict=True))
-
-    def _moved(self, known: Mapping[str, Resource], inputs: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return the hosts on which an agent is to be set up in another place than it is."""
-        from monkey_stacks.hosts import moved
-
-        return [each["host"] for each in inputs if each["host"] in known and moved(known[each["host"]].inputs, each)]
 
     def _engine(self, handed: Handed | None, say: Say | None) -> Engine:
         from monkey_stacks.engine import Engine

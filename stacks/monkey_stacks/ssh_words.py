@@ -46,19 +46,14 @@ def machine_change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
     if change.op is Op.DELETE:
         return MachineChange(change.op, change.name, "everything of it is taken away; jobs go on elsewhere")
     values = zip(change.forced_by, change.before, change.after, strict=True)
-    said = ["taken away and set up anew"] if change.op is Op.REPLACE else []
+    hindered = seen.get(AWAY) or seen.get(TROUBLE)
+    anew = "left as it is, for it cannot be moved" if hindered else "taken away and set up anew"
+    said = [anew] if change.op is Op.REPLACE else []
     said += [_difference(name, before, after) for name, before, after in values if name != DRIFT]
     if seen.get(AWAY):
         return MachineChange(change.op, change.name, "; ".join(said), trouble=seen[DRIFT])
     why = "; ".join(filter(None, [seen.get(DRIFT), *said]))
     return MachineChange(change.op, change.name, why, trouble=seen.get(TROUBLE, ""))
-
-
-def with_trouble_of(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a host's outputs where it is (`old`), with what keeps it from the place where it is to be (`new`)."""
-    from monkey_stacks.hosts import AWAY, DRIFT, TROUBLE
-
-    return {**old, TROUBLE: new[DRIFT] if new.get(AWAY) else old.get(TROUBLE, "")}
 
 
 def nobody_left(hosts: Sequence[str], changes: Sequence[MachineChange]) -> list[str]:

@@ -57,9 +57,11 @@ def test_a_change_of_settings_interrupts_no_job_and_a_host_that_is_not_named_is_
     said = site.run("plan")
     for name in ("h1", "h2"):
         assert lines(said, f"lab/{name}") == [
-            f"! lab/{name}: taken away and set up anew; workdir ~/.monkey → /srv/none"
+            f"! lab/{name}: left as it is, for it cannot be moved; workdir ~/.monkey → /srv/none"
         ]
         assert lines(said, f"{name}: no right to write to /srv/none")
+    said = site.apply(code=1)
+    assert lines(said, "lab: h2: FAILED: left as it was, for it cannot be moved: no right to write to /srv/none")
     site.providers("h1", "h2", max_slots=2)
     (goes.home / ".monkey").chmod(0o555)
     said = site.run("plan")

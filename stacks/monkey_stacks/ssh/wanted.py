@@ -197,6 +197,8 @@ def differences(seen: Observed, wanted: Wanted, bundle: str, *, idle: bool = Fal
     """
     found = []
     newest = seen.living
+    if seen.empty:
+        return (_missing(seen),)
     if newest is None:
         found += [] if idle and seen.agents and seen.agents[-1].left else [_missing(seen)]
     else:
@@ -222,7 +224,7 @@ def differences(seen: Observed, wanted: Wanted, bundle: str, *, idle: bool = Fal
 
 def _missing(seen: Observed) -> str:
     if not seen.agents:
-        return "no agent was ever started"
+        return "there is no agent"
     return "the agent left, for there was nothing to do" if seen.agents[-1].left else "no agent lives"
 
 

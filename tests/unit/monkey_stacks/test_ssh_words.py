@@ -14,7 +14,7 @@ from monkey_stacks.outcome import Change, Op, Resource
 from monkey_stacks.ssh.wanted import Inventory
 from monkey_stacks.ssh_audit import _compare
 from monkey_stacks.ssh_fleet import _with_seen
-from monkey_stacks.ssh_words import check_apart, creation, machine_change, nobody_left, with_trouble_of
+from monkey_stacks.ssh_words import check_apart, creation, machine_change, nobody_left
 
 NAME = "shop-lab-1"
 
@@ -38,6 +38,12 @@ def change(op: Op, **changed: tuple[Any, Any]) -> Change:
             {DRIFT: "other secrets"},
             "other secrets; taken away and set up anew; workdir ~/a → ~/b",
             "",
+        ),
+        (
+            change(Op.REPLACE, workdir=("~/a", "~/b")),
+            {DRIFT: "", AWAY: False, TROUBLE: "no right"},
+            "left as it is, for it cannot be moved; workdir ~/a → ~/b",
+            "no right",
         ),
         (change(Op.UPDATE, max_slots=(1.0, 2.0)), {DRIFT: "it is off", AWAY: True}, "max_slots 1 → 2", "it is off"),
         (
@@ -99,12 +105,6 @@ def test_files_that_are_left_over_are_helped_with() -> None:
     )
     assert "`monkey apply` uses them again, and `monkey destroy` then" in some
     assert locks == "`ssh -p 2222 me@gpu1 rm '/w/a b.lock'`"
-
-
-def test_what_hinders_a_move_is_told_of_where_it_goes() -> None:
-    here = {DRIFT: "", AWAY: False, TROUBLE: "full"}
-    assert with_trouble_of({"about": "kept alive"}, here)[TROUBLE] == "full"
-    assert with_trouble_of({DRIFT: "no right", AWAY: True}, here) == {**here, TROUBLE: "no right"}
 
 
 def test_a_fleet_of_which_no_machine_can_be_used_is_warned_of() -> None:

@@ -65,7 +65,8 @@ def test_nothing_differs() -> None:
             "b",
             ("not begun again after a boot",),
         ),
-        (replace(SEEN, agents=()), WANTED, "b", ("no agent was ever started",)),
+        (replace(SEEN, agents=()), WANTED, "b", ("there is no agent",)),
+        (replace(SEEN, agents=(), key="", secrets=(KEY, {})), WANTED, "b", ("there is no agent",)),
         (replace(SEEN, agents=(replace(AGENT, alive=False),)), WANTED, "b", ("no agent lives",)),
         (
             replace(SEEN, agents=(replace(AGENT, alive=False, left=True),)),
