@@ -287,7 +287,7 @@ class Agent:
             }
             for work in at_work
         ]
-        alerts = [self.alert, self.attempts.trouble, *self.desk.alerts, *sorted(self.picker.torn)[:3]]
+        alerts = [self.alert, self.attempts.trouble, *self.dispatcher.alerts, *sorted(self.picker.torn)[:3]]
         return {
             "running": running,
             "idle": idle,

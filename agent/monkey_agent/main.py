@@ -32,6 +32,7 @@ from monkey_agent.home import Home
 from monkey_agent.machine import MachineClock
 from monkey_agent.neighbours import Neighbours
 from monkey_agent.post import Post
+from monkey_agent.room import Room
 from monkey_agent.runner import LocalRunner
 from monkey_agent.seats import MachineSeats
 
@@ -121,15 +122,18 @@ async def live(asked: argparse.Namespace) -> None:
         machine = replace(machine, gpus=_chosen(asked.gpus))
     foreign = Foreign() if asked.gpus == "auto" and machine.gpus else None
     clock = MachineClock()
+    cache = asked.cache or cache_home()
+    room = Room([home.directory, cache])
     runner = LocalRunner(
         store,
         Keys(asked.project),
         home.directory,
-        asked.cache or cache_home(),
+        cache,
         gpus=bool(machine.gpus),
         cache_size=asked.cache_size,
     )
-    seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign)
+    seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign, room)
+    runner.on_trouble = room.note
     agent = Agent(store, post, clock, runner, seats, random.Random())
     if foreign is not None:
         foreign.on_answer = agent.dispatcher.on_change

@@ -41,16 +41,16 @@ async def instances(world: World) -> list[Row]:
 def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> Iterator[Row]:
     living = {agent.id: agent for agent in agents if agent.alive}
     for machine in machines:
-        mine = [agent for agent in living.values() if _name(agent) in machine.agents]
+        mine = [agent for agent in living.values() if agent.name in machine.agents]
         for agent in mine:
             del living[agent.id]
             yield _row(machine.machine, agent, machine.about)
         if not mine:
-            last = [agent for agent in agents if _name(agent) in machine.agents]
+            last = [agent for agent in agents if agent.name in machine.agents]
             heard = max((agent.at for agent in last), default=None)
             yield Row(fleet, machine.machine, "", "silent" if last else "not heard of", 0, _since(heard), machine.about)
     for agent in living.values():
-        yield _row(_name(agent), agent, "joined by itself")
+        yield _row(agent.name, agent, "joined by itself")
 
 
 def _row(machine: str, agent: AgentView, about: str) -> Row:
@@ -60,7 +60,3 @@ def _row(machine: str, agent: AgentView, about: str) -> Row:
 
 def _since(at: float | None) -> float | None:
     return None if at is None else max(0.0, time.time() - at)
-
-
-def _name(agent: AgentView) -> str:
-    return agent.id.split("/")[1]

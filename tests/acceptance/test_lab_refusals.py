@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 #: Hosts that cannot be used, to what is said of each and what would help.
 REFUSED = {
     "unknown": ("its host key is not known here", "run `ssh unknown` once, compare the fingerprint"),
-    "changed": ("its host key has changed", "if you know why: ssh-keygen -R"),
+    "changed": ("its host key has changed", "if you know why: sed -i 1d "),
     "keyless": ("accepts none of our keys (", "ssh-copy-id keyless"),
     "nowhere": ("does not answer (", "is it on, and is a firewall in between?"),
     "h2": ("expected Python 3.11 or newer, found Python 3.9.2", "uv python install"),

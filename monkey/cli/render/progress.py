@@ -106,7 +106,11 @@ def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> l
 
 
 def _alerts(agents: Sequence[AgentView]) -> list[str]:
-    return list(dict.fromkeys(agent.alert for agent in agents if agent.alive and agent.alert))
+    alive = [agent for agent in agents if agent.alive]
+    if len(alive) == 1:
+        return [agent.alert for agent in alive if agent.alert]
+    # Of several, people must know which one it is.
+    return list(dict.fromkeys(f"{agent.name}: {agent.alert}" for agent in alive if agent.alert))
 
 
 def agents_text(alive: Sequence[AgentView]) -> str:
