@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib import import_module
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from monkey.apply.opening import store_url
 from monkey.fleet.base import Finding, Fleet, Say, Work
 from monkey.fleet.local import LocalFleet
-from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.protocol.snapshot import Snapshot, SweepView
 from monkey.spec.provider import Provider
 from monkey.store.base import Store
@@ -79,13 +80,16 @@ async def living(fleet: Fleet, snapshot: Snapshot | None) -> int:
     return len(snapshot.alive(fleet.name)) if snapshot is not None else 0
 
 
-async def with_machines(plan: Plan, world: World) -> Plan:
-    """Let the fleets say what the plan means for their machines. Raises FleetError, StoreError."""
-    told = await asyncio.gather(*(_forecast(world.fleet(part.fleet), part) for part in plan.fleets))
+async def with_machines(plan: Plan, world: World, snapshot: Snapshot | None) -> Plan:
+    """Let the fleets say what the plan means for their machines; `snapshot`: what runs there, if anything ever did.
+
+    Raises FleetError, StoreError.
+    """
+    told = await asyncio.gather(*(_forecast(world.fleet(part.fleet), part, snapshot) for part in plan.fleets))
     return plan.with_fleets(told)
 
 
-async def _forecast(fleet: Fleet, part: FleetPlan) -> FleetPlan:
+async def _forecast(fleet: Fleet, part: FleetPlan, snapshot: Snapshot | None) -> FleetPlan:
     told = await fleet.preview(planned_work(part))
     return replace(
         part,
@@ -93,8 +97,24 @@ async def _forecast(fleet: Fleet, part: FleetPlan) -> FleetPlan:
         before=told.before,
         after=told.after,
         inputs=told.inputs,
-        machines=told.changes,
+        machines=await _with_stops(fleet, told.changes, snapshot),
         notes=told.notes,
+    )
+
+
+async def _with_stops(
+    fleet: Fleet, changes: tuple[MachineChange, ...], snapshot: Snapshot | None
+) -> tuple[MachineChange, ...]:
+    """Count the jobs that run on machines which go, by the heartbeats of the agents there."""
+    if snapshot is None or not any(change.ends for change in changes):
+        return changes
+    agents = {instance.machine: instance.agents for instance in await fleet.instances()}
+    running: Counter[str] = Counter()
+    for agent in snapshot.alive(fleet.name):
+        running[agent.name] += agent.jobs
+    return tuple(
+        replace(change, stops=sum(running[name] for name in agents.get(change.machine, ()))) if change.ends else change
+        for change in changes
     )
 
 

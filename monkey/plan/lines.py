@@ -91,7 +91,9 @@ def fleet_lines(fleet: FleetPlan) -> list[Line]:
     lines = [_fleet_line(fleet)]
     for change in fleet.machines:
         mark = Mark.MEND if change.trouble else _MACHINES[change.op]
-        lines.append(Line(mark, f"{fleet.fleet}/{change.machine}" + (f": {change.why}" if change.why else "")))
+        stops = f"{_count(change.stops)} running there: stopped and queued again" if change.stops else ""
+        why = "; ".join(filter(None, (change.why, stops)))
+        lines.append(Line(mark, f"{fleet.fleet}/{change.machine}" + (f": {why}" if why else "")))
         lines += [Line(mark, text, detail=True) for text in change.trouble.splitlines()]
     return lines + [Line(Mark.NOTE, note) for note in fleet.notes]
 

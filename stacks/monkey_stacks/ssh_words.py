@@ -44,7 +44,7 @@ def machine_change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
     from monkey_stacks.hosts import AWAY, DRIFT, TROUBLE
 
     if change.op is Op.DELETE:
-        return MachineChange(change.op, change.name, "everything of it is taken away; jobs go on elsewhere")
+        return MachineChange(change.op, change.name, "everything of it is taken away")
     values = zip(change.forced_by, change.before, change.after, strict=True)
     hindered = seen.get(AWAY) or seen.get(TROUBLE)
     anew = "left as it is, for it cannot be moved" if hindered else "taken away and set up anew"

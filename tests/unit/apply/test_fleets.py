@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from monkey.apply.fleets import audit, call, recount
 from monkey.apply.instances import instances
 from monkey.apply.planning import make_plan
-from monkey.fleet.base import Finding, Instance, Say, Work, silent
+from monkey.cli.apply import Order, _apply
+from monkey.errors import MonkeyError
+from monkey.fleet.base import Finding, Forecast, Instance, Say, Work, silent
+from monkey.plan.change import MachineChange
 from tests.unit.apply.world import SPEC, Pen, StillFleet, apply, opened
 
 
@@ -20,6 +26,11 @@ class Listening(StillFleet):
 
     told: list[Work] = field(default_factory=list)
     machines: tuple[Instance, ...] = ()
+    changes: tuple[MachineChange, ...] = ()
+
+    async def preview(self, work: Work) -> Forecast:
+        """Foresee what was given."""
+        return Forecast(len(self.machines), 1, self.changes)
 
     def check_secrets(self, names: Sequence[str]) -> None:
         """Know them all."""
@@ -84,6 +95,28 @@ def test_a_call_asks_for_the_secrets_of_its_own_sweep_alone(root: Path) -> None:
             await call(world, "local", "other", silent)
         token = frozenset({"TOKEN"})
         assert fleet.told == [Work(5, frozenset(), token), Work(5, token, frozenset())]
+
+    asyncio.run(main())
+
+
+def test_jobs_on_machines_that_go_are_counted_and_asked_about(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+        machines = tuple(Instance(f"gpu{n}", (f"one{n}",)) for n in range(4))
+        ops = (("delete", ""), ("replace", ""), ("replace", "no right"), ("update", ""))
+        changes = tuple(MachineChange(op, f"gpu{n}", "", why) for n, (op, why) in enumerate(ops))
+        fleet = Listening(machines=machines, changes=changes)
+        async with opened(root, fleet) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            await Pen(world, "local/one0/1").begin(jobs[0])
+            await Pen(world, "local/one1/1").begin(jobs[1])
+            await Pen(world, "local/one2/1").begin(jobs[2])
+            plan = (await make_plan(world, [])).plan
+            assert [change.stops for change in plan.fleets[0].machines] == [1, 1, 0, 0], "a hindered one stays"
+            assert (plan.released, plan.uprooted) == (0, 2)
+            with pytest.raises(MonkeyError, match="applying would stop 2 running jobs on machines that go"):
+                await _apply(world, Order([], []))
+            assert len(fleet.told) == 1, "nothing was applied but the first"
 
     asyncio.run(main())
 
