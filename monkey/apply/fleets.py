@@ -68,8 +68,17 @@ async def audit(world: World) -> list[tuple[str, Finding]]:
         for instance in await fleet.instances()
     ]
     fleets = [*world.fleets.values(), *unnamed.values()]
-    asked = await asyncio.gather(*(fleet.audit() for fleet in fleets))
+    busy = await _busy(world)
+    asked = await asyncio.gather(*(fleet.audit(busy=fleet.name in busy) for fleet in fleets))
     return found + [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
+
+
+async def _busy(world: World) -> set[str]:
+    """Return the fleets that have work. Raises StoreError."""
+    if world.store is None:
+        return set()
+    snapshot = await world.reader().read()
+    return {name for name in world.fleets if _with_work(snapshot, name)}
 
 
 async def living(fleet: Fleet, snapshot: Snapshot | None) -> int:
@@ -146,7 +155,11 @@ async def call(world: World, fleet: str, sweep: str, say: Say) -> None:
 
 
 async def _at_work(world: World, fleet: str) -> list[SweepView]:
-    views = (await world.reader().read()).sweeps.values()
+    return _with_work(await world.reader().read(), fleet)
+
+
+def _with_work(snapshot: Snapshot, fleet: str) -> list[SweepView]:
+    views = snapshot.sweeps.values()
     revisions = ((view, view.state.revision) for view in views if view.state.active)
     return [view for view, of in revisions if of and fleet in of.settings.providers and view.unfinished]
 

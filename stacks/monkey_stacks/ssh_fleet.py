@@ -154,11 +154,11 @@ class SshFleet:
         known = sorted((await self._known()).values(), key=lambda each: (order.get(each.name, len(order)), each.name))
         return tuple(map(instance, known))
 
-    async def audit(self) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
         """See `Fleet.audit`: look at every host of monkey.yaml and of the state."""
         from monkey_stacks import ssh_audit
 
-        return await ssh_audit.audit(self._wanted(), self.provider.hosts, await self._known())
+        return await ssh_audit.audit(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
 
     async def destroy(self, say: Say) -> None:
         """See `Fleet.destroy`. Raises FleetError where something would not go."""

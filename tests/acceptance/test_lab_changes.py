@@ -30,6 +30,7 @@ def test_drift_is_shown_and_mended_and_who_is_away_hinders_nobody(lab_site: LabS
     said = site.run("plan")
     assert lines(said, "lab/h2") == ["~ lab/h2: no agent lives"]
     assert lines(said, "lab/h3") == ["! lab/h3"] and lines(said, "h3 does not answer") and not lines(said, "lab/h1")
+    assert lines(site.run("audit", code=1), "lab/h2: no agent lives here, though there is work")
     said = site.apply()
     assert lines(said, "lab: h2: updated") and lines(said, "lab: h3: FAILED: h3 does not answer")
     assert len(lines(said, "h3 does not answer")) == 1

@@ -168,6 +168,8 @@ class Inventory:
     processes: tuple[int, ...]
     #: Files and directories of ours that no fleet needs.
     files: tuple[str, ...] = ()
+    #: Those whose newest agent lives and takes claims.
+    living: tuple[str, ...] = ()
 
     @property
     def fleets(self) -> frozenset[str]:

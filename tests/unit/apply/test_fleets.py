@@ -43,9 +43,9 @@ class Listening(StillFleet):
         """Have what was given."""
         return self.machines
 
-    async def audit(self) -> tuple[Finding, ...]:
-        """Find each machine astray."""
-        return tuple(Finding(machine.machine, "astray", "look") for machine in self.machines)
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """Find each machine astray, where there is work."""
+        return tuple(Finding(machine.machine, "astray", "look") for machine in self.machines if busy)
 
 
 def two_sweeps(root: Path) -> None:
@@ -149,6 +149,9 @@ def test_machines_and_agents_are_one_list(root: Path) -> None:
 def test_an_audit_tells_whose_machines_are_astray(root: Path) -> None:
     async def main() -> None:
         async with opened(root, Listening(machines=(Instance("gpu1", ()),))) as world:
-            assert await instances(world) and await audit(world) == [("local", Finding("gpu1", "astray", "look"))]
+            await world.begin()
+            assert await instances(world) and await audit(world) == [], "nothing is to be done"
+            await apply(world)
+            assert await audit(world) == [("local", Finding("gpu1", "astray", "look"))]
 
     asyncio.run(main())

@@ -61,7 +61,14 @@ def test_a_change_in_words(made: Change, seen: dict[str, Any], why: str, trouble
 
 def inventory(**found: tuple[Any, ...]) -> Inventory:
     """Return what is on a host, by default all that one agent of ours has."""
-    said: dict[str, Any] = {"directories": (NAME,), "units": (NAME,), "crontab": (), "processes": (7,), **found}
+    said: dict[str, Any] = {
+        "directories": (NAME,),
+        "units": (NAME,),
+        "crontab": (),
+        "processes": (7,),
+        "living": (NAME,),
+        **found,
+    }
     return Inventory(**said)
 
 
@@ -73,6 +80,7 @@ EMPTY = inventory(directories=(), units=(), processes=())
     [
         (inventory(), True, []),
         (EMPTY, False, []),
+        (inventory(living=("other-1",)), True, ["no agent lives here, though there is work"]),
         (inventory(directories=(NAME, "other-1"), crontab=("other-1",)), True, []),
         (inventory(), False, ["an agent of this fleet is set up here that no apply has written down"]),
         (EMPTY, True, ["nothing of this fleet is here any more, though it was set up"]),
@@ -93,14 +101,23 @@ EMPTY = inventory(directories=(), units=(), processes=())
 )
 def test_what_an_audit_finds_on_a_host(found: Inventory, known: bool, texts: list[str]) -> None:
     resource = Resource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {}) if known else None
-    findings = list(_compare("gpu1", NAME, found, resource))
+    findings = list(_compare("gpu1", NAME, found, resource, busy=True))
     assert [finding.text for finding in findings] == texts
     assert all(finding.machine == "gpu1" and finding.hint for finding in findings)
 
 
+def test_an_audit_misses_no_agent_where_there_is_no_work() -> None:
+    resource = Resource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {})
+    assert not list(_compare("gpu1", NAME, inventory(living=()), resource, busy=False))
+
+
 def test_files_that_are_left_over_are_helped_with() -> None:
     some, locks = (
-        next(_compare("me@gpu1:2222", NAME, inventory(directories=(), units=(), processes=(), files=files), None)).hint
+        next(
+            _compare(
+                "me@gpu1:2222", NAME, inventory(directories=(), units=(), processes=(), files=files), None, busy=True
+            )
+        ).hint
         for files in (("/w/bundles",), ("/w/a b.lock",))
     )
     assert "`monkey apply` uses them again, and `monkey destroy` then" in some

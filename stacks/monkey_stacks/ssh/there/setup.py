@@ -83,7 +83,14 @@ def inventory(place: Place) -> dict[str, Any]:
         "crontab": keeping.in_any_crontab(place.host),
         "processes": agents.marked(f"{place.host}/"),
         "files": [str(path) for path in _leftovers(place)],
+        "living": sorted(fleet for fleet in fleets if _at_work(Place(str(place.workdir), fleet))),
     }
+
+
+def _at_work(place: Place) -> bool:
+    """Say whether an agent lives here that takes claims."""
+    newest = place.agents()[-1:]
+    return bool(newest) and lives(newest[0]) and not (newest[0] / "drain").exists()
 
 
 def _leftovers(place: Place) -> list[Path]:
