@@ -76,9 +76,8 @@ def test_a_change_of_settings_interrupts_no_job_and_a_host_that_is_not_named_is_
     assert {line.attempt for ledger in ledgers for line in ledger.lines} == {1}
 
     site.providers("h1", max_slots=2)
-    assert lines(site.run("plan"), "lab/h2") == [
-        "- lab/h2: everything of it is taken away; 2 jobs running there: stopped and queued again"
-    ]
+    goes_away = "- lab/h2: everything of it is taken away; 2 jobs running there: stopped and queued again"
+    until(lambda: lines(site.run("plan"), "lab/h2") == [goes_away], "heartbeats tell of both jobs", 60)
     assert "applying would stop 2 running jobs on machines that go" in site.apply(code=1)
     assert lines(site.apply("-y"), "lab: h2: everything taken away")
     assert site.left(goes)["h2"] == before
