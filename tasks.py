@@ -62,7 +62,7 @@ def check(c: Context) -> None:
         "seeds": "runs of the simulation",
         "only": "a path, or `PATH::TEST`",
         "keyword": "pytest's -k",
-        "workers": "processes; as many as there are cores by default",
+        "workers": "processes; half as many again as there are cores by default",
     }
 )
 def test(c: Context, fast: bool = False, seeds: int = 0, only: str = "", keyword: str = "", workers: int = 0) -> None:
@@ -71,7 +71,8 @@ def test(c: Context, fast: bool = False, seeds: int = 0, only: str = "", keyword
     words += ["-m 'not slow' --ignore tests/simulation"] if fast else []
     words += [f"--seeds {seeds}"] if seeds else []
     # A campaign of the simulation takes all cores by itself, and prints its numbers, which xdist would swallow.
-    workers = workers or (1 if seeds else os.cpu_count() or 1)
+    # More than there are cores: with as many, half of the machine's time passes while tests wait for what they started.
+    workers = workers or (1 if seeds else -(-3 * (os.cpu_count() or 1) // 2))
     # One by one: by default xdist hands a quarter of all out at once, and the slow ones stand in front.
     words += [f"-n {workers} --maxschedchunk 1"] if workers > 1 else []
     words += [f"-k '{keyword}'"] if keyword else []

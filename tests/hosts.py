@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import cable
 from tests.host_root import USER, root, run
 from tests.sshd import keygen
 
@@ -167,18 +168,11 @@ class Machine:
 
     def cut(self) -> None:
         """Cut it off the network: packets vanish, nobody is told."""
-        port = f"vb-{self.label}"
-        rules = f"add table netdev {self.label}\n"
-        for hook in ("ingress", "egress"):
-            chain = f"{{ type filter hook {hook} device {port} priority 0; }}"
-            rules += f"add chain netdev {self.label} {hook} {chain}\n"
-            # But for who has which address: without an answer, connections would fail at once, and not be silent.
-            rules += f"add rule netdev {self.label} {hook} meta protocol != arp drop\n"
-        subprocess.run(["nft", "-f", "-"], input=rules.encode(), check=True)
+        cable.cut(f"vb-{self.label}", self.label)
 
     def mend(self) -> None:
         """Undo `cut`, if there was one."""
-        subprocess.run(["nft", "delete", "table", "netdev", self.label], capture_output=True)
+        cable.mend(self.label)
 
     def reboot(self) -> None:
         """Shut it down as an administrator does, and boot it again."""

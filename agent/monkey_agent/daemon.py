@@ -279,7 +279,7 @@ class Agent:
     def _vitals(self) -> dict[str, Any]:
         at_work = [work for work in self.attempts.live if work.seat]
         idle = sorted(self.attempts.in_hand.keys() - {work.job for work in at_work})
-        alerts = [self.alert, self.attempts.trouble, *self.desk.alerts, *sorted(self.picker.torn)[:3]]
+        alerts = [self.alert, self.attempts.trouble, *self.dispatcher.alerts, *sorted(self.picker.torn)[:3]]
         return {
             "running": [work.vitals() for work in at_work],
             "idle": idle,

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 
 from monkey.errors import Corrupt
+from monkey.fleet.capacity import counted
 from monkey.protocol.clock import Clock
 from monkey.protocol.keys import Keys
 from monkey.protocol.log import Create
@@ -203,5 +204,5 @@ class Desk:
 
 
 def _words(need: Resources) -> str:
-    asked = [f"{need.cpus:g} CPUs", f"{need.gpus} GPUs", f"{need.memory / 2**30:.1f} GiB of memory"]
+    asked = [counted(need.cpus, "CPU"), counted(need.gpus, "GPU"), f"{need.memory / 2**30:.1f} GiB of memory"]
     return ", ".join(word for word, amount in zip(asked, (need.cpus, need.gpus, need.memory), strict=True) if amount)

@@ -34,6 +34,10 @@ AHEAD = 5.0
 class Seats(Protocol):
     """The machine's capacity, packed."""
 
+    @property
+    def lacking(self) -> str:
+        """What hinders any job from beginning here now, in words; "" for nothing."""
+
     def take(self, resources: Resources) -> Seat | None:
         """Return a seat, or None when none is free now."""
 
@@ -79,6 +83,11 @@ class Dispatcher:
         self.closed = True
         self.on_change()
 
+    @property
+    def alerts(self) -> list[str]:
+        """What people should know."""
+        return [*self._desk.alerts, self._seats.lacking]
+
     async def fill(self, leaving: Callable[[], bool]) -> None:
         """Begin attempts until no seat is free or no job is left before the next look. Raises StoreError."""
         self._call()
@@ -112,7 +121,8 @@ class Dispatcher:
         lasted = self._lasted.get(board.state.name, SHORT)
         ahead = len(self._ahead)
         enough = (len(self._attempts.live) - ahead) * (MANY if lasted < INSTANT else FEW)
-        return lasted < SHORT and ahead < enough and board.revision.settings.max_concurrent_jobs is None
+        short = lasted < SHORT and ahead < enough and board.revision.settings.max_concurrent_jobs is None
+        return short and not self._seats.lacking
 
     def _call(self) -> bool:
         """Give seats that are free to those that wait for one, in their order; says whether any got one."""

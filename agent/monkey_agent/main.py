@@ -17,7 +17,7 @@ from pathlib import Path
 
 from monkey.errors import FleetError, MonkeyError
 from monkey.fleet import surroundings
-from monkey.fleet.capacity import Capacity, capacity
+from monkey.fleet.capacity import Capacity, capacity, counted
 from monkey.fleet.gpus import gpus, select
 from monkey.fleet.state import cache_home, host_name, state_dir
 from monkey.leaving import leave
@@ -34,6 +34,7 @@ from monkey_agent.machine import MachineClock
 from monkey_agent.neighbours import Neighbours
 from monkey_agent.points import Points
 from monkey_agent.post import Post
+from monkey_agent.room import Room
 from monkey_agent.runner import LocalRunner
 from monkey_agent.seats import MachineSeats
 
@@ -122,16 +123,19 @@ async def live(asked: argparse.Namespace) -> None:
     if isinstance(asked.gpus, frozenset):
         machine = replace(machine, gpus=_chosen(asked.gpus))
     foreign = Foreign() if asked.gpus == "auto" and machine.gpus else None
+    cache = asked.cache or cache_home()
+    room = Room([home.directory, cache])
     runner = LocalRunner(
         store,
         Keys(asked.project),
         home.directory,
-        asked.cache or cache_home(),
+        cache,
         gpus=bool(machine.gpus),
         cache_size=asked.cache_size,
         machine=asked.name,
     )
-    seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign)
+    seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign, room)
+    runner.on_trouble = room.note
     agent = Agent(store, post, MachineClock(), runner, seats, random.Random())
     agent.say = _say
     if foreign is not None:
@@ -178,7 +182,7 @@ def _chosen(numbers: frozenset[int]) -> tuple[str, ...]:
     found = select(numbers)
     if len(found) < len(numbers):
         raise FleetError(
-            f"expected the GPUs {', '.join(map(str, sorted(numbers)))}, found {len(gpus())} here",
+            f"expected GPU{'s' * (len(numbers) > 1)} {', '.join(map(str, sorted(numbers)))}, found {len(gpus())} here",
             hint="`nvidia-smi -L` counts them",
         )
     return found
@@ -195,8 +199,8 @@ def _post(asked: argparse.Namespace, home: Home) -> Post:
 
 
 def _told(machine: Capacity, slots: int | None) -> str:
-    told = f"{machine.cpus:g} CPUs, {machine.memory / 2**30:.1f} GiB, {len(machine.gpus)} GPUs"
-    return f"{told}, at most {slots} jobs at once" if slots else told
+    told = f"{counted(machine.cpus, 'CPU')}, {machine.memory / 2**30:.1f} GiB, {counted(len(machine.gpus), 'GPU')}"
+    return f"{told}, at most {counted(slots, 'job')} at once" if slots else told
 
 
 def _let_in() -> bool:

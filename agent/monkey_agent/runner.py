@@ -69,6 +69,8 @@ class LocalRunner:
         inherited = {k: v for k, v in (os.environ if env is None else env).items() if not k.startswith("MONKEY_")}
         self.store, self._keys, self._gpus = store, keys, gpus
         self.clock = MachineClock()
+        #: Called when a job could not be prepared.
+        self.on_trouble: Callable[[OSError], None] = lambda exc: None
         self.left = Left(state, leftovers.exits(state))
         self.telemetry = Telemetry(state, machine, SecretValues(env))
         self.spaces = Workspaces(state)
@@ -121,6 +123,7 @@ class LocalRunner:
                 self.give(space)
                 raise
         except OSError as exc:
+            self.on_trouble(exc)
             raise JobFailed(f"the job could not be prepared: {trouble(exc)}") from exc
         except CommandError as exc:
             hint = f" (hint: {exc.hint})" if exc.hint else ""

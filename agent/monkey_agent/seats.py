@@ -9,6 +9,7 @@ from monkey.spec.recipe import Resources
 from monkey_agent.foreign import Foreign
 from monkey_agent.neighbours import Neighbours, Taken, tell
 from monkey_agent.ports import Seat
+from monkey_agent.room import Room
 
 
 class MachineSeats:
@@ -21,13 +22,14 @@ class MachineSeats:
         neighbours: Neighbours | None = None,
         directory: Path | None = None,
         foreign: Foreign | None = None,
+        room: Room | None = None,
     ) -> None:
         """Pack `capacity`; `max_slots`: None for as many seats as it has room for.
 
         What the `neighbours` have is not handed out, nor are GPUs on which `foreign` processes compute. What we hand
-        out is written into `directory`, for others like us.
+        out is written into `directory`, for others like us. Nothing is handed out while there is no `room`.
         """
-        self._foreign = foreign
+        self._foreign, self._room = foreign, room
         self.capacity, self.max_slots = capacity, max_slots
         self._neighbours, self._directory = neighbours or Neighbours([]), directory
         #: Thousandths: sums of 0.1 must come out even.
@@ -36,8 +38,15 @@ class MachineSeats:
         self._gpus = list(capacity.gpus)
         self._taken = 0
 
+    @property
+    def lacking(self) -> str:
+        """See `Seats.lacking`."""
+        return self._room.lacking if self._room else ""
+
     def take(self, resources: Resources) -> Seat | None:
         """Return a seat, or None when none is free now."""
+        if self.lacking:
+            return None
         theirs = self._neighbours.taken()
         if self.max_slots is not None and self._taken + theirs.slots >= self.max_slots:
             return None

@@ -11,12 +11,13 @@ from monkey.apply.data import send
 from monkey.apply.desire import Wanted
 from monkey.apply.fleets import planned_work, recount
 from monkey.apply.observe import World
-from monkey.errors import FleetError, NotADescendant
+from monkey.errors import ConcurrentApply, FleetError, NotADescendant
 from monkey.fleet.state import host_name
 from monkey.plan.change import Plan, SweepPlan
+from monkey.plan.explain import setting_changes
 from monkey.plan.sizes import size_text
 from monkey.protocol.revision import Revision
-from monkey.protocol.sweeps import append_revision, mark_queue
+from monkey.protocol.sweeps import SweepState, append_revision, mark_queue, read_sweep
 from monkey.transfer.code import upload
 
 #: Is told each thing that was done, in a word: ("digits", "revision 3").
@@ -38,10 +39,10 @@ def check_descent(plan: Plan) -> None:
 
 async def execute(world: World, plan: Plan, wanted: Sequence[Wanted], say: Say, *, rollback: bool = False) -> None:
     """Apply the plan: datasets first, which may take hours, then machines, which take the longest of the rest, then
-    code, revision, queue markers.
+    code, revision, queue markers. Whoever finds that somebody else did the same meanwhile goes on as if he had.
 
-    Raises DatasetError where a dataset changes meanwhile,
-    NotADescendant (unless `rollback`), ConcurrentApply where the sweep's log moved on, FleetError, StoreError.
+    Raises DatasetError where a dataset changes meanwhile, NotADescendant (unless `rollback`), ConcurrentApply where the
+    sweep's log went on to something else, FleetError, StoreError.
     """
     if not rollback:
         check_descent(plan)
@@ -86,10 +87,30 @@ async def _sweep(world: World, plan: SweepPlan, want: Wanted, say: Say, *, rollb
         if sent:
             say(plan.name, f"{size_text(want.code.size)} of code uploaded ({size_text(sent)} compressed)")
         revision = _revision(plan, want, rollback=rollback and not want.desired.descends)
-        entry = await append_revision(world.at, world.keys, revision, plan.head)
+        entry = await _append(world, plan, revision, say)
         fleets = tuple(want.desired.settings.providers)
-        say(plan.name, f"revision {entry} appended")
     await mark_queue(world.at, world.keys, fleets, plan.name, entry)
+
+
+async def _append(world: World, plan: SweepPlan, revision: Revision, say: Say) -> int:
+    """Append the revision, or find that somebody else did; returns which entry it is."""
+    try:
+        entry = await append_revision(world.at, world.keys, revision, plan.head)
+    except ConcurrentApply:
+        there = await read_sweep(world.at, world.keys, plan.name)
+        if there.revision is None or not _is_so(there, there.revision, plan, revision):
+            raise
+        say(plan.name, f"{there.revision.author} applied the same just now: it is revision {there.revision_at}")
+        return there.revision_at
+    say(plan.name, f"revision {entry} appended")
+    return entry
+
+
+def _is_so(there: SweepState, newest: Revision, plan: SweepPlan, ours: Revision) -> bool:
+    """Say whether a sweep is as the plan would have made it, whoever did it."""
+    steered = there.cancelled is not None or there.paused != (plan.observed is not None and plan.observed.paused)
+    same = newest.table.ids == ours.table.ids and newest.adopted == ours.adopted
+    return same and not steered and not setting_changes(newest.settings, ours.settings)
 
 
 def _revision(plan: SweepPlan, want: Wanted, *, rollback: bool) -> Revision:

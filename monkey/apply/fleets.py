@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib import import_module
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from monkey.apply.opening import store_url
 from monkey.fleet.base import Finding, Fleet, Say, Work
 from monkey.fleet.local import LocalFleet
-from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.protocol.snapshot import Snapshot, SweepView
 from monkey.spec.provider import Provider
 from monkey.store.base import Store
@@ -67,8 +68,17 @@ async def audit(world: World) -> list[tuple[str, Finding]]:
         for instance in await fleet.instances()
     ]
     fleets = [*world.fleets.values(), *unnamed.values()]
-    asked = await asyncio.gather(*(fleet.audit() for fleet in fleets))
+    busy = await _busy(world)
+    asked = await asyncio.gather(*(fleet.audit(busy=fleet.name in busy) for fleet in fleets))
     return found + [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
+
+
+async def _busy(world: World) -> set[str]:
+    """Return the fleets that have work. Raises StoreError."""
+    if world.store is None:
+        return set()
+    snapshot = await world.reader().read()
+    return {name for name in world.fleets if _with_work(snapshot, name)}
 
 
 async def living(fleet: Fleet, snapshot: Snapshot | None) -> int:
@@ -79,13 +89,16 @@ async def living(fleet: Fleet, snapshot: Snapshot | None) -> int:
     return len(snapshot.alive(fleet.name)) if snapshot is not None else 0
 
 
-async def with_machines(plan: Plan, world: World) -> Plan:
-    """Let the fleets say what the plan means for their machines. Raises FleetError, StoreError."""
-    told = await asyncio.gather(*(_forecast(world.fleet(part.fleet), part) for part in plan.fleets))
+async def with_machines(plan: Plan, world: World, snapshot: Snapshot | None) -> Plan:
+    """Let the fleets say what the plan means for their machines; `snapshot`: what runs there, if anything ever did.
+
+    Raises FleetError, StoreError.
+    """
+    told = await asyncio.gather(*(_forecast(world.fleet(part.fleet), part, snapshot) for part in plan.fleets))
     return plan.with_fleets(told)
 
 
-async def _forecast(fleet: Fleet, part: FleetPlan) -> FleetPlan:
+async def _forecast(fleet: Fleet, part: FleetPlan, snapshot: Snapshot | None) -> FleetPlan:
     told = await fleet.preview(planned_work(part))
     return replace(
         part,
@@ -93,8 +106,24 @@ async def _forecast(fleet: Fleet, part: FleetPlan) -> FleetPlan:
         before=told.before,
         after=told.after,
         inputs=told.inputs,
-        machines=told.changes,
+        machines=await _with_stops(fleet, told.changes, snapshot),
         notes=told.notes,
+    )
+
+
+async def _with_stops(
+    fleet: Fleet, changes: tuple[MachineChange, ...], snapshot: Snapshot | None
+) -> tuple[MachineChange, ...]:
+    """Count the jobs that run on machines which go, by the heartbeats of the agents there."""
+    if snapshot is None or not any(change.ends for change in changes):
+        return changes
+    agents = {instance.machine: instance.agents for instance in await fleet.instances()}
+    running: Counter[str] = Counter()
+    for agent in snapshot.alive(fleet.name):
+        running[agent.name] += agent.jobs
+    return tuple(
+        replace(change, stops=sum(running[name] for name in agents.get(change.machine, ()))) if change.ends else change
+        for change in changes
     )
 
 
@@ -105,8 +134,10 @@ def planned_work(part: FleetPlan) -> Work:
 
 async def recount(world: World, plan: Plan, part: FleetPlan) -> Work:
     """Return it as things are now; what others applied since the plan was made is counted. Raises StoreError."""
-    planned = {sweep.name: sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers}
-    jobs = sum(sweep.jobs.unfinished for sweep in planned.values() if sweep.active)
+    mine = [sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers]
+    jobs = sum(sweep.jobs.unfinished for sweep in mine if sweep.active)
+    # A sweep of the plan that leaves this fleet has not left yet: it is nobody else's all the same.
+    planned = {sweep.name for sweep in plan.sweeps}
     others = [view for view in await _at_work(world, part.fleet) if view.state.name not in planned]
     names = frozenset(name for view in others for name in _secrets(view))
     return Work(jobs + sum(view.unfinished for view in others), part.secrets, names - part.secrets)
@@ -124,7 +155,11 @@ async def call(world: World, fleet: str, sweep: str, say: Say) -> None:
 
 
 async def _at_work(world: World, fleet: str) -> list[SweepView]:
-    views = (await world.reader().read()).sweeps.values()
+    return _with_work(await world.reader().read(), fleet)
+
+
+def _with_work(snapshot: Snapshot, fleet: str) -> list[SweepView]:
+    views = snapshot.sweeps.values()
     revisions = ((view, view.state.revision) for view in views if view.state.active)
     return [view for view, of in revisions if of and fleet in of.settings.providers and view.unfinished]
 

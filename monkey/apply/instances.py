@@ -23,8 +23,8 @@ class Row:
     agent: str
     #: "alive", "draining" (it takes no new claim, and leaves when its jobs have ended), "silent" or "not heard of".
     state: str
-    #: Jobs that it works on.
-    claims: int
+    #: Jobs that it works on; what it has claimed ahead is not among them.
+    jobs: int
     #: Seconds since its last heartbeat.
     heard: float | None
     about: str
@@ -44,27 +44,23 @@ async def instances(world: World) -> list[Row]:
 def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> Iterator[Row]:
     living = {agent.id: agent for agent in agents if agent.alive}
     for machine in machines:
-        mine = [agent for agent in living.values() if _name(agent) in machine.agents]
+        mine = [agent for agent in living.values() if agent.name in machine.agents]
         for agent in mine:
             del living[agent.id]
             yield _row(machine.machine, agent, machine.about)
         if not mine:
-            last = [agent for agent in agents if _name(agent) in machine.agents]
+            last = [agent for agent in agents if agent.name in machine.agents]
             heard = max((agent.at for agent in last), default=None)
             yield Row(fleet, machine.machine, "", "silent" if last else "not heard of", 0, _since(heard), machine.about)
     for agent in living.values():
-        yield _row(_name(agent), agent, "joined by itself")
+        yield _row(agent.name, agent, "joined by itself")
 
 
 def _row(machine: str, agent: AgentView, about: str) -> Row:
     state = "draining" if agent.vitals.get("draining") else "alive"
     load = {name: agent.system[name] for name in ("cpu", "memory", "gpus") if agent.system.get(name) is not None}
-    return Row(agent.fleet, machine, agent.id, state, agent.claims, _since(agent.at), about, load)
+    return Row(agent.fleet, machine, agent.id, state, agent.jobs, _since(agent.at), about, load)
 
 
 def _since(at: float | None) -> float | None:
     return None if at is None else max(0.0, time.time() - at)
-
-
-def _name(agent: AgentView) -> str:
-    return agent.id.split("/")[1]

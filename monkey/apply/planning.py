@@ -70,4 +70,4 @@ async def plan_for(world: World, wanted: Sequence[Wanted], keep_stale: Sequence[
     if claimed.sweeps != observed.sweeps:
         plan = diff(desired, claimed, keep_stale)
     check_secrets(world, plan, wanted)
-    return Planned(await with_machines(with_shortage(plan, world), world), (), wanted, snapshot)
+    return Planned(await with_machines(with_shortage(plan, world), world, snapshot), (), wanted, snapshot)

@@ -18,6 +18,7 @@ from monkey.errors import MonkeyError
 if TYPE_CHECKING:
     from monkey.apply.observe import World
     from monkey.apply.planning import Planned
+    from monkey.plan.change import Plan
 
 
 @dataclass
@@ -35,7 +36,12 @@ class Order:
 
 @click.command("apply")
 @click.argument("specs", nargs=-1, metavar="[SPEC]... | [PLAN.json]")
-@click.option("-y", "--yes", is_flag=True, help="Stop running jobs that are no longer wanted without asking.")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Stop running jobs that are no longer wanted, or whose machine goes, without asking.",
+)
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the work is handed over; nothing is watched.")
 @click.option("--rollback", is_flag=True, help="Apply a commit that does not descend from the one applied last.")
 @keep_stale_option
@@ -114,14 +120,27 @@ def _show(planned: Planned) -> None:
 
 def _confirm(planned: Planned, order: Order) -> None:
     """Ask before running jobs are stopped: their work since the last checkpoint is lost."""
-    count = planned.plan.released
-    if not count or order.yes:
+    stopped = _stopped(planned.plan)
+    if not stopped or order.yes:
         return
-    jobs = "1 running job that is" if count == 1 else f"{count:,} running jobs that are"
     if not sys.stdin.isatty():
-        raise MonkeyError(f"applying would stop {jobs} no longer wanted", hint="--yes agrees to that")
-    if not click.confirm(f"Stop {jobs} no longer wanted?"):
+        raise MonkeyError(f"applying would stop {stopped}", hint="--yes agrees to that")
+    if not click.confirm(f"Stop {stopped}?"):
         raise MonkeyError("nothing was applied")
+
+
+def _stopped(plan: Plan) -> str:
+    """Return in words which running jobs applying stops; "" for none."""
+    parts = []
+    if count := plan.released:
+        parts.append(
+            "1 running job that is no longer wanted"
+            if count == 1
+            else f"{count:,} running jobs that are no longer wanted"
+        )
+    if count := plan.uprooted:
+        parts.append(f"{count:,} running job{'s' * (count != 1)} on machines that go")
+    return ", and ".join(parts)
 
 
 def _say(what: str, done: str) -> None:

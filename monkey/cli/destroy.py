@@ -70,7 +70,7 @@ async def _confirm(world: World, there: dict[str, tuple[Instance, ...]], yes: bo
         for instance in instances:
             click.echo(f"- {name}/{instance.machine}" + (f" ({instance.about})" if instance.about else ""))
     snapshot = await world.reader().read()
-    running = sum(agent.claims for agent in snapshot.agents if agent.alive and agent.fleet in there)
+    running = sum(agent.jobs for agent in snapshot.agents if agent.alive and agent.fleet in there)
     stops = f" {running} running job{'s' * (running != 1)} will be stopped and queued again." if running else ""
     if yes:
         return

@@ -123,8 +123,11 @@ class Fleet(Protocol):
     async def instances(self) -> tuple[Instance, ...]:
         """Return the machines that there are, as they are written down; asks none of them."""
 
-    async def audit(self) -> tuple[Finding, ...]:
-        """Ask the machines themselves, and return what is there and should not be, or not there and should."""
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """Ask the machines themselves, and return what is there and should not be, or not there and should.
+
+        `busy`: there is work, so that every machine should have an agent alive.
+        """
 
     async def destroy(self, say: Say) -> None:
         """Take everything away that `converge` ever made; its work is released, and goes on elsewhere."""

@@ -30,12 +30,17 @@ def shortage(asked: Resources) -> str:
     short = []
     cpus, memory = min(_affinity(), _quota()), min(_installed(), _memory_limit())
     if round(asked.cpus * 1000) > round(cpus * 1000):
-        short.append(f"{asked.cpus:g} CPUs (it has {cpus:g})")
+        short.append(f"{counted(asked.cpus, 'CPU')} (it has {cpus:g})")
     if asked.memory > memory:
         short.append(f"{asked.memory / 2**30:.1f} GiB of memory (it has {memory / 2**30:.1f})")
     if asked.gpus and asked.gpus > (there := len(gpus())):
-        short.append(f"{asked.gpus} GPUs (it has {there})")
+        short.append(f"{counted(asked.gpus, 'GPU')} (it has {there})")
     return ", ".join(short)
+
+
+def counted(number: float, noun: str) -> str:
+    """Return "1 GPU", "0.5 CPUs", "0 GPUs"."""
+    return f"{number:g} {noun}{'s' * (number != 1)}"
 
 
 def capacity() -> Capacity:

@@ -118,7 +118,7 @@ class LocalFleet:
         """Return this machine, if an agent lives here."""
         return (Instance("this machine", (self.agent,), "started by monkey apply"),) if lives(self.directory) else ()
 
-    async def audit(self) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
         """Find nothing: whatever an agent leaves is ended by its warden's guard."""
         return ()
 

@@ -152,6 +152,13 @@ class MachineChange:
     why: str = ""
     #: Why it cannot be looked at now; applying tries again.
     trouble: str = ""
+    #: Jobs that run there now, and that the change stops: they are queued again.
+    stops: int = 0
+
+    @property
+    def ends(self) -> bool:
+        """Is what runs there stopped?"""
+        return self.op in ("delete", "replace") and not self.trouble
 
 
 @dataclass(frozen=True)
@@ -203,6 +210,11 @@ class Plan:
     def released(self) -> int:
         """How many running jobs applying would stop."""
         return sum(sweep.released for sweep in self.sweeps)
+
+    @property
+    def uprooted(self) -> int:
+        """How many jobs run on machines that applying takes away."""
+        return sum(change.stops for fleet in self.fleets for change in fleet.machines)
 
     @property
     def redone(self) -> int:

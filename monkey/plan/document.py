@@ -16,7 +16,8 @@ The document, one object:
   - `adopted`: how many jobs take another's result; `released`: how many running jobs applying would stop
   - `unmarked`: fleets that an apply which was cut short did not tell; `notes`, `warnings`: sentences
 - `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`, `machines`, `notes`} (`before`,
-  `after`: how many machines); `machines`: a list of {`op`, `machine`, `why`, `trouble`}, of those that change
+  `after`: how many machines); `machines`: a list of {`op`, `machine`, `why`, `trouble`, `stops`}, of those that change
+  (`stops`: how many jobs run there, and are stopped and queued again)
 
 The saved plan is the same object with `saved`: what it is bound to (see `save`), and `specs`, `keep_stale`: what to
 plan anew to compare with.

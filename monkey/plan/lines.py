@@ -92,7 +92,9 @@ def fleet_lines(fleet: FleetPlan) -> list[Line]:
     lines = [_fleet_line(fleet)]
     for change in fleet.machines:
         mark = Mark.MEND if change.trouble else _MACHINES[change.op]
-        lines.append(Line(mark, f"{fleet.fleet}/{change.machine}" + (f": {change.why}" if change.why else "")))
+        stops = f"{_count(change.stops)} running there: stopped and queued again" if change.stops else ""
+        why = "; ".join(filter(None, (change.why, stops)))
+        lines.append(Line(mark, f"{fleet.fleet}/{change.machine}" + (f": {why}" if why else "")))
         lines += [Line(mark, text, detail=True) for text in change.trouble.splitlines()]
     return lines + [Line(Mark.NOTE, note) for note in fleet.notes]
 
@@ -118,8 +120,11 @@ def summary(plan: Plan) -> str:
     settings = sum(len(sweep.settings) for sweep in plan.sweeps)
     if settings:
         parts.append("1 setting changes" if settings == 1 else f"{settings} settings change")
-    if machines := sum(len(fleet.machines) for fleet in plan.fleets):
+    changes = [bool(change.trouble) for fleet in plan.fleets for change in fleet.machines]
+    if machines := changes.count(False):
         parts.append("1 machine changes" if machines == 1 else f"{machines} machines change")
+    if machines := changes.count(True):
+        parts.append("1 machine cannot be used now" if machines == 1 else f"{machines} machines cannot be used now")
     if size := sum(sweep.upload.bytes for sweep in plan.sweeps):
         parts.append(f"{size_text(size)} to upload")
     return "; ".join(parts) if plan.changes else "nothing to do: " + parts[0]

@@ -33,6 +33,9 @@ def markdown(plan: Plan) -> str:
     if plan.released:
         jobs = "1 running job" if plan.released == 1 else f"{plan.released:,} running jobs"
         parts.append(f"**Applying stops {jobs}.**\n")
+    if plan.uprooted:
+        jobs = "1 running job" if plan.uprooted == 1 else f"{plan.uprooted:,} running jobs"
+        parts.append(f"**Applying takes machines away from {jobs}.**\n")
     if plan.redone:
         jobs = "1 finished job" if plan.redone == 1 else f"{plan.redone:,} finished jobs"
         parts.append(f"**{jobs} will be run again.**\n")

@@ -108,18 +108,24 @@ class Reader:
         alive = self._lives(beat)
         alert = beat.vitals.get("alert") or None
         fleet = beat.agent.partition("/")[0]
-        return AgentView(beat.agent, fleet, beat.seq, beat.at, len(beat.held), beat.vitals, alert, alive)
+        jobs = len(self._held(beat).keys() - beat.vitals.get("idle", ()))
+        return AgentView(beat.agent, fleet, beat.seq, beat.at, len(beat.held), jobs, beat.vitals, alert, alive)
+
+    def _held(self, beat: Beat) -> dict[str, int]:
+        """Return the jobs that an agent holds, with the newest claim of each."""
+        held: dict[str, int] = {}
+        for base, k in beat.held:
+            if base.startswith(self._keys.jobs):
+                job = base.removeprefix(self._keys.jobs).rstrip("/")
+                held[job] = max(k, held.get(job, 0))
+        return held
 
     def _running(self, agents: list[AgentView]) -> dict[str, Running]:
         running: dict[str, Running] = {}
         for agent in agents:
             if not agent.alive:
                 continue
-            held: dict[str, int] = {}
-            for base, k in self._index.beats[agent.id].held:
-                if base.startswith(self._keys.jobs):
-                    job = base.removeprefix(self._keys.jobs).rstrip("/")
-                    held[job] = max(k, held.get(job, 0))
+            held = self._held(self._index.beats[agent.id])
             told = {one["job"]: one for one in agent.vitals.get("running", ())}
             # Claimed ahead, or ended and being recorded: nothing of it runs.
             for job in held.keys() - agent.vitals.get("idle", ()):

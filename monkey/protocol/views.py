@@ -68,6 +68,8 @@ class AgentView:
     #: Its wall clock when it beat.
     at: float
     claims: int
+    #: Jobs that it works on: claims without those ahead, those that have ended and are being recorded, and permits.
+    jobs: int
     vitals: dict[str, Any]
     alert: str | None
     #: Heard of lately (by wall clocks: for people, not for decisions), and not gone on purpose.
@@ -83,6 +85,11 @@ class AgentView:
     def trouble(self) -> str:
         """What is wrong with its machine, or ""."""
         return str(self.system.get("trouble", ""))
+
+    @property
+    def name(self) -> str:
+        """The machine's name, as its agent was told."""
+        return self.id.split("/")[1]
 
 
 class SweepView:

@@ -119,9 +119,9 @@ def _common(body: Mapping[str, Any]) -> Iterator[Mistake]:
 def _ssh(body: Mapping[str, Any]) -> Iterator[Mistake]:
     yield from _hosts(body.get("hosts"))
     workdir, gpus = body.get("workdir", WORKDIR), body.get("gpus", "auto")
-    if not isinstance(workdir, str) or not re.fullmatch(r"~?/.+", workdir):
+    if not isinstance(workdir, str) or not re.fullmatch(r"~?/+[^/].*", workdir) or ".." in workdir.split("/"):
         message = f"expected a directory on the hosts, found {describe(workdir)}"
-        yield Mistake(("workdir",), message, f"write one that begins with / or ~/, as {WORKDIR} does")
+        yield Mistake(("workdir",), message, f"write one below / or ~/, without '..', as {WORKDIR} is")
     yield from _gpus(gpus)
 
 
@@ -146,13 +146,19 @@ def _hosts(raw: Any) -> Iterator[Mistake]:
                 ("hosts", at), f"expected a host, found {describe(name)}", "write its name, in quotes if need be"
             )
             continue
-        if name in raw[:at]:
+        if _same_for_ssh(name) in map(_same_for_ssh, map(str, raw[:at])):
             yield Mistake(("hosts", at), f"the host {name!r} is there twice", "remove one of them")
             continue
         try:
             host.parse(name)
         except FleetError as exc:
             yield Mistake(("hosts", at), exc.message, exc.hint)
+
+
+def _same_for_ssh(name: str) -> str:
+    """Return a host's name in its one form: OpenSSH knows no capitals there, but in the user's name."""
+    user, at, there = name.rpartition("@")
+    return user + at + there.lower()
 
 
 def _whole(value: Any, least: int, most: int) -> bool:

@@ -30,6 +30,8 @@ _PLACE = ("host", "workdir", "store", "project", "fleet")
 DRIFT = "drift"
 #: In the outputs: it could not even be looked at.
 AWAY = "away"
+#: In the outputs: why nothing could be changed there now, though it was looked at.
+TROUBLE = "trouble"
 _INPUTS = (*_PLACE, "max_slots", "idle_timeout", "cache_size", "gpus", "agent", DRIFT)
 
 
@@ -152,7 +154,17 @@ def found(props: Mapping[str, Any], handed: Handed) -> dict[str, Any]:
     except MonkeyError as exc:
         return {**props, DRIFT: told(exc), AWAY: True}
     drift = differences(seen, wanted, props.get("bundle", ""), idle=handed.idle)
-    return {**props, **_outputs(seen), DRIFT: "; ".join(drift), AWAY: False}
+    said = {DRIFT: "; ".join(drift), AWAY: False, TROUBLE: ""}
+    try:
+        operations.check(_host(props), seen, wanted)
+    except MonkeyError as exc:
+        said[TROUBLE] = told(exc)
+    return {**props, **_outputs(seen), **said}
+
+
+def moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Say whether inputs ask for another place than others did."""
+    return any(old.get(name) != new.get(name) for name in _PLACE)
 
 
 def looked(host: str, wanted: Wanted) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ Program = Callable[[], None]
 
 # Where Pulumi ends before its program has, Pulumi's library fails to tell it so, and would say that at length.
 logging.getLogger("grpc").addHandler(logging.NullHandler())
+# And where Pulumi is cut off, of its events; what became of it is told by us.
+warnings.filterwarnings("ignore", "Error in event stream", UserWarning)
 
 
 class _Workspace(LocalWorkspace):

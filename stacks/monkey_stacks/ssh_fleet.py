@@ -22,7 +22,14 @@ from monkey_stacks.outcome import Op, Outcome, Progress, Resource, Stage
 from monkey_stacks.ssh import reach
 from monkey_stacks.ssh.bundle import version
 from monkey_stacks.ssh.wanted import Wanted
-from monkey_stacks.ssh_words import check_apart, creation, identity, instance, machine_change
+from monkey_stacks.ssh_words import (
+    check_apart,
+    creation,
+    identity,
+    instance,
+    machine_change,
+    nobody_left,
+)
 
 if TYPE_CHECKING:
     from monkey_stacks.engine import Engine
@@ -65,6 +72,8 @@ class SshFleet:
 
     async def preview(self, work: Work) -> Forecast:
         """See `Fleet.preview`. Raises FleetError where no host could reach the store."""
+        from monkey_stacks import ssh_moves
+
         known = await self._known()
         hosts = self._hosts(work, known)
         inputs = self._inputs(hosts)
@@ -76,8 +85,10 @@ class SshFleet:
         given = credentials.find(self.store_url)
         handed, notes = self._handed(work, given), tuple(filter(None, [given.warning(datetime.now(UTC))]))
         new = [host for host in hosts if host not in known]
-        seen, fresh = await asyncio.gather(self._found(known, handed), self._look(new))
+        moved = ssh_moves.moving(known, inputs)
+        seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved]))
         check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
+        seen |= {host: ssh_moves.with_trouble_of(fresh.pop(host), seen[host]) for host in moved}
         if _are_so(inputs, known, seen):
             return Forecast(len(known), len(known), (), notes, told)
         # Where nothing is set up yet, the looks have told all.
@@ -86,11 +97,13 @@ class SshFleet:
         changes += [machine_change(each, seen.get(each.name, {})) for each in outcome.changed if each.name not in new]
         order = [*hosts, *known]
         changes.sort(key=lambda each: order.index(each.machine))
-        return Forecast(len(known), len(hosts), tuple(changes), (*notes, *outcome.warnings), told)
+        notes = (*notes, *outcome.warnings, *nobody_left(hosts, changes))
+        return Forecast(len(known), len(hosts), tuple(changes), notes, told)
 
     async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
         from monkey_stacks import hosts as resources
+        from monkey_stacks import ssh_moves
 
         self._say = say
         engine = self._engine(self._handed(work, credentials.find(self.store_url)), say)
@@ -99,10 +112,17 @@ class SshFleet:
                 work = await recount()
             known = {resource.name: resource for resource in await engine.resources()}
             hosts = self._hosts(work, known)
-            outcome = await session.up(resources.program(self._inputs(hosts)), refresh=True)
+            inputs = self._inputs(hosts)
+            hindered = ssh_moves.hindered(await self._look(ssh_moves.moving(known, inputs)))
+            program = resources.program(ssh_moves.staying(inputs, known, hindered))
+            outcome = await session.up(program, refresh=True)
         for warning in outcome.warnings:
             say(f"warning: {warning}")
-        if hosts and set(hosts) <= {failure.name for failure in outcome.failures}:
+        failed = {failure.name for failure in outcome.failures}
+        for host in hindered.keys() - failed:
+            why = hindered[host].removeprefix(f"{host}: ").replace("\n", "\n    ")
+            say(f"{host}: FAILED: left as it was, for it cannot be moved: {why}")
+        if hosts and set(hosts) <= failed | hindered.keys():
             raise FleetError(
                 f"no machine of provider {self.name!r} could be set up; why is told above",
                 hint="mend one, and apply again; or name another `provider:` in the spec",
@@ -134,11 +154,11 @@ class SshFleet:
         known = sorted((await self._known()).values(), key=lambda each: (order.get(each.name, len(order)), each.name))
         return tuple(map(instance, known))
 
-    async def audit(self) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
         """See `Fleet.audit`: look at every host of monkey.yaml and of the state."""
         from monkey_stacks import ssh_audit
 
-        return await ssh_audit.audit(self._wanted(), self.provider.hosts, await self._known())
+        return await ssh_audit.audit(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
 
     async def destroy(self, say: Say) -> None:
         """See `Fleet.destroy`. Raises FleetError where something would not go."""
@@ -175,8 +195,7 @@ class SshFleet:
         """Ask Pulumi what it would do, `seen` being how the hosts are; of very many it looks again by itself."""
         from monkey_stacks import hosts as resources
 
-        told = replace(handed, seen=seen)
-        engine = self._engine(told if _fits(told) else handed, None)
+        engine = self._engine(_with_seen(handed, seen), None)
         return await engine.preview(resources.program(inputs), refresh=True)
 
     async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -212,7 +231,10 @@ class SshFleet:
     def _wanted(self) -> Wanted:
         of = self.provider
         url = credentials.without_profile(self.store_url)
-        return Wanted(url, self.project, self.name, of.workdir, of.max_slots, of.idle_timeout, of.cache_size, of.gpus)
+        slots, begun = of.max_slots, self.opened() is not None
+        return Wanted(
+            url, self.project, self.name, of.workdir, slots, of.idle_timeout, of.cache_size, of.gpus, begun=begun
+        )
 
     def _inputs(self, hosts: Iterable[str]) -> list[dict[str, Any]]:
         from monkey_stacks import hosts as resources
@@ -250,6 +272,12 @@ def _are_so(
 
     there = {name: dict(each.inputs) for name, each in known.items() if not each.interrupted}
     return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())
+
+
+def _with_seen(handed: Handed, seen: Mapping[str, Mapping[str, Any]]) -> Handed:
+    """Return what providers are told, with how the hosts are, unless that is too much for a variable."""
+    told = replace(handed, seen=seen)
+    return told if _fits(told) else handed
 
 
 def _fits(handed: Handed) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monkey.errors import FleetError
@@ -41,16 +41,27 @@ def creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
 
 def machine_change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
     """Return a change of Pulumi's in words; `seen`: the host's outputs, as they were found just now."""
-    from monkey_stacks.hosts import AWAY, DRIFT
+    from monkey_stacks.hosts import AWAY, DRIFT, TROUBLE
 
     if change.op is Op.DELETE:
-        return MachineChange(change.op, change.name, "everything of it is taken away; jobs go on elsewhere")
+        return MachineChange(change.op, change.name, "everything of it is taken away")
     values = zip(change.forced_by, change.before, change.after, strict=True)
-    said = ["taken away and set up anew"] if change.op is Op.REPLACE else []
+    hindered = seen.get(AWAY) or seen.get(TROUBLE)
+    anew = "left as it is, for it cannot be moved" if hindered else "taken away and set up anew"
+    said = [anew] if change.op is Op.REPLACE else []
     said += [_difference(name, before, after) for name, before, after in values if name != DRIFT]
     if seen.get(AWAY):
         return MachineChange(change.op, change.name, "; ".join(said), trouble=seen[DRIFT])
-    return MachineChange(change.op, change.name, "; ".join(filter(None, [seen.get(DRIFT), *said])))
+    why = "; ".join(filter(None, [seen.get(DRIFT), *said]))
+    return MachineChange(change.op, change.name, why, trouble=seen.get(TROUBLE, ""))
+
+
+def nobody_left(hosts: Sequence[str], changes: Sequence[MachineChange]) -> list[str]:
+    """Warn where not one of the hosts can be used now: alone, that makes no plan an error, for it may pass."""
+    stuck = {change.machine for change in changes if change.trouble}
+    if not hosts or not stuck.issuperset(hosts):
+        return []
+    return ["warning: no machine of this provider can be used now: as long as it is so, nothing is begun there"]
 
 
 def _difference(name: str, before: Any, after: Any) -> str:

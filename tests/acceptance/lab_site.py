@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import services
+from tests.acceptance.ledger import whole_lines
 from tests.acceptance.shop import Shop
 from tests.acceptance.site import LEDGER, Site, left_on
 from tests.hosts import Lab, Machine
@@ -36,7 +37,8 @@ class LabSite(Site):
         program.write_text(_COUNTED.format(calls=self._calls, pulumi=self._pulumi / "pulumi"))
         program.chmod(0o755)
         #: The PATH without Pulumi.
-        self.bare = shop.env["PATH"]
+        without = (each for each in shop.env["PATH"].split(os.pathsep) if not Path(each, "pulumi").exists())
+        self.bare = os.pathsep.join(without)
         # What hosts are sent is built once.
         shop.env["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
         shop.env["PATH"] = f"{program.parent}:{self._pulumi}:{self.bare}"
@@ -83,7 +85,7 @@ class LabSite(Site):
     @property
     def calls(self) -> int:
         """How often Pulumi was started so far."""
-        return len(self._calls.read_text().splitlines()) if self._calls.exists() else 0
+        return len(whole_lines(self._calls))
 
     @property
     def leftovers(self) -> list[int]:

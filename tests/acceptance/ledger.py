@@ -1,7 +1,7 @@
 """A ledger outside the store, in which each job of a test notes when it began and ended: what really ran.
 
-`JOB` is the jobs' script. Every execution holds a lock of its job while it lives, which goes with the process however
-it ends: who finds it taken has met another execution of the same job, and says so.
+`JOB` is the jobs' script; `NOTED` runs another program as one. Every execution holds a lock of its job while it lives,
+which goes with the process however it ends: who finds it taken has met another execution of the same job, and says so.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-JOB = """\
+_BEGIN = """\
 import fcntl, hashlib, json, os, sys, time
 
-ledger, seconds = sys.argv[1], float(sys.argv[2])
+ledger = sys.argv[1]
 
 
 def note(what, **more):
@@ -32,15 +32,54 @@ except BlockingIOError:
     note("overlap")
 note("begin")
 print("begun", os.environ["MONKEY_JOB"], flush=True)
-time.sleep(seconds)
+"""
+_HELD = """\
 while os.path.exists(f"{ledger}/hold"):
     time.sleep(0.02)
+"""
+JOB = (
+    _BEGIN
+    + "time.sleep(float(sys.argv[2]))\n"
+    + _HELD
+    + """\
 text = f"{os.environ['MONKEY_JOB']} {os.getpid()} {time.time_ns()}"
 with open("result.txt", "w") as file:
     file.write(text)
 print(f'{{"done": "{os.getpid()}"}}', flush=True)
 note("end", sha256=hashlib.sha256(text.encode()).hexdigest())
 """
+)
+#: Runs another program as a job, `python noted.py LEDGER OUTPUT program.py …`, and notes all the while that it runs.
+NOTED = (
+    _BEGIN
+    + """\
+import runpy, threading
+
+
+def tick():
+    while True:
+        note("runs")
+        time.sleep(0.2)
+
+
+threading.Thread(target=tick, daemon=True).start()
+output, sys.argv = sys.argv[2], sys.argv[3:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    + _HELD
+    + """\
+with open(f"{os.environ['MONKEY_OUTPUT_DIR']}/{output}", "rb") as file:
+    note("end", sha256=hashlib.sha256(file.read()).hexdigest())
+"""
+)
+
+
+def whole_lines(path: Path) -> list[str]:
+    """Return the lines of a file that others append to, but for one in the making: a reader can see half a write."""
+    try:
+        return path.read_text().split("\n")[:-1]
+    except FileNotFoundError:
+        return []
 
 
 @dataclass(frozen=True)
@@ -75,11 +114,7 @@ class Ledger:
     @property
     def lines(self) -> list[Line]:
         """All lines so far, in the order of writing."""
-        try:
-            text = (self.directory / "ledger").read_text()
-        except FileNotFoundError:
-            return []
-        return [Line(**json.loads(line)) for line in text.splitlines()]
+        return [Line(**json.loads(line)) for line in whole_lines(self.directory / "ledger")]
 
     @property
     def begins(self) -> Counter[str]:

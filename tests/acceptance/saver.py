@@ -1,4 +1,4 @@
-"""A job that saves a large, checksummed checkpoint without pause, and notes in a ledger what it found and what it did.
+"""A job that saves a large, checksummed checkpoint all the time, and notes in a ledger what it found and what it did.
 
 `python saver.py LEDGER MEGABYTES aside|in-place STEPS`: the ledger is outside of the store; the job ends after so many.
 """
@@ -11,6 +11,7 @@ import json
 import os
 import random
 import sys
+import time
 from pathlib import Path
 
 LEDGER, SIZE, HOW, STEPS = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -64,6 +65,8 @@ if __name__ == "__main__":
         note("overlap")
     for step in range(load() + 1, STEPS + 1):
         note("step", step=step)
+        if HOW == "in-place":
+            time.sleep(0.1)  # what is never left alone can only be captured by luck: minutes of it
         save(step)
         note("saved", step=step)
         if Path(f"{LEDGER}.enough").exists():

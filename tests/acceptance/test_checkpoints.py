@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.ledger import whole_lines
 from tests.acceptance.shop import MONKEY, Shop, until
 
 #: Megabytes of the checkpoint, and how often an agent is killed: a few times, or for minutes with MONKEY_LONG=1.
-SIZE, KILLS = (200, 20) if "MONKEY_LONG" in os.environ else (50, 6)
+SIZE, KILLS = (200, 20) if "MONKEY_LONG" in os.environ else (20, 6)
 
 
 class Hall:
@@ -55,7 +56,12 @@ checkpoint_every: {every}
         post = ["--store", str(self.shop.root / ".monkey/store"), "--project", "shop", "--name", name]
         with (self.base / "agents.log").open("a") as log:
             self.agent = subprocess.Popen(
-                [*MONKEY, "agent", *post], env=env, cwd=self.shop.root, stderr=log, stdin=subprocess.DEVNULL, text=True
+                [*MONKEY, "agent", *post, "--idle-timeout", "1"],
+                env=env,
+                cwd=self.shop.root,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                text=True,
             )
         until(lambda: (home / "lives").read_text() != self._lives, "the agent begins")
         self._lives = (home / "lives").read_text()
@@ -80,7 +86,7 @@ checkpoint_every: {every}
     @property
     def lines(self) -> list[dict[str, Any]]:
         """The ledger."""
-        return [json.loads(line) for line in self.ledger.read_text().splitlines()] if self.ledger.exists() else []
+        return [json.loads(line) for line in whole_lines(self.ledger)]
 
     def of(self, what: str) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["what"] == what]

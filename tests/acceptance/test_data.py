@@ -168,7 +168,7 @@ def test_an_upload_that_is_killed_goes_on(shop: Shop, store: Path, tmp_path: Pat
         if words == ["push"]:  # a path's files are copied while they are hashed, whatever was there
             assert {name: objects(store)[name].stat().st_ino for name in kept} == kept, "what is up is never sent again"
         assert whole(store) and len(objects(store)) == 702
-        assert contents(pulled(store, oid, tmp_path / "room")) == expected
+    assert contents(pulled(store, oid, tmp_path / "room")) == expected
     assert cut_short >= KILLS // 4, "the kills came too late to say anything"
 
 

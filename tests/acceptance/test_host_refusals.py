@@ -12,7 +12,7 @@ import pytest
 
 from monkey.errors import FleetError, HostAway
 from monkey.spec.host import parse
-from monkey_stacks.ssh.operations import converge, observe
+from monkey_stacks.ssh.operations import converge, look, observe
 from tests.acceptance.site import Site, left_on
 from tests.host_root import USER
 from tests.hosts import Machine
@@ -50,10 +50,10 @@ def test_keys(site: Site, tmp_path: Path) -> None:
     known.write_text(f"{host.address} {public}\n")
     with instead(site.lab.known_hosts, known):
         error = refusal(site)
-    assert "h3: its host key has changed" in error.message and str(site.lab.known_hosts) in error.message
-    assert "ssh-keygen -R" in (error.hint or "")
-    known.write_text("")
-    with instead(site.lab.known_hosts, known):
+        assert "h3: its host key has changed" in error.message and str(site.lab.known_hosts) in error.message
+        advised = f"sed -i 1d {site.lab.known_hosts}"
+        assert advised in (error.hint or "")
+        subprocess.run(advised.split(), check=True)
         error = refusal(site)
     assert "h3: its host key is not known here" in error.message and "`ssh h3`" in (error.hint or "")
     assert not (host.home / ".monkey").exists()
@@ -73,7 +73,10 @@ def test_a_host_that_is_away(site: Site) -> None:
 
 def test_a_store_that_the_host_cannot_reach(site: Site) -> None:
     site.hosts("h3")
+    with pytest.raises(FleetError) as seen:
+        look(parse("h3"), site.wanted(store="/no/such/store"))
     error = refusal(site, store="/no/such/store")
+    assert (error.message, error.hint) == (seen.value.message, seen.value.hint), "a plan tells it as well"
     assert error.message.startswith("h3 cannot use the store: ") and "/no/such/store" in error.message
     assert "store: ssh://THAT-MACHINE/no/such/store" in (error.hint or "")
     assert observe(parse("h3"), site.wanted(store="/no/such/store")).living is None
@@ -140,18 +143,25 @@ def test_a_login_that_speaks(site: Site) -> None:
         profile.write_text(kept)
 
 
-def test_a_host_that_ends_all_at_logout(site: Site) -> None:
-    (host,) = site.hosts("h2")
+@contextmanager
+def ending_all_at_logout(host: Machine) -> Iterator[None]:
+    """Have a host end whatever its users run when they log out."""
     conf = host.root / "etc/systemd/logind.conf"
     kept = conf.read_text()
     try:
         conf.write_text("[Login]\nKillUserProcesses=yes\n")
         host.systemctl("restart", "systemd-logind")
-        error = refusal(site, "h2")
-        assert "KillUserProcesses=yes" in error.message and "loginctl enable-linger worker" in (error.hint or "")
+        yield
     finally:
         conf.write_text(kept)
         host.systemctl("restart", "systemd-logind")
+
+
+def test_a_host_that_ends_all_at_logout(site: Site) -> None:
+    (host,) = site.hosts("h2")
+    with ending_all_at_logout(host):
+        error = refusal(site, "h2")
+        assert "KillUserProcesses=yes" in error.message and "loginctl enable-linger worker" in (error.hint or "")
     assert not site.observe("h2").ends_at_logout
 
 

@@ -73,6 +73,7 @@ def test_store_of_a_newer_layout_is_left_alone(shop: Shop) -> None:
 
 
 def test_entry_cut_short_is_reported_by_its_key(shop: Shop) -> None:
+    shop.hurry()
     shop.spec(jobs=2, seconds=0)
     shop.run("apply")
     until(lambda: not shop.agents, "the agent leaves")
@@ -155,6 +156,39 @@ def test_full_disk_is_said_and_nothing_is_lost(
     assert "no space left" in done.stderr.lower()
     assert "Traceback" not in done.stderr
     assert shop.ledger.executions == 4 and not shop.ledger.overlaps
+
+
+def test_a_machine_with_a_full_disk_leaves_jobs_alone(
+    make_shop: Callable[..., Shop], require: Callable[[str], str], tmp_path: Path
+) -> None:
+    """The agent's disk is filled, in a mount namespace of its own: none of what is queued fails there for it."""
+    require("mount")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    shop = make_shop("crowded")
+    shop.spec("max_retries: 0\n", jobs=6, seconds=0.5)
+    monkey = " ".join(MONKEY)
+    script = f"""
+    mount -t tmpfs -o size=40m none {disk} || exit 99
+    {monkey} plan > /dev/null
+    head -c 50000000 /dev/zero > {disk}/ballast 2> /dev/null
+    {monkey} apply --detach --yes || exit 1
+    until {monkey} status | grep 'disk is full'; do sleep 0.1; done
+    {monkey} status --json
+    rm {disk}/ballast
+    {monkey} apply --yes || exit 2
+    """
+    done = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "bash", "-c", script],
+        cwd=shop.root,
+        env={**shop.env, "XDG_CACHE_HOME": str(disk / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr + shop.agent_log
+    assert f"0 MiB free at {disk}/cache" in done.stdout
+    assert shop.ledger.executions == 6 and not shop.ledger.overlaps
 
 
 def test_project_s_own_modules_do_not_become_part_of_monkey(shop: Shop) -> None:

@@ -30,6 +30,7 @@ def test_drift_is_shown_and_mended_and_who_is_away_hinders_nobody(lab_site: LabS
     said = site.run("plan")
     assert lines(said, "lab/h2") == ["~ lab/h2: no agent lives"]
     assert lines(said, "lab/h3") == ["! lab/h3"] and lines(said, "h3 does not answer") and not lines(said, "lab/h1")
+    assert lines(site.run("audit", code=1), "lab/h2: no agent lives here, though there is work")
     said = site.apply()
     assert lines(said, "lab: h2: updated") and lines(said, "lab: h3: FAILED: h3 does not answer")
     assert len(lines(said, "h3 does not answer")) == 1
@@ -53,18 +54,32 @@ def test_a_change_of_settings_interrupts_no_job_and_a_host_that_is_not_named_is_
     site.apply()
     until(lambda: all(ledger.executions == 1 for ledger in ledgers), "every host works")
 
+    site.providers("h1", "h2", max_slots=1, workdir="/srv/none")
+    said = site.run("plan")
+    for name in ("h1", "h2"):
+        assert lines(said, f"lab/{name}") == [
+            f"! lab/{name}: left as it is, for it cannot be moved; workdir ~/.monkey → /srv/none"
+        ]
+        assert lines(said, f"{name}: no right to write to /srv/none")
+    said = site.apply(code=1)
+    assert lines(said, "lab: h2: FAILED: left as it was, for it cannot be moved: no right to write to /srv/none")
     site.providers("h1", "h2", max_slots=2)
-    assert [lines(site.run("plan"), f"lab/{name}") for name in ("h1", "h2")] == [
-        [f"~ lab/{name}: max_slots 1 → 2"] for name in ("h1", "h2")
-    ]
+    (goes.home / ".monkey").chmod(0o555)
+    said = site.run("plan")
+    assert lines(said, "lab/h1") == ["~ lab/h1: max_slots 1 → 2"]
+    assert lines(said, "lab/h2") == ["! lab/h2: max_slots 1 → 2"]
+    assert lines(said, "h2: no right to write to /home/worker/.monkey")
+    (goes.home / ".monkey").chmod(0o700)
     site.apply()
     until(lambda: all(ledger.executions == 2 for ledger in ledgers), "every host takes another")
     assert not any(ledger.digests for ledger in ledgers), "nothing has ended"
     assert {line.attempt for ledger in ledgers for line in ledger.lines} == {1}
 
     site.providers("h1", max_slots=2)
-    assert lines(site.run("plan"), "lab/h2") == ["- lab/h2: everything of it is taken away; jobs go on elsewhere"]
-    assert lines(site.apply(), "lab: h2: everything taken away")
+    goes_away = "- lab/h2: everything of it is taken away; 2 jobs running there: stopped and queued again"
+    until(lambda: lines(site.run("plan"), "lab/h2") == [goes_away], "heartbeats tell of both jobs", 60)
+    assert "applying would stop 2 running jobs on machines that go" in site.apply(code=1)
+    assert lines(site.apply("-y"), "lab: h2: everything taken away")
     assert site.left(goes)["h2"] == before
     for ledger in ledgers:
         ledger.release()
@@ -123,7 +138,7 @@ def test_one_queue_for_machines_here_and_there(lab_site: LabSite) -> None:
     for ledger in ledgers:
         ledger.hold()
     site.apply()
-    until(lambda: [ledger.executions for ledger in ledgers] == [1, 1], "both work")
+    until(lambda: all(ledger.executions for ledger in ledgers), "both work")
     for ledger in ledgers:
         ledger.release()
     until(lambda: [row["state"] for row in site.rows()] == ["succeeded"] * 12, "all jobs end")

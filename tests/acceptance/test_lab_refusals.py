@@ -9,17 +9,18 @@ import pytest
 
 from tests.acceptance.lab_site import LabSite, lines
 from tests.acceptance.shop import until
-from tests.acceptance.test_host_refusals import OLD, python
+from tests.acceptance.test_host_refusals import OLD, ending_all_at_logout, python
 from tests.sshd import keygen
 
 pytestmark = pytest.mark.slow
 #: Hosts that cannot be used, to what is said of each and what would help.
 REFUSED = {
     "unknown": ("its host key is not known here", "run `ssh unknown` once, compare the fingerprint"),
-    "changed": ("its host key has changed", "if you know why: ssh-keygen -R"),
+    "changed": ("its host key has changed", "if you know why: sed -i 1d "),
     "keyless": ("accepts none of our keys (", "ssh-copy-id keyless"),
     "nowhere": ("does not answer (", "is it on, and is a firewall in between?"),
     "h2": ("expected Python 3.11 or newer, found Python 3.9.2", "uv python install"),
+    "h3": ("ends whatever a user runs when he logs out (KillUserProcesses=yes)", "loginctl enable-linger worker"),
 }
 
 
@@ -53,7 +54,7 @@ def test_each_host_says_what_is_wrong_with_it_and_the_others_work(lab_site: LabS
     site.shop.env["MONKEY_SSH_CONFIG"] = str(aliases(site, tmp_path))
     site.providers(*REFUSED, "h1", max_slots=1)
     site.sweep(jobs=2)
-    with python(old, OLD):
+    with python(old, OLD), ending_all_at_logout(refused):
         planned = site.run("plan")
         applied = site.apply()
     for host, (what, help_) in REFUSED.items():
@@ -81,8 +82,9 @@ def test_a_workdir_that_cannot_be_used(lab_site: LabSite) -> None:
         ("/srv/small", "its disk is full: expected 64 MiB free at /srv/small, found 1", "free some space there"),
     ):
         site.providers("h3", workdir=workdir)
-        said = site.run("plan")
+        said = site.run("plan", "--detailed-exitcode", code=2)
         assert lines(said, "lab/h3") == ["! lab/h3"] and what in said and help_ in said
+        assert "no machine of this provider can be used now" in said and "1 machine cannot be used now" in said
         said = site.apply(code=1)
         assert lines(said, f"lab: h3: FAILED: {what}") and said.count(what) == 2
         assert "no machine of provider 'lab' could be set up; why is told above" in said

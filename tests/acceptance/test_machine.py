@@ -28,6 +28,7 @@ def command_line(pid: int) -> bytes:
 
 
 def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) -> None:
+    shop.hurry()
     shop.env["TOKEN"] = SECRET
     shop.env["INFLUX_TOKEN"] = ELSEWHERE
     (shop.root / "monkey.yaml").write_text(f"project: shop\n{NOWHERE}")

@@ -256,6 +256,7 @@ class Seats:
 
     def __init__(self, count: int) -> None:
         self.count = self.left = count
+        self.lacking = ""
 
     def take(self, resources: Resources) -> Seat | None:
         if self.left == 0:

@@ -17,6 +17,7 @@ from monkey.store.base import Store
 from monkey.store.open import open_store
 from monkey_stacks.engine import Engine
 from monkey_stacks.outcome import Outcome, Progress
+from tests.acceptance.ledger import whole_lines
 from tests.stacks.paper import Paper, identify
 
 T = TypeVar("T")
@@ -113,7 +114,7 @@ class Desk:
     @property
     def done(self) -> Counter[str]:
         """What the provider was asked, by "create a" and the like."""
-        return Counter(self.ledger.read_text().splitlines()) if self.ledger.exists() else Counter()
+        return Counter(whole_lines(self.ledger))
 
     def stored(self) -> dict[str, bytes]:
         """Return all that the store has of the machines, by a client that has nothing to do with the engine."""

@@ -19,9 +19,9 @@ from tests.stacks.desk import HELD, Desk, Sheet, leftovers
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
 LONG = bool(os.environ.get("MONKEY_LONG"))
-KILLS = 20 if LONG else 10
+KILLS = 20 if LONG else 6
 #: Kills between two looks at whether everything converges.
-STRETCH = 1 if LONG else 5
+STRETCH = 1 if LONG else 3
 #: Seconds within which a run is killed: as long as one takes here where nothing else runs.
 SPAN = 5.0
 #: Seconds of that from the first step to the end.

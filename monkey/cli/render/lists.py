@@ -135,7 +135,7 @@ def instances_lines(found: Sequence[Row], to: Terminal) -> list[str]:
             row.machine,
             row.agent or "none",
             row.state,
-            str(row.claims),
+            str(row.jobs),
             *(_percent(row.load.get(name)) for name in ("cpu", "memory")),
             " ".join(map(_percent, row.load.get("gpus", ()))),
             _heard(row.heard),

@@ -40,6 +40,8 @@ def verdict(plan: Plan) -> str:
     if not plan.changes:
         return "No changes: " + summary(plan).removeprefix("nothing to do: ") + "."
     stops = f" {plan.released:,} running job{'s' * (plan.released != 1)} will be stopped." if plan.released else ""
+    if plan.uprooted:
+        stops += f" {plural(plan.uprooted, 'running job')} on machines that go will be stopped and queued again."
     again = f" {plural(plan.redone, 'finished job')} will be run again: see why above." if plan.redone else ""
     return f"Plan: {summary(plan)}.{again}{stops}"
 

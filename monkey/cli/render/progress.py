@@ -108,7 +108,12 @@ def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> l
 
 
 def _alerts(agents: Sequence[AgentView]) -> list[str]:
-    return [*dict.fromkeys(agent.alert for agent in agents if agent.alive and agent.alert), *telemetry_lines(agents)]
+    alive = [agent for agent in agents if agent.alive]
+    if len(alive) == 1:
+        told = [agent.alert for agent in alive if agent.alert]
+    else:  # of several, people must know which one it is
+        told = [*dict.fromkeys(f"{agent.name}: {agent.alert}" for agent in alive if agent.alert)]
+    return [*told, *telemetry_lines(agents)]
 
 
 def agents_text(alive: Sequence[AgentView]) -> str:

@@ -108,7 +108,7 @@ def _agents(snapshot: Snapshot, counts: Mapping[str, Mapping[State, int]], to: T
             if left
             else ["No agent is at work."]
         )
-    rows = [[agent.id.rpartition("/")[0], heard(agent), agent.claims] for agent in alive]
+    rows = [[agent.id.rpartition("/")[0], heard(agent), agent.jobs] for agent in alive]
     return table(["AGENT", "HEARD OF", "JOBS"], rows, to)
 
 
@@ -140,7 +140,7 @@ def status_json(store: str, snapshot: Snapshot, views: Sequence[SweepView]) -> d
                 "fleet": agent.fleet,
                 "alive": agent.alive,
                 "at": agent.at,
-                "jobs": agent.claims,
+                "jobs": agent.jobs,
                 "alert": agent.alert,
                 "metrics": agent.vitals.get("metrics", []),
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 from monkey.errors import FleetError, HostAway
@@ -54,14 +55,16 @@ def _changed(host: Host, found: re.Match[str]) -> FleetError:
     return FleetError(
         f"{host}: its host key has changed{where}: found {key[1] if key else 'another'}. Somebody may be in between, "
         "or the host was set up anew",
-        hint=f"if you know why: ssh-keygen -R {_known_as(host)}"
-        + (f" -f {place[2]}" if place else "")
-        + f"; then `{host.command}` once and compare",
+        hint=f"if you know why: {_forget(host, place)}; then `{host.command}` once and compare",
     )
 
 
-def _known_as(host: Host) -> str:
-    return f"'[{host.name}]:{host.port}'" if host.port not in (None, 22) else host.name
+def _forget(host: Host, place: re.Match[str] | None) -> str:
+    """Return how to remove a known key: by its line, for it need not stand there under the name that we know."""
+    if place:
+        return f"sed -i {place[3]}d {shlex.quote(place[2])}"
+    known = host.name if host.port in (None, 22) else f"[{host.name}]:{host.port}"
+    return f"ssh-keygen -R {shlex.quote(known)}"
 
 
 def _unknown(host: Host, found: re.Match[str]) -> FleetError:
@@ -140,18 +143,19 @@ def refused(host: Host, reply: dict[str, Any]) -> FleetError:
         )
     if kind == "Failed":
         return FleetError(
-            f"{host}: the agent was started and ended; its last words:\n{message}", hint="mend it, then `monkey apply`"
+            f"{host}: the agent was started, and does not live; its last words:\n{message}",
+            hint="mend it, then `monkey apply`",
         )
     if kind == "StoreAway":
-        return _store_away(host, reply)
+        return no_store(host, reply["store"], message, reply.get("hint"))
     if kind == "NoKeygen":
         return FleetError(f"{host}: {message}", hint="install OpenSSH's client there (openssh-client)")
     return FleetError(f"{host}: {message}{where}")
 
 
-def _store_away(host: Host, reply: dict[str, Any]) -> FleetError:
-    hint = reply.get("hint")
-    if "://" not in reply["store"]:
+def no_store(host: Host, store: str, message: str, hint: str | None = None) -> FleetError:
+    """Return the error for a host that cannot use the store, for the reason that `message` gives."""
+    if "://" not in store:
         hint = f"a directory here is none of {host}'s; where it is on a machine that all reach by SSH, write "
-        hint += f"store: ssh://THAT-MACHINE{reply['store']} in monkey.yaml"
-    return FleetError(f"{host} cannot use the store: {reply['message']}", hint=hint)
+        hint += f"store: ssh://THAT-MACHINE{store} in monkey.yaml"
+    return FleetError(f"{host} cannot use the store: {message}", hint=hint)

@@ -10,7 +10,7 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.spec.host import Host
-from monkey_stacks.ssh import access
+from monkey_stacks.ssh import access, errors
 from monkey_stacks.ssh.bundle import Bundle, build
 from monkey_stacks.ssh.connection import LONG, Connection
 from monkey_stacks.ssh.wanted import Inventory, Observed, Wanted, read
@@ -35,14 +35,14 @@ def observe(host: Host, wanted: Wanted) -> Observed:
 def look(host: Host, wanted: Wanted) -> Observed:
     """Return what a host is that is to have an agent. Raises FleetError, too, where that could not be."""
     seen = observe(host, wanted)
-    _check(host, seen, wanted)
+    check(host, seen, wanted)
     return seen
 
 
 def inventory(host: Host, workdir: str = "~/.monkey") -> Inventory:
     """Return what any fleet has on the host below `workdir`; changes nothing. Raises HostAway, FleetError."""
     with Connection(host) as there:
-        found = there.ask("inventory", {"workdir": workdir, "fleet": ""})
+        found = there.ask("inventory", {"workdir": workdir, "fleet": "", "store": ""})
     return Inventory(**{name: tuple(values) for name, values in found.items()})
 
 
@@ -59,7 +59,7 @@ def converge(host: Host, wanted: Wanted) -> Observed:
     """
     with Connection(host) as there:
         seen = _observe(there, wanted)
-        _check(host, seen, wanted)
+        check(host, seen, wanted)
         bundle = bundle_for(seen, wanted)
         if bundle.sha256 not in seen.bundles:
             _install(there, wanted, bundle)
@@ -96,7 +96,8 @@ def _observe(there: Connection, wanted: Wanted) -> Observed:
     return read(there.ask("observe", wanted.place))
 
 
-def _check(host: Host, seen: Observed, wanted: Wanted) -> None:
+def check(host: Host, seen: Observed, wanted: Wanted) -> None:
+    """Raise FleetError where no agent as wanted could be on a host that was seen so."""
     if not seen.target.platform.startswith("linux"):
         raise FleetError(f"{host}: expected Linux, found {seen.target.platform}", hint="agents on SSH hosts need Linux")
     if _UNFIT.search(seen.workdir):
@@ -107,13 +108,18 @@ def _check(host: Host, seen: Observed, wanted: Wanted) -> None:
     if not isinstance(wanted.gpus, str) and max(wanted.gpus, default=-1) >= len(seen.gpus):
         asked = ", ".join(map(str, wanted.gpus))
         raise FleetError(
-            f"{host}: expected the GPUs {asked}, found {len(seen.gpus)} there",
+            f"{host}: expected GPU{'s' * (len(wanted.gpus) > 1)} {asked}, found {len(seen.gpus)} there",
             hint="`nvidia-smi -L` there counts them, from 0; gpus: auto takes those that there are",
         )
     if not seen.writable:
         raise FleetError(
             f"{host}: no right to write to {seen.workdir}",
             hint=f"give the user {seen.user} the right to, or name another place with 'workdir:'",
+        )
+    if seen.occupied:
+        raise FleetError(
+            f"{host}: {seen.workdir}/cache holds files that are not monkey's: there agents keep what they fetched",
+            hint="name a directory of its own with 'workdir:', as ~/.monkey, which is the default",
         )
     if seen.free < LEAST:
         raise FleetError(
@@ -125,6 +131,8 @@ def _check(host: Host, seen: Observed, wanted: Wanted) -> None:
             f"{host} ends whatever a user runs when he logs out (KillUserProcesses=yes), and lingering is off",
             hint=f"ask its administrator for: loginctl enable-linger {seen.user}",
         )
+    if seen.lacks:
+        raise errors.no_store(host, wanted.store, seen.lacks)
 
 
 def _install(there: Connection, wanted: Wanted, bundle: Bundle) -> None:

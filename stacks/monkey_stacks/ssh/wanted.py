@@ -34,6 +34,8 @@ class Wanted:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: Names of secrets whose values stay as the host has them.
     kept: tuple[str, ...] = ()
+    #: The store was begun: a host to which its directory is not there cannot use it.
+    begun: bool = True
     #: Variables by which the agent reaches the store (AWS_SECRET_ACCESS_KEY), by name.
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -51,7 +53,11 @@ class Wanted:
     @property
     def place(self) -> dict[str, str]:
         """Return what operations on the host are told of where."""
-        return {"workdir": self.workdir, "fleet": self.name}
+        return {
+            "workdir": self.workdir,
+            "fleet": self.name,
+            "store": self.store if self.begun and not self.scheme else "",
+        }
 
     @property
     def arguments(self) -> list[str]:
@@ -109,6 +115,8 @@ class Observed:
     target: Target
     workdir: str
     writable: bool
+    #: Where the agents' cache is to be lie files of somebody else.
+    occupied: bool
     #: Bytes free below the working directory.
     free: int
     linger: bool
@@ -127,6 +135,8 @@ class Observed:
     secrets: tuple[str, Mapping[str, str]] = field(repr=False)
     #: The public key by which agents reach a store on an SSH host, "" for none.
     key: str
+    #: Why a store in a directory cannot be used from there, "" for nothing that was seen.
+    lacks: str = ""
 
     @property
     def living(self) -> Agent | None:
@@ -156,6 +166,10 @@ class Inventory:
     crontab: tuple[str, ...]
     #: Wardens and jobs, of whatever fleet.
     processes: tuple[int, ...]
+    #: Files and directories of ours that no fleet needs.
+    files: tuple[str, ...] = ()
+    #: Those whose newest agent lives and takes claims.
+    living: tuple[str, ...] = ()
 
     @property
     def fleets(self) -> frozenset[str]:
@@ -166,9 +180,9 @@ class Inventory:
 def read(facts: Mapping[str, Any]) -> Observed:
     """Return what `there.setup.observe` told."""
     agents = tuple(Agent(**{**agent, "credentials": tuple(agent["credentials"])}) for agent in facts["agents"])
-    taken = ("host", "name", "user", "workdir", "writable", "free", "linger", "user_systemd", "ends_at_logout", "cron")
+    taken = ("host", "name", "user", "workdir", "writable", "occupied", "free", "linger", "user_systemd")
     return Observed(
-        **{name: facts[name] for name in (*taken, "key")},
+        **{name: facts[name] for name in (*taken, "ends_at_logout", "cron", "key", "lacks")},
         target=Target((facts["python"][0], facts["python"][1]), facts["platform"], facts["libc"]),
         gpus=tuple(facts["gpus"]),
         bundles=tuple(facts["bundles"]),
@@ -185,6 +199,8 @@ def differences(seen: Observed, wanted: Wanted, bundle: str, *, idle: bool = Fal
     """
     found = []
     newest = seen.living
+    if seen.empty:
+        return (_missing(seen),)
     if newest is None:
         found += [] if idle and seen.agents and seen.agents[-1].left else [_missing(seen)]
     else:
@@ -210,7 +226,7 @@ def differences(seen: Observed, wanted: Wanted, bundle: str, *, idle: bool = Fal
 
 def _missing(seen: Observed) -> str:
     if not seen.agents:
-        return "no agent was ever started"
+        return "there is no agent"
     return "the agent left, for there was nothing to do" if seen.agents[-1].left else "no agent lives"
 
 

@@ -16,7 +16,7 @@ from tests.loops import Run
 T = TypeVar("T")
 
 #: Seconds within which enough must have happened.
-PATIENCE = 90.0
+PATIENCE = 600.0
 #: Seconds: as `Patience`, longer, for hosts that answer as soon as a busy machine lets them.
 LONG = Patience(connect=30.0, silence=30.0, keepalive=10.0, reconnect=60.0)
 #: Seconds: as `Patience`, shorter, for hosts that will not answer.

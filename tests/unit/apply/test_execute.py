@@ -74,6 +74,35 @@ def test_rival_s_revision_wins_and_we_are_told(root: Path) -> None:
     asyncio.run(main())
 
 
+def test_who_finds_that_a_rival_did_the_same_goes_on(root: Path) -> None:
+    async def main() -> None:
+        said: list[tuple[str, str]] = []
+        async with opened(root) as world:
+            ours, theirs = await make_plan(world, []), await make_plan(world, [])
+            await world.begin()
+            await execute(world, theirs.plan, theirs.wanted, lambda what, done: None)
+            await world.at.delete(world.keys.marker("local", "small", 1))
+            await execute(world, ours.plan, ours.wanted, lambda what, done: said.append((what, done)))
+            state = await read_sweep(world.at, world.keys, "small")
+            assert state.revision is not None and state.head == 1
+            author = state.revision.author
+            assert said[-1] == ("small", f"{author} applied the same just now: it is revision 1")
+            assert await open_markers(world.at, world.keys, "local") == {"small": [1]}, "the rival was cut short there"
+
+            (root / "specs" / "small.yaml").write_text(SPEC + "priority: 3\n")
+            theirs = await make_plan(world, [])
+            (root / "specs" / "small.yaml").write_text(SPEC + "priority: 4\n")
+            ours = await make_plan(world, [])
+            await execute(world, theirs.plan, theirs.wanted, lambda what, done: None)
+            with pytest.raises(ConcurrentApply, match="'small'"):
+                await execute(world, ours.plan, ours.wanted, lambda what, done: None)
+            await append_order(world.at, world.keys, "small", "pause")
+            with pytest.raises(ConcurrentApply, match="'small'"):
+                await execute(world, theirs.plan, theirs.wanted, lambda what, done: None)
+
+    asyncio.run(main())
+
+
 def test_added_value_is_one_new_job_and_a_finished_one_is_kept(root: Path) -> None:
     async def main() -> None:
         async with opened(root) as world:

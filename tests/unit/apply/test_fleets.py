@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from monkey.apply.fleets import audit, call, recount
 from monkey.apply.instances import instances
 from monkey.apply.planning import make_plan
-from monkey.fleet.base import Finding, Instance, Say, Work, silent
+from monkey.cli.apply import Order, _apply
+from monkey.errors import MonkeyError
+from monkey.fleet.base import Finding, Forecast, Instance, Say, Work, silent
+from monkey.plan.change import MachineChange
 from tests.unit.apply.world import SPEC, Pen, StillFleet, apply, opened
 
 
@@ -20,6 +26,11 @@ class Listening(StillFleet):
 
     told: list[Work] = field(default_factory=list)
     machines: tuple[Instance, ...] = ()
+    changes: tuple[MachineChange, ...] = ()
+
+    async def preview(self, work: Work) -> Forecast:
+        """Foresee what was given."""
+        return Forecast(len(self.machines), 1, self.changes)
 
     def check_secrets(self, names: Sequence[str]) -> None:
         """Know them all."""
@@ -32,9 +43,9 @@ class Listening(StillFleet):
         """Have what was given."""
         return self.machines
 
-    async def audit(self) -> tuple[Finding, ...]:
-        """Find each machine astray."""
-        return tuple(Finding(machine.machine, "astray", "look") for machine in self.machines)
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """Find each machine astray, where there is work."""
+        return tuple(Finding(machine.machine, "astray", "look") for machine in self.machines if busy)
 
 
 def two_sweeps(root: Path) -> None:
@@ -56,6 +67,23 @@ def test_work_is_counted_again_with_what_others_applied(root: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_sweep_that_leaves_the_fleet_is_no_work_of_it_any_more(root: Path) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        text = (root / "monkey.yaml").read_text()
+        (root / "monkey.yaml").write_text(text + "providers: {local: {type: local}, there: {type: local}}\n")
+        async with opened(root) as world:
+            world.fleets = {"local": Listening(), "there": Listening("there")}
+            await apply(world)
+            moved = root / "specs" / "other.yaml"
+            moved.write_text(moved.read_text() + "provider: there\n")
+            plan = (await make_plan(world, [])).plan
+            counted = {part.fleet: await recount(world, plan, part) for part in plan.fleets}
+        assert counted == {"local": Work(3), "there": Work(2, frozenset({"TOKEN"}))}
+
+    asyncio.run(main())
+
+
 def test_a_call_asks_for_the_secrets_of_its_own_sweep_alone(root: Path) -> None:
     async def main() -> None:
         two_sweeps(root)
@@ -71,18 +99,42 @@ def test_a_call_asks_for_the_secrets_of_its_own_sweep_alone(root: Path) -> None:
     asyncio.run(main())
 
 
+def test_jobs_on_machines_that_go_are_counted_and_asked_about(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+        machines = tuple(Instance(f"gpu{n}", (f"one{n}",)) for n in range(4))
+        ops = (("delete", ""), ("replace", ""), ("replace", "no right"), ("update", ""))
+        changes = tuple(MachineChange(op, f"gpu{n}", "", why) for n, (op, why) in enumerate(ops))
+        fleet = Listening(machines=machines, changes=changes)
+        async with opened(root, fleet) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            await Pen(world, "local/one0/1").begin(jobs[0])
+            await Pen(world, "local/one1/1").begin(jobs[1])
+            await Pen(world, "local/one2/1").begin(jobs[2])
+            plan = (await make_plan(world, [])).plan
+            assert [change.stops for change in plan.fleets[0].machines] == [1, 1, 0, 0], "a hindered one stays"
+            assert (plan.released, plan.uprooted) == (0, 2)
+            with pytest.raises(MonkeyError, match="applying would stop 2 running jobs on machines that go"):
+                await _apply(world, Order([], []))
+            assert len(fleet.told) == 1, "nothing was applied but the first"
+
+    asyncio.run(main())
+
+
 def test_machines_and_agents_are_one_list(root: Path) -> None:
     async def main() -> None:
         machines = (Instance("gpu1", ("one",), "kept alive"), Instance("gpu2", ("two",)), Instance("gpu3", ()))
         async with opened(root, Listening(machines=machines)) as world:
             jobs = (await apply(world)).wanted[0].desired.table.ids
             old, new, guest, gone = (Pen(world, f"local/{name}") for name in ("one/1", "one/2", "guest/1", "two/1"))
-            old.heart.vitals = lambda: {"draining": True}
+            old.heart.vitals = lambda: {"draining": True, "idle": [jobs[1]]}
+            old.heart.held.add((world.keys.permit_log("small", 1), 1))
+            await old.begin(jobs[1])  # claimed ahead
             await old.begin(jobs[0])
             await asyncio.gather(*(pen.heart.beat() for pen in (new, guest)))
             await gone.heart.beat(left=True)
             rows = await instances(world)
-        assert {(row.machine, row.agent, row.state, row.claims, row.about) for row in rows} == {
+        assert {(row.machine, row.agent, row.state, row.jobs, row.about) for row in rows} == {
             ("gpu1", "local/one/1", "draining", 1, "kept alive"),
             ("gpu1", "local/one/2", "alive", 0, "kept alive"),
             ("gpu2", "", "silent", 0, ""),
@@ -97,6 +149,9 @@ def test_machines_and_agents_are_one_list(root: Path) -> None:
 def test_an_audit_tells_whose_machines_are_astray(root: Path) -> None:
     async def main() -> None:
         async with opened(root, Listening(machines=(Instance("gpu1", ()),))) as world:
-            assert await instances(world) and await audit(world) == [("local", Finding("gpu1", "astray", "look"))]
+            await world.begin()
+            assert await instances(world) and await audit(world) == [], "nothing is to be done"
+            await apply(world)
+            assert await audit(world) == [("local", Finding("gpu1", "astray", "look"))]
 
     asyncio.run(main())

@@ -86,7 +86,7 @@ class StillFleet:
     async def instances(self) -> tuple[Instance, ...]:
         return (Instance("this machine", ("pen",)),) * self.count
 
-    async def audit(self) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
         return ()
 
     async def destroy(self, say: Say) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from monkey.errors import FleetError
 from monkey.fleet import gpus
-from monkey.fleet.capacity import Capacity, capacity, shortage
+from monkey.fleet.capacity import Capacity, capacity, counted, shortage
 from monkey.fleet.state import agent_pid, lives
 from monkey.spec.recipe import Resources
 from monkey_agent.home import Home
@@ -36,8 +36,14 @@ def test_shortage_names_what_is_too_little_and_what_there_is() -> None:
     found = capacity()
     assert not shortage(Resources()) and not shortage(Resources(cpus=found.cpus, memory=found.memory))
     assert shortage(Resources(cpus=found.cpus + 1)) == f"{found.cpus + 1:g} CPUs (it has {found.cpus:g})"
-    short = shortage(Resources(cpus=0.5, memory=found.memory * 2, gpus=len(found.gpus) + 1))
-    assert "GiB of memory" in short and "GPUs (it has" in short and "CPUs" not in short
+    there = len(found.gpus)
+    short = shortage(Resources(cpus=0.5, memory=found.memory * 2, gpus=there + 1))
+    asked = "1 GPU" if there == 0 else f"{there + 1} GPUs"
+    assert "GiB of memory" in short and f"{asked} (it has {there})" in short and "CPU" not in short
+
+
+def test_numbers_and_their_nouns() -> None:
+    assert [counted(number, "GPU") for number in (0, 0.5, 1, 2)] == ["0 GPUs", "0.5 GPUs", "1 GPU", "2 GPUs"]
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone has affinities")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.hosts import AWAY, DRIFT
+from monkey.plan.change import MachineChange
+from monkey_stacks.hosts import AWAY, DRIFT, TROUBLE, Handed
 from monkey_stacks.outcome import Change, Op, Resource
 from monkey_stacks.ssh.wanted import Inventory
 from monkey_stacks.ssh_audit import _compare
-from monkey_stacks.ssh_words import check_apart, creation, machine_change
+from monkey_stacks.ssh_fleet import _with_seen
+from monkey_stacks.ssh_words import check_apart, creation, machine_change, nobody_left
 
 NAME = "shop-lab-1"
 
@@ -25,7 +28,7 @@ def change(op: Op, **changed: tuple[Any, Any]) -> Change:
 @pytest.mark.parametrize(
     ("made", "seen", "why", "trouble"),
     [
-        (change(Op.DELETE), {}, "everything of it is taken away; jobs go on elsewhere", ""),
+        (change(Op.DELETE), {}, "everything of it is taken away", ""),
         (change(Op.UPDATE, max_slots=(None, 2.0)), {DRIFT: ""}, "max_slots none → 2", ""),
         (change(Op.UPDATE, agent=("a", "b")), {}, "another version of the agent", ""),
         (change(Op.UPDATE, drift=("no agent lives", "")), {DRIFT: "no agent lives"}, "no agent lives", ""),
@@ -36,7 +39,19 @@ def change(op: Op, **changed: tuple[Any, Any]) -> Change:
             "other secrets; taken away and set up anew; workdir ~/a → ~/b",
             "",
         ),
+        (
+            change(Op.REPLACE, workdir=("~/a", "~/b")),
+            {DRIFT: "", AWAY: False, TROUBLE: "no right"},
+            "left as it is, for it cannot be moved; workdir ~/a → ~/b",
+            "no right",
+        ),
         (change(Op.UPDATE, max_slots=(1.0, 2.0)), {DRIFT: "it is off", AWAY: True}, "max_slots 1 → 2", "it is off"),
+        (
+            change(Op.UPDATE, drift=("no agent lives", "")),
+            {DRIFT: "no agent lives", AWAY: False, TROUBLE: "its disk is full"},
+            "no agent lives",
+            "its disk is full",
+        ),
     ],
 )
 def test_a_change_in_words(made: Change, seen: dict[str, Any], why: str, trouble: str) -> None:
@@ -46,7 +61,14 @@ def test_a_change_in_words(made: Change, seen: dict[str, Any], why: str, trouble
 
 def inventory(**found: tuple[Any, ...]) -> Inventory:
     """Return what is on a host, by default all that one agent of ours has."""
-    said: dict[str, Any] = {"directories": (NAME,), "units": (NAME,), "crontab": (), "processes": (7,), **found}
+    said: dict[str, Any] = {
+        "directories": (NAME,),
+        "units": (NAME,),
+        "crontab": (),
+        "processes": (7,),
+        "living": (NAME,),
+        **found,
+    }
     return Inventory(**said)
 
 
@@ -58,6 +80,7 @@ EMPTY = inventory(directories=(), units=(), processes=())
     [
         (inventory(), True, []),
         (EMPTY, False, []),
+        (inventory(living=("other-1",)), True, ["no agent lives here, though there is work"]),
         (inventory(directories=(NAME, "other-1"), crontab=("other-1",)), True, []),
         (inventory(), False, ["an agent of this fleet is set up here that no apply has written down"]),
         (EMPTY, True, ["nothing of this fleet is here any more, though it was set up"]),
@@ -68,13 +91,57 @@ EMPTY = inventory(directories=(), units=(), processes=())
             False,
             ["processes of agents that are gone: 7, 8"],
         ),
+        (
+            inventory(directories=(), units=(), processes=(), files=("/w/bundles", "/w/lock")),
+            False,
+            ["files that no agent needs any more: /w/bundles, /w/lock"],
+        ),
+        (inventory(files=("/w/gone.lock",)), True, ["files that no agent needs any more: /w/gone.lock"]),
     ],
 )
 def test_what_an_audit_finds_on_a_host(found: Inventory, known: bool, texts: list[str]) -> None:
     resource = Resource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {}) if known else None
-    findings = list(_compare("gpu1", NAME, found, resource))
+    findings = list(_compare("gpu1", NAME, found, resource, busy=True))
     assert [finding.text for finding in findings] == texts
     assert all(finding.machine == "gpu1" and finding.hint for finding in findings)
+
+
+def test_an_audit_misses_no_agent_where_there_is_no_work() -> None:
+    resource = Resource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {})
+    assert not list(_compare("gpu1", NAME, inventory(living=()), resource, busy=False))
+
+
+def test_files_that_are_left_over_are_helped_with() -> None:
+    some, locks = (
+        next(
+            _compare(
+                "me@gpu1:2222", NAME, inventory(directories=(), units=(), processes=(), files=files), None, busy=True
+            )
+        ).hint
+        for files in (("/w/bundles",), ("/w/a b.lock",))
+    )
+    assert "`monkey apply` uses them again, and `monkey destroy` then" in some
+    assert locks == "`ssh -p 2222 me@gpu1 rm '/w/a b.lock'`"
+
+
+def test_a_fleet_of_which_no_machine_can_be_used_is_warned_of() -> None:
+    changes = [MachineChange("create", "h1", trouble="off"), MachineChange("update", "h2", trouble="full")]
+    assert not nobody_left([], []) and not nobody_left(["h1", "h2", "h3"], changes)
+    (warning,) = nobody_left(["h1", "h2"], [*changes, MachineChange("delete", "h0")])
+    assert warning.startswith("warning: no machine of this provider can be used now")
+
+
+def test_what_is_seen_of_very_many_hosts_does_not_outgrow_a_variable() -> None:
+    """Linux takes 128 KiB of each: with more, nothing could be started."""
+    about = {"about": "kept alive by systemd, begun again after a reboot", AWAY: False, DRIFT: "", TROUBLE: ""}
+    seen = {f"gpu{i}": {"host": f"gpu{i}", "bundle": "0" * 64, "workdir": "~/.monkey", **about} for i in range(1000)}
+    handed = Handed(secrets={"TOKEN": '"' * 1000})
+    most = max(n for n in range(100, 1000, 50) if _with_seen(handed, dict(list(seen.items())[:n])).seen)
+    for hosts in (most, most + 50):
+        told = _with_seen(handed, dict(list(seen.items())[:hosts]))
+        assert len(told.seen) == (most if hosts == most else 0) and told.secrets == handed.secrets
+        subprocess.run(["/bin/true"], env=told.environment, check=True)
+    assert 150 <= most < 900
 
 
 def test_one_machine_under_two_names_is_refused() -> None:

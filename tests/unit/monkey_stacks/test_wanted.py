@@ -31,6 +31,7 @@ SEEN = Observed(
     target=Target((3, 11), "linux-x86_64", "glibc 2.36"),
     workdir="/home/worker/.monkey",
     writable=True,
+    occupied=False,
     free=1 << 40,
     linger=True,
     user_systemd=True,
@@ -64,7 +65,8 @@ def test_nothing_differs() -> None:
             "b",
             ("not begun again after a boot",),
         ),
-        (replace(SEEN, agents=()), WANTED, "b", ("no agent was ever started",)),
+        (replace(SEEN, agents=()), WANTED, "b", ("there is no agent",)),
+        (replace(SEEN, agents=(), key="", secrets=(KEY, {})), WANTED, "b", ("there is no agent",)),
         (replace(SEEN, agents=(replace(AGENT, alive=False),)), WANTED, "b", ("no agent lives",)),
         (
             replace(SEEN, agents=(replace(AGENT, alive=False, left=True),)),

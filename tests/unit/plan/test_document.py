@@ -87,7 +87,7 @@ def test_lines_of_machines() -> None:
         MachineChange("create", "h1", "agent, kept alive by cron"),
         MachineChange("update", "h2", "max_slots 2 → 4"),
         MachineChange("update", "h3", trouble="it does not answer\nhint: is it on?"),
-        MachineChange("delete", "h4", "everything goes"),
+        MachineChange("delete", "h4", "everything goes", stops=2),
     )
     fleet = FleetPlan("lab", 9, 2, "ssh", 3, 3, machines=changes, notes=("warning: keys end",))
     assert fleet.changes
@@ -97,13 +97,13 @@ def test_lines_of_machines() -> None:
         ("!", "lab/h3"),
         ("!", "it does not answer"),
         ("!", "hint: is it on?"),
-        ("-", "lab/h4: everything goes"),
+        ("-", "lab/h4: everything goes; 2 jobs running there: stopped and queued again"),
         (" ", "warning: keys end"),
     ]
     plan = diff([want(JOBS)], WORLD).with_fleets([fleet])
-    assert plan.changes and summary(plan) == "10 kept; 4 machines change"
+    assert plan.changes and summary(plan) == "10 kept; 3 machines change; 1 machine cannot be used now"
     assert json.loads(json.dumps(document(plan)))["fleets"][0]["machines"][2]["trouble"].startswith("it does not")
-    assert "lab/h2: max_slots" in markdown(plan)
+    assert "lab/h2: max_slots" in markdown(plan) and "takes machines away from 2 running jobs" in markdown(plan)
 
 
 def test_summary() -> None:

@@ -16,8 +16,8 @@ from monkey_stacks.ssh.there import keeping
 from monkey_stacks.ssh.there.keeping import CRON, SYSTEMD
 from monkey_stacks.ssh.there.paths import Place, clear
 
-#: Seconds within which an agent that was started must hold its lock.
-BEGIN = 30.0
+#: Seconds within which an agent that was started must hold its lock: many on a host that is very busy.
+BEGIN = 90.0
 #: Seconds that killed processes may take to go.
 DEATH = 20.0
 #: Lines of an agent's log that an error shows.
@@ -86,7 +86,8 @@ def start(place: Place, agent: Path, command: list[str], kept: str) -> None:
     while not lives(agent):
         said = _said_since(log, begun)
         if " error: " in said or time.monotonic() > until:
-            raise Failed("\n".join(f"  {line}" for line in said.splitlines()[-LAST_WORDS:]) or "  (it said nothing)")
+            last = [f"  {line}" for line in said.splitlines()[-LAST_WORDS:]]
+            raise Failed("\n".join(last) or f"  (none in {BEGIN:.0f} s)")
         time.sleep(0.02)
     keep(place, agent, command, kept)
 

@@ -7,14 +7,13 @@ import hashlib
 import json
 import os
 import re
-import select
 import shutil
 import tarfile
 import time
 from pathlib import Path
 from typing import IO
 
-from monkey_stacks.ssh.there.paths import Place, clear, make, remove_empty
+from monkey_stacks.ssh.there.paths import Place, clear, make, remove_empty, unheard
 
 #: Bytes that a bundle may have, unpacked.
 MOST = 1 << 30
@@ -42,7 +41,7 @@ def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
         if _unpack(stream, aside) != sha256:
             raise NotTheBundle(f"the bundle that came is not {sha256}")
         os.sync()  # which takes long on a busy disk
-        if _abandoned():
+        if unheard():
             return
         try:
             aside.rename(place.bundle(sha256))
@@ -52,13 +51,6 @@ def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
     finally:
         clear(aside)
         remove_empty(place.bundles, place.workdir)
-
-
-def _abandoned() -> bool:
-    """Say whether nobody hears our reply: a monkey that was killed; the next may have taken all away by now."""
-    poller = select.poll()
-    poller.register(1, 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
 
 
 def _unpack(stream: IO[bytes], into: Path) -> str:
@@ -118,6 +110,13 @@ def present(place: Place) -> list[str]:
         return sorted(path.name for path in place.bundles.iterdir() if re.fullmatch("[0-9a-f]{64}", path.name))
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def clear_all(place: Place) -> None:
+    """Remove all bundles, and what is left of installations; what is not ours stays. The caller as with `tidy`."""
+    for path in (*map(place.bundle, present(place)), *place.bundles.glob(".*")):
+        clear(path)
+    remove_empty(place.bundles)
 
 
 def tidy(place: Place) -> None:

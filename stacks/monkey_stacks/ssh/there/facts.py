@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.fleet.gpus import gpus
-from monkey_stacks.ssh.there.paths import host, machine_id, workdir
+from monkey_stacks.ssh.there.paths import Place, host, machine_id, workdir
 
 #: Seconds that a program may take to answer.
 PATIENCE = 20
@@ -38,6 +38,7 @@ def facts(said: str) -> dict[str, Any]:
         "libc": libc(),
         "workdir": str(directory),
         "writable": os.access(there, os.W_OK | os.X_OK) and there.is_dir() and not disk.f_flag & os.ST_RDONLY,
+        "occupied": Place(said, "").occupied(),
         "nearest": str(there),
         "free": disk.f_bavail * disk.f_frsize,
         "linger": lingers,

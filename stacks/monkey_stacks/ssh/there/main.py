@@ -21,7 +21,7 @@ def _place(asked: dict[str, Any]) -> Place:
 
 
 OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "observe": lambda asked: setup.observe(_place(asked), asked["workdir"]),
+    "observe": lambda asked: setup.observe(_place(asked), asked["workdir"], asked["store"]),
     "inventory": lambda asked: setup.inventory(_place(asked)),
     "install": lambda asked: bundles.install(_place(asked), asked["sha256"], sys.stdin.buffer),
     "prepare": lambda asked: setup.prepare(_place(asked), asked),

@@ -1,7 +1,8 @@
 """Where things lie on a host.
 
-    WORKDIR/lock                            held while bundles come and go
+    WORKDIR/monkey.lock                     held while bundles come and go
     WORKDIR/cache/                          code, environments, datasets: locked, so hosts may share it
+    WORKDIR/cache/CACHEDIR.TAG              says that it is ours: whoever names ~ as WORKDIR may have a cache there
     WORKDIR/bundles/SHA256/                 an agent's code
     WORKDIR/hosts/HOST/FLEET.lock           held while anything of the fleet is changed on this host
     WORKDIR/hosts/HOST/FLEET/secrets        the jobs' secrets (0600)
@@ -14,15 +15,21 @@ HOST is the machine's own name and identity: hosts may share one home directory.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
 import re
+import select
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+#: What marks a directory as a cache (https://bford.info/cachedir/), and this one as ours.
+TAG = "CACHEDIR.TAG"
+_MARK = b"Signature: 8a477f597d28d172789f06886806bc55\n# The cache of monkey's agents. They fill it again.\n"
 
 
 class Busy(Exception):
@@ -60,6 +67,7 @@ class Place:
         self.directory = self.host / fleet
         self.bundles = self.workdir / "bundles"
         self.cache = self.workdir / "cache"
+        self.lock = self.workdir / "monkey.lock"
         self.secrets = self.directory / "secrets"
         self.ssh = self.directory / "ssh"
 
@@ -77,16 +85,62 @@ class Place:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only one who changes this fleet here. Raises Busy, OSError."""
-        make(self.host)
-        with hold(self.host / f"{self.fleet}.lock"):
-            yield
+        """Be the only one who changes this fleet here; where nothing of it is left, neither is the lock.
+
+        Raises Busy, OSError.
+        """
+        lock = self.host / f"{self.fleet}.lock"
+        try:
+            with hold(lock, given_up=unheard):
+                try:
+                    yield
+                finally:
+                    if not self.directory.exists():
+                        clear(lock)
+        finally:
+            remove_empty(self.host, self.host.parent)
+
+    def occupied(self) -> bool:
+        """Say whether somebody else's files lie where the cache is to be."""
+        try:
+            found = [path.name for path in self.cache.iterdir() if not path.name.startswith(f".{TAG}.")]
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return bool(found) and not self.cached()
+
+    def cached(self) -> bool:
+        """Say whether there is a cache of ours."""
+        try:
+            return (self.cache / TAG).read_bytes() == _MARK
+        except OSError:
+            return False
+
+    def claim_cache(self) -> None:
+        """Mark the cache as ours, to be removed with the rest. The caller holds `bundles_locked`. Raises OSError."""
+        if self.occupied():
+            raise FileExistsError(errno.EEXIST, "there are files that are not monkey's", str(self.cache))
+        write(self.cache / TAG, _MARK)
+
+    def stray_locks(self) -> list[Path]:
+        """Return the lock files of fleets that have no directory on this host: of operations that were killed."""
+        return sorted(lock for lock in self.host.glob("*.lock") if not lock.with_suffix("").is_dir())
+
+    def clear_stray_locks(self) -> None:
+        """Remove those of them that nobody holds. Raises OSError."""
+        for lock in self.stray_locks():
+            fd = _try_lock(lock)
+            if fd is not None:
+                if lock in self.stray_locks():
+                    clear(lock)
+                os.close(fd)
 
     @contextlib.contextmanager
     def bundles_locked(self) -> Iterator[None]:
         """Be the only one, of all hosts that share the directory, who counts or removes bundles. Raises Busy."""
         make(self.workdir)
-        with hold(self.workdir / "lock"):
+        with hold(self.lock):
             yield
 
 
@@ -99,22 +153,36 @@ def make(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def hold(path: Path, patience: float = 60) -> Iterator[None]:
-    """Hold the lock file `path`. Whoever removes what it guards removes it, too: then it is made anew."""
+def hold(path: Path, patience: float = 60, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Hold the lock file `path`. Whoever removes what it guards removes it, too: then it is made anew.
+
+    Raises Busy after so many seconds of `patience`, or where it is `given_up` before.
+    """
     until = time.monotonic() + patience
-    while (fd := _try_lock(path)) is None:
+    while not given_up():
+        if (fd := _try_lock(path)) is not None:
+            break
         if time.monotonic() > until:
             raise Busy(f"another monkey has been changing {path.parent} for {patience:.0f} s")
         time.sleep(0.05)
+    else:
+        raise Busy("nobody waits for this any more")
     try:
         yield
     finally:
         os.close(fd)
 
 
+def unheard() -> bool:
+    """Say whether nobody hears our reply: a monkey that was killed; the next may have taken all away by now."""
+    poller = select.poll()
+    poller.register(1, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
+
+
 def _try_lock(path: Path) -> int | None:
-    make(path.parent)
     try:
+        make(path.parent)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         return None

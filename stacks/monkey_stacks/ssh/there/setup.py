@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -18,14 +19,19 @@ from monkey_stacks.ssh.there.paths import Place, clear, make, remove_empty, writ
 
 #: Seconds within which a store must have answered.
 PATIENCE = 90
+#: Where installers keep what they fetched: variable to directory of the cache.
+_FETCHED = {"PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv"}
 
 
 class StoreAway(Exception):
     """The store cannot be used from here: (message, hint)."""
 
 
-def observe(place: Place, said: str) -> dict[str, Any]:
-    """Return what this host is, and what of the fleet is on it; changes nothing."""
+def observe(place: Place, said: str, store: str) -> dict[str, Any]:
+    """Return what this host is, and what of the fleet is on it; changes nothing.
+
+    `store`: the directory of the store, "" where it is none, or is not there yet.
+    """
     key = place.ssh / "id.pub"
     return {
         **facts(said),
@@ -34,7 +40,15 @@ def observe(place: Place, said: str) -> dict[str, Any]:
         "secrets": _secrets_digests(place),
         "key": key.read_text().strip() if key.exists() else "",
         "strays": _strays(place),
+        "lacks": _lacks(store) if store else "",
     }
+
+
+def _lacks(store: str) -> str:
+    """Say why a store in a directory cannot be used from here, as far as a look can tell; "" where it can."""
+    if not Path(store).is_dir():
+        return f"there is no directory {store}"
+    return "" if os.access(store, os.R_OK | os.W_OK | os.X_OK) else f"no right to write to {store}"
 
 
 def _secrets_digests(place: Place) -> list[Any]:
@@ -68,7 +82,25 @@ def inventory(place: Place) -> dict[str, Any]:
         "units": sorted({name.removeprefix("monkey-").partition(f"-{place.host.name}-")[0] for name in units}),
         "crontab": keeping.in_any_crontab(place.host),
         "processes": agents.marked(f"{place.host}/"),
+        "files": [str(path) for path in _leftovers(place)],
+        "living": sorted(fleet for fleet in fleets if _at_work(Place(str(place.workdir), fleet))),
     }
+
+
+def _at_work(place: Place) -> bool:
+    """Say whether an agent lives here that takes claims."""
+    newest = place.agents()[-1:]
+    return bool(newest) and lives(newest[0]) and not (newest[0] / "drain").exists()
+
+
+def _leftovers(place: Place) -> list[Path]:
+    """Return what is here of us, though no fleet of any host that shares it needs it."""
+    if any(path.is_dir() for path in place.host.parent.glob("*/*")):
+        return place.stray_locks()
+    if not (place.bundles.is_dir() or place.cached() or place.stray_locks()):
+        return []
+    parts = (place.bundles, place.cache if place.cached() else None, place.host.parent, place.lock)
+    return [path for path in parts if path and path.exists()]
 
 
 def prepare(place: Place, asked: dict[str, Any]) -> str:
@@ -155,6 +187,7 @@ def _begin(place: Place, asked: dict[str, Any], newest: Path | None) -> Path | N
         if not anew and (agents.settings_of(agent).get("kept") == SYSTEMD) != (asked["kept"] == SYSTEMD):
             keeping.stop_by_systemd(place, agent)
             keeping.remove_from_crontab(place, agent)
+        place.claim_cache()
         _write_settings(place, agent, asked, beside)
     try:
         agents.start(place, agent, _command(place, agent, asked["bundle"]), asked["kept"])
@@ -188,6 +221,8 @@ def _write_settings(place: Place, agent: Path, asked: dict[str, Any], beside: li
 def _variables(place: Place) -> dict[str, str]:
     """Return what an agent is told of this host."""
     said = {"MONKEY_SECRETS_FILE": str(place.secrets)}
+    # Below ~/.cache, what environments are built from would stay when all else is taken away.
+    said |= {name: str(place.cache / tool) for name, tool in _FETCHED.items() if name not in os.environ}
     return {**said, "MONKEY_SSH_CONFIG": str(place.ssh / "config")} if place.ssh.is_dir() else said
 
 
@@ -226,13 +261,15 @@ def remove(place: Place) -> None:
             _remove_strays(place)
             keeping.remove_from_crontab(place)
             clear(place.directory)
-            clear(place.host / f"{place.fleet}.lock")
+        place.clear_stray_locks()
         remove_empty(place.host)
     if place.workdir.is_dir():
         remove_empty(place.host.parent)
         if not place.host.parent.exists():
             with place.bundles_locked():
                 if not place.host.parent.exists():
-                    for part in (place.bundles, place.cache, place.workdir / "lock"):
-                        clear(part)
+                    bundles.clear_all(place)
+                    if place.cached():
+                        clear(place.cache)
+                    clear(place.lock)
             remove_empty(place.workdir)
