@@ -9,7 +9,7 @@ from monkey.protocol.snapshot import AgentView, Snapshot
 
 
 def agent(name: str, *, alive: bool = True, **vitals: Any) -> AgentView:
-    return AgentView(f"f/{name}/1", "f", 3, 0.0, 0, vitals, None, alive)
+    return AgentView(f"f/{name}/1", "f", 3, 0.0, 0, 0, vitals, None, alive)
 
 
 def test_what_agents_say_of_their_way_to_influxdb() -> None:
