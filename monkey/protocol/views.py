@@ -70,11 +70,6 @@ class AgentView:
     #: Heard of lately (by wall clocks: for people, not for decisions), and not gone on purpose.
     alive: bool
 
-    @property
-    def name(self) -> str:
-        """The machine's name, as its agent was told."""
-        return self.id.split("/")[1]
-
 
 class SweepView:
     """A sweep's newest revision and where its jobs stand."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from monkey.apply.stuck import name_of
 from monkey.apply.wait import Progress
 from monkey.cli.render.words import Terminal, bar, cut, duration, one_line, plural, text, width_of
 from monkey.protocol.snapshot import AgentView, Snapshot, State
@@ -110,7 +111,7 @@ def _alerts(agents: Sequence[AgentView]) -> list[str]:
     if len(alive) == 1:
         return [agent.alert for agent in alive if agent.alert]
     # Of several, people must know which one it is.
-    return list(dict.fromkeys(f"{agent.name}: {agent.alert}" for agent in alive if agent.alert))
+    return list(dict.fromkeys(f"{name_of(agent)}: {agent.alert}" for agent in alive if agent.alert))
 
 
 def agents_text(alive: Sequence[AgentView]) -> str:
