@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from monkey.apply.opening import store_url
+from monkey.apply.stuck import name_of
 from monkey.fleet.base import Finding, Fleet, Say, Work
 from monkey.fleet.local import LocalFleet
 from monkey.plan.change import FleetPlan, MachineChange, Plan
@@ -120,7 +121,7 @@ async def _with_stops(
     agents = {instance.machine: instance.agents for instance in await fleet.instances()}
     running: Counter[str] = Counter()
     for agent in snapshot.alive(fleet.name):
-        running[agent.name] += agent.jobs
+        running[name_of(agent)] += agent.jobs
     return tuple(
         replace(change, stops=sum(running[name] for name in agents.get(change.machine, ()))) if change.ends else change
         for change in changes

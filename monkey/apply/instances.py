@@ -9,6 +9,7 @@ from typing import Any
 
 from monkey.apply.fleets import forgotten
 from monkey.apply.observe import World
+from monkey.apply.stuck import name_of
 from monkey.fleet.base import Instance
 from monkey.protocol.snapshot import AgentView
 
@@ -44,16 +45,16 @@ async def instances(world: World) -> list[Row]:
 def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> Iterator[Row]:
     living = {agent.id: agent for agent in agents if agent.alive}
     for machine in machines:
-        mine = [agent for agent in living.values() if agent.name in machine.agents]
+        mine = [agent for agent in living.values() if name_of(agent) in machine.agents]
         for agent in mine:
             del living[agent.id]
             yield _row(machine.machine, agent, machine.about)
         if not mine:
-            last = [agent for agent in agents if agent.name in machine.agents]
+            last = [agent for agent in agents if name_of(agent) in machine.agents]
             heard = max((agent.at for agent in last), default=None)
             yield Row(fleet, machine.machine, "", "silent" if last else "not heard of", 0, _since(heard), machine.about)
     for agent in living.values():
-        yield _row(agent.name, agent, "joined by itself")
+        yield _row(name_of(agent), agent, "joined by itself")
 
 
 def _row(machine: str, agent: AgentView, about: str) -> Row:

@@ -86,11 +86,6 @@ class AgentView:
         """What is wrong with its machine, or ""."""
         return str(self.system.get("trouble", ""))
 
-    @property
-    def name(self) -> str:
-        """The machine's name, as its agent was told."""
-        return self.id.split("/")[1]
-
 
 class SweepView:
     """A sweep's newest revision and where its jobs stand."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from monkey.apply.stuck import name_of
 from monkey.apply.wait import Progress
 from monkey.cli.render.telemetry import telemetry_lines
 from monkey.cli.render.words import Terminal, bar, cut, duration, one_line, plural, text, width_of
@@ -112,7 +113,7 @@ def _alerts(agents: Sequence[AgentView]) -> list[str]:
     if len(alive) == 1:
         told = [agent.alert for agent in alive if agent.alert]
     else:  # of several, people must know which one it is
-        told = [*dict.fromkeys(f"{agent.name}: {agent.alert}" for agent in alive if agent.alert)]
+        told = [*dict.fromkeys(f"{name_of(agent)}: {agent.alert}" for agent in alive if agent.alert)]
     return [*told, *telemetry_lines(agents)]
 
 
