@@ -111,15 +111,19 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(error.mistakes[0].message) from error
 
 
+def _machine(asked: argparse.Namespace) -> Capacity:
+    """Return what this machine has, less the GPUs that are not to be used."""
+    machine = capacity()
+    return replace(machine, gpus=_chosen(asked.gpus)) if isinstance(asked.gpus, frozenset) else machine
+
+
 async def live(asked: argparse.Namespace) -> None:
     """Live one life. Raises MonkeyError where that cannot begin, or cannot go on."""
     store = await open_store(asked.store)
     home = Home(asked.state or state_dir(store.url, asked.project, asked.fleet, asked.name))
     leftovers.clear(home.directory)
     post = _post(asked, home)
-    machine = capacity()
-    if isinstance(asked.gpus, frozenset):
-        machine = replace(machine, gpus=_chosen(asked.gpus))
+    machine = _machine(asked)
     foreign = Foreign() if asked.gpus == "auto" and machine.gpus else None
     clock = MachineClock()
     cache = asked.cache or cache_home()

@@ -108,10 +108,10 @@ def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> l
 
 def _alerts(agents: Sequence[AgentView]) -> list[str]:
     alive = [agent for agent in agents if agent.alive]
-    if len(alive) == 1:
-        return [agent.alert for agent in alive if agent.alert]
     # Of several, people must know which one it is.
-    return list(dict.fromkeys(f"{name_of(agent)}: {agent.alert}" for agent in alive if agent.alert))
+    named = len(alive) > 1
+    told = ((f"{name_of(agent)}: " if named else "") + agent.alert for agent in alive if agent.alert)
+    return list(dict.fromkeys(told))
 
 
 def agents_text(alive: Sequence[AgentView]) -> str:
