@@ -150,7 +150,7 @@ class MachineChange:
     machine: str
     #: What there is to know of it: why it changes, or how it is going to be.
     why: str = ""
-    #: Why it cannot be looked at now; applying tries again.
+    #: Why it cannot be looked at, or changed, now; applying tries again.
     trouble: str = ""
     #: Jobs that run there now, and that the change stops: they are queued again.
     stops: int = 0

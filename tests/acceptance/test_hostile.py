@@ -123,6 +123,18 @@ def test_no_home_at_all(make_shop: Callable[..., Shop], require: Callable[[str],
     assert shop.ledger.executions == 2
 
 
+def mounting(shop: Shop, script: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a script that may mount what it likes: nobody else sees it."""
+    return subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "bash", "-c", script],
+        cwd=shop.root,
+        env={**shop.env, **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
 def test_full_disk_is_said_and_nothing_is_lost(
     make_shop: Callable[..., Shop], require: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -144,14 +156,7 @@ def test_full_disk_is_said_and_nothing_is_lost(
     {monkey} apply || exit 3
     {monkey} results --json
     """
-    done = subprocess.run(
-        ["unshare", "--mount", "--map-root-user", "bash", "-c", script],
-        cwd=shop.root,
-        env=shop.env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = mounting(shop, script)
     assert done.returncode == 0, done.stdout + done.stderr + shop.agent_log
     assert "no space left" in done.stderr.lower()
     assert "Traceback" not in done.stderr
@@ -178,14 +183,7 @@ def test_a_machine_with_a_full_disk_leaves_jobs_alone(
     rm {disk}/ballast
     {monkey} apply --yes || exit 2
     """
-    done = subprocess.run(
-        ["unshare", "--mount", "--map-root-user", "bash", "-c", script],
-        cwd=shop.root,
-        env={**shop.env, "XDG_CACHE_HOME": str(disk / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = mounting(shop, script, XDG_CACHE_HOME=str(disk / "cache"))
     assert done.returncode == 0, done.stdout + done.stderr + shop.agent_log
     assert f"0 MiB free at {disk}/cache" in done.stdout
     assert shop.ledger.executions == 6 and not shop.ledger.overlaps

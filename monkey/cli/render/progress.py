@@ -110,11 +110,10 @@ def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> l
 
 def _alerts(agents: Sequence[AgentView]) -> list[str]:
     alive = [agent for agent in agents if agent.alive]
-    if len(alive) == 1:
-        told = [agent.alert for agent in alive if agent.alert]
-    else:  # of several, people must know which one it is
-        told = [*dict.fromkeys(f"{name_of(agent)}: {agent.alert}" for agent in alive if agent.alert)]
-    return [*told, *telemetry_lines(agents)]
+    # Of several, people must know which one it is.
+    named = len(alive) > 1
+    told = ((f"{name_of(agent)}: " if named else "") + agent.alert for agent in alive if agent.alert)
+    return [*dict.fromkeys(told), *telemetry_lines(agents)]
 
 
 def agents_text(alive: Sequence[AgentView]) -> str:
