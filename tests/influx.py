@@ -52,12 +52,13 @@ class Database:
 
 
 class Server:
-    """One influxd, on one port, with its data in one directory; both outlive its process."""
+    """One influxd, at one address, with its data in one directory; both outlive its process."""
 
-    def __init__(self, program: str, data: Path) -> None:
-        """Prepare the server; it does not run yet. `program`: `influxd` (2.x) or `influxd1` (1.8)."""
-        self.program, self.data, self.port = program, data, free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+    def __init__(self, program: str, data: Path, index: str = "", address: str = "127.0.0.1") -> None:
+        """Prepare the server; it does not run yet; see `serve`."""
+        self.program, self.data = program, data
+        self._index, self._place = index, f"{address}:{free_port()}"
+        self.url = f"http://{self._place}"
         self.admin = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
         self._count = 0
@@ -177,17 +178,18 @@ class Server:
             "DATA_DIR": f"{self.data}/data",
             "DATA_WAL_DIR": f"{self.data}/wal",
             "DATA_QUERY_LOG_ENABLED": "false",
-            "HTTP_BIND_ADDRESS": f"127.0.0.1:{self.port}",
+            "HTTP_BIND_ADDRESS": self._place,
             "HTTP_AUTH_ENABLED": "true",
             "HTTP_LOG_ENABLED": "false",
             "MONITOR_STORE_ENABLED": "false",
+            **({"DATA_INDEX_VERSION": self._index} if self._index else {}),
         }
         return {"HOME": str(self.data), **{f"INFLUXDB_{name}": value for name, value in said.items()}}
 
     def _options(self) -> list[str]:
         paths = {"bolt-path": "bolt", "sqlite-path": "sqlite", "engine-path": "engine"}
         options = [f"--{option}={self.data}/{name}" for option, name in paths.items()]
-        return [*options, f"--http-bind-address=127.0.0.1:{self.port}", "--reporting-disabled", "--log-level=error"]
+        return [*options, f"--http-bind-address={self._place}", "--reporting-disabled", "--log-level=error"]
 
 
 #: No proxy stands between a test and its server.
@@ -195,9 +197,13 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @contextlib.contextmanager
-def serve(program: str, data: Path) -> Iterator[Server]:
-    """Run a server that has an administrator. `program`: `influxd` (2.x) or `influxd1` (1.8)."""
-    server = Server(program, data)
+def serve(program: str, data: Path, index: str = "", address: str = "127.0.0.1") -> Iterator[Server]:
+    """Run a server that has an administrator. `program`: `influxd` (2.x) or `influxd1` (1.8).
+
+    `index`: where 1.8 keeps what it knows of series, "inmem" (its default) or "tsi1" (on disk, as 2.x always does).
+    `address`: where it listens.
+    """
+    server = Server(program, data, index, address)
     try:
         server.start()
         server.set_up()

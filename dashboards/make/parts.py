@@ -13,7 +13,7 @@ from grafana_foundation_sdk.models import dashboard as d
 from dashboards.make.influx import DATASOURCE, InfluxQL
 
 #: State of a job → colour; the same words and colours wherever a job is shown.
-STATES = {"succeeded": "green", "running": "blue", "released": "orange", "failed": "red"}
+STATES = {"succeeded": "green", "running": "blue", "stopped": "purple", "released": "orange", "failed": "red"}
 ALL = ".*"
 
 P = TypeVar("P", bound=Any)

@@ -88,7 +88,7 @@ def _numbers() -> list[object]:
             tiles,
             "Jobs",
             "All jobs of the newest revision, and how many were in each state when last heard of. The rest wait. "
-            "*released* is given back: another machine goes on with it.",
+            "*stopped* met a condition of `stop_when`; *released* is given back: another machine goes on with it.",
             11,
             5,
             InfluxQL(f'SELECT last("jobs") FROM "jobs" WHERE {SWEEP}', "in the sweep"),

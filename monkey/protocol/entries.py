@@ -45,13 +45,12 @@ class Claim:
             "nonce": self.nonce,
             "seq": self.seq,
             "sweep": self.sweep,
+            "at": self.at,
         }
         if self.continues:
             body["continues"] = True
         if self.checkpoint:
             body["checkpoint"] = self.checkpoint
-        if self.at:
-            body["at"] = self.at
         return _dump(body)
 
 

@@ -50,11 +50,17 @@ class LabSite(Site):
         return found
 
     def providers(
-        self, *hosts: str, store: str | None = None, more: Mapping[str, Any] | None = None, **of: Any
+        self,
+        *hosts: str,
+        store: str | None = None,
+        more: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, Any] | None = None,
+        **of: Any,
     ) -> None:
-        """Write monkey.yaml: the fleet `lab` of these hosts, with settings `of` it, and `more` providers."""
+        """Write monkey.yaml: the fleet `lab` of these hosts, with settings `of` it, `more` providers, and `metrics`."""
         fleets = {**({"lab": {"type": "ssh", "hosts": hosts, **of}} if hosts else {}), **(more or {})}
         said = {"project": "shop", "store": store or self.url, "providers": fleets}
+        said |= {"metrics": metrics} if metrics else {}
         (self.shop.root / "monkey.yaml").write_text(json.dumps(said))
 
     def sweep(self, text: str = "", *, jobs: int, seconds: float = 0.05, name: str = "sweep") -> None:

@@ -92,16 +92,17 @@ def test_nothing_is_lost_though_all_are_killed(
 ) -> None:
     """Agents with their jobs, couriers, the server, a writer alone; and a writer's clock is set back by an hour."""
     require(program)
-    writers = 4 if LONG else 2
-    orders = ["agent"] * 10 + ["courier"] * 12 + ["server"] * 4 if LONG else ["agent", "courier", "courier", "server"]
+    # Four (two) at once; a job that loses its machine eleven times has failed, and twelve agents are killed.
+    writers, jobs = (4, 12) if LONG else (2, 2)
+    orders = ["agent"] * 12 + ["courier"] * 12 + ["server"] * 4 if LONG else ["agent", "courier", "courier", "server"]
     random.Random(6).shuffle(orders)
     data = tmp_path / "server"
     data.mkdir()
     with influx.serve(program, data) as server:
         database = server.database()
-        project(shop, database, writers)
+        project(shop, database, jobs)
         shop.run("apply", "--detach")
-        until(lambda: len({writer for writer, _ in began(shop)}) == writers, "all writers have begun")
+        until(lambda: len({writer for writer, _ in began(shop)}) >= writers, "all writers have begun")
         first = began(shop)[0][0]
         (shop.ledger.directory / f"back-{first}").touch()
         os.kill(began(shop)[1][1], signal.SIGKILL)
@@ -124,8 +125,8 @@ def test_nothing_is_lost_though_all_are_killed(
         shop.run("apply")
         check(shop, database, kills=1 + writers * orders.count("agent"))
         states = database.rows("SELECT last(state) FROM jobs GROUP BY job")
-        assert [row["last"] for row in states] == ["succeeded"] * writers
+        assert [row["last"] for row in states] == ["succeeded"] * jobs
         [ended] = [row for row in database.rows(f"SELECT * FROM jobs WHERE job = '{first}'") if row["exit_code"] == 0]
-        assert (ended["state"], ended["param_i"] in "0123", ended["final_stopped"] > 0) == ("succeeded", True, True)
+        assert ended["state"] == "succeeded" and int(ended["param_i"]) in range(jobs) and ended["final_stopped"] > 0
         told = "".join(path.read_text(errors="replace") for path in Path(shop.state).rglob("*") if path.is_file())
         assert not [secret for secret in database.secrets.values() if secret in told + shop.agent_log]

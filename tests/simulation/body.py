@@ -88,7 +88,8 @@ class Execution:
 
     def _finish(self) -> None:
         failed = self.verdict is Ending.FAILED
-        outcome = Outcome(self.verdict, "exit code 1" if failed else "", exit_code=1 if failed else 0, met=self.met)
+        summary = {self.met.metric: {"nonfinite": 1}} if self.met and self.met.value != self.met.value else {}
+        outcome = Outcome(self.verdict, "exit code 1" if failed else "", 1 if failed else 0, summary, met=self.met)
         if self.verdict in (Ending.SUCCEEDED, Ending.FAILED):
             self.body.host.exits[self.attempt.job] = (self.attempt.k, outcome)
         if self.verdict is not Ending.LOST:

@@ -226,6 +226,9 @@ class Story:
                 met = [job for job in map(job_id, range(12)) if sweep.met(job)]
                 assert sweep.left_out + len(met) >= sweep.counts[State.STOPPED]
                 assert "nobody" not in sweep.jobs
+                told = [name for job in sweep.jobs.values() for name, of in job.metrics.items() if of.get("nonfinite")]
+                assert sweep.nonfinite == Counter(told)
+                self.world.counts["nonfinite seen"] += len(told)
             assert len(seen.alive("f")) <= len(seen.agents)
 
     async def _two_people(self, name: str) -> None:

@@ -42,6 +42,7 @@ MUST_SEE = (
     "claimed ahead, never begun",
     "given up while it was prepared",
     "exit of an earlier life",
+    "nonfinite seen",
     "takeover",
     "takeover on the same machine",
     "takeover of one that got on",
@@ -149,14 +150,17 @@ def test_every_branch_of_the_protocol_is_reached(whole: bool, tmp_path: Path) ->
         pytest.skip("one seed is played again")
     package = Path(monkey.protocol.__file__).parent
     measure = coverage.Coverage(branch=True, include=[f"{package}/*"], data_file=None)
-    measure.start()
-    for seed in range(240):
-        play(seed, ROUGH if seed % 2 else None)
-    measure.stop()
-    measure.json_report(outfile=str(tmp_path / "coverage.json"))
-    files = json.loads((tmp_path / "coverage.json").read_text())["files"]
-    missed = {Path(name).name: _unreached(Path(name), told) for name, told in files.items()}
-    assert {name: arcs for name, arcs in missed.items() if arcs} == {}
+    for lot in range(0, 240, 24):  # no more than it takes: measuring makes them slow
+        measure.start()
+        for seed in range(lot, lot + 24):
+            play(seed, ROUGH if seed % 2 else None)
+        measure.stop()
+        measure.json_report(outfile=str(tmp_path / "coverage.json"))
+        files = json.loads((tmp_path / "coverage.json").read_text())["files"]
+        missed = {Path(name).name: arcs for name, told in files.items() if (arcs := _unreached(Path(name), told))}
+        if not missed:
+            return
+    assert missed == {}
 
 
 #: Modules that only spell keys and check shapes: tests/unit/protocol takes every branch of theirs.
