@@ -100,8 +100,8 @@ class Reader:
         self._moved[beat.agent] = beat.seq, since
         later = [b for b in self._index.beats.values() if b.at > beat.at and _name(b.agent) == _name(beat.agent)]
         now = self._wall()
-        # One that drains lives beside its successor.
-        gone = bool(later) and not beat.vitals.get("draining")
+        # One that drains lives beside its successor, and takes nobody's place.
+        gone = not (beat.vitals.get("draining") or all(other.vitals.get("draining") for other in later))
         return not beat.left and (now - since < TAKE or (abs(now - beat.at) < TAKE and not gone))
 
     def _agent(self, beat: Beat) -> AgentView:

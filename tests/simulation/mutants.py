@@ -135,6 +135,17 @@ SAFETY = {
     "no_evidence": Mutant(Parts(claims=NoEvidence)),
     "deaf": Mutant(deaf=True),
 }
+#: Seeds that caught one when all were tried: they are tried first, since the protocol rarely changes.
+CAUGHT = {
+    "no_fence": 34,
+    "no_warden": 419,
+    "no_epoch": 475,
+    "hasty": 36,
+    "unconfirmed": 104,
+    "resume_unasked": 34,
+    "permit_unasked": 124,
+    "end_anything": 26,
+}
 
 ECONOMY = {
     "forgetful": Mutant(forgetful=True),
