@@ -59,7 +59,8 @@ async def execute(world: World, plan: Plan, wanted: Sequence[Wanted], say: Say, 
 async def _machines(world: World, plan: Plan, say: Say) -> None:
     """Converge the fleets. One that fails keeps no other from work; raises its FleetError where no other has any."""
     failed: dict[str, FleetError] = {}
-    for part in plan.fleets:
+    # Those here begin at once, and leave soon where there is no work yet, which others may delay for long.
+    for part in sorted(plan.fleets, key=lambda part: world.fleet(part.fleet).type == "local"):
         if part.changes and part.after is not None:
             fleet, again = world.fleet(part.fleet), partial(recount, world, plan, part)
             try:
