@@ -97,10 +97,10 @@ def _numbers() -> list[object]:
         panel(
             stat_panel().color_scheme(colour(d.FieldColorModeId.FIXED, "green")),
             "Best $objective so far",
-            "Of all jobs that succeeded, by the metric and goal of the spec.",
+            "Of all jobs that succeeded or were stopped by `stop_when`, by the metric and goal of the spec.",
             5,
             5,
-            InfluxQL(f'SELECT "objective" FROM (SELECT max("score"), "objective" FROM "jobs" WHERE {_DONE})', "best"),
+            InfluxQL(f'SELECT "objective" FROM (SELECT max("score"), "objective" FROM "jobs" WHERE {_KEPT})', "best"),
         ),
         panel(
             stat_panel().unit("s").decimals(1),
@@ -126,6 +126,8 @@ def _numbers() -> list[object]:
 
 
 _DONE = f"{SWEEP} AND \"state\" = 'succeeded'"
+#: What `monkey results` ranks: what `stop_when` ended keeps its result.
+_KEPT = f"{SWEEP} AND (\"state\" = 'succeeded' OR \"state\" = 'stopped')"
 
 
 def _over_time() -> list[object]:
@@ -159,9 +161,9 @@ def _over_time() -> list[object]:
             "The result of each job at the time of its end, and the best of each while.",
             8,
             8,
-            InfluxQL(f'SELECT "objective" FROM "jobs" WHERE {_DONE} AND $timeFilter', "a job"),
+            InfluxQL(f'SELECT "objective" FROM "jobs" WHERE {_KEPT} AND $timeFilter', "a job"),
             InfluxQL(
-                f'SELECT "objective" FROM (SELECT max("score"), "objective" FROM "jobs" WHERE {_DONE} AND $timeFilter '
+                f'SELECT "objective" FROM (SELECT max("score"), "objective" FROM "jobs" WHERE {_KEPT} AND $timeFilter '
                 "GROUP BY time($__interval))",
                 "best of the while",
             ),
@@ -169,10 +171,10 @@ def _over_time() -> list[object]:
         panel(
             _scatter(),
             "$objective over ${parameter:text}",
-            "A point for each job that succeeded.",
+            "A point for each job that succeeded or was stopped by `stop_when`.",
             8,
             8,
-            table(f'SELECT ${{parameter:doublequote}} AS "parameter", "objective" FROM "jobs" WHERE {_DONE}'),
+            table(f'SELECT ${{parameter:doublequote}} AS "parameter", "objective" FROM "jobs" WHERE {_KEPT}'),
         ),
     ]
 

@@ -22,7 +22,7 @@ from tests.influx import Database
 #: Nanoseconds in a second.
 S = 1_000_000_000
 #: Panels that may tell nothing of `digits` and the machines here, by title, with the letter of their query.
-SILENT = {("Jobs", letter) for letter in "CDE"} | {("Attempts ended", "B"), ("Attempts ended", "C")}
+SILENT = {("Jobs", letter) for letter in "CDEF"} | {("Attempts ended", letter) for letter in "BCD"}
 MACHINES = ("alpha", "beta", "gone")
 
 
@@ -51,7 +51,7 @@ def test_what_is_shown_is_what_results_tells(require: Callable[[str], str], tmp_
 
 
 def _other() -> bytes:
-    """Return the points of a sweep whose one job was given back, and failed then, with a value that was not finite."""
+    """Return the points of a sweep: a job was given back, and failed with values not finite; another was stopped."""
     about: dict[str, Any] = {"parameters": {"alpha": 1, "optimizer": "o'brien"}, "metric": "rmse", "count": 5}
     summary = {"rmse": {"last": 2.5, "min": 1.0, "max": 2.5, "nonfinite": 3}, "a/b.c": {"last": 1.0}}
     at = time.time() - 30
@@ -63,6 +63,10 @@ def _other() -> bytes:
                 seconds=4.5, summary=summary, **about,
             ),
             job_point("other", "4567", names.RUNNING, at, 1, attempt=1, host="beta", **about),
+            job_point(
+                "other", "89ab", names.STOPPED, at + 2, 2, attempt=1, host="beta", reason="rmse > 3", seconds=2.0,
+                summary={"rmse": {"last": 4.0, "min": 4.0, "max": 4.0}}, **about,
+            ),
             *(
                 point(names.METRICS, {"sweep": "other", "job": "0123", "rank": str(rank), "host": "beta"},
                       {"a/b.c": step / 2 + rank, "step": step}, int(at * S) + step)
@@ -122,7 +126,7 @@ def each_query_is_answered(filled: Database, digits: Digits) -> None:
 def a_sweep_is_shown_as_results_tells_it(filled: Database, digits: Digits) -> None:
     """Compare all numbers of the dashboard."""
     board, rows = opened("sweep", filled, **about(digits, "sweep")), digits.rows
-    assert [board.value("Jobs", letter) for letter in "ABCDE"] == [36, 36, None, None, None]
+    assert [board.value("Jobs", letter) for letter in "ABCDEF"] == [36, 36, None, None, None, None]
     assert board.chosen["objective"].values == [METRIC]
     finals = {row["job"]: row["metrics"][METRIC] for row in rows}
     assert board.value("Best $objective so far") == max(finals.values())
@@ -177,11 +181,16 @@ def a_job_is_shown_as_results_tells_it(filled: Database, digits: Digits) -> None
 def a_sweep_that_went_wrong_is_shown_so(filled: Database) -> None:
     """Look at the other sweep."""
     board = opened("sweep", filled, sweep="other", metric="a/b.c", parameter="alpha")
-    assert [board.value("Jobs", letter) for letter in "ABCDE"] == [5, None, 1, None, 1]
-    assert board.value("Best $objective so far") is None and board.value("Values not finite") == 3
+    assert [board.value("Jobs", letter) for letter in "ABCDEF"] == [5, None, 1, 1, None, 1]
+    assert board.value("Best $objective so far") == 4.0, "of what was stopped: what failed has none"
+    for letter in "AB":
+        assert [row["objective"] for row in board.rows("$objective as it came", letter, "10s")] == [4.0]
+    over = board.rows("$objective over ${parameter:text}")
+    assert [(row["parameter"], row["objective"]) for row in over] == [(1.0, 4.0)]
+    assert board.value("Values not finite") == 3
     [table] = shown(board, "Jobs, best first")
     assert {row["job"]: (row["state"], row["reason"]) for row in table} == {
-        "0123": ("failed", "exit code 3"), "4567": ("running", None),
+        "0123": ("failed", "exit code 3"), "4567": ("running", None), "89ab": ("stopped", "rmse > 3"),
     }  # fmt: skip
     assert not {"hidden", "lr", METRIC} & set(table[0]) and table[0]["optimizer"] == "o'brien"
     job = opened("job", filled, sweep="other", job="0123", metric="a/b.c")
