@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from monkey.metrics.summary import Summary
@@ -17,12 +17,22 @@ PIECE = 256 * 1024
 class MetricFiles:
     """What is in $MONKEY_METRICS_DIR."""
 
-    def __init__(self, directory: str, watch: Callable[[str, float, int | None], None] | None = None) -> None:
-        """Read the files in `directory`, which may not be there yet; `watch` is told of every value."""
+    def __init__(
+        self,
+        directory: str,
+        watch: Callable[[str, float, int | None], None] | None = None,
+        needed: Collection[str] = (),
+    ) -> None:
+        """Read the files in `directory`, which may not be there yet; `watch` and `needed` are as in `Summary`."""
         self._directory = directory
-        self._summary = Summary(watch)
+        self._summary = Summary(watch, needed)
         self._read: dict[str, int] = {}
         self._finished: dict[str, dict[str, Any]] | None = None
+
+    @property
+    def crowded(self) -> bool:
+        """Were there too many metrics for all to be in the summary?"""
+        return self._summary.crowded
 
     def names(self) -> list[str]:
         """Return the names of the regular files there."""

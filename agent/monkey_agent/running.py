@@ -8,6 +8,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+from monkey.metrics.summary import MAX_METRICS
 from monkey.metrics.usage import FILE
 from monkey.spec.stopping import Evidence, meets
 from monkey.spec.units import duration_text
@@ -77,7 +78,8 @@ class LocalRunning:
         self._conditions = Conditions(rules) if rules else None
         self._met: Evidence | None = None
         self._minding = False
-        self._metrics = MetricFiles(space.metrics, self._conditions.see if self._conditions else None)
+        needed = {rule.metric for rule in rules} | {attempt.settings.metric or ""}
+        self._metrics = MetricFiles(space.metrics, self._conditions.see if self._conditions else None, needed)
         self.job, self.sweep = attempt.job, attempt.sweep
         #: Those that it may use, as CUDA_VISIBLE_DEVICES names them.
         self.gpus: tuple[str, ...] = ()
@@ -255,6 +257,8 @@ class LocalRunning:
 
     async def _ship_metrics(self) -> dict[str, dict[str, Any]]:
         summary = await self._metrics.finish()
+        if self._metrics.crowded:
+            self.log.note(f"it logged more than {MAX_METRICS:,} metrics: results have the first, the files have all")
         files = {name: f"{self._space.metrics}/{name}" for name in self._metrics.names()}
         await self._shipment("metrics/").send(files)
         return summary

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -95,6 +95,8 @@ class Route(threading.Thread):
         self._backlog = Backlog(path)
         self._client: Client | None = None
         self._hand = ThreadPoolExecutor(1)
+        #: Held by who looks after the spool, or writes down what became of a batch.
+        self._tending = threading.RLock()
         self._secrets: dict[str, str] = {}
         #: What is wrong with InfluxDB, and since when; what is wrong with the disk.
         self._error, self._since, self._disk = "", 0.0, ""
@@ -104,16 +106,21 @@ class Route(threading.Thread):
     def run(self) -> None:
         """Send until it is time to go."""
         while not self._orders.go:
-            self._guard(self._backlog.look)
-            if self._backlog.make_room(self._influx.spool):
-                self._guard(self._backlog.save)
-            self._tell()
+            self._tend()
             if not self._send():
                 if self._orders.until is not None:
                     break
                 self._tell()
                 self._orders.wait(POLL)
         self._tell()
+
+    def _tend(self) -> None:
+        """Find out what there is, keep it within bounds, and tell of it."""
+        with self._tending:
+            self._guard(self._backlog.look)
+            if self._backlog.make_room(self._influx.spool):
+                self._guard(self._backlog.save)
+            self._tell()
 
     def _send(self) -> bool:
         """Send for a while; say whether there may be more to be sent at once."""
@@ -124,9 +131,15 @@ class Route(threading.Thread):
             delivery = self._hand.submit(self._deliver, batch)
             # Read while the server has to do.
             batch = self._backlog.batch() if time.monotonic() < until else None
-            if not delivery.result():
+            if not self._outcome(delivery):
                 return False
         return full
+
+    def _outcome(self, delivery: Future[bool]) -> bool:
+        """Wait for what becomes of a batch; that may take as long as InfluxDB is away, and jobs go on meanwhile."""
+        while not wait([delivery], POLL).done:
+            self._tend()
+        return delivery.result()
 
     def _guard(self, act: Callable[[], object]) -> None:
         """Do something with the disk, which may be full: what is sent again for that makes no second point."""
@@ -156,7 +169,8 @@ class Route(threading.Thread):
                 parts.append(body)
                 if not self._pause(exc):
                     return False
-        self._guard(lambda: self._backlog.confirm(batch, counts))
+        with self._tending:
+            self._guard(lambda: self._backlog.confirm(batch, counts))
         return True
 
     def _write(self, body: bytes) -> None:
@@ -216,9 +230,10 @@ class Route(threading.Thread):
             "error": self._error or self._disk,
             "since": round(self._since) if self._error else 0,
         }
-        if told != self._told:
-            self._told = told
-            self._guard(lambda: publish(f"{self._path}/state.json", json.dumps(told).encode()))
+        with self._tending:
+            if told != self._told:
+                self._told = told
+                self._guard(lambda: publish(f"{self._path}/state.json", json.dumps(told).encode()))
 
 
 def _halves(body: bytes) -> list[bytes]:

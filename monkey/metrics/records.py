@@ -17,13 +17,15 @@ from typing import Any
 from monkey.metrics import names
 from monkey.metrics.log import valid_name
 from monkey.metrics.points import MAX_TIME, as_float, escape, metric_field, tagged
-from monkey.metrics.summary import MAX_LINE, MAX_METRICS, MAX_STEP, as_number
+from monkey.metrics.summary import MAX_LINE, MAX_STEP, as_number
 
 # A record as `monkey.log` itself writes it, of names that are known, and whose numbers cannot be too large: a run of
 # those is translated by exchanging its punctuation. Possessive (++): nothing is tried twice.
 _PLAIN = re.compile(r"(?!(?:step|t|m)\Z)[ !#-\[\]-~]{1,200}\Z")
 _VALUE = rb"-?+(?:0|[1-9]\d{0,17}+)(?:\.\d{1,20}+)?+(?:e[+-]\d\d)?+"
 _STEP = rb"(?:null|-?+(?:0|[1-9]\d{0,17}+))"
+#: Names of one file that are sent; further ones are counted.
+MAX_FIELDS = 10_000
 #: Known names up to which a file is read by runs; to look for one of many takes longer than it saves.
 _FEW = 100
 _TIMES = re.compile(rb'"t":(\d{19})e-9')
@@ -51,7 +53,7 @@ class Records:
         self._last: int = state.get("last", 0)
         self._names: set[str] = set(state.get("names", ()))
         self._run = _run_of(tuple(sorted(self._names)))
-        #: Lines that were no records, or values that were no numbers.
+        #: Lines that were no records, or values that were no numbers, or of too many names.
         self.garbage: int = state.get("garbage", 0)
         #: Values that were not finite.
         self.nonfinite: int = state.get("nonfinite", 0)
@@ -116,7 +118,7 @@ class Records:
 
     def _field(self, name: str, value: object) -> str:
         number = as_number(float(value) if isinstance(value, Decimal) else value)
-        if number is None or not valid_name(name) or (name not in self._names and len(self._names) >= MAX_METRICS):
+        if number is None or not valid_name(name) or (name not in self._names and len(self._names) >= MAX_FIELDS):
             self.garbage += 1
             return ""
         sent = as_float(number)

@@ -11,14 +11,15 @@ whole ones whole, of any size, and floats to the last digit. A value that is not
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from monkey.metrics.log import valid_name
 
 #: Longest line that is read, in bytes: what is longer is garbage, not a record to wait for.
 MAX_LINE = 1 << 20
-#: Names beyond this many are passed over: the summary travels in the job's end, and in every status.
+#: Names beyond this many are passed over, unless a spec names them: the summary travels in the job's end, and in every
+#: status.
 MAX_METRICS = 1000
 #: Steps beyond 64 bits are read as no step: nothing that they are sent to could hold them.
 MAX_STEP = 1 << 63
@@ -29,10 +30,18 @@ _NONFINITE = {text: float(text) for sign in ("", "+", "-") for text in (sign + "
 class Summary:
     """Folds metric records, fed as raw bytes in pieces of any size, into one small dict."""
 
-    def __init__(self, watch: Callable[[str, float, int | None], None] | None = None) -> None:
-        """Start with nothing seen; `watch` is told of every value, finite or not: its metric, it, its step."""
-        #: Lines passed over because they were no records.
+    def __init__(
+        self, watch: Callable[[str, float, int | None], None] | None = None, needed: Collection[str] = ()
+    ) -> None:
+        """Start with nothing seen; `needed`: metrics that are kept however many others there are.
+
+        `watch` is told of every value that is kept, finite or not: its metric, it, its step.
+        """
+        #: Lines passed over because they were no records, and values that were no numbers.
         self.garbage = 0
+        #: Were values passed over because there were too many names?
+        self.crowded = False
+        self._needed = needed
         self._tails: dict[str, bytes] = {}
         self._skipping: set[str] = set()
         self._metrics: dict[str, _Metric] = {}
@@ -89,8 +98,11 @@ class Summary:
         number = as_number(value)
         metric = self._metrics.get(name)
         if metric is None:
-            if number is None or len(self._metrics) >= MAX_METRICS or not valid_name(name):
+            if number is None or not valid_name(name):
                 self.garbage += 1
+                return
+            if len(self._metrics) >= MAX_METRICS and name not in self._needed:
+                self.crowded = True
                 return
             metric = self._metrics[name] = _Metric()
         if number is not None and self._watch is not None:

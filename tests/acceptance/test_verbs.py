@@ -70,8 +70,8 @@ def test_pause_resume_cancel(shop: Shop) -> None:
     until(lambda: shop.ledger.executions, "work begins")
     shop.run("pause", "sweep")
     until(lambda: not shop.jobs, "what runs is stopped")
-    paused = shop.states()
-    assert paused.get("paused", 0) >= 3 and set(paused) <= {"paused", "succeeded"}
+    until(lambda: set(shop.states()) <= {"paused", "succeeded"}, "it is written down")
+    assert shop.states()["paused"] >= 3
     seen = shop.ledger.executions
     assert "is paused" in shop.run("apply", code=1).stdout
     assert shop.ledger.executions == seen

@@ -212,3 +212,34 @@ def test_a_server_that_is_away_costs_nothing_but_disk(
         [row] = site.database.rows("SELECT count(loss), sum(loss) FROM metrics")
         assert (row["count"], row["sum"]) == (100_000, sum(i + 0.5 for i in range(100_000)))
         site.drain()
+
+
+def test_what_waits_of_attempts_that_are_over_keeps_to_its_bound_while_the_server_is_away(
+    require: Callable[[str], str], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    require("influxd1")
+    data = tmp_path / "server"
+    data.mkdir()
+    with influx.serve("influxd1", data) as server:
+        site = Site(tmp_path, server.database(), spool="2MiB")
+        request.addfinalizer(site.kill)
+        site.write(line(0))
+        site.start()
+        until(lambda: site.state.get("sent") == 1, "the first one arrives")
+        server.kill()
+        site.write(line(1))
+        until(lambda: site.state["error"], "it does not answer")
+        for i in range(6):
+            ended = tmp_path / f"ended{i}"
+            ended.mkdir()
+            (ended / "0.jsonl").write_bytes(b"".join(line(k) for k in range(10_000)))
+            site.spool.register(f"ended{i}", str(ended), {**TAGS, "job": f"e{i}"})
+            site.spool.keep(f"ended{i}", str(ended))
+        kept = Path(site.spool.path, "kept")
+        until(lambda: sum(path.stat().st_size for path in kept.rglob("*.jsonl")) <= 2 << 20, "the oldest go")
+        until(lambda: site.state["dropped"] and site.state["owed"] <= 2 << 20, "it tells of that")
+        server.start()
+        until(lambda: site.state["owed"] == 0, "what is left arrives")
+        [row] = site.database.rows("SELECT count(loss) FROM metrics")
+        assert row["count"] == site.state["sent"] and row["count"] + site.state["dropped"] >= 60_002
+        site.drain()

@@ -133,9 +133,14 @@ def test_a_line_without_end_is_not_kept_in_memory() -> None:
 
 
 def test_names_without_end_do_not_grow_the_summary() -> None:
-    summary = Summary()
-    summary.feed(b"".join(line(1.0, name=f"m{i}") for i in range(MAX_METRICS + 5)))
-    assert len(summary.finish()) == MAX_METRICS and summary.garbage == 5
+    told: list[str] = []
+    summary = Summary(lambda name, value, step: told.append(name), needed={"loss"})
+    summary.feed(b"".join(line(1.0, name=f"m{i}") for i in range(MAX_METRICS)))
+    assert not summary.crowded
+    summary.feed(b"".join(line(1.0, name=f"x{i}") for i in range(5)) + line(0.5))
+    found = summary.finish()
+    assert len(found) == MAX_METRICS + 1 and summary.crowded and found["loss"]["last"] == 0.5
+    assert told[-1] == "loss" and len(told) == MAX_METRICS + 1, "what ends jobs is heard of, whatever else is logged"
 
 
 @given(st.binary(max_size=200))
