@@ -30,6 +30,8 @@ class Board:
         self._waiting: dict[str, float] = {}
         #: Job that has ended without success: its verdict, and the position in its log which that stands on.
         self.finals: dict[str, tuple[str, int]] = {}
+        #: A job ended in a way that ends the sweep, which its log, as this board knows it, does not say yet.
+        self.ending = False
         #: Failed attempt (job, position) to when it may be followed by another.
         self.due: dict[tuple[str, int], float] = {}
 

@@ -140,11 +140,13 @@ class Desk:
         """Note a job that is failed for good, for sweeps that end with their first failure."""
         state = board.state
         if board.revision.settings.fail_fast and (job, k) not in state.acted:
+            board.ending = True
             self._endings.setdefault(state.name, ((job, k), f"fail_fast: job {job} failed", False))
 
     def goal_reached(self, board: Board, job: str, k: int, told: str) -> None:
         """Note a job that met a condition which ends its sweep."""
         if (job, k) not in board.state.acted:
+            board.ending = True
             self._endings.setdefault(board.state.name, ((job, k), f"{told} (job {job})", True))
 
     async def tidy(self, at_work: set[str]) -> None:
@@ -176,7 +178,8 @@ class Desk:
             return False
         if state.cancelled is not None or self._fleet not in state.revision.settings.providers:
             return True
-        return board is not None and board.done and self.all_told()
+        # Where its log is to say how it ended, people are told that, and nothing before the next look has read it.
+        return board is not None and board.done and not board.ending and self.all_told()
 
     async def _end_markers(self, name: str) -> None:
         head = self.sweeps[name].head

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from monkey.spec.notices import Channel
 from monkey.spec.recipe import Resources, Settings
+from monkey.spec.stopping import Rule
 from tests.simulation.campaign import campaign
 from tests.simulation.story import Story, revision
 from tests.simulation.test_protocol import QUIET
@@ -26,6 +28,30 @@ def test_everybody_is_told_though_agents_are_killed() -> None:
     total = campaign(SEEDS, None, Weather(jobs=(1, 20), calm_from=600, notify=True))
     assert not total.bad, total.report()
     assert total.counts["crash while it is told"] and total.counts["told twice"] and total.counts["goal reached"]
+
+
+def test_a_sweep_that_its_last_job_ends_is_told_of_once() -> None:
+    ended = sum((_ended_by_its_last_job(seed) for seed in range(15, 23)), Counter[str]())
+    assert ended["goal reached"] > 1 and ended["fail_fast"] > 1
+
+
+def _ended_by_its_last_job(seed: int) -> Counter[str]:
+    """Return what ended a sweep of one job; whatever it was, one notice tells of it."""
+    world = World(seed, Weather(**{**QUIET, "flaky": True, "jobs": (1, 20)}, agents=3, outage=(0, 0), notify=True))
+    asyncio.set_event_loop(world.loop)
+    rules = [Rule("loss", above=3, sweep=True)] if seed % 2 else []
+    told = [Channel("webhook", "HOOK", ("finished", "failed"))]
+    settings = Settings(providers=["f"], notify=told, stop_when=rules, fail_fast=True)
+
+    async def live() -> None:
+        await Story(world).apply(revision("a", range(seed // 2, seed // 2 + 1), settings))
+        world.raise_machines()
+        await asyncio.sleep(900)
+        world.finished = world.loop.time()
+
+    world.run(live())
+    assert not world.violations and list(world.told_events.values()) == [1]
+    return world.counts
 
 
 def test_a_sweep_that_nobody_can_run_has_stalled_once_nothing_else_runs() -> None:
