@@ -17,6 +17,9 @@ from monkey.spec.influx import Influx
 PATIENCE = 30.0
 _OTHER = -1
 _UNITS = {"h": 3600, "m": 60, "s": 1}
+_NO_POLICY = "retention policy not found"
+#: What 1.8 says, and 2.x does not.
+_V1_SAYS = (_NO_POLICY, "database not found", "to write to database")
 
 
 @dataclass(frozen=True)
@@ -128,34 +131,59 @@ def _said(body: bytes) -> str:
     return " ".join(text.split())[:200]
 
 
-def _is_v1(influx: Influx, version: str = "") -> bool:
-    return bool(influx.username) or version.startswith("1.")
+def _is_v1(influx: Influx, version: str = "", said: str = "") -> bool:
+    return bool(influx.username) or version.startswith("1.") or any(words in said for words in _V1_SAYS)
 
 
 def _explained(influx: Influx, exc: _Failed) -> tuple[str, str]:
-    url, name, v1 = influx.url, influx.bucket, _is_v1(influx)
+    url = influx.url
     if exc.status == 0:
         return f"{url} does not answer: {exc}", "start the server, or mend `url:` in monkey.yaml; jobs go on meanwhile"
-    secret = " and ".join(influx.secrets)
     if exc.status == 401:
-        what = f"the password in the secret {secret} of user {influx.username!r}" if v1 else f"the token in {secret}"
-        if not secret:
-            return f"{url} asks for credentials, and monkey.yaml names none", "add token, or username and password"
-        hint = "write the right value into ~/.config/monkey/secrets, where monkey and its agents are started"
-        return f"{url} does not take {what}: {exc}", hint
+        return _unknown(influx, exc)
     if exc.status == 403:
-        grant = f'in `influx`: GRANT ALL ON "{name.partition("/")[0]}" TO "{influx.username}"'
+        database = influx.bucket.partition("/")[0]
         hint = (
-            grant
-            if v1
+            f'in `influx`: GRANT ALL ON "{database}" TO "{influx.username or "USER"}"'
+            if _is_v1(influx, said=f"{exc}")
             else f"influx auth create --org {influx.org} --write-bucket ID --read-bucket ID makes one that may"
         )
-        return f"{url}: expected the right to write to {name!r}, found none: {exc}", hint
-    if exc.status == 404:
-        make = f'in `influx`: CREATE DATABASE "{name.partition("/")[0]}"'
-        hint = (
-            make if v1 else f"influx bucket create --name {name} --org {influx.org}; or give the token the right to it"
-        )
-        return f"{url}: there is no {'database' if v1 else 'bucket'} {name!r} for us: {exc}", hint
+        return f"{url}: expected the right to write to {influx.bucket!r}, found none: {exc}", hint
+    if exc.status == 404 or _NO_POLICY in f"{exc}":
+        return _missing(influx, f"{exc}")
     said = f"something else{exc}" if exc.status == _OTHER else f"{exc.status} {exc}".strip()
     return f"expected InfluxDB at {url}, found {said}", "mend `url:` in monkey.yaml, or look into the server's log"
+
+
+def _unknown(influx: Influx, exc: _Failed) -> tuple[str, str]:
+    """Explain that it does not know us."""
+    url, secret = influx.url, " and ".join(influx.secrets)
+    if not secret:
+        return f"{url} asks for credentials, and monkey.yaml names none", "add token, or username and password"
+    what = f"password in the secret {secret} of user {influx.username!r}" if influx.username else f"token in {secret}"
+    hint = (
+        "write the right value into ~/.config/monkey/secrets, where monkey and its agents are started; "
+        f"a variable {secret} in the environment goes before that file: mend or unset it"
+    )
+    return f"{url} does not take the {what}: {exc}", hint
+
+
+def _missing(influx: Influx, said: str) -> tuple[str, str]:
+    """Explain that what we would write to is not there; `said`: in its own words."""
+    url, name = influx.url, influx.bucket
+    database, _, policy = name.partition("/")
+    if _NO_POLICY in said:
+        hint = (
+            f'mend `database:` in monkey.yaml (DATABASE/POLICY); in `influx`: SHOW RETENTION POLICIES ON "{database}" '
+            f'tells them, CREATE RETENTION POLICY "{policy}" ON "{database}" DURATION INF REPLICATION 1 makes it'
+        )
+        return f"{url}: database {database!r} has no retention policy {policy!r}: {said}", hint
+    if _is_v1(influx, said=said):
+        return f"{url}: there is no database {database!r} for us: {said}", f'in `influx`: CREATE DATABASE "{database}"'
+    tells = "`influx org list`, with an operator's token, tells their names"
+    if not influx.org:
+        return f"{url}: expected an organisation, found no `org:` in monkey.yaml", f"add `org:`; {tells}"
+    if said.startswith("organization"):
+        return f"{url}: there is no organisation {influx.org!r} for us: {said}", f"mend `org:` in monkey.yaml; {tells}"
+    hint = f"influx bucket create --name {name} --org {influx.org}; or give the token the right to it"
+    return f"{url}: there is no bucket {name!r} for us: {said}", hint

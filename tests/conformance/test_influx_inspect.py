@@ -30,17 +30,43 @@ def test_each_way_to_be_wrong_has_its_words_and_what_to_do(influx_server: influx
     place, nobodys = at(ours), dict.fromkeys(ours.secrets, "nobody's")
     bare = replace(place, token="", username="", password="")
     v1 = influx_server.is_v1
-    for there, secrets, said, hint in (
+    environment = f"a variable {influx.PASSWORD if v1 else influx.TOKEN} in the environment goes before that file"
+    ways = [
         (place, nobodys, "does not take the " + ("password" if v1 else "token"), "~/.config/monkey/secrets"),
+        (place, nobodys, "does not take the", environment),
         (bare, {}, "asks for credentials, and monkey.yaml names none", "add token"),
         (replace(place, bucket="nowhere"), ours.secrets, "there is no", "CREATE DATABASE" if v1 else "bucket create"),
         (replace(place, bucket=other.name), ours.secrets, repr(other.name), "GRANT ALL" if v1 else "auth create"),
         (replace(place, url="http://127.0.0.1:1"), ours.secrets, "does not answer: Connection refused", "start"),
         (replace(place, url=f"{place.url}/below"), ours.secrets, "expected InfluxDB at", "mend `url:`"),
-    ):
+    ]
+    if v1:
+        of_no_policy = f"database {ours.name!r} has no retention policy 'short': retention policy not found: short"
+        make = f'CREATE RETENTION POLICY "short" ON "{ours.name}"'
+        named = replace(place, username="", password="", token=influx.TOKEN)  # 1.8 takes it for a token, too
+        pair = {influx.TOKEN: place.credential(ours.secrets)}
+        ways += [
+            (replace(place, bucket=f"{ours.name}/short"), ours.secrets, of_no_policy, make),
+            (
+                replace(place, bucket="nowhere/short"),
+                ours.secrets,
+                "no database 'nowhere'",
+                'CREATE DATABASE "nowhere"',
+            ),
+            (replace(named, bucket="nowhere"), pair, "there is no database 'nowhere'", 'CREATE DATABASE "nowhere"'),
+            (replace(named, bucket=other.name), pair, "the right to write", f'GRANT ALL ON "{other.name}" TO "USER"'),
+        ]
+    else:
+        ways += [
+            (replace(place, org="labb"), ours.secrets, "there is no organisation 'labb'", "mend `org:`"),
+            (replace(place, org="labb"), ours.secrets, 'organization name "labb" not found', "influx org list"),
+            (replace(place, org=""), ours.secrets, "found no `org:` in monkey.yaml", "add `org:`"),
+        ]
+    for there, secrets, said, hint in ways:
         found = inspect(there, secrets)
         assert said in found.trouble and hint in found.hint, (there, found)
         assert not any(secret in f"{found}" for secret in ours.secrets.values())
+        assert "--org " not in found.hint or f"--org {there.org or 'nobody'}" in found.hint
 
 
 def test_a_sweep_older_than_what_is_kept_is_told(influx_server: influx.Server, run: Run, monkeypatch: Any) -> None:
