@@ -35,8 +35,8 @@ def escape(text: str) -> str:
 
 
 def metric_field(name: str) -> str:
-    """Return the field of a metric, not escaped."""
-    return f"{name}_" if name in names.RESERVED else name
+    """Return the field of a metric, not escaped: no two have the same."""
+    return f"{name}_" if name.rstrip("_") in names.RESERVED else name
 
 
 def tagged(measurement: str, tags: Mapping[str, str]) -> bytes:

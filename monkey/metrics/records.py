@@ -35,7 +35,8 @@ _CONTEXT = Context(prec=60)
 @lru_cache(64)
 def _run_of(known: tuple[str, ...]) -> re.Pattern[bytes] | None:
     """Return what matches many records of these names, beginning with one; None where there is no such."""
-    plain = [re.escape(name).encode() for name in known if _PLAIN.match(name)]
+    # One that ends so may be what another becomes, and names are exchanged one after the other.
+    plain = [re.escape(name).encode() for name in known if _PLAIN.match(name) and not name.endswith("_")]
     if not plain or len(known) > _FEW:
         return None
     pair = rb'"(?:' + b"|".join(plain) + rb')":' + _VALUE

@@ -114,6 +114,14 @@ def test_what_is_no_record_is_passed_over() -> None:
     assert records.nonfinite == 1
 
 
+def test_no_metric_takes_the_place_of_another() -> None:
+    data = b"".join(
+        line('"time":1.5,"time_":2.5,"step":3.5,"step_":4.5', at=f"17900000000000000{i:02}e-9") for i in range(3)
+    )
+    for told in Records(TAGS).convert(data).decode().splitlines():
+        assert told.split(" ")[1].split(",") == ["time_=1.5", "time__=2.5", "step_=3.5", "step__=4.5", "step=1i"], told
+
+
 def test_a_job_that_invents_names_gets_ten_thousand() -> None:
     data = b"".join(line(f'"n{i}":1', at=f"17900000000000{i:05}e-9") for i in range(MAX_FIELDS + 2000))
     records = Records(TAGS)
