@@ -123,7 +123,7 @@ def _told() -> list[object]:
     return [_list("Parameters", "What the job was run with.", "param"), _list("Finals", _FINALS, "final")]
 
 
-_FINALS = "The last value of each metric of the attempt that succeeded."
+_FINALS = "The last value of each metric, of the attempt that ended the job."
 
 
 def _list(title: str, description: str, kind: str) -> object:

@@ -62,6 +62,20 @@ def test_grafana_is_told_of_what_is_mounted() -> None:
     assert "GRAFANA_TOKEN" in grafana["environment"]
 
 
+def test_the_data_source_for_1_8_is_what_its_comment_says() -> None:
+    """Whoever has InfluxDB 1.8 takes the comment's lines for those from `url:` on, and one of it into compose.yaml."""
+    head, _, rest = (BOARDS / "provisioning/datasources/influxdb.yaml").read_text().partition("    url: ")
+    example = "".join(line[1:] + "\n" for line in rest.splitlines() if line.startswith("#    "))
+    [source] = YAML(typ="safe").load(head + example)["datasources"]
+    [ours] = loaded("provisioning/datasources/influxdb.yaml")["datasources"]
+    assert source.keys() == ours.keys() | {"user"}
+    assert source["jsonData"].items() == ours["jsonData"].items() - {("httpHeaderName1", "Authorization")}
+    assert source["secureJsonData"] == {"password": "${INFLUX_PASSWORD}"}
+    passed = re.search("`(INFLUX_PASSWORD: .*?)` below GRAFANA_TOKEN", rest)
+    assert passed and YAML(typ="safe").load(passed[1]) == {"INFLUX_PASSWORD": "${INFLUX_PASSWORD-}"}
+    assert "GRAFANA_TOKEN" in loaded("compose.yaml")["services"]["grafana"]["environment"]
+
+
 def test_secrets_are_their_owners_alone_and_never_told(tmp_path: Path) -> None:
     env = tmp_path / ".env"
     known = {name: f"secret-{name}" for name in (*MADE, *TOKENS)} | {"GRAFANA_PORT": "3001"}
