@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from monkey.apply.departed import departed, likely_waits, number, ways
 from monkey.apply.fleets import MODULES
 from monkey.apply.observe import World, open_world
 from monkey.errors import FleetError, MonkeyError, SpecError
@@ -124,29 +125,43 @@ def _agents(snapshot: Snapshot | None) -> Iterator[Check]:
     yield from (Check("agents", problem, hint, wrong=True) for problem in snapshot.problems)
     for agent in alive:
         yield from _metrics(agent)
+    for agent in departed(snapshot.agents):
+        for way in ways(agent):
+            yield from _left_over(agent, way)
+            yield from _lost(agent, way)
     count = "1 is alive" if len(alive) == 1 else f"{len(alive)} are alive"
     yield Check("agents", count)
 
 
 def _metrics(agent: AgentView) -> Iterator[Check]:
     """Look at what an agent says of its way to InfluxDB."""
-    told = agent.vitals.get("metrics", [])
-    for way in told if isinstance(told, list) else ():
-        if not isinstance(way, dict):
-            continue
-        who, url = f"agent {agent.id}", way.get("url", "?")
+    for way in ways(agent):
         if way.get("error"):
-            waits = f"; {size_text(int(way.get('owed') or 0))} wait there" if way.get("owed") else ""
-            text = f"{who} cannot send to {url}: {way['error']}{waits}"
+            waits = f"; {size_text(number(way, 'owed'))} wait there" if number(way, "owed") else ""
+            text = f"agent {agent.id} cannot send to {way.get('url', '?')}: {way['error']}{waits}"
             yield Check("agents", text, "points wait on its disk, and are sent when that is mended", wrong=True)
-        for key, what in (
-            ("dead", "points that InfluxDB refused"),
-            ("dropped", "points that its disk had no room for"),
-        ):
-            if way.get(key):
-                hint = "metrics/*/dead.lp in its directory has them, each with the reason"
-                hint = hint if key == "dead" else "raise `spool:`; `monkey metrics backfill SWEEP` brings them back"
-                yield Check("agents", f"{who} has {way[key]:,} {what} ({url})", hint, wrong=True)
+        yield from _lost(agent, way)
+
+
+def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
+    """Say what an agent that is gone had not sent when it was last heard of."""
+    if not number(way, "owed"):
+        return
+    why = f" ({way['error']})" if way.get("error") else ""
+    text = f"agent {agent.id} left with {size_text(number(way, 'owed'))} that may wait for {way.get('url', '?')}{why}"
+    hint = "the next agent there sends them; `monkey metrics backfill SWEEP` sends them now, from the store"
+    wrong = likely_waits(agent, way)
+    yield Check("agents", text if wrong else f"{text}, or were sent since", hint if wrong else "", wrong=wrong)
+
+
+def _lost(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
+    """Say what an agent counted as refused, and as dropped."""
+    for key, what in (("dead", "points that InfluxDB refused"), ("dropped", "points that its disk had no room for")):
+        if number(way, key):
+            hint = "metrics/*/dead.lp in its directory has them, each with the reason"
+            hint = hint if key == "dead" else "raise `spool:`; `monkey metrics backfill SWEEP` brings them back"
+            text = f"agent {agent.id} has {number(way, key):,} {what} ({way.get('url', '?')})"
+            yield Check("agents", text, hint, wrong=True)
 
 
 async def _influxes(project: Project, snapshot: Snapshot | None) -> AsyncIterator[Check]:

@@ -109,7 +109,9 @@ class Reader:
         alert = beat.vitals.get("alert") or None
         fleet = beat.agent.partition("/")[0]
         jobs = len(self._held(beat).keys() - beat.vitals.get("idle", ()))
-        return AgentView(beat.agent, fleet, beat.seq, beat.at, len(beat.held), jobs, beat.vitals, alert, alive)
+        return AgentView(
+            beat.agent, fleet, beat.seq, beat.at, len(beat.held), jobs, beat.vitals, alert, alive, beat.left
+        )
 
     def _held(self, beat: Beat) -> dict[str, int]:
         """Return the jobs that an agent holds, with the newest claim of each."""

@@ -74,6 +74,8 @@ class AgentView:
     alert: str | None
     #: Heard of lately (by wall clocks: for people, not for decisions), and not gone on purpose.
     alive: bool
+    #: Gone on purpose, and it said so.
+    left: bool = False
 
     @property
     def system(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from monkey.apply.wait import Progress, Wait, judge
 from monkey.cli.render.failures import failures
 from monkey.cli.render.outcome import held
-from monkey.cli.render.telemetry import telemetry_lines
+from monkey.cli.render.telemetry import left_lines, telemetry_lines
 from monkey.cli.render.words import Terminal, duration, one_line, plural, table
 from monkey.protocol.snapshot import AgentView, JobView, Snapshot, State, SweepView
 
@@ -39,7 +39,7 @@ def status_lines(store: str, snapshot: Snapshot, views: Sequence[SweepView], to:
     lines += [line for view in views for line in _nonfinite(view)]
     shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
     lines += [f"{name}: {plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
-    wrong = [*map(one_line, snapshot.problems), *telemetry_lines(snapshot.agents)]
+    wrong = [*map(one_line, snapshot.problems), *telemetry_lines(snapshot.agents), *left_lines(snapshot.agents)]
     if wrong:
         lines += ["", to.paint("Needs attention:", "yellow"), *(f"  {line}" for line in wrong)]
     return lines

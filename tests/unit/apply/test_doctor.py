@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from monkey.apply.doctor import _agents
+from monkey.cli.render.telemetry import left_lines, telemetry_lines
 from monkey.protocol.snapshot import AgentView, Snapshot
 
 
-def agent(name: str, *, alive: bool = True, **vitals: Any) -> AgentView:
-    return AgentView(f"f/{name}/1", "f", 3, 0.0, 0, 0, vitals, None, alive)
+def agent(name: str, *, alive: bool = True, boot: int = 1, left: bool = False, **vitals: Any) -> AgentView:
+    return AgentView(f"f/{name}/{boot}", "f", 3, float(boot), 0, 0, vitals, None, alive, left)
 
 
 def test_what_agents_say_of_their_way_to_influxdb() -> None:
     way = {"url": "http://i:8086", "owed": 12 << 20, "sent": 5, "dead": 3, "dropped": 0, "error": "connection refused"}
     well = {"url": "http://i:8086", "owed": 100, "sent": 5, "dead": 0, "dropped": 0, "error": ""}
-    agents = [agent("a", metrics=[way]), agent("b", metrics=[well]), agent("gone", alive=False, metrics=[way])]
+    agents = [agent("a", metrics=[way]), agent("b", metrics=[well])]
     found = list(_agents(Snapshot({}, agents, ["entry 3 is torn"], set(), {})))
     wrong = [check.text for check in found if check.wrong]
     assert wrong == [
@@ -27,7 +28,43 @@ def test_what_agents_say_of_their_way_to_influxdb() -> None:
     assert found[-1].text == "2 are alive" and not found[-1].wrong
 
 
+def test_what_agents_that_are_gone_still_owe() -> None:
+    way = {"url": "http://i", "owed": 378, "dead": 3, "dropped": 2000, "error": "connection refused"}
+    busy, well = {"url": "http://i", "owed": 378, "error": ""}, {"url": "http://i", "owed": 0, "error": ""}
+    agents = [
+        agent("left", alive=False, left=True, metrics=[way]),
+        agent("killed", alive=False, metrics=[busy]),
+        agent("peace", alive=False, left=True, metrics=[busy]),
+        agent("sent", alive=False, metrics=[well]),
+        # Of several lives the newest tells what is there; and one that is alive, whatever its clock says.
+        agent("again", alive=False, boot=2, metrics=[well]),
+        agent("again", alive=False, boot=1, metrics=[way]),
+        agent("back", alive=True, boot=1, metrics=[well]),
+        agent("back", alive=False, boot=2, metrics=[way]),
+    ]
+    found = list(_agents(Snapshot({}, agents, [], set(), {})))
+    assert {check.text for check in found if check.wrong} == {
+        "agent f/left/1 left with 378 bytes that may wait for http://i (connection refused)",
+        "agent f/left/1 has 3 points that InfluxDB refused (http://i)",
+        "agent f/left/1 has 2,000 points that its disk had no room for (http://i)",
+        "agent f/killed/1 left with 378 bytes that may wait for http://i",
+    }
+    assert all(("backfill" in check.hint) or ("dead.lp" in check.hint) for check in found if check.wrong)
+    (unsure,) = (check for check in found if not check.wrong and check is not found[-1])
+    assert unsure.text == "agent f/peace/1 left with 378 bytes that may wait for http://i, or were sent since"
+    how = "the next agent there sends them, or `monkey metrics backfill SWEEP` does"
+    assert set(left_lines(agents)) == {
+        f"metrics: left left with 378 bytes that may wait for http://i (connection refused): {how}",
+        "metrics: http://i refused 3 points of left; `monkey doctor` tells where they are kept",
+        "metrics: left dropped 2,000 points for want of room; the store has them still",
+        f"metrics: killed left with 378 bytes that may wait for http://i: {how}",
+    }
+    assert telemetry_lines(agents) == []
+
+
 def test_heartbeats_of_another_version_do_no_harm() -> None:
     for odd in ("x", [1], {"url": 3}, [{}], [{"error": "e"}]):
         found = list(_agents(Snapshot({}, [agent("a", metrics=odd)], [], set(), {})))
         assert found[-1].text == "1 is alive"
+        gone = agent("a", alive=False, metrics=odd)
+        assert list(_agents(Snapshot({}, [gone], [], set(), {})))[-1].text == "0 are alive" and not left_lines([gone])
