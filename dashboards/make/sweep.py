@@ -100,7 +100,9 @@ def _numbers() -> list[object]:
             "Of all jobs that succeeded or were stopped by `stop_when`, by the metric and goal of the spec.",
             5,
             5,
-            InfluxQL(f'SELECT "objective" FROM (SELECT max("score"), "objective" FROM "jobs" WHERE {_KEPT})', "best"),
+            InfluxQL(
+                f'SELECT "objective" FROM (SELECT max("score"), "objective" FROM ({_NEWEST}) WHERE {_ENDS})', "best"
+            ),
         ),
         panel(
             stat_panel().unit("s").decimals(1),
@@ -126,8 +128,11 @@ def _numbers() -> list[object]:
 
 
 _DONE = f"{SWEEP} AND \"state\" = 'succeeded'"
-#: What `monkey results` ranks: what `stop_when` ended keeps its result.
-_KEPT = f"{SWEEP} AND (\"state\" = 'succeeded' OR \"state\" = 'stopped')"
+#: What `stop_when` ended keeps its result, and is ranked by `monkey results`.
+_ENDS = "(\"state\" = 'succeeded' OR \"state\" = 'stopped')"
+_KEPT = f"{SWEEP} AND {_ENDS}"
+#: Of each job, its newest point: one that was stopped goes on when the condition is altered, and ends anew.
+_NEWEST = latest('"score", "objective"', SWEEP, "job")
 
 
 def _over_time() -> list[object]:
@@ -146,6 +151,7 @@ def _over_time() -> list[object]:
             ("color", {"mode": "fixed", "fixedColor": "green"}),
         ),
     ).override_by_name("a job", override(("color", {"mode": "fixed", "fixedColor": "semi-dark-blue"})))
+    over = '${parameter:doublequote} AS "parameter", "objective"'
     return [
         panel(
             ended.interval("10s").max_data_points(60),
@@ -174,7 +180,7 @@ def _over_time() -> list[object]:
             "A point for each job that succeeded or was stopped by `stop_when`.",
             8,
             8,
-            table(f'SELECT ${{parameter:doublequote}} AS "parameter", "objective" FROM "jobs" WHERE {_KEPT}'),
+            table(f'SELECT "parameter", "objective" FROM ({latest(over, SWEEP, "job")}) WHERE {_ENDS}'),
         ),
     ]
 

@@ -64,6 +64,10 @@ def _other() -> bytes:
             ),
             job_point("other", "4567", names.RUNNING, at, 1, attempt=1, host="beta", **about),
             job_point(
+                "other", "4567", names.STOPPED, at - 1, 0, attempt=1, host="beta", summary={"rmse": {"last": 0.5}},
+                **about,
+            ),
+            job_point(
                 "other", "89ab", names.STOPPED, at + 2, 2, attempt=1, host="beta", reason="rmse > 3", seconds=2.0,
                 summary={"rmse": {"last": 4.0, "min": 4.0, "max": 4.0}}, **about,
             ),
@@ -182,9 +186,9 @@ def a_sweep_that_went_wrong_is_shown_so(filled: Database) -> None:
     """Look at the other sweep."""
     board = opened("sweep", filled, sweep="other", metric="a/b.c", parameter="alpha")
     assert [board.value("Jobs", letter) for letter in "ABCDEF"] == [5, None, 1, 1, None, 1]
-    assert board.value("Best $objective so far") == 4.0, "of what was stopped: what failed has none"
-    for letter in "AB":
-        assert [row["objective"] for row in board.rows("$objective as it came", letter, "10s")] == [4.0]
+    assert board.value("Best $objective so far") == 4.0, "what failed counts not, nor what was stopped and goes on"
+    assert [row["objective"] for row in board.rows("$objective as it came")] == [0.5, 4.0]
+    assert {row["objective"] for row in board.rows("$objective as it came", "B", "1s")} == {0.5, 4.0}
     over = board.rows("$objective over ${parameter:text}")
     assert [(row["parameter"], row["objective"]) for row in over] == [(1.0, 4.0)]
     assert board.value("Values not finite") == 3
