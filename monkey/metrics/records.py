@@ -128,7 +128,7 @@ class Records:
             return ""
         if name not in self._names:
             self._names.add(name)
-            self._run = _run_of(tuple(sorted(self._names)))
+            self._run = _run_of(tuple(sorted(self._names))) if len(self._names) <= _FEW else None
         return f"{escape(metric_field(name))}={sent!r}"
 
     def _time(self, at: object) -> int:
