@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.metrics.usage import FILE
+from monkey.regular import move_directory
 from monkey.regular import open_regular as open_regular
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class Workspaces:
 
     def _to_trash(self, path: str) -> None:
         self._count += 1
-        _move(path, f"{self._trash}/{time.time_ns()}.{self._count}")
+        move_directory(path, f"{self._trash}/{time.time_ns()}.{self._count}")
         self.has_trash = True
 
     def empty_trash(self) -> None:
@@ -158,14 +159,6 @@ class Workspaces:
             self._discard(path)
         self._spare.clear()
         self.empty_trash()
-
-
-def _move(path: str, to: str) -> None:
-    try:
-        os.rename(path, to)
-    except PermissionError:  # only who may write to a directory may move it
-        os.chmod(path, stat.S_IRWXU)
-        os.rename(path, to)
 
 
 def remove_tree(path: str) -> None:

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH110, PTH112, PTH123, PTH208
+# ruff: noqa: PTH102, PTH103, PTH104, PTH108, PTH110, PTH112, PTH123, PTH208
 # Paths are plain strings here, as those of workspaces are.
 """What InfluxDB has not confirmed yet, on the disk of the machine where it came to be.
 
@@ -21,10 +21,10 @@ import contextlib
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monkey.regular import move_directory
 from monkey.spec.influx import Influx
 
 #: Bytes after which a file of points is closed, and goes when all of it was confirmed.
@@ -54,7 +54,7 @@ class Spool:
 
     def keep(self, name: str, directory: str) -> None:
         """Take the directory of an attempt that is over; there is an empty one in its place. Raises OSError."""
-        _move(directory, f"{self.path}/kept/{name}")
+        move_directory(directory, f"{self.path}/kept/{name}")
         os.mkdir(directory)
         os.utime(directory, ns=(0, 0))
 
@@ -116,7 +116,7 @@ def rescue(state: str, root: str) -> None:
                     told = load(f"{path}/sources/{name}") | {"directory": left}
                     publish(f"{path}/sources/{name}", json.dumps(told).encode())
                 elif not os.path.isdir(f"{path}/kept/{name}"):
-                    _move(f"{state}/attempts/{name}/metrics", f"{path}/kept/{name}")
+                    move_directory(f"{state}/attempts/{name}/metrics", f"{path}/kept/{name}")
 
 
 def owed(path: str) -> bool:
@@ -162,11 +162,3 @@ def publish(path: str, data: bytes, *, sync: bool = False) -> None:
         with contextlib.suppress(OSError):
             os.unlink(aside)
         raise
-
-
-def _move(path: str, to: str) -> None:
-    try:
-        os.rename(path, to)
-    except PermissionError:  # only who may write to a directory may move it
-        os.chmod(path, stat.S_IRWXU)
-        os.rename(path, to)
