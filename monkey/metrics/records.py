@@ -35,13 +35,17 @@ _CONTEXT = Context(prec=60)
 @lru_cache(64)
 def _run_of(known: tuple[str, ...]) -> re.Pattern[bytes] | None:
     """Return what matches many records of these names, beginning with one; None where there is no such."""
-    # One that ends so may be what another becomes, and names are exchanged one after the other.
-    plain = [re.escape(name).encode() for name in known if _PLAIN.match(name) and not name.endswith("_")]
+    plain = [re.escape(name).encode() for name in known if _plain(name)]
     if not plain or len(known) > _FEW:
         return None
     pair = rb'"(?:' + b"|".join(plain) + rb')":' + _VALUE
     head, tail = rb'\{"m":\{' + pair + rb"(?:," + pair + rb")*+", rb',"t":[1-8]\d{18}e-9\}\n'
     return re.compile(rb"(?:" + head + rb'\},"step":' + _STEP + tail + rb")++")
+
+
+def _plain(name: str) -> bool:
+    # One that ends in _ may be what another becomes, and names are exchanged one after the other.
+    return bool(_PLAIN.match(name)) and not name.endswith("_")
 
 
 class Records:
@@ -84,7 +88,8 @@ class Records:
         if int(times[0]) <= self._last or times != sorted(times) or len(set(times)) < len(times):
             return b"".join(map(self._line, run.splitlines()))
         self._last = int(times[-1])
-        for name in self._names:
+        # Only names that a run may hold: a metric `step` is none, and its name is also the record's own key.
+        for name in filter(_plain, self._names):
             if (field := escape(metric_field(name))) != name:
                 run = run.replace(f'"{name}":'.encode(), f'"{field}":'.encode())
         return (

@@ -122,6 +122,17 @@ def test_no_metric_takes_the_place_of_another() -> None:
         assert told.split(" ")[1].split(",") == ["time_=1.5", "time__=2.5", "step_=3.5", "step__=4.5", "step=1i"], told
 
 
+def test_a_metric_of_a_name_that_records_use_themselves_leaves_later_records_whole() -> None:
+    records = Records(TAGS)
+    data = line('"loss":0.5,"step":7,"t":8,"m":9', at="1790000000000000001e-9")
+    data += line('"loss":0.25', step="null", at="1790000000000000002e-9")
+    data += line('"loss":0.125', step="3", at="1790000000000000003e-9")
+    assert records.convert(data).decode().splitlines()[1:] == [
+        HEAD.decode() + "loss=0.25 1790000000000000002",
+        HEAD.decode() + "loss=0.125,step=3i 1790000000000000003",
+    ]
+
+
 def test_a_job_that_invents_names_gets_ten_thousand() -> None:
     data = b"".join(line(f'"n{i}":1', at=f"17900000000000{i:05}e-9") for i in range(MAX_FIELDS + 2000))
     records = Records(TAGS)
