@@ -16,7 +16,7 @@ class Clock(Protocol):
         """Return seconds on a clock that only moves forward and counts the machine's sleep (CLOCK_BOOTTIME)."""
 
     def wall(self) -> float:
-        """Return seconds since the epoch; for people, never for decisions."""
+        """Return seconds since the epoch; for people, and for when sweeps expire: nothing else is decided by it."""
 
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds."""

@@ -6,6 +6,8 @@ import re
 
 #: Bytes that a project's, sweep's or fleet's name may have: they become parts of keys and of file names.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+#: Where all projects of a store are.
+PROJECTS = "projects/"
 
 
 def number(n: int) -> str:
@@ -29,13 +31,15 @@ class Keys:
         if not NAME.fullmatch(project):
             raise ValueError(f"a project is named with letters, digits, '.', '_' and '-', not {project!r}")
         self.project = project
-        self.root = f"projects/{project}/"
+        self.root = f"{PROJECTS}{project}/"
         self.sweeps = f"{self.root}sweeps/"
         self.jobs = f"{self.root}jobs/"
         self.agents = f"{self.root}agents/"
         self.watchers = f"{self.root}watch/"
         #: Of each fleet that Pulumi looks after: its state, and who changes it now.
         self.machines = f"{self.root}machines/"
+        #: Of machines that were rented and gave up: why, by fleets (`monkey.fleet.boots`).
+        self.boots = f"{self.root}boots/"
         #: Overwritten when agents should look (`monkey.protocol.bell`).
         self.bell = f"{self.root}bell"
 

@@ -30,6 +30,8 @@ class Revision:
     author: str = ""
     #: ISO 8601; for people.
     at: str = ""
+    #: When it was applied, seconds since the epoch, where that decides anything: where it expires.
+    applied: float = 0.0
     rollback: bool = False
     #: Job of this table to the finished job whose result it adopts.
     adopted: dict[str, str] = field(default_factory=dict)
@@ -39,9 +41,16 @@ class Revision:
         """Job to its row of the table."""
         return {job: row for row, job in enumerate(self.table.ids)}
 
+    @property
+    def expires(self) -> float | None:
+        """When it does, seconds since the epoch, UTC; None for never."""
+        asked = self.settings.expires
+        return asked.until(self.applied) if asked else None
+
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
-        return {
+        later = {"applied": self.applied} if self.applied else {}
+        return later | {
             "sweep": self.sweep,
             "recipe": self.recipe.to_json(),
             "settings": self.settings.to_json(),
@@ -70,6 +79,7 @@ class Revision:
             git=data["git"],
             author=data["author"],
             at=data["at"],
+            applied=data.get("applied", 0.0),
             rollback=data["rollback"],
             adopted=data["adopted"],
         )
@@ -95,7 +105,9 @@ SHAPE = {
     "cause": lambda value: shape.claims([value]),
     "adopted": shape.text_to_text,
     "code_files": shape.text_to_text,
+    "applied": shape.number,
+    "until": shape.number,
 }
 
 #: What may stand in a sweep's log.
-KINDS = ("revision", "pause", "resume", "cancel", "retry")
+KINDS = ("revision", "pause", "resume", "cancel", "retry", "extend")

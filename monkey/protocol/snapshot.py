@@ -24,7 +24,7 @@ REPAIRS = 2_000
 _TOLD = ("sweep", "began", "frozen", "metrics", "usage")
 
 #: States that one more record could change.
-_DOUBTFUL = (State.QUEUED, State.FAILED, State.STOPPED, State.CANCELLED, State.PAUSED)
+_DOUBTFUL = (State.QUEUED, State.FAILED, State.STOPPED, State.CANCELLED, State.PAUSED, State.EXPIRED)
 
 __all__ = ["AgentView", "JobView", "Reader", "Snapshot", "State", "SweepView"]
 
@@ -75,7 +75,11 @@ class Reader:
         states = [self._states[name] for name in names]
         agents = [self._agent(beat) for beat in self._index.beats.values()]
         running = self._running(agents)
-        views = {s.name: SweepView(s, self._index, running, [o for o in states if o is not s]) for s in states}
+        now = self._wall()
+        views = {
+            s.name: SweepView(s, self._index, running, [o for o in states if o is not s], over=s.over(now))
+            for s in states
+        }
         queue = await self._queue(states)
         if any(agent.alive for agent in agents):
             at_work = {sweep for open_there in queue.values() for sweep in open_there}

@@ -1,4 +1,4 @@
-"""A sweep's log: revisions and orders (pause, resume, cancel, retry), folded in order; and the queue markers."""
+"""A sweep's log: revisions and orders (pause, resume, cancel, retry, extend), folded; and the queue markers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from monkey.protocol.log import Create
 from monkey.protocol.revision import Revision, decode_order
 from monkey.store.base import Store
 from monkey.store.create import Lost, create
+
+#: Seconds before a sweep expires, and its jobs' grace, in which they save what they have and are released; no more
+#: than this share of all its time, for those that are given little.
+SPARE, SHARE = 300.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class SweepState:
     goal: bool = False
     #: It was, and was opened again: it is not ended so any more, as long as its `stop_when` stays.
     waived: bool = False
+    #: When it expires, seconds since the epoch, UTC; None for never.
+    expires: float | None = None
     #: What ended the reading of the log before its end (peek_sweep).
     corrupt: Corrupt | None = None
 
@@ -46,6 +52,18 @@ class SweepState:
     def active(self) -> bool:
         """May its jobs run now?"""
         return self.revision is not None and not self.paused and self.cancelled is None
+
+    @property
+    def closes(self) -> float | None:
+        """When its jobs are released, so that what they have is safe before machines go; None for never."""
+        if self.expires is None or self.revision is None:
+            return None
+        spare = SPARE + self.revision.settings.grace
+        return self.expires - min(spare, (self.expires - self.revision.applied) * SHARE)
+
+    def over(self, now: float) -> bool:
+        """Has it expired, or is about to? `now`: seconds since the epoch. Nothing of it may run then."""
+        return self.closes is not None and now >= self.closes
 
     def wants(self, job: str) -> bool:
         """Is the job part of its newest revision, and not adopted from another?"""
@@ -58,6 +76,10 @@ def fold(state: SweepState, order: dict[str, Any]) -> SweepState:
     kind = order["kind"]
     if kind == "pause":
         return replace(state, paused=True)
+    if kind == "extend":
+        # The latest counts, whoever of two was first; what never expires is not made to.
+        later = None if state.expires is None else max(state.expires, order["until"])
+        return replace(state, expires=later)
     waived = state.waived or state.goal
     if kind == "cancel":
         cause = (order["cause"][0], order["cause"][1]) if "cause" in order else None
@@ -69,7 +91,7 @@ def fold(state: SweepState, order: dict[str, Any]) -> SweepState:
         waived = (
             waived and state.revision is not None and state.revision.settings.stop_when == revision.settings.stop_when
         )
-        return replace(state, revision=revision, revision_at=state.head, waived=waived)
+        return replace(state, revision=revision, revision_at=state.head, waived=waived, expires=revision.expires)
     if kind == "resume":
         return replace(state, paused=False)
     return replace(state, retries={**state.retries, **order.get("jobs", {})})
@@ -134,12 +156,14 @@ async def append_order(
     jobs: dict[str, int] | None = None,
     cause: tuple[str, int] | None = None,
     goal: bool = False,
+    until: float | None = None,
     create: Create = create,
     known: SweepState | None = None,
     nonce: str = "",
 ) -> int:
-    """Append pause, resume, cancel or retry after whatever is there; returns its number. Raises NotFound.
+    """Append pause, resume, cancel, retry or extend after whatever is there; returns its number. Raises NotFound.
 
+    `until`: when it is to expire, seconds since the epoch.
     `cause`: an end (job, position) that is acted on once, whoever notices it; `goal`: by the sweep's `stop_when`.
     `nonce`: random by default.
     """
@@ -148,6 +172,7 @@ async def append_order(
     body |= {"jobs": jobs} if jobs else {}
     body |= {"cause": list(cause)} if cause else {}
     body |= {"goal": True} if goal else {}
+    body |= {} if until is None else {"until": until}
     state = known
     while True:
         state = await read_sweep(store, keys, name, state)

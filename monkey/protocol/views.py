@@ -27,6 +27,8 @@ class State(StrEnum):
     PAUSED = "paused"
     #: By `stop_when`: it met a condition, or its sweep reached its goal before it ended.
     STOPPED = "stopped"
+    #: Its sweep has expired, or is about to, and it is not final.
+    EXPIRED = "expired"
 
 
 @dataclass(frozen=True)
@@ -92,15 +94,28 @@ class AgentView:
 class SweepView:
     """A sweep's newest revision and where its jobs stand."""
 
-    def __init__(self, state: SweepState, index: Index, running: Mapping[str, Running], others: list[SweepState]):
-        """Look at the jobs of `state` through the journals' index."""
-        self.state = state
+    def __init__(
+        self,
+        state: SweepState,
+        index: Index,
+        running: Mapping[str, Running],
+        others: list[SweepState],
+        *,
+        over: bool = False,
+    ):
+        """Look at the jobs of `state` through the journals' index; `over`: it has expired, or is about to."""
+        self.state, self.over = state, over
         self._index, self._running, self._others = index, running, others
 
     @property
     def ids(self) -> Collection[str]:
         """The jobs of the newest revision, in the spec's order."""
         return self.state.revision.table.ids if self.state.revision else ()
+
+    @property
+    def active(self) -> bool:
+        """May its jobs run now?"""
+        return self.state.active and not self.over
 
     @property
     def counts(self) -> Counter[State]:
@@ -111,7 +126,7 @@ class SweepView:
     def unfinished(self) -> int:
         """How many jobs are not final."""
         counts = self.counts
-        return sum(counts[s] for s in (State.QUEUED, State.RUNNING, State.FROZEN, State.PAUSED))
+        return sum(counts[s] for s in (State.QUEUED, State.RUNNING, State.FROZEN, State.PAUSED, State.EXPIRED))
 
     def where(self, job: str) -> State:
         """Return the state of one job, without the rest."""
@@ -128,7 +143,9 @@ class SweepView:
             return State(judged)
         if self.state.cancelled is not None:
             return State.STOPPED if self.state.goal else State.CANCELLED
-        return State.PAUSED if self.state.paused else State.QUEUED
+        if self.state.paused:
+            return State.PAUSED
+        return State.EXPIRED if self.over else State.QUEUED
 
     def met(self, job: str) -> Evidence | None:
         """Return what met a condition of the sweep and ended the job; None where nothing did."""

@@ -12,10 +12,12 @@ from typing import Any
 
 from monkey.spec import condition
 from monkey.spec.command import CommandError, compile_command
+from monkey.spec.expires import mistakes
 from monkey.spec.identity import canonical
 from monkey.spec.mistake import Mistake, describe, nearest, suggest
 from monkey.spec.models import MAX_JOBS, Spec
 from monkey.spec.parameters import Parameter
+from monkey.spec.provider import Provider
 from monkey.spec.requirements import plain_text
 from monkey.spec.rows import flat, places, same, steps
 from monkey.spec.stepped import count
@@ -29,7 +31,7 @@ class Checks:
     """The checks of one spec; silent about `doubtful`, the top names of parameters that could not be read."""
 
     def __init__(
-        self, spec: Spec, doubtful: Collection[str], root: FilePath, providers: Collection[str] | None
+        self, spec: Spec, doubtful: Collection[str], root: FilePath, providers: Mapping[str, Provider] | None
     ) -> None:
         """Keep what is checked."""
         self.spec = spec
@@ -47,6 +49,7 @@ class Checks:
             "parameters": self.conditions,
             "method": lambda: self.method(capped="run_cap" in skip or self.spec.run_cap is not None),
             "provider": self.known_providers,
+            "expires": lambda: mistakes(self.spec.expires, self.spec.provider, self.providers or {}),
             "zip": self.zip,
             "include": lambda: self.rows("include", self.spec.include),
             "exclude": lambda: self.rows("exclude", self.spec.exclude),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from monkey.spec.explain import explain
 from monkey.spec.mistake import Mistake, describe
 from monkey.spec.models import NAME, Spec
 from monkey.spec.planned import not_yet
+from monkey.spec.provider import Provider
 from monkey.spec.sound import Sound, sound_part
 
 _HINTS = {
@@ -25,7 +26,7 @@ _HINTS = {
 _NEED_NAMES = {"command", "zip", "include", "exclude", "env", "outputs"}
 
 
-def load_spec(path: Path, root: Path, providers: Collection[str] | None = None) -> Spec:
+def load_spec(path: Path, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:
     """Read the sweep in `path`, of the project at `root` with these `providers` (None: any will do).
 
     Raises SpecError with all that is wrong.
@@ -37,12 +38,12 @@ def load_spec(path: Path, root: Path, providers: Collection[str] | None = None) 
     return _spec(document.read(path, source), root, path.stem, providers)
 
 
-def parse_spec(text: str, source: str, root: Path) -> Spec:
+def parse_spec(text: str, source: str, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:
     """Read a spec's text, such as a revision holds; `source` is the path that errors name."""
-    return _spec(document.parse(text, source), root, Path(source).stem)
+    return _spec(document.parse(text, source), root, Path(source).stem, providers)
 
 
-def _spec(file: document.Document, root: Path, stem: str, providers: Collection[str] | None = None) -> Spec:
+def _spec(file: document.Document, root: Path, stem: str, providers: Mapping[str, Provider] | None = None) -> Spec:
     if not isinstance(file.data, dict):
         found = describe(file.data)
         raise file.error(

@@ -11,6 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from monkey.spec import variables
 from monkey.spec.datasets import declare_datasets
 from monkey.spec.document import Document
+from monkey.spec.expires import Expires
+from monkey.spec.expires import read as read_expires
 from monkey.spec.mistake import Mistake, Mistakes, describe, wrong
 from monkey.spec.parameters import Parameter, declare
 from monkey.spec.recipe import BUILD_TIMEOUT, Recipe, Settings
@@ -234,6 +236,7 @@ class Spec(_Model):
     outputs: Files = Field(default_factory=list)
     provider: Annotated[list[str], BeforeValidator(_providers)] = Field(default_factory=lambda: ["local"])
     priority: int = Field(0, ge=-1000, le=1000)
+    expires: Annotated[Expires | None, PlainValidator(read_expires)] = None
 
     _document: Document = PrivateAttr()
     _requirements: str | None = PrivateAttr(None)
@@ -284,6 +287,7 @@ class Spec(_Model):
             maximize=self.metric is not None and self.metric.goal == "maximize",
             secrets=self.secrets,
             stop_when=self.stop_when,
+            expires=self.expires,
         )
 
 

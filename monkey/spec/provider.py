@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.spec import host
+from monkey.spec import cloud, host
+from monkey.spec.cloud import Cloud
 from monkey.spec.mistake import Mistake, Mistakes, describe, suggest
 from monkey.spec.units import duration, size
 
@@ -16,12 +17,14 @@ from monkey.spec.units import duration, size
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 #: Where agents keep everything on a host.
 WORKDIR = "~/.monkey"
-_TYPES_NOT_YET = ("aws", "gcp", "azure", "slurm", "kubernetes", "k8s")
+_TYPES_NOT_YET = ("azure", "slurm", "kubernetes", "k8s")
 _COMMON = ("type", "max_slots", "idle_timeout", "cache_size")
 #: The keys of each type.
 _KEYS = {"local": _COMMON, "ssh": (*_COMMON, "hosts", "workdir", "gpus")}
-#: Seconds without work after which an agent leaves: on a host it is cheap to stay, and dear to be begun.
-_IDLE = {"local": 10.0, "ssh": 600.0}
+_KEYS |= {kind: (*_COMMON, *keys) for kind, keys in cloud.KEYS.items()}
+#: Seconds without work after which an agent leaves: on a host it is cheap to stay, and dear to be begun; in a cloud
+#: staying is what costs.
+_IDLE = {"local": 10.0, "ssh": 600.0, "aws": 300.0, "gcp": 300.0}
 #: GPUs of a machine, at most.
 _GPUS = 64
 
@@ -43,6 +46,8 @@ class Provider:
     workdir: str = WORKDIR
     #: For `ssh`: "auto", all GPUs but those on which others compute; or the driver's numbers of ours.
     gpus: str | tuple[int, ...] = "auto"
+    #: For `aws` and `gcp`: what is rented there.
+    cloud: Cloud | None = None
 
 
 def read(raw: Mapping[str, Any] | None) -> Provider:
@@ -60,6 +65,7 @@ def read(raw: Mapping[str, Any] | None) -> Provider:
         hosts=tuple(raw.get("hosts", ())),
         workdir=raw.get("workdir", WORKDIR),
         gpus=gpus if isinstance(gpus, str) else tuple(gpus),
+        cloud=cloud.read(kind, raw) if kind in cloud.KEYS else None,
     )
 
 
@@ -90,18 +96,23 @@ def _of_one(body: Mapping[str, Any]) -> Iterator[Mistake]:
     for key in body:
         if key not in _KEYS[kind]:
             others = [other for other, keys in _KEYS.items() if key in keys]
-            hint = f"write type: {others[0]} beside it" if others else suggest(key, _KEYS[kind], "keys")
+            beside = f"write type: {' or '.join(others)} beside it"
+            hint = beside if others and kind == "local" else suggest(key, _KEYS[kind], "keys")
             yield Mistake((key,), f"unknown key {key!r} of a provider of type {kind}", hint, on_key=True)
     yield from _common(body)
     if kind == "ssh":
         yield from _ssh(body)
+    elif kind in cloud.KEYS:
+        yield from cloud.mistakes(kind, body)
 
 
 def _wrong_type(kind: Any) -> Mistake:
     if kind in _TYPES_NOT_YET:
-        hint = "until then, use type: local or ssh; agents on other machines can join: monkey-agent --store URL"
+        hint = "use one of local, ssh, aws, gcp; agents on other machines can join: monkey-agent --store URL"
         return Mistake(("type",), f"providers of type {kind!r} are not there yet", hint)
-    return Mistake(("type",), f"expected a provider's type, found {describe(kind)}", "write type: local, or type: ssh")
+    return Mistake(
+        ("type",), f"expected a provider's type, found {describe(kind)}", "write type: local, ssh, aws or gcp"
+    )
 
 
 def _common(body: Mapping[str, Any]) -> Iterator[Mistake]:

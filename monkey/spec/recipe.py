@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from monkey.spec.expires import Expires
 from monkey.spec.influx import Influx
 from monkey.spec.mistake import Path
 from monkey.spec.notices import Channel
@@ -82,6 +83,8 @@ class Settings:
     stop_when: list[Rule] = field(default_factory=list)
     #: Who is told of its end.
     notify: list[Channel] = field(default_factory=list)
+    #: When nothing of it runs any more; None for never.
+    expires: Expires | None = None
 
     @property
     def agent_secrets(self) -> list[tuple[str, Path]]:
@@ -104,11 +107,12 @@ class Settings:
         """Return what `from_json` reads. What came with later versions is left out where it is not asked for: agents
         that do not know it must not take on what asks for it, and can read all else.
         """
-        plain = asdict(replace(self, influx=None, stop_when=[], notify=[]))
+        plain = asdict(replace(self, influx=None, stop_when=[], notify=[], expires=None))
         later = {
             "influx": self.influx.to_json() if self.influx else None,
             "stop_when": [rule.to_json() for rule in self.stop_when],
             "notify": [channel.to_json() for channel in self.notify],
+            "expires": self.expires.to_json() if self.expires else None,
         }
         return {name: value for name, value in plain.items() if name not in later} | {
             name: value for name, value in later.items() if value
@@ -122,5 +126,6 @@ class Settings:
             "influx": Influx.from_json(data["influx"]) if "influx" in data else None,
             "stop_when": [Rule.from_json(rule) for rule in data.get("stop_when", ())],
             "notify": [Channel.from_json(channel) for channel in data.get("notify", ())],
+            "expires": Expires.from_json(data["expires"]) if "expires" in data else None,
         }
         return cls(**{**data, **read})

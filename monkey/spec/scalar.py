@@ -38,7 +38,7 @@ def scalar(text: str, *, plain: bool) -> bool | int | float | str | None:
     if _INT.match(text) or _OTHER_BASE.match(text):
         return _whole(text)
     if _NOT_FINITE.match(text):
-        raise BadScalar(f"expected a finite number, found {text}", "put it in quotes to pass it on as text")
+        raise BadScalar(f"expected a finite number, found {text}", "write a number; in quotes it is text")
     return _real(text) if _FLOAT.match(text) else _text(text)
 
 

@@ -185,6 +185,12 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "description": "A provider of monkey.yaml, or several: agents of each take from the same queue.",
     },
     "priority": {"description": "Sweeps of higher priority run first."},
+    "expires": {
+        "type": ["string", "number"],
+        "description": "When nothing of it runs any more: so long after it was applied, or a time with its zone. "
+        "Needed where machines are paid for.",
+        "examples": ["12h", "2026-12-01T18:00:00Z"],
+    },
 }
 
 

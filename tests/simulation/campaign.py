@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tests.simulation.mutants import ECONOMY, SAFETY
-from tests.simulation.story import Result, play
+from tests.simulation.result import Result
+from tests.simulation.story import play
 from tests.simulation.world import Mutant, Weather
 
 

@@ -1,4 +1,4 @@
-"""What must hold of sweeps and jobs that end by `stop_when`, looked at from the store's side."""
+"""What must hold of sweeps that expire, and of what ends by `stop_when`, looked at from the store's side."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from monkey.protocol.revision import decode_order
 from monkey.protocol.sweeps import SweepState, fold
 from monkey.spec.stopping import Evidence, Rule, meets
 from tests.simulation.body import KEYS
+from tests.simulation.net import WALL
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+#: Seconds after which a claim of an expired sweep is on its way no more: machines stand still, and writes arrive late.
+LATE = 900.0
 
 
 class Endings:
@@ -33,6 +37,8 @@ class Endings:
             return
         order, before = decode_order(key, data), self.states.get(name, SweepState(name))
         state = self.states[name] = fold(before, order)
+        if before.over(WALL + self.world.loop.time()) and not state.over(WALL + self.world.loop.time()):
+            self.world.counts["opened after it expired"] += 1
         self.world.counts["fail_fast"] += "cause" in order and not order.get("goal", False)
         if order["kind"] == "revision" and state.revision:
             self.rules.setdefault(name, []).append(state.revision.settings.stop_when)
@@ -54,6 +60,9 @@ class Endings:
     def claimed(self, job: str, claim: Claim, log: Log) -> None:
         """A job was claimed: is it one that had ended for good?"""
         last = log.entries[-2] if log.head > 1 else None
+        state = self.states.get(claim.sweep)
+        if state and not claim.continues and state.over(WALL + self.world.loop.time() - LATE):
+            self.world.violations["a job was claimed though its sweep had expired"] += 1
         if not isinstance(last, End) or last.outcome is not Ended.STOPPED or claim.sweep not in self.states:
             return
         self.world.counts["begun again after a condition"] += 1
@@ -68,7 +77,11 @@ class Endings:
         if not state.active or state.waived or state.revision is None:
             return
         for job in state.revision.table.ids:
-            for k, seen in tally(self.world.log(KEYS.job_log(job))).stopped.items():
+            log = self.world.log(KEYS.job_log(job))
+            counted = tally(log)
+            for k, seen in counted.stopped.items():
+                if counted.succeeded and k < log.head:
+                    continue  # it went on, under other conditions, and ended without meeting one
                 rule = meets(state.revision.settings.stop_when, seen)
                 if rule and rule.sweep and (job, k) not in state.acted:
                     self.world.violations["a goal was reached, and the sweep went on"] += 1

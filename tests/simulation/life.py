@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from monkey_agent.daemon import Agent
@@ -14,8 +15,13 @@ from tests.simulation.body import Body, Seats
 from tests.simulation.net import Host, Net
 
 if TYPE_CHECKING:
+    from monkey.protocol.sweeps import SweepState
     from monkey.spec.notices import Channel
     from tests.simulation.world import Mutant, World
+
+
+def _never_extended(state: SweepState) -> SweepState:
+    return replace(state, expires=state.revision.expires if state.revision else None)
 
 
 class Life:
@@ -38,6 +44,10 @@ class Life:
         self.agent.herald.deliver = self._deliver
         if mutant.deaf:
             self.agent.picker.on_goal = lambda board, job, k, told: None
+        if mutant.timeless:
+            self.agent.desk.over = lambda state: False
+        if mutant.bygone:
+            self.agent.desk.over = lambda state: _never_extended(state).over(host.wall())
         self.main = world.loop.create_task(self._run())
 
     @property

@@ -134,17 +134,21 @@ SAFETY = {
     "end_overwrites": Mutant(end_overwrites=True),
     "no_evidence": Mutant(Parts(claims=NoEvidence)),
     "deaf": Mutant(deaf=True),
+    "timeless": Mutant(timeless=True),
+    "bygone": Mutant(bygone=True),
 }
 #: Seeds that caught one when all were tried: they are tried first, since the protocol rarely changes.
 CAUGHT = {
     "no_fence": 34,
     "no_warden": 419,
-    "no_epoch": 475,
+    "no_epoch": 423,
     "hasty": 36,
     "unconfirmed": 104,
     "resume_unasked": 34,
     "permit_unasked": 124,
     "end_anything": 26,
+    "timeless": 48,
+    "bygone": 27,
 }
 
 ECONOMY = {

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Seconds after which a client gives an operation up: its outcome is not known then.
 GIVE_UP = 10.0
+#: What people's clocks say when a run begins.
+WALL = 1e9
 FAULTS = ("lost", "late", "answer lost", "spurious", "twice")
 
 
@@ -38,7 +40,7 @@ class Host:
         return self.world.loop.time() * self.drift
 
     def wall(self) -> float:
-        return 1e9 + self.now()
+        return WALL + self.now()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds / self.drift)

@@ -20,6 +20,8 @@ from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.stopping import Rule
 from monkey.spec.table import Column, JobTable
 from tests.simulation.net import Host, Net
+from tests.simulation.result import Result
+from tests.simulation.terms import Terms
 from tests.simulation.world import KEYS, Mutant, Weather, World
 
 #: Seconds of virtual time after which a run that has not ended never will.
@@ -53,20 +55,6 @@ AGAIN = (Verdict.FAILED, Verdict.STOPPED)
 
 
 @dataclass
-class Result:
-    """What one seed showed."""
-
-    seed: int
-    violations: Counter[str]
-    counts: Counter[str]
-    executions: int
-    jobs: int
-    ended: float
-    #: Were there more executions than jobs, and seats of those that were killed?
-    dear: bool
-
-
-@dataclass
 class Story:
     """The people's side of one run."""
 
@@ -80,6 +68,7 @@ class Story:
         self.random = self.world.random
         #: Of its own, so that the rest of each seed's story stays what it was without conditions.
         self.rules = random.Random(f"rules {self.world.seed}")
+        self.terms = Terms(self.world, self.net)
         self.reader = Reader(self.net, KEYS, host.wall)
 
     def _settings(self) -> Settings:
@@ -93,13 +82,14 @@ class Story:
             grace=10,
             stop_when=self._rules(),
             notify=[Channel("webhook", "HOOK")] if self.world.weather.notify else [],
+            expires=self.terms.draw(),
         )
 
     def _rules(self) -> list[Rule]:
         return self.rules.choice(RULES) if self.world.weather.flaky else []
 
     async def apply(self, new: Revision) -> None:
-        name = new.sweep
+        name, new = new.sweep, replace(new, applied=self.terms.now() if new.settings.expires else 0.0)
         state = await read_sweep(self.net, KEYS, name)
         self.sweeps[name] = new
         cap = new.settings.max_concurrent_jobs
@@ -132,6 +122,8 @@ class Story:
         settings = replace(self.sweeps[name].settings, max_retries=self.random.randint(0, 2))
         if self.rules.random() < 0.5:
             settings = replace(settings, stop_when=self._rules())
+        if self.terms.any:
+            settings = replace(settings, expires=self.terms.draw())
         await self.apply(revision(name, range(first, first + self.random.randint(4, 7)), settings))
 
     async def live(self) -> None:
@@ -147,6 +139,7 @@ class Story:
         await asyncio.sleep(max(0.0, world.calm_from - world.loop.time()))
         for name in self.sweeps:
             await self.order(name, "resume")
+            await self.terms.extend(name, 2 * LIMIT)
         # What an agent knew that was just killed is told by the next one; so are people.
         while not await self._over() or any(life.busy for life in world.current.values()):
             if world.loop.time() > LIMIT:
@@ -177,7 +170,8 @@ class Story:
         """Nothing of a sweep that does not want it may still run, except where the order cannot have been heard."""
         world, now = self.world, self.world.loop.time()
         state = await read_sweep(self.net, KEYS, name)
-        if state.active or world.fault_rate or world.away(now) or world.away(now - OBEY):
+        over = state.over(self.terms.now() - OBEY)
+        if (state.active and not over) or world.fault_rate or world.away(now) or world.away(now - OBEY):
             return
         heard = [h.name for h in world.hosts if h.paused_until < now - OBEY / 2]
         for execution in world.running():
@@ -186,7 +180,7 @@ class Story:
         for life in (world.current[host] for host in heard if host in world.current):
             if not life.main.done() and any(w.sweep == name and not w.running for w in life.agent.attempts.live):
                 world.violations["an order was not obeyed by what is being prepared"] += 1
-        world.counts["order obeyed"] += 1
+        world.counts["expiry obeyed" if over else "order obeyed"] += 1
 
     async def _over(self) -> bool:
         for name in self.sweeps:
@@ -218,11 +212,14 @@ class Story:
         while True:
             await asyncio.sleep(self.random.uniform(20, 60))
             await self.net.put(KEYS.watcher("people"), b"{}")
+            for name in await self.terms.over(self.sweeps, OBEY):
+                await self._obeyed(name)
             seen = await self.reader.read()
             assert len(seen.problems) >= 2, "the litter is reported"
             for sweep in seen.sweeps.values():
                 assert sweep.unfinished <= sweep.counts.total() == len(list(sweep.jobs.values()))
                 met = [job for job in map(job_id, range(12)) if sweep.met(job)]
+                assert sweep.active or not sweep.counts[State.QUEUED], "nothing waits that may not run"
                 assert sweep.left_out + len(met) >= sweep.counts[State.STOPPED] and "nobody" not in sweep.jobs
                 assert sweep.nonfinite == Counter(name for job in sweep.jobs.values() for name in job.metrics)
                 self.world.counts["nonfinite seen"] += sweep.nonfinite.total()

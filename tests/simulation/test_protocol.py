@@ -57,6 +57,9 @@ MUST_SEE = (
     "stopped by a condition",
     "begun again after a condition",
     "goal reached",
+    "extend",
+    "expiry obeyed",
+    "opened after it expired",
 )
 
 
@@ -67,6 +70,7 @@ QUIET: dict[str, Any] = {
     "crashes": False,
     "pauses": False,
     "flaky": False,
+    "expires": False,
     "jobs": (100, 300),
 }
 

@@ -43,6 +43,8 @@ class Weather:
     flaky: bool = True
     #: Is somebody told of the sweeps' ends, by a server that is as unreliable as the store?
     notify: bool = False
+    #: Do some sweeps expire?
+    expires: bool = True
 
 
 @dataclass
@@ -58,6 +60,9 @@ class Mutant:
     forgetful: bool = False
     #: Nobody acts on a sweep that reached its goal.
     deaf: bool = False
+    #: Sweeps that expire are worked on all the same; or never again, however often they are extended.
+    timeless: bool = False
+    bygone: bool = False
 
 
 class World:

@@ -8,6 +8,7 @@ import pytest
 
 from monkey.errors import SpecError
 from monkey.spec.load import load_spec, parse_spec
+from monkey.spec.provider import Provider
 from monkey.spec.recipe import Recipe, Resources, Settings
 from tests.unit.spec.making import jobs, problem, spec
 
@@ -82,7 +83,7 @@ def test_providers_are_the_project_s(tmp_path: Path) -> None:
     path.write_text("command: a\nprovider: [local, bg]\n")
     assert load_spec(path, tmp_path).provider == ["local", "bg"]
     with pytest.raises(SpecError) as caught:
-        load_spec(path, tmp_path, {"local", "big"})
+        load_spec(path, tmp_path, {"local": Provider(), "big": Provider()})
     (found,) = caught.value.problems
     assert (found.line, found.column, found.message, found.hint) == (
         2, 19, "unknown provider 'bg'", "did you mean 'big'?"

@@ -84,7 +84,7 @@ def test_it_is_found_from_below(tmp_path: Path) -> None:
         ("providers: {}", 12, "expected providers by name", "{local: {}}"),
         ("providers: {a b: {}}", 13, "'a b' cannot name a provider", "letters"),
         ("providers: {a: 3}", 16, "expected a mapping, found 3", "{type: local}"),
-        ("providers: {a: {type: aws}}", 23, "providers of type 'aws' are not there yet", "local"),
+        ("providers: {a: {type: azure}}", 23, "providers of type 'azure' are not there yet", "local"),
         ("providers: {a: {type: lokal}}", 23, "expected a provider's type", "type: local"),
         ("providers: {a: {type: [a]}}", 23, "expected a provider's type", "type: local"),
         ("providers: {a: {slots: 3}}", 17, "unknown key 'slots'", "'max_slots'"),
