@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from monkey.errors import MonkeyError, StoreError, StoreReplaced
+from monkey.protocol.bell import ring
 from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED
 from monkey.protocol.keys import Keys
 from monkey.protocol.permits import Permits
@@ -63,7 +64,9 @@ class Agent:
         self._sealing = asyncio.Lock()
         self._failure: BaseException | None = None
         self._idle_since: float | None = None
-        self._was_busy = False
+        #: Did it leave because there was nothing to do?
+        self.found_nothing = self._was_busy = False
+        self._why = "the agent leaves"
         #: What hinders it now, for people; told to the log as well, since a store that is away is told nothing.
         self.alert = ""
         self.say: Callable[[str], None] = lambda line: None
@@ -95,24 +98,28 @@ class Agent:
             raise self._failure
         await self._leave()
 
-    def stop(self) -> None:
-        """Ask the agent to release its jobs and leave (SIGTERM, a spot notice)."""
+    def stop(self, why: str = "") -> None:
+        """Ask the agent to release its jobs and leave (SIGTERM, a spot notice); `why`: what people are told."""
+        self._why = why or self._why
         self._leaving.set()
 
     async def _leave(self) -> None:
         """Release what is in hand, seal the journal, say goodbye: as far as the store answers within PATIENCE."""
+        given_back = bool(self.attempts.in_hand)
         graces = [work.attempt.settings.grace for work in self.attempts.in_hand.values()]
         until = self.clock.now() + PATIENCE + max(graces, default=0)
         while self.attempts.in_hand and self.clock.now() < until:
             for work in list(self.attempts.in_hand.values()):
                 if not work.stopping:
-                    self._spawn(work.stop("the agent leaves"))
+                    self._spawn(work.stop(self._why))
             await self.clock.sleep(0.05)
         for sweep in self.permits.idle:
             await self.permits.release(sweep)
         await self._abandon()
         while self.clock.now() < until + PATIENCE:
             if await self._seal() and await self.heart.beat(left=True):
+                if given_back:
+                    await ring(self.store, self.keys)  # others go on with it at once
                 return
             await self.clock.sleep(BEAT_RETRY)
 
@@ -251,9 +258,12 @@ class Agent:
         now = self.clock.now()
         if self.attempts.in_hand or self.desk.busy:
             self._idle_since = None
-        elif self._idle_since is None:
-            self._idle_since = now
-        elif self.post.idle_timeout is not None and now - self._idle_since >= self.post.idle_timeout:
+            return
+        self._idle_since = now if self._idle_since is None else self._idle_since
+        patience = self.post.idle_timeout
+        # What has expired is not waited for: there are machines that are paid for until they go.
+        if patience is not None and (self.desk.expired or now - self._idle_since >= patience):
+            self.found_nothing = True
             self._leaving.set()
 
     # -- dispatch -----------------------------------------------------------------------------------------------------

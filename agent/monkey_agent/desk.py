@@ -66,6 +66,11 @@ class Desk:
             del self.boards[name]
         await self._watch()
 
+    async def brought(self) -> bool:
+        """Say whether there is work now that was not there at the last look. Raises StoreError."""
+        now = await open_markers(self._store, self._keys, self._fleet)
+        return any(set(entries) - set(self._markers.get(name, ())) for name, entries in now.items())
+
     async def _read(self, name: str) -> None:
         known = self.sweeps.get(name)
         try:
@@ -107,14 +112,21 @@ class Desk:
 
     def order(self) -> list[str]:
         """Return the sweeps to take work from, the most urgent first, in turn where they are equal."""
-        names = [name for name in self.boards if name not in self.unfit]
+        names = self._open()
         self._random.shuffle(names)
         return sorted(names, key=lambda name: -self.boards[name].revision.settings.priority)
+
+    def _open(self) -> list[str]:
+        return [name for name, of in self.boards.items() if name not in self.unfit and not self.over(of.state)]
+
+    def over(self, state: SweepState) -> bool:
+        """Has the sweep expired, or is it about to?"""
+        return state.over(self._clock.wall())
 
     def wanted(self, sweep: str, job: str) -> bool:
         """Does the sweep want the job to run now?"""
         state = self.sweeps.get(sweep)
-        return state is not None and state.active and state.wants(job)
+        return state is not None and state.active and state.wants(job) and not self.over(state)
 
     def wanted_by(self, job: str) -> SweepState | None:
         """Return a sweep of this fleet that wants the job and for which it is not final."""
@@ -134,7 +146,9 @@ class Desk:
         if state.cancelled is not None:
             word = "stopped" if state.goal else "cancelled"
             return word if state.cancelled == "cancelled" else f"{word}: {state.cancelled}"
-        return "paused" if state.paused else "no longer part of the sweep"
+        if state.paused:
+            return "paused"
+        return "the sweep expires" if state.active and self.over(state) else "no longer part of the sweep"
 
     def job_failed(self, board: Board, job: str, k: int) -> None:
         """Note a job that is failed for good, for sweeps that end with their first failure."""
@@ -170,7 +184,7 @@ class Desk:
                 await self._end_markers(name)
         self.herald.forget(self._markers)
         left = [board.state for board in self.boards.values() if not board.done]
-        await self.herald.listen(left, self.unfit, busy=bool(at_work))
+        await self.herald.listen(left, self.unfit, self.over, busy=bool(at_work))
 
     def _nothing_left(self, name: str) -> bool:
         state, board = self.sweeps.get(name), self.boards.get(name)
@@ -197,7 +211,12 @@ class Desk:
     @property
     def busy(self) -> bool:
         """Is there a sweep that this machine may have to work on, or somebody to be told of one?"""
-        return bool(self.boards.keys() - self.unfit.keys()) or self.herald.waits
+        return bool(self._open()) or self.herald.waits
+
+    @property
+    def expired(self) -> bool:
+        """Is there work, and may none of it be done any more, since its sweeps expire?"""
+        return bool(self.boards) and all(self.over(board.state) for board in self.boards.values())
 
     @property
     def alerts(self) -> list[str]:

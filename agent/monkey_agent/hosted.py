@@ -1,7 +1,8 @@
 """An agent on a host that `monkey apply` set up: started by systemd, cron or over SSH, always with the same settings.
 
 Runs as `python -I -S BUNDLE DIRECTORY [--detach] [--patient]`; everything else is in the directory.
-`python -I -S BUNDLE --check URL` says whether this host can use a store.
+`python -I -S BUNDLE --check URL` says whether this host can use a store; `--machine NAME` makes a machine of a cloud
+ready for its agent, with settings from standard input.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ LOG = "agent.log"
 LOG_LIMIT = 10_000_000
 #: Seconds between looks for a store that does not answer after a boot, and for how long: networks come up late.
 LOOK, BOOT = 10, 3600
+#: What to exit with where another try would end the same.
+UNFIT = 78
 #: In the environment of the process that was begun anew with the right variables.
 _READY = "MONKEY_HOSTED"
 
@@ -34,6 +37,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["--check"]:
         leave(check(words[1]))
+    if words[:1] == ["--machine"]:
+        from monkey_agent.settling import settle
+
+        settle(json.load(sys.stdin), words[1], Path(sys.argv[0]))
+        return
     directory = Path(words[0])
     settings = json.loads((directory / SETTINGS).read_bytes())
     if "--detach" in words:
@@ -61,9 +69,23 @@ def _begin_anew(directory: Path, settings: dict[str, Any], words: list[str]) -> 
         os.dup2(fd, target)
     os.close(fd)
     secret = json.loads((directory / CREDENTIALS).read_bytes())
+    secret |= _read_secrets(settings["machine"]) if "machine" in settings else {}
     os.chdir(directory)
     environment = {**settings["environment"], **secret, _READY: words[0]}
     os.execve(sys.executable, [sys.executable, "-I", "-S", sys.argv[0], *words], environment)
+
+
+def _read_secrets(machine: dict[str, Any]) -> dict[str, str]:
+    """Return the jobs' secrets, which a rented machine may read itself; they are written down nowhere."""
+    from monkey.fleet.secret_values import WITHHELD
+    from monkey_agent.rented import secrets
+
+    try:
+        found = secrets(machine)
+        return {**found, WITHHELD: ",".join(found)}
+    except MonkeyError as exc:
+        print(f"error: {exc.message}\nhint: {exc.hint}", file=sys.stderr, flush=True)
+        leave(UNFIT)
 
 
 def _detach() -> None:

@@ -11,11 +11,12 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from monkey.errors import FleetError, MonkeyError
+from monkey.errors import FleetError, MonkeyError, StoreError
 from monkey.fleet import surroundings
 from monkey.fleet.capacity import Capacity, capacity, counted
 from monkey.fleet.gpus import gpus, select
@@ -24,8 +25,9 @@ from monkey.leaving import leave
 from monkey.protocol.keys import NAME, Keys
 from monkey.spec.mistake import Mistakes
 from monkey.spec.units import size
+from monkey.store.base import Store
 from monkey.store.open import open_store
-from monkey_agent import draining, leftovers, past
+from monkey_agent import draining, leftovers, past, rented
 from monkey_agent.daemon import Agent
 from monkey_agent.foreign import Foreign
 from monkey_agent.gpu_meter import GpuMeter
@@ -80,6 +82,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         default=[],
         help="another agent's: what its jobs hold of this machine is not handed out",
     )
+    parser.add_argument("--cloud", choices=("aws", "gcp"), help="this machine is rented, and ends when it leaves")
     parser.add_argument("--gate", action="store_true", help="begin when the path of the log comes on standard input")
     return parser.parse_args(argv)
 
@@ -119,9 +122,16 @@ def _machine(asked: argparse.Namespace) -> Capacity:
     return replace(machine, gpus=_chosen(asked.gpus)) if isinstance(asked.gpus, frozenset) else machine
 
 
-async def live(asked: argparse.Namespace) -> None:
-    """Live one life. Raises MonkeyError where that cannot begin, or cannot go on."""
+async def live(asked: argparse.Namespace) -> bool:
+    """Live one life, and say whether work came as it ended. Raises MonkeyError where it cannot begin, or go on."""
     store = await open_store(asked.store)
+    try:
+        return await _live(asked, store)
+    finally:
+        await store.close()
+
+
+async def _live(asked: argparse.Namespace, store: Store) -> bool:
     home = Home(asked.state or state_dir(store.url, asked.project, asked.fleet, asked.name))
     leftovers.clear(home.directory)
     post = _post(asked, home)
@@ -147,10 +157,10 @@ async def live(asked: argparse.Namespace) -> None:
     _tell_more(agent, runner, asked.max_slots or int(machine.cpus))
     signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, _asked, agent, signals, number)
+        asyncio.get_running_loop().add_signal_handler(number, _asked, agent, runner, asked.cloud, signals, number)
     _say(f"agent {post.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
     runner.sampler.begin(gpus=GpuMeter() if machine.gpus else None)
-    beside = [asyncio.create_task(chore) for chore in (draining.heed(agent, home.directory), runner.sampler.run())]
+    beside = [asyncio.create_task(chore) for chore in _chores(asked, agent, runner, home.directory)]
     try:
         await agent.run()
         if not signals:  # a machine that is shut down asks, too
@@ -159,10 +169,32 @@ async def live(asked: argparse.Namespace) -> None:
         for task in beside:
             task.cancel()
         await runner.close()
-        await store.close()
         home.close()  # whoever is next need not wait for what follows
         await runner.telemetry.close()
     _say(f"agent {post.agent} leaves")
+    return not signals and agent.found_nothing and await _recalled(agent)
+
+
+async def _recalled(agent: Agent) -> bool:
+    """Say whether work came while the agent left because there was none.
+
+    Whoever brings work looks afterwards who is there: either he sees that the agent is gone, or it sees the work.
+    """
+    try:
+        return await agent.desk.brought()
+    except StoreError:
+        return False
+
+
+def _chores(
+    asked: argparse.Namespace, agent: Agent, runner: LocalRunner, directory: Path
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """Yield what is done beside the protocol."""
+    yield draining.heed(agent, directory)
+    yield runner.sampler.run()
+    if asked.cloud:
+        yield rented.be_heard(agent, directory)
+        yield rented.heed(agent, asked.cloud, directory, runner.hurry)
 
 
 def _tell_more(agent: Agent, runner: LocalRunner, slots: int) -> None:
@@ -177,8 +209,10 @@ def _tell_more(agent: Agent, runner: LocalRunner, slots: int) -> None:
     runner.telemetry.wake()
 
 
-def _asked(agent: Agent, signals: list[int], number: int) -> None:
+def _asked(agent: Agent, runner: LocalRunner, cloud: str | None, signals: list[int], number: int) -> None:
     signals.append(number)
+    if cloud:  # the machine goes down, and waits for nobody for long
+        runner.hurry(rented.grace(cloud))
     agent.stop()
 
 
@@ -234,7 +268,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     gc.freeze()
     gc.set_threshold(GARBAGE)
     try:
-        asyncio.run(live(asked))
+        while asyncio.run(live(asked)):
+            _say("work came as the agent left: it begins again")
     except MonkeyError as exc:
         _say(f"error: {exc.message}")
         if exc.hint:

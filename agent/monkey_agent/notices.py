@@ -129,10 +129,12 @@ class Herald:
 
     # -- silence ------------------------------------------------------------------------------------------------------
 
-    async def listen(self, states: Collection[SweepState], unfit: Collection[str], *, busy: bool) -> None:
-        """Tell of sweeps of which nothing runs, anywhere, for too long. `busy`: a job of any is in hand here.
+    async def listen(
+        self, states: Collection[SweepState], unfit: Collection[str], over: Callable[[SweepState], bool], *, busy: bool
+    ) -> None:
+        """Tell of sweeps of which nothing runs, anywhere, for too long, and at once of those that are `over`.
 
-        Raises StoreError.
+        `busy`: a job of any is in hand here. Raises StoreError.
         """
         names = {state.name for state in states}
         self._quiet = {name: known for name, known in self._quiet.items() if name in names and not busy}
@@ -142,9 +144,17 @@ class Herald:
             after = min((channel.after for channel in told if "stalled" in channel.on), default=None)
             if after is None or busy:
                 continue
+            if over(state):
+                if not self._expired(state):
+                    self._listening.add(state.name)
+                continue
             after = min(after, UNFIT) if state.name in unfit else after
             if not await self._silent(state, after) or not self._stalled(state, after):
                 self._listening.add(state.name)
+
+    def _expired(self, state: SweepState) -> bool:
+        why = f"it has expired with jobs left: `monkey extend {state.name} 6h` goes on"
+        return self._tell(state, self._notice(state, "stalled", [state.head, "expired"], why))
 
     def _stalled(self, state: SweepState, after: float) -> bool:
         why = f"jobs are left, and no agent has run any for {duration_text(after)}"

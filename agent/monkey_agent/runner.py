@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import FleetError, JobFailed, StoreError
-from monkey.fleet.secret_values import SecretValues
+from monkey.fleet.secret_values import WITHHELD, SecretValues
 from monkey.metrics.client_path import client_path
 from monkey.protocol.keys import Keys
 from monkey.spec.command import CommandError
@@ -66,11 +66,15 @@ class LocalRunner:
         has some, so a job that asked for none is to see none. `cache_size`: bytes that the cache may keep of what no
         job uses. `machine`: its name, for metrics. Raises OSError where `state` cannot be written.
         """
-        inherited = {k: v for k, v in (os.environ if env is None else env).items() if not k.startswith("MONKEY_")}
+        given = os.environ if env is None else env
+        withheld = set(given.get(WITHHELD, "").split(","))
+        inherited = {k: v for k, v in given.items() if not k.startswith("MONKEY_") and k not in withheld}
         self.store, self._keys, self._gpus = store, keys, gpus
         self.clock = MachineClock()
         #: Called when a job could not be prepared.
         self.on_trouble: Callable[[OSError], None] = lambda exc: None
+        #: Seconds that a job may take to end at most, whatever its sweep says.
+        self.most_grace = float("inf")
         self.left = Left(state, leftovers.exits(state))
         self.telemetry = Telemetry(state, machine, SecretValues(env))
         self.spaces = Workspaces(state)
@@ -265,6 +269,10 @@ class LocalRunner:
         self.spaces.give(space)
         if self.spaces.has_trash and (self._cleaner is None or self._cleaner.done()):
             self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
+
+    def hurry(self, seconds: float) -> None:
+        """Give jobs no more than so many seconds to end, from now on: the machine is about to be taken away."""
+        self.most_grace = seconds
 
     def spawn(self, chore: Coroutine[Any, Any, None]) -> None:
         """Do something that nobody waits for; it is finished before the runner closes."""

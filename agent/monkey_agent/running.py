@@ -145,7 +145,7 @@ class LocalRunning:
                 self.process.thaw()
         if not self._frozen:
             self.process.terminate()
-            await asyncio.wait([self.process.ended], timeout=self._attempt.settings.grace)
+            await asyncio.wait([self.process.ended], timeout=min(self._attempt.settings.grace, self._runner.most_grace))
         self.process.kill()
         await asyncio.wait([self.process.ended])
 

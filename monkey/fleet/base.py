@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from monkey.plan.change import MachineChange
+from monkey.plan.cost import Cost
 from monkey.spec.recipe import Resources
 
 
@@ -20,6 +21,11 @@ class Work:
     secrets: frozenset[str] = frozenset()
     #: Names of those of other sweeps: where their values are not known here, machines keep the ones they have.
     others: frozenset[str] = frozenset()
+    #: When the last of its sweeps expires, seconds since the epoch, UTC; None where none of them has `expires`, or
+    #: there is no work. A plan's is the clock's and `expires` of a revision that is yet to be: never an input of it.
+    expires: float | None = None
+    #: What jobs ask for, each with the number of jobs that do.
+    asked: tuple[tuple[Resources, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,35 @@ class Forecast:
     notes: tuple[str, ...] = ()
     #: What its machines are made from, as JSON: a saved plan is bound to it.
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    #: What its machines may cost, where they are rented and there is work.
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """Whose something is that is tagged as our project's, and not as the fleet's that found it."""
+
+    #: As its tags have them; "" where they say nothing.
+    provider: str
+    stack: str
+    #: What is known of it, and what to do: "of another store, or of one that is gone".
+    text: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Something that a cloud has of ours, by what it is tagged with, whether or not it is written down here."""
+
+    region: str
+    #: "instance g5.xlarge", "auto scaling group": as its cloud calls it.
+    kind: str
+    #: As its cloud names it.
+    id: str
+    #: USD an hour; 0 for what costs nothing by being there, None where nobody knows.
+    price: float | None = 0.0
+    #: None for the fleet's own.
+    of: Stranger | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +82,8 @@ class Instance:
     agents: tuple[str, ...]
     #: How it is kept alive, and the like: one phrase.
     about: str = ""
+    #: Do agents run on it? Not on what machines come out of.
+    runs: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,6 +119,8 @@ class Fleet(Protocol):
     #: The provider's name in monkey.yaml, and its type.
     name: str
     type: str
+    #: By the last `check`: what `converge` asked for is there, and no more is to be learnt of it for minutes.
+    booting: bool
 
     def prepare(self) -> None:
         """Begin now what makes `converge` quick, where that can be undone by `close`; never fails."""
@@ -128,6 +167,9 @@ class Fleet(Protocol):
 
         `busy`: there is work, so that every machine should have an agent alive.
         """
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        """Ask the cloud what it has that is tagged as this fleet's, or as another's of the project; () for none."""
 
     async def destroy(self, say: Say) -> None:
         """Take everything away that `converge` ever made; its work is released, and goes on elsewhere."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.fleet.base import Finding, Forecast, Instance, Say, Strange, Work
+from monkey.fleet.base import Finding, Forecast, Holding, Instance, Say, Strange, Work
 from monkey.fleet.capacity import shortage
 from monkey.fleet.secret_values import SecretValues
 from monkey.fleet.state import agent_pid, host_name, lives, state_dir
@@ -42,6 +42,7 @@ class LocalFleet:
     #: Bytes that the machine may keep of code, environments and datasets; None for the agent's default.
     cache_size: int | None = None
     type: str = "local"
+    booting: bool = False
     agent: str = field(default_factory=host_name)
     #: An agent that waits at its gate for a word from us.
     _waiting: subprocess.Popen[bytes] | None = None
@@ -120,6 +121,10 @@ class LocalFleet:
 
     async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
         """Find nothing: whatever an agent leaves is ended by its warden's guard."""
+        return ()
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        """Have nothing that is rented."""
         return ()
 
     async def destroy(self, say: Say) -> None:

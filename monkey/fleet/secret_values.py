@@ -12,6 +12,8 @@ from monkey.errors import FleetError
 
 #: Names another place for the file.
 VARIABLE = "MONKEY_SECRETS_FILE"
+#: Names variables of an agent, with commas, that no job inherits unless its spec lists them.
+WITHHELD = "MONKEY_WITHHELD"
 #: Bytes that the file may have.
 _MOST = 1 << 20
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=[ \t]*")

@@ -14,7 +14,7 @@ import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,14 +53,15 @@ def key(sha256: str) -> str:
     return f"bundle/{sha256}.tar.gz"
 
 
-def build(scheme: str, target: Target, cache: Path | None = None) -> Bundle:
+def build(scheme: str, target: Target, cache: Path | None = None, tools: Sequence[str] = ()) -> Bundle:
     """Return the bundle for agents of a store of this scheme ("" for a directory), built unless it is in `cache`.
 
-    Raises FleetError where a wheel is not to be had, OSError.
+    `tools`: programs that are to lie in it, of those that are installed here. Raises FleetError where a wheel is not to
+    be had, OSError.
     """
     cache = (cache or cache_home()) / "bundles"
     found = wheels.distributions(scheme)
-    kept = cache / f"{_fingerprint(found, scheme, target)}.json"
+    kept = cache / f"{_fingerprint([*found, *wheels.installed(tools)], scheme, target)}.json"
     try:
         bundle = Bundle(json.loads(kept.read_bytes())["sha256"], kept.with_suffix(".tar.gz"))
         if bundle.path.exists():
@@ -69,7 +70,8 @@ def build(scheme: str, target: Target, cache: Path | None = None) -> Bundle:
     except (OSError, ValueError, KeyError):
         pass
     with tempfile.TemporaryDirectory() as scratch:
-        tar = pack(contents(found, target, Path(scratch)))
+        beside = {name: path.read_bytes() for name, path in wheels.tools(tools, target, Path(scratch)).items()}
+        tar = pack({**contents(found, target, Path(scratch)), **beside})
     sha256 = hashlib.sha256(tar).hexdigest()
     cache.mkdir(parents=True, exist_ok=True)
     _publish(kept.with_suffix(".tar.gz"), gzip.compress(tar, 6, mtime=0))

@@ -56,7 +56,10 @@ OPTIONS = {
 #: The modules that an operation is made of, in an order in which each finds what it imports.
 MODULES = (
     *("monkey.fleet.state", "monkey.fleet.gpus"),
-    *(f"monkey_stacks.ssh.there.{name}" for name in ("paths", "facts", "keeping", "bundles", "agents", "keys")),
+    *(
+        f"monkey_stacks.ssh.there.{name}"
+        for name in ("paths", "facts", "keeping", "unpack", "bundles", "agents", "keys")
+    ),
     *(f"monkey_stacks.ssh.there.{name}" for name in ("setup", "main")),
 )
 #: Runs there first: takes the modules for ones that were imported.

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email.parser import Parser
 from pathlib import Path
@@ -93,6 +93,27 @@ def files(found: list[importlib.metadata.Distribution], target: Target, scratch:
         for fetched in importlib.metadata.distributions(path=[str(scratch)]):
             here |= _files(fetched)
     return here
+
+
+def tools(names: Iterable[str], target: Target, scratch: Path) -> dict[str, Path]:
+    """Return name to file of programs that are to lie beside, those that are installed here as wheels.
+
+    Raises FleetError where one for the host is not to be had.
+    """
+    found: dict[str, Path] = {}
+    for one in installed(names):
+        aside = scratch / "tools" / one.name
+        if not fits(_tags(one), target):
+            _fetch([f"{one.name}=={one.version}"], target, aside)
+            one = next(iter(importlib.metadata.distributions(name=one.name, path=[str(aside)])))
+        programs = (file for file in one.files or () if file.match(f"bin/{one.name}"))
+        found |= {f"tools/{one.name}": Path(str(file.locate())) for file in programs}
+    return found
+
+
+def installed(names: Iterable[str]) -> list[importlib.metadata.Distribution]:
+    """Return those that are installed here."""
+    return [importlib.metadata.distribution(name) for name in filter(_installed, names)]
 
 
 def _files(distribution: importlib.metadata.Distribution) -> dict[str, Path]:

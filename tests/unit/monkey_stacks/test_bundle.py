@@ -17,8 +17,9 @@ from monkey.errors import FleetError
 from monkey.store.open import open_store
 from monkey_stacks.ssh import bundle
 from monkey_stacks.ssh.bundle import build, fetch, key, publish
-from monkey_stacks.ssh.there.bundles import NotTheBundle, install, present
+from monkey_stacks.ssh.there.bundles import install, present
 from monkey_stacks.ssh.there.paths import Place
+from monkey_stacks.ssh.there.unpack import NotTheBundle
 from monkey_stacks.ssh.wheels import Target, fits
 from tests.loops import Run
 
@@ -168,3 +169,20 @@ def test_a_changed_source_is_another_bundle(tmp_path: Path) -> None:
     assert build("", HERE, tmp_path).sha256 == "of another", "it is not built again while nothing changed"
     (kept / said.name).unlink()
     assert build("", HERE, tmp_path).sha256 != "of another"
+
+
+def test_tools_that_are_installed_here_lie_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = tmp_path / "lib/uv-99.dist-info"
+    about.mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/uv").write_bytes(b"a program")
+    (about / "METADATA").write_text("Name: uv\nVersion: 99\n")
+    (about / "WHEEL").write_text("Tag: py3-none-any\n")
+    (about / "RECORD").write_text("../bin/uv,,\n../bin/uvx,,\n")
+    without = build("", HERE, tmp_path / "cache")
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    assert build("", HERE, tmp_path / "cache") == without, "hosts have tools of their own"
+    made = build("", HERE, tmp_path / "cache", ("uv", "nobody-has-this"))
+    assert made.sha256 != without.sha256
+    with tarfile.open(made.path) as tar:
+        assert [name for name in tar.getnames() if name.startswith("tools/")] == ["tools/uv"]

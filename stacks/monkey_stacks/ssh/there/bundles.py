@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 import os
 import re
-import shutil
-import tarfile
 import time
 from pathlib import Path
 from typing import IO
 
 from monkey_stacks.ssh.there.paths import Place, clear, make, remove_empty, unheard
+from monkey_stacks.ssh.there.unpack import NotTheBundle, unpack
 
-#: Bytes that a bundle may have, unpacked.
-MOST = 1 << 30
 #: Seconds that a bundle which nobody uses is kept: somebody may be about to.
 IDLE = 600
-
-
-class NotTheBundle(Exception):
-    """What came is not what was announced."""
 
 
 def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
@@ -38,7 +29,7 @@ def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
         return
     aside = place.bundles / f".{sha256}.{os.getpid()}"
     try:
-        if _unpack(stream, aside) != sha256:
+        if unpack(stream, aside) != sha256:
             raise NotTheBundle(f"the bundle that came is not {sha256}")
         os.sync()  # which takes long on a busy disk
         if unheard():
@@ -51,50 +42,6 @@ def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
     finally:
         clear(aside)
         remove_empty(place.bundles, place.workdir)
-
-
-def _unpack(stream: IO[bytes], into: Path) -> str:
-    """Unpack into a new directory, and return the hash of what was unpacked."""
-    into.mkdir(mode=0o700)
-    try:
-        with gzip.GzipFile(fileobj=stream) as unzipped:
-            reader = _Hashing(unzipped)
-            with tarfile.open(fileobj=reader, mode="r|") as tar:  # type: ignore[call-overload]  # it only reads
-                for member in tar:
-                    _write(tar, member, into)
-            while reader.read(1 << 20):
-                pass
-    except (tarfile.TarError, gzip.BadGzipFile, EOFError) as exc:
-        raise NotTheBundle(f"what came is no bundle: {exc}") from exc
-    return reader.digest.hexdigest()
-
-
-class _Hashing:
-    """A stream that hashes what is read from it, and gives no more than MOST."""
-
-    def __init__(self, stream: gzip.GzipFile) -> None:
-        self._stream, self._size = stream, 0
-        self.digest = hashlib.sha256()
-
-    def read(self, size: int) -> bytes:
-        data = self._stream.read(size)
-        self._size += len(data)
-        if self._size > MOST:
-            raise NotTheBundle(f"what came is larger than {MOST >> 20} MiB")
-        self.digest.update(data)
-        return data
-
-
-def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, into: Path) -> None:
-    parts = member.name.split("/")
-    if not member.isreg() or any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise NotTheBundle(f"what came has something in it that no bundle has: {member.name!r}")
-    path = into.joinpath(*parts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    source = tar.extractfile(member)
-    assert source is not None
-    with path.open("xb") as file:
-        shutil.copyfileobj(source, file)
 
 
 def _clear_stale(bundles: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from monkey_stacks.ssh.there import agents, bundles, keys, setup
+from monkey_stacks.ssh.there import agents, bundles, keys, setup, unpack
 from monkey_stacks.ssh.there.paths import Busy, Place
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -40,7 +40,7 @@ def serve(operation: str, asked: dict[str, Any], nonce: str) -> None:
     except OSError as exc:
         reply = {"error": _kind(exc), "message": exc.strerror or str(exc), "path": str(exc.filename or "")}
         reply["free"] = _free(str(exc.filename or os.path.expanduser("~")))  # noqa: PTH111
-    except (Busy, agents.Failed, bundles.NotTheBundle, keys.NoKeygen) as exc:
+    except (Busy, agents.Failed, unpack.NotTheBundle, keys.NoKeygen) as exc:
         reply = {"error": type(exc).__name__, "message": str(exc)}
     except setup.StoreAway as exc:
         reply = {"error": "StoreAway", "message": exc.args[0], "hint": exc.args[1], "store": asked["store"]}

@@ -1,0 +1,91 @@
+"""Modules of ours as one text, for who has nothing but Python: what only people need is left out.
+
+By the text, not by the syntax tree: what that is written as differs from Python to Python, and a machine that is told
+otherwise is another one.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from importlib import resources
+
+#: Spaces of an indent of ours.
+INDENT = 4
+_OURS = ("monkey", "monkey_stacks", "__future__")
+
+
+def joined(modules: Iterable[str]) -> str:
+    """Return the modules as one: each after those that it imports, and no two with a name in common."""
+    sources = [_source(name) for name in modules]
+    imports: dict[str, set[str]] = defaultdict(set)
+    for module, name in (found for source in sources for found in _imports(ast.parse(source))):
+        imports[module].add(name)
+    plain = [f"import {module}" for module, names in sorted(imports.items()) if "" in names]
+    for module, names in sorted(imports.items()):
+        plain += [f"from {module} import {', '.join(sorted(names - {''}))}"] if names - {""} else []
+    return "\n".join(["from __future__ import annotations", *plain, *map(reduced, sources)]) + "\n"
+
+
+def _source(name: str) -> str:
+    package, _, module = name.rpartition(".")
+    return resources.files(package).joinpath(f"{module}.py").read_text("utf-8")
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the module and the name of each import that is not of ours; "" for the module itself."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] not in _OURS:
+            yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+def reduced(source: str) -> str:
+    """Return a module without imports, docstrings, signatures' types, comments, empty lines, and narrower."""
+    lines = _untyped(source)
+    dropped: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            dropped.update(_lines(node))
+        body = node.body if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) else []
+        if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            dropped.update(_lines(body[0]))
+            if len(body) == 1 and not isinstance(node, ast.Module):
+                dropped.discard(body[0].lineno)
+                lines[body[0].lineno - 1] = " " * body[0].col_offset + "pass"
+    inside: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            lines[token.start[0] - 1] = lines[token.start[0] - 1][: token.start[1]].rstrip()
+        elif token.type == tokenize.STRING:
+            inside.update(range(token.start[0] + 1, token.end[0] + 1))
+    kept = ((at, line) for at, line in enumerate(lines, 1) if at not in dropped and (line.strip() or at in inside))
+    return "\n".join(line if at in inside else _narrow(line) for at, line in kept)
+
+
+def _untyped(source: str) -> list[str]:
+    """Return a module's lines, without the types of arguments and of what is returned."""
+    lines, cuts = source.splitlines(), []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.arg) and node.annotation:
+            cuts.append((node.annotation.end_lineno, node.col_offset + len(node.arg), node.annotation.end_col_offset))
+        elif isinstance(node, ast.FunctionDef) and node.returns:
+            begin = lines[node.returns.lineno - 1].rindex(" ->", 0, node.returns.col_offset)
+            cuts.append((node.returns.end_lineno, begin, node.returns.end_col_offset))
+    for at, begin, end in sorted(cuts, key=lambda cut: -cut[1]):
+        assert at is not None
+        lines[at - 1] = lines[at - 1][:begin] + lines[at - 1][end:]
+    return lines
+
+
+def _lines(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def _narrow(line: str) -> str:
+    text = line.lstrip(" ")
+    return " " * ((len(line) - len(text)) // INDENT) + text
