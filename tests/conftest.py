@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import cache
 from multiprocessing import resource_tracker
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,12 +23,17 @@ from tests import host_root, hosts, influx, services, sshd
 from tests.bucket import FakeBucket
 from tests.loops import Run, T
 
+if TYPE_CHECKING:
+    from tests.clouds.account import Account
+    from tests.clouds.gcp.desk import Google
+
 #: Things that are no program on the PATH: how to find out whether they are here.
 PROBES: dict[str, Callable[[], bool]] = {
     "azurite": lambda: shutil.which("node") is not None and services.azurite_program().exists(),
     "moto": lambda: importlib.util.find_spec("moto") is not None,
     "grafana": lambda: shutil.which("node") is not None and services.grafana_modules().exists(),
     "hosts": host_root.available,
+    "iam": lambda: shutil.which("node") is not None and services.iam_modules().exists(),
     "influxd": lambda: services.influxd_program("influxd").exists(),
     "influxd1": lambda: services.influxd_program("influxd1").exists(),
     # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
@@ -115,6 +121,36 @@ def moto(require: Callable[[str], str]) -> Iterator[str]:
     require("moto")
     with services.moto() as endpoint:
         yield endpoint
+
+
+@pytest.fixture(scope="session")
+def clouds_moto(require: Callable[[str], str]) -> Iterator[str]:
+    """Return the endpoint of a moto that is emptied by every test that asks for an account in it."""
+    require("moto")
+    with services.moto() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def aws(clouds_moto: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    """Return an empty account of AWS's; the environment has it, and the double of Pulumi's provider."""
+    from tests.clouds.account import account
+
+    with account(clouds_moto, tmp_path) as made:
+        for name, value in made.environment.items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+@pytest.fixture
+def gcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
+    """Return an empty project of Google's; the environment has it, and the double of Pulumi's provider."""
+    from tests.clouds.gcp.desk import google
+
+    with google(tmp_path) as made:
+        for name, value in made.environment.items():
+            monkeypatch.setenv(name, value)
+        yield made
 
 
 @pytest.fixture(scope="session")

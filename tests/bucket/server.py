@@ -33,8 +33,8 @@ class Refusal:
 class FakeBucket:
     """A bucket at a port of this machine, served by threads of this process."""
 
-    def __init__(self) -> None:
-        """Begin empty, faultless and not yet serving."""
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        """Begin empty, faultless and not yet serving, at an address of this machine."""
         self.objects, self.faults = Objects(), Faults()
         #: Requests by kind, and the keys of all of them.
         self.counts: Counter[str] = Counter()
@@ -48,7 +48,7 @@ class FakeBucket:
         self.refusal: Refusal | None = None
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server((address, 0), _Handler)
         self._server.bucket = self
 
     def __enter__(self) -> Self:
@@ -67,7 +67,7 @@ class FakeBucket:
     @property
     def endpoint(self) -> str:
         """Where it is."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://{self._server.server_address[0]!s}:{self._server.server_address[1]}"
 
     def url(self, scheme: str = "s3", prefix: str = "", bucket: str = NAME) -> str:
         """Return the URL of a store in it."""

@@ -1,0 +1,1 @@
+"""The double of Pulumi's provider for AWS: boto3 in it, moto's server behind."""

@@ -1,0 +1,35 @@
+"""An engine of its own for each question, on one store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from monkey.store.open import open_store
+from monkey_stacks.engine import Engine
+from monkey_stacks.outcome import Outcome
+
+T = TypeVar("T")
+
+
+class Bench:
+    """Asks the engine."""
+
+    def __init__(self, base: Path) -> None:
+        """Keep the store below `base`."""
+        self.url = str(base / "store")
+
+    def run(self, ask: Callable[[Engine], Awaitable[T]]) -> T:
+        async def opened() -> T:
+            store = await open_store(self.url, begin=True)
+            try:
+                return await ask(Engine(store, "shop", "rig"))
+            finally:
+                await store.close()
+
+        return asyncio.run(opened())
+
+    def up(self, program: Callable[[], None], *, refresh: bool = False) -> Outcome:
+        return self.run(lambda engine: engine.up(program, refresh=refresh))

@@ -1,0 +1,1 @@
+"""The double of Pulumi's provider for Google: files instead of a cloud."""

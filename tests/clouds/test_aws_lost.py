@@ -1,0 +1,45 @@
+"""A fleet at AWS whose state somebody removed: what is there is told of, is looked after, and can be taken away."""
+
+from __future__ import annotations
+
+import pytest
+
+from monkey_stacks.rented_fleet import RentedFleet
+from tests import services
+from tests.clouds.account import Account
+from tests.clouds.renter import FLEET, PROJECT, Renter
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+
+
+def lose(renter: Renter, aws: Account) -> None:
+    """Remove all of the state, as a second client."""
+    s3, prefix = aws.client("s3"), f"sweeps/projects/{PROJECT}/machines/{FLEET}/state/"
+    keys = [each["Key"] for each in s3.list_objects_v2(Bucket=services.BUCKET, Prefix=prefix)["Contents"]]
+    s3.delete_objects(Bucket=services.BUCKET, Delete={"Objects": [{"Key": key} for key in keys]})
+    assert renter.known() == {}
+
+
+def ends(aws: Account) -> list[tuple[int, int]]:
+    """Return to how many machines groups are cut down at their time, as AWS has it."""
+    actions = aws.client("autoscaling").describe_scheduled_actions()["ScheduledUpdateGroupActions"]
+    return [(each["MinSize"], each["DesiredCapacity"]) for each in actions]
+
+
+def test_what_is_there_though_the_state_is_lost(renter: Renter, aws: Account) -> None:
+    before = aws.there()
+    renter.converge()
+    lose(renter, aws)
+    told = renter.run(RentedFleet.instances)
+    assert {each.about for each in told} == {"no apply has written it down"} and len(told) > 10
+    mark = len(aws.wire.changes)
+    renter.converge()
+    changes = aws.wire.changes[mark:]
+    assert "PutScheduledUpdateGroupAction" in changes[: changes.index("SetDesiredCapacity")] and ends(aws) == [(0, 0)]
+    assert not renter.run(lambda fleet: fleet.audit(busy=False))
+    lose(renter, aws)
+    aws.wire.refuse("DescribeVpcs", "UnauthorizedOperation", "You are not authorized to do this.", 403, times=1)
+    (unsure,) = renter.run(RentedFleet.instances)
+    assert unsure.about.startswith("it is not known whether there is one: AWS does not permit it")
+    renter.destroy()
+    assert aws.there() == before and renter.run(RentedFleet.instances) == ()
