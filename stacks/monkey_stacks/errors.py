@@ -43,6 +43,15 @@ KNOWN: Sequence[tuple[re.Pattern[str], str, str]] = [
         "log in as for the cloud's own tool (`aws sso login`, `gcloud auth application-default login`), and try again",
     ),
     (
+        re.compile(
+            r"error reading from server: EOF|transport is closing|connection error: desc|code = Unavailable|"
+            r"(?:resource )?plugin .{0,80}exited",
+            re.I,
+        ),
+        "a plugin of Pulumi's ended in the middle",
+        "apply again: what was done is known; if it ends again, look whether this machine has too little memory",
+    ),
+    (
         re.compile(r"snapshot integrity failure", re.I),
         "the state of the machines contradicts itself",
         "backups of it are below .pulumi/backups in the state; put one in its place",
@@ -56,14 +65,18 @@ def translate(exc: BaseException, said: Sequence[str] = (), trouble: StoreError 
         return exc
     if trouble is not None:
         return trouble
-    text = "\n".join([*said, str(exc)])
+    return known("\n".join([*said, str(exc)])) or FleetError(
+        f"Pulumi failed: {_last(said, str(exc))}", hint="what was done is known; apply goes on from there"
+    )
+
+
+def known(text: str) -> FleetError | None:
+    """Return the error to raise for what was told of; None where nobody knows it."""
     for pattern, message, hint in KNOWN:
         found = pattern.search(text)
         if found:
             return FleetError(f"{message}: {_line(text, found.start())}", hint=hint)
-    return FleetError(
-        f"Pulumi failed: {_last(said, str(exc))}", hint="what was done is known; apply goes on from there"
-    )
+    return None
 
 
 def _line(text: str, at: int) -> str:

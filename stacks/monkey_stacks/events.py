@@ -25,6 +25,8 @@ OPS = {
 #: Steps of a replacement: they are what takes time, and what fails.
 PARTS = {"create-replacement": Op.REPLACE, "delete-replaced": Op.REPLACE}
 _COLOR = re.compile(r"<\{%.*?%\}>")
+#: Where a plugin is: who has it on the PATH knows.
+_FOUND = re.compile(r"using pulumi-resource-\S+ from \$PATH")
 #: What a provider's error is wrapped in.
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
 _RAISED = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|\w*): ?(.*)$")
@@ -110,7 +112,7 @@ class Listener:
         if not text:
             return
         if event.severity == "warning":
-            self._warnings.append(text)
+            self._warnings += [] if _FOUND.match(text) else [text]
         elif event.severity == "error" and event.urn and not event.urn.endswith("::pulumi:pulumi:Stack"):
             self._said.setdefault(event.urn, text)
             if "pulumi:pulumi:Stack::" in event.urn:

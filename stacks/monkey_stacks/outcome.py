@@ -75,8 +75,9 @@ class Outcome:
 
     @property
     def changed(self) -> tuple[Change, ...]:
-        """The changes that are any."""
-        return tuple(change for change in self.changes if change.op is not Op.SAME)
+        """The changes that are any, by name: the engine meets them in another order each time."""
+        found = (change for change in self.changes if change.op is not Op.SAME)
+        return tuple(sorted(found, key=lambda change: (change.name, change.type, change.op)))
 
     def check(self) -> None:
         """Raise FleetError, which names them all, where some resources could not be changed."""
@@ -107,7 +108,8 @@ Say = Callable[[str], None]
 #: Is told of each step.
 Watch = Callable[[Progress], None]
 #: Given the type and the inputs of a resource whose creation was cut off, returns the id under which its provider knows
-#: it if it is there, and under which it can be updated or deleted even if it is not; None where nobody can tell.
+#: it if it is there, and under which it can be updated or deleted even if it is not; None where nobody can tell, and ""
+#: where it is known not to be there.
 Identify = Callable[[str, Mapping[str, Any]], str | None]
 
 

@@ -33,6 +33,11 @@ class Space:
         #: None for what was deleted here and is still in the store.
         self._over: dict[str, bytes | None] = {}
 
+    @property
+    def prefix(self) -> str:
+        """Where all of it is in the store."""
+        return self._prefix
+
     async def get(self, key: str) -> bytes:
         """Return an object; raises KeyMissing."""
         if key in self._over:

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import FleetError
-from monkey.fleet.base import Finding, Forecast, Instance, Say, Strange, Work
+from monkey.fleet.base import Finding, Forecast, Holding, Instance, Say, Strange, Work
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.provider import Provider
 from monkey.spec.recipe import Resources
 from monkey.store.base import Store
-from monkey_stacks import credentials
+from monkey_stacks import credentials, kinds
 from monkey_stacks.credentials import Credentials
 from monkey_stacks.outcome import Op, Outcome, Progress, Resource, Stage
 from monkey_stacks.ssh import reach
@@ -56,6 +56,7 @@ class SshFleet:
     store_url: str
     opened: Callable[[], Store | None]
     type: str = "ssh"
+    booting: bool = False
     #: Told of each step as Pulumi takes it.
     _say: Say | None = None
     _said: dict[str, str] = field(default_factory=dict)
@@ -160,6 +161,10 @@ class SshFleet:
 
         return await ssh_audit.audit(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
 
+    async def holdings(self) -> tuple[Holding, ...]:
+        """Have nothing that is rented."""
+        return ()
+
     async def destroy(self, say: Say) -> None:
         """See `Fleet.destroy`. Raises FleetError where something would not go."""
         if self.opened() is None:
@@ -174,7 +179,9 @@ class SshFleet:
         """Return what Pulumi's state has, by hosts."""
         if self.opened() is None:
             return {}
-        return {resource.name: resource for resource in await self._engine(None, None).resources()}
+        known = await self._engine(None, None).resources()
+        kinds.check(known, self.type, self.name)
+        return {resource.name: resource for resource in known}
 
     def _hosts(self, work: Work, known: Iterable[str]) -> list[str]:
         """Return the hosts that are to have an agent: all while there is work, later those that have one."""

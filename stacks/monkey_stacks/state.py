@@ -17,6 +17,8 @@ from monkey_stacks.space import STACKS, Space
 PROVIDER = "__provider"
 #: What makes the engine update a resource that says it is as it should be.
 INTERRUPTED = "interrupted"
+#: What to do about a state that cannot be read.
+_TORN = "bring back an older version of it, or remove all below {} in the store: apply then finds what is there"
 #: Ends the names of what a replacement left behind. They stay until it is gone, however often we are cut off.
 _LEFT = re.compile(r"~left\d+\Z")
 
@@ -87,10 +89,11 @@ class State:
         if not raw.get("custom"):
             return
         inputs, there = raw.get("inputs") or {}, live.get(raw["urn"])
-        found = identify(raw["type"], _plain(inputs))
+        # It has an id where it was made, and only what became of it was not written down before another step was.
+        found = raw.get("id") or identify(raw["type"], _plain(inputs))
         if found is None:
             mended.forgotten.append(name_in(raw["urn"]))
-        elif there is None or there.get("id") != found:
+        elif found and (there is None or there.get("id") != found):
             made = {**raw, "id": found, "outputs": dict(inputs), "initErrors": [INTERRUPTED]}
             self._latest.setdefault("resources", []).append(made)
             if there is not None:  # it was to replace that one
@@ -116,7 +119,7 @@ async def read(space: Space, project: str, stack: str) -> State | None:
         state = State(key, body)
         _ = state.resources
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise Corrupt(key, f"not a state of Pulumi's ({exc!r})") from exc
+        raise Corrupt(f"{space.prefix}{key}", f"not a state of Pulumi's ({exc!r})", _TORN.format(space.prefix)) from exc
     return state
 
 

@@ -60,6 +60,17 @@ def test_what_was_being_created_is_known_and_made_whole() -> None:
     assert latest(there)["pending_operations"] == []
 
 
+def test_what_was_created_but_not_written_down_yet_has_its_own_id() -> None:
+    there = state([], [{"type": "creating", "resource": known("a", "id-of-its-own")}])
+    assert (there.mend(nobody).forgotten, latest(there)["resources"][1]["id"]) == ([], "id-of-its-own")
+
+
+def test_what_is_known_not_to_be_there_is_dropped() -> None:
+    there = state([], [cut("creating", known("a"))])
+    mended = there.mend(identify(""))
+    assert (mended.changed, mended.forgotten, latest(there)["resources"]) == (True, [], [STACK])
+
+
 def test_what_nobody_can_identify_is_named() -> None:
     there = state([], [cut("creating", known("a"))])
     mended = there.mend(nobody)
@@ -99,8 +110,9 @@ def test_a_state_that_is_none_is_named() -> None:
         space = Space(store, "state/", dry=True)
         assert await read(space, "p", "f") is None
         await store.put(f"state/{STACKS}p/f.json", b'{"version": 3, "checkpoint"')
-        with pytest.raises(Corrupt, match=r"p/f.json: not a state"):
+        with pytest.raises(Corrupt, match=r"state/.*p/f.json: not a state") as raised:
             await read(space, "p", "f")
+        assert "older version" in (raised.value.hint or "") and "all below state/ " in (raised.value.hint or "")
 
     asyncio.run(torn())
 

@@ -8,6 +8,7 @@ from monkey.errors import FleetError, StoreRefused
 from monkey_stacks.errors import translate
 from monkey_stacks.events import Listener, reason
 from monkey_stacks.outcome import Change, Op, Progress, Stage
+from monkey_stacks.rented_words import emptied
 
 TRACEBACK = """Traceback (most recent call last):
   File "/x/pulumi/dynamic/__main__.py", line 84, in wrapper
@@ -40,6 +41,7 @@ def test_of_a_traceback_what_was_raised_is_left(text: str, said: str) -> None:
             "a plugin of Pulumi's is missing",
         ),
         ("no EC2 IMDS role found, operation error ec2imds", "credentials are missing"),
+        ("error reading from server: EOF", "a plugin of Pulumi's ended in the middle"),
         ("error: snapshot integrity failure; refusing to use it", "contradicts itself"),
         ("code: 255\n stdout: \n stderr: error: something else", "Pulumi failed: something else"),
         ("", "it said nothing"),
@@ -50,6 +52,11 @@ def test_errors_say_what_to_do(text: str, message: str) -> None:
     assert isinstance(found, FleetError)
     assert message in found.message
     assert found.hint
+
+
+def test_a_group_is_emptied_in_time_to_come_or_was() -> None:
+    assert [emptied(None), emptied(0.0)] == ["never emptied", "emptied at 1970-01-01 00:00 UTC"]
+    assert emptied(4e9) == "to be emptied at 2096-10-02 07:06 UTC"
 
 
 def test_a_store_that_failed_is_the_reason() -> None:

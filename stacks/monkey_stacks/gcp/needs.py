@@ -1,0 +1,110 @@
+"""From what monkey.yaml says to what is to be made: Google is asked for what only Google knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from monkey.errors import FleetError
+from monkey.spec.provider import Provider
+from monkey.store.bucket_url import parse
+from monkey_stacks.boot import code, user_data
+from monkey_stacks.gcp import facts, wanted
+from monkey_stacks.gcp.account import Account
+from monkey_stacks.gcp.inventory import TYPES
+from monkey_stacks.gcp.stack import IMAGE, Stack
+from monkey_stacks.gcp.wanted import Wanted
+from monkey_stacks.outcome import Resource
+from monkey_stacks.slots import Machine
+from monkey_stacks.ssh.bundle import Bundle
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a fleet is to be, what its type of machines has, and the agent's code for them."""
+
+    wanted: Wanted
+    types: tuple[Machine, ...]
+    bundle: Bundle
+
+
+def find(
+    account: Account,
+    provider: Provider,
+    stack: Stack,
+    store_url: str,
+    known: Sequence[Resource],
+    expires: float | None,
+) -> Needs:
+    """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
+    cloud = provider.cloud
+    assert cloud is not None
+    check_place(account, known, stack.fleet)
+    offer = facts.offer(account, cloud.types[0])
+    machine = offer.machine
+    name = facts.image_name(cloud, machine)
+    image = facts.image(account, name, machine.arch, kept_image(known, name))
+    subnetwork = cloud.subnets[0] if cloud.subnets else ""
+    if cloud.network:
+        facts.check_network(account, cloud.network, subnetwork)
+    bundle, where = code.build(store_url, machine.arch), parse(store_url)
+    told = wanted.settings(provider, stack, store_url, bundle.sha256)
+    found = Wanted(
+        stack=stack,
+        gcp_project=cloud.gcp_project,
+        region=cloud.region,
+        zones=facts.zones(offer, cloud.zones, kept_zones(known)),
+        type=machine.type,
+        gpus=machine.gpus,
+        image_name=name,
+        image=image,
+        disk=cloud.disk,
+        disk_type=facts.disk_type(machine.type),
+        max_instances=cloud.max_instances,
+        spot=cloud.spot,
+        network=facts.network_path(account, cloud.network) if cloud.network else "",
+        subnetwork=facts.subnetwork_path(account, subnetwork) if cloud.network else "",
+        bucket=where.bucket,
+        prefix=where.prefix,
+        secrets=tuple(sorted({wanted.secret_path(each, cloud.gcp_project) for each in cloud.secrets.values()})),
+        user_data=user_data(told),
+        made=wanted.made_from(cloud, image, told),
+        until=wanted.until(expires, known),
+    )
+    return Needs(found, (machine,), bundle)
+
+
+def kept_image(known: Sequence[Resource], name: str) -> str:
+    """Return the image that the state has for the name of monkey.yaml; "" where there is none."""
+    for each in _of(known, "instance-template"):
+        if (each.inputs.get("metadata") or {}).get(IMAGE) == name:
+            return str(each.inputs["disks"][0]["sourceImage"])
+    return ""
+
+
+def kept_zones(known: Sequence[Resource]) -> list[str]:
+    """Return the zones of the state's group: one that comes to the region later is to replace no group."""
+    return [zone for each in _of(known, "instance-group") for zone in each.inputs.get("distributionPolicyZones", ())]
+
+
+def place_of(known: Sequence[Resource]) -> tuple[str, str, str]:
+    """Return the project, the region and the type of the state's machines; "" for what is not written down."""
+    groups, templates = _of(known, "instance-group"), _of(known, "instance-template")
+    region = next((str(each.inputs["region"]) for each in [*groups, *_of(known, "subnetwork")]), "")
+    type_ = next((str(each.inputs["machineType"]) for each in templates), "")
+    return next((str(each.inputs["project"]) for each in known if each.inputs.get("project")), ""), region, type_
+
+
+def check_place(account: Account, known: Sequence[Resource], fleet: str) -> None:
+    """Raise FleetError where the fleet is in another project or region: nothing there could be found from here."""
+    project, region, _ = place_of(known)
+    for key, there, here in (("gcp_project", project, account.project), ("region", region, account.region)):
+        if there and there != here:
+            raise FleetError(
+                f"the machines of provider {fleet!r} are in {there}, and monkey.yaml says {here}",
+                hint=f"`monkey destroy --fleet {fleet}` with {key}: {there} first; or add a provider for the new one",
+            )
+
+
+def _of(known: Sequence[Resource], kind: str) -> list[Resource]:
+    return [each for each in known if each.type == TYPES[kind]]

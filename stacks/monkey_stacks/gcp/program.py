@@ -1,0 +1,203 @@
+"""The Pulumi program of a fleet at Google. Each resource has a name of ours: that of the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi_gcp as gcp
+from pulumi import Input, ResourceOptions
+from pulumi_gcp import compute, projects, secretmanager, serviceaccount, storage
+
+from monkey.fleet.cloud.gcp import ENDS
+from monkey_stacks.gcp import rights
+from monkey_stacks.gcp.group import seconds
+from monkey_stacks.gcp.stack import IMAGE
+from monkey_stacks.gcp.wanted import SUBNETWORK, Wanted
+
+
+def program(wanted: Wanted) -> Callable[[], None]:
+    """Return the program that registers what a fleet is to be."""
+
+    def register() -> None:
+        provider = gcp.Provider("gcp", project=wanted.gcp_project, region=wanted.region)
+        _Fleet(wanted, ResourceOptions(provider=provider)).register()
+
+    return register
+
+
+@dataclass
+class _Network:
+    network: Input[str]
+    subnetwork: Input[str]
+    own: bool
+
+
+@dataclass
+class _Fleet:
+    wanted: Wanted
+    options: ResourceOptions
+
+    def register(self) -> None:
+        wanted = self.wanted
+        network = _Network(wanted.network, wanted.subnetwork, own=False) if wanted.network else self._own()
+        account = self._account()
+        self._firewall(network, account)
+        template = self._template(network, account)
+        # Machines come when all of this is there; but they are to go before their rights do.
+        self._group(template, self._rights(account))
+
+    @property
+    def _named(self) -> dict[str, str]:
+        return {"name": self.wanted.stack.name, "project": self.wanted.gcp_project}
+
+    def _after(self, *needed: Any) -> ResourceOptions:
+        return ResourceOptions.merge(self.options, ResourceOptions(depends_on=list(needed)))
+
+    def _own(self) -> _Network:
+        """A network whose machines reach everything, and which nobody reaches."""
+        about = "Machines of monkey: nobody reaches them."
+        net = compute.Network(
+            "network", **self._named, description=about, auto_create_subnetworks=False, opts=self.options
+        )
+        subnet = compute.Subnetwork(
+            "subnetwork",
+            **self._named,
+            region=self.wanted.region,
+            network=net.id,
+            ip_cidr_range=SUBNETWORK,
+            private_ip_google_access=True,
+            opts=self.options,
+        )
+        return _Network(net.id, subnet.id, own=True)
+
+    def _firewall(self, network: _Network, account: Any) -> None:
+        """Nobody reaches the machines, whatever else a network lets in; that of another project is not ours to rule."""
+        if not network.own and not self.wanted.network.startswith(f"projects/{self.wanted.gcp_project}/"):
+            return
+        compute.Firewall(
+            "firewall",
+            **self._named,
+            description="Nobody reaches machines of monkey.",
+            network=network.network,
+            direction="INGRESS",
+            priority=0,
+            denies=[{"protocol": "all"}],
+            source_ranges=["0.0.0.0/0"],
+            target_service_accounts=[account.email],
+            # There is but one of a name.
+            opts=ResourceOptions.merge(self.options, ResourceOptions(delete_before_replace=True)),
+        )
+
+    def _account(self) -> Any:
+        stack = self.wanted.stack
+        return serviceaccount.Account(
+            "account",
+            account_id=stack.account,
+            project=self.wanted.gcp_project,
+            display_name=stack.name,
+            description=f"Machines of monkey: fleet {stack.fleet} of {stack.project}"[:256],
+            opts=self.options,
+        )
+
+    def _rights(self, account: Any) -> list[Any]:
+        wanted, opts = self.wanted, self.options
+        objects = storage.BucketIAMMember(
+            "objects",
+            bucket=wanted.bucket,
+            role=rights.OBJECTS,
+            member=account.member,
+            condition=rights.below(wanted.bucket, wanted.prefix, wanted.stack.project),
+            opts=opts,
+        )
+        leave = projects.IAMMember(
+            "leave",
+            project=wanted.gcp_project,
+            role=rights.GROUP,
+            member=account.member,
+            condition=rights.own_group(wanted.stack.name),
+            opts=opts,
+        )
+        secrets = [
+            secretmanager.SecretIamMember(
+                f"secret-{path.split('/')[1]}-{path.split('/')[3]}",
+                project=path.split("/")[1],
+                secret_id=path.split("/")[3],
+                role=rights.SECRET,
+                member=account.member,
+                opts=opts,
+            )
+            for path in wanted.secrets
+        ]
+        return [objects, leave, *secrets]
+
+    def _template(self, network: _Network, account: Any) -> Any:
+        """Nothing of a template can be changed: another one has another name, and is there before the old one goes."""
+        wanted = self.wanted
+        disk = {"disk_size_gb": wanted.gibibytes, "disk_type": wanted.disk_type, "labels": wanted.stack.labels}
+        # In somebody's own network, whether machines reach anything is theirs to say.
+        public: Sequence[dict[str, str]] = [{"network_tier": "PREMIUM"}] if network.own else []
+        return compute.InstanceTemplate(
+            "template",
+            name=wanted.template,
+            project=wanted.gcp_project,
+            machine_type=wanted.type,
+            disks=[{"source_image": wanted.image.id, "boot": True, "auto_delete": True, **disk}],
+            network_interfaces=[{"subnetwork": network.subnetwork, "access_configs": public}],
+            service_account={"email": account.email, "scopes": ["cloud-platform"]},
+            scheduling=self._scheduling(),
+            shielded_instance_config={
+                "enable_secure_boot": not wanted.gpus,  # drivers are seldom signed
+                "enable_vtpm": True,
+                "enable_integrity_monitoring": True,
+            },
+            metadata={"block-project-ssh-keys": "true", IMAGE: wanted.image_name, **self._ends()},
+            metadata_startup_script=wanted.user_data,
+            labels=wanted.stack.labels,
+            opts=self.options,
+        )
+
+    def _ends(self) -> dict[str, str]:
+        """Tell the machine when it ends, so that it has another one come where sweeps have more time by then."""
+        ends = seconds(self.wanted.until)
+        return {} if ends is None else {ENDS: f"{ends:.0f}"}
+
+    def _scheduling(self) -> dict[str, Any]:
+        """Each machine ends at its time, by Google itself; one that Google takes back is gone and not just stopped."""
+        wanted = self.wanted
+        ends = {"instance_termination_action": "DELETE"} if wanted.until or wanted.spot else {}
+        ends |= {"termination_time": wanted.until} if wanted.until else {}
+        moves = not wanted.spot and not wanted.gpus
+        return {
+            **ends,
+            "provisioning_model": "SPOT" if wanted.spot else "STANDARD",
+            "preemptible": wanted.spot,
+            # Neither spot machines nor those with a time of their own come again by themselves.
+            "automatic_restart": False,
+            "on_host_maintenance": "MIGRATE" if moves else "TERMINATE",
+        }
+
+    def _group(self, template: Any, ready: Sequence[Any]) -> None:
+        """The group is made with no machine. How many it has is nothing of Pulumi's: machines come and go."""
+        wanted = self.wanted
+        repair = "REPAIR" if wanted.spot else "DO_NOTHING"
+        changing = ResourceOptions(ignore_changes=["targetSize"], delete_before_replace=True)
+        compute.RegionInstanceGroupManager(
+            "group",
+            **self._named,
+            region=wanted.region,
+            base_instance_name=wanted.stack.name,
+            versions=[{"instance_template": template.self_link_unique}],
+            target_size=0,
+            distribution_policy_zones=list(wanted.zones),
+            distribution_policy_target_shape="ANY",
+            update_policy={
+                "type": "OPPORTUNISTIC",
+                "minimal_action": "REPLACE",
+                "instance_redistribution_type": "NONE",
+            },
+            # Who shuts down means it. One that is taken back comes again, by what is wanted then.
+            instance_lifecycle_policy={"default_action_on_failure": repair, "force_update_on_repair": "YES"},
+            opts=ResourceOptions.merge(self._after(*ready), changing),
+        )

@@ -1,0 +1,70 @@
+"""What Google has of a fleet, against what Pulumi's state says that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from monkey.fleet.base import Finding, Holding, Stranger
+from monkey_stacks import rented_audit
+from monkey_stacks.course import SHUT, Group
+from monkey_stacks.gcp import group, inventory
+from monkey_stacks.gcp.account import Account
+from monkey_stacks.gcp.inventory import TYPES, Thing
+from monkey_stacks.gcp.stack import PROJECT, STACK, Stack
+from monkey_stacks.outcome import Resource
+
+
+def audit(
+    account: Account, stack: Stack, known: Sequence[Resource], heard: Collection[str] | None
+) -> tuple[Finding, ...]:
+    """Ask Google for all that is called as this stack's is, and compare. Raises FleetError.
+
+    `heard`: ids of machines whose agents live, where there is work, so that each should have one.
+    """
+    things = inventory.look(account, stack)
+    there = group.look(account, stack)
+    astray = rented_audit.astray(each.name for each in inventory.strays(account, stack, things, known))
+    ids = {(TYPES[each.kind], each.id) for each in things if each.kind in TYPES}
+    missing = rented_audit.missing(known, TYPES.values(), ids)
+    console = f"gcloud compute instances get-serial-port-output {{}} --project {account.project}"
+    mute = rented_audit.mute(there, heard, console)
+    return (*astray, *missing, *_machines(account, things, there), *mute)
+
+
+def _machines(account: Account, things: Sequence[Thing], there: Group | None) -> Iterator[Finding]:
+    ours = there.counted if there is not None else frozenset()
+    for each in things:
+        if each.kind == "instance" and each.id not in ours:
+            hint = f"`gcloud compute instances delete {each.id} --project {account.project}`"
+            yield Finding(each.id, "a machine that no group counts: nothing ends it before its time", hint)
+        if each.kind == "disk":
+            hint = f"`gcloud compute disks delete {each.id} --project {account.project}`"
+            yield Finding(each.id, "a disk that no machine has", hint)
+    for member in there.members if there is not None else ():
+        if member.state == SHUT:
+            yield Finding(member.id, "it has shut down, and its disk is paid for", "`monkey apply` takes it away")
+        elif getattr(member, "ends", None) is None:
+            yield Finding(member.id, "nothing ends it when its sweeps expire", "`monkey destroy`, and apply again")
+
+
+def holdings(
+    account: Account, stack: Stack, prices: Mapping[str, float], here: Callable[[str], Stack]
+) -> tuple[Holding, ...]:
+    """Return all that Google has of the monkey project, with what it costs an hour. Raises FleetError.
+
+    `here`: returns the stack of a fleet of this store.
+    """
+    found = [_holding(account.region, each, prices) for each in inventory.look(account, stack)]
+    for other, things in inventory.others(account, stack).items():
+        label = f"{STACK}={other.id}" if other.id else f"{PROJECT}={stack.labels[PROJECT]}"
+        listing = f"gcloud compute instances list --project {account.project} --filter labels.{label}"
+        of = rented_audit.stranger(other.fleet, other.id, here(other.fleet) == other, listing)
+        found += [_holding(account.region, each, prices, of) for each in things]
+    return tuple(found)
+
+
+def _holding(region: str, thing: Thing, prices: Mapping[str, float], of: Stranger | None = None) -> Holding:
+    kind = thing.kind.replace("-", " ")
+    if thing.kind == "instance":
+        return Holding(region, f"{kind} {thing.type}", thing.id, prices.get(thing.type), of)
+    return Holding(region, kind, thing.id, None if thing.kind == "disk" else 0.0, of)

@@ -1,0 +1,110 @@
+"""The fleet of machines rented at Google: a managed instance group, and the least around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from monkey.errors import FleetError
+from monkey.fleet.base import Finding, Holding, Say, Work
+from monkey.plan.change import MachineChange
+from monkey.spec.provider import Provider
+from monkey.store.base import Store
+from monkey_stacks import gcp_audit
+from monkey_stacks import gcp_words as words
+from monkey_stacks.course import Course, Group
+from monkey_stacks.gcp import errors, facts, group, inventory, moves, needs
+from monkey_stacks.gcp.account import Account, account
+from monkey_stacks.gcp.needs import Needs
+from monkey_stacks.gcp.stack import Stack, stack
+from monkey_stacks.outcome import Change, Identify
+from monkey_stacks.rented_fleet import RentedFleet
+from monkey_stacks.renting import Known
+from monkey_stacks.slots import Machine
+
+
+def make(name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]) -> GcpFleet:
+    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
+    return GcpFleet(name, provider, project, store_url, opened)
+
+
+@dataclass
+class GcpFleet(RentedFleet):
+    """Machines at Google, for one store and project; see `monkey.fleet.base.Fleet`."""
+
+    type: str = "gcp"
+    _account: Account | None = None
+
+    called: ClassVar[str] = "Google"
+    group_word: ClassVar[str] = "managed instance group"
+    type_key: ClassVar[str] = "machine_type"
+    secret_form: ClassVar[str] = "NAME (or projects/P/secrets/NAME)"
+
+    @property
+    def _at(self) -> Account:
+        if self._account is None:
+            self._account = account(self._cloud.gcp_project, self._cloud.region)
+        return self._account
+
+    @property
+    def _stack(self) -> Stack:
+        return stack(self.store_url, self.project, self.name)
+
+    def _look(self) -> Group | None:
+        return group.look(self._at, self._stack)
+
+    def _machines(self) -> tuple[Machine, ...]:
+        return (facts.offer(self._at, self._cloud.types[0]).machine,)
+
+    def _needs(self, known: Known, work: Work) -> Needs:
+        return needs.find(self._at, self.provider, self._stack, self.store_url, known, work.expires)
+
+    def _program(self, asked: Needs) -> Callable[[], None]:
+        from monkey_stacks.gcp.program import program
+
+        return program(asked.wanted)
+
+    def _keys(self) -> Mapping[str, str]:
+        return self._at.keys()
+
+    def _lost(self, known: Known) -> tuple[Identify, list[str]]:
+        things = inventory.look(self._at, self._stack)
+        found = inventory.strays(self._at, self._stack, things, known)
+        return partial(inventory.identify, self._at, self._stack), [each.name for each in found]
+
+    def _end(self, plan: Course, asked: Needs, known: Known, say: Say) -> None:
+        moves.end(self._at, plan, asked.wanted, known, say)
+
+    def _clear(self, known: Known, say: Say) -> Identify:
+        moves.clear(self._at, self._stack, known, say)
+        return partial(inventory.identify, self._at, self._stack)
+
+    def _size(self, plan: Course, asked: Needs, work: Work, say: Say) -> None:
+        moves.size(self._at, self._stack, plan, asked.wanted.until, say)
+
+    def _remove_rest(self, say: Say) -> None:
+        inventory.remove(self._at, inventory.look(self._at, self._stack), say)
+
+    def _trouble(self) -> tuple[str, bool]:
+        return group.trouble(self._at, self._stack)
+
+    def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[Finding, ...]:
+        return gcp_audit.audit(self._at, self._stack, known, heard)
+
+    def _holdings(self) -> tuple[Holding, ...]:
+        here = partial(stack, self.store_url, self.project)
+        return gcp_audit.holdings(self._at, self._stack, self._cloud.prices, here)
+
+    def _creation(self, asked: Needs) -> MachineChange:
+        return words.creation(asked.wanted)
+
+    def _change(self, change: Change) -> MachineChange:
+        return words.resource_change(change)
+
+    def _translate(self, text: str) -> FleetError | None:
+        return errors.translate(text)
+
+    def _postponed(self, there: Group | None, work: Work) -> list[MachineChange]:
+        return []  # it is told with the template, which says it

@@ -1,0 +1,71 @@
+"""What becomes of a fleet at Google, in words for plans and lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from monkey.plan.change import MachineChange
+from monkey_stacks import rented_words
+from monkey_stacks.gcp.group import seconds
+from monkey_stacks.gcp.stack import IMAGE
+from monkey_stacks.gcp.wanted import Wanted
+from monkey_stacks.outcome import Change
+from monkey_stacks.rented_words import when
+
+_NAMES = {
+    "machineType": "machine_type",
+    "networkInterfaces": "network",
+}
+
+
+def creation(wanted: Wanted) -> MachineChange:
+    """Return what becomes of a fleet that has nothing yet."""
+    network = f"in {wanted.subnetwork}" if wanted.network else "a network of its own without a way in"
+    kind = "spot machines" if wanted.spot else "machines"
+    about = f"{kind} {wanted.type} in {wanted.region}, at most {wanted.max_instances}; {network}"
+    return MachineChange("create", "group", f"{about}; a service account for them", part=True)
+
+
+def resource_change(change: Change) -> MachineChange:
+    """Return a change of Pulumi's in words."""
+    return rented_words.resource_change(change, _NAMES, _difference)
+
+
+def _difference(name: str, before: Any, after: Any) -> str | None:
+    if name == "name":  # it follows from what else is different
+        return ""
+    if name == "metadata":
+        images = [(each or {}).get(IMAGE) for each in (before, after)]
+        return "" if images[0] == images[1] else f"image {images[0]} → {images[1]}"
+    if name == "instanceLifecyclePolicy":
+        return "what becomes of machines that are gone"
+    if name == "versions":
+        return "machines that come are made from the new template"
+    if name == "metadataStartupScript":
+        return "what machines are told when they boot"
+    if name == "scheduling":
+        return _scheduling(before or {}, after or {})
+    if name == "disks":
+        return _disks(before or [], after or [])
+    if name == "distributionPolicyZones":
+        return f"zones {', '.join(before or ())} → {', '.join(after or ())}"
+    return None
+
+
+def _scheduling(before: Any, after: Any) -> str:
+    models = [each.get("provisioningModel") == "SPOT" for each in (before, after)]
+    said = [f"spot {str(models[0]).lower()} → {str(models[1]).lower()}"] if models[0] != models[1] else []
+    ends = [seconds(each.get("terminationTime")) for each in (before, after)]
+    said += [f"emptied {when(ends[0])} → {when(ends[1])}"] if ends[0] != ends[1] else []
+    return "; ".join(said) or "how machines are rented"
+
+
+def _disks(before: Any, after: Any) -> str:
+    old, new = ((each or [{}])[0] for each in (before, after))
+    names = {"sourceImage": "image", "diskSizeGb": "disk", "diskType": "kind of disk"}
+    said = [
+        f"{word} {rented_words.value(old.get(key))} → {rented_words.value(new.get(key))}"
+        for key, word in names.items()
+        if old.get(key) != new.get(key)
+    ]
+    return "; ".join(said) or "disk changes"

@@ -1,0 +1,48 @@
+"""What is not as it was written down, of machines that are rented: what every cloud says alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator
+
+from monkey.fleet.base import Finding, Stranger
+from monkey_stacks.boot import BOOT_PATIENCE
+from monkey_stacks.course import SHUT, Group
+from monkey_stacks.outcome import Resource
+
+APPLY = "`monkey apply` makes it so"
+OTHERS = "tagged as this project's, and of another store, or of one that is gone"
+CUT = "`monkey apply` makes it whole, `monkey destroy` takes it away"
+
+
+def stranger(fleet: str, stack: str, ours: bool, listing: str) -> Stranger:
+    """Return whose something of another stack is; `ours`: of this store. `listing`: the command that shows it."""
+    text = "of this store, though it knows of no such provider any more" if ours else OTHERS
+    again = "with this provider in monkey.yaml again" if ours else "where that store is, with it in monkey.yaml"
+    gone = "" if ours else f"; where it is gone, take away what `{listing}` lists"
+    return Stranger(fleet, stack, text, f"{again}, `monkey destroy --fleet {fleet or 'NAME'}` takes it away{gone}")
+
+
+def astray(names: Iterable[str]) -> Iterator[Finding]:
+    """Yield what the cloud has and nobody knows of."""
+    for each in names:
+        yield Finding(each, "no apply has written it down", "`monkey apply` takes it away")
+
+
+def missing(known: Iterable[Resource], types: Collection[str], there: Collection[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield what is known and not there, by type and id, as far as it is of these types."""
+    for each in known:
+        if each.interrupted:
+            yield Finding(each.name, "an apply or a destroy of it was cut off", CUT)
+        elif each.type in types and (each.type, each.id) not in there:
+            yield Finding(each.name, f"{each.id} is not there any more, though an apply made it", APPLY)
+
+
+def mute(there: Group | None, heard: Collection[str] | None, console: str) -> Iterator[Finding]:
+    """Yield machines without a living agent; `console`: the command that shows what one said, with {} for it."""
+    if there is None or heard is None:
+        return
+    for each in there.members:
+        if each.id not in heard and each.state != SHUT and time.time() - each.since > BOOT_PATIENCE:
+            hint = f"`{console.format(each.id)}` may tell why; it should end itself"
+            yield Finding(each.id, "no agent lives on it, though there is work and it had time to boot", hint)

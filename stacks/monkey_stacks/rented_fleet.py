@@ -1,0 +1,258 @@
+"""A fleet of machines rented at a cloud: a group of them made by Pulumi, whose size is asked of the cloud itself.
+
+What is the same for every cloud. Each has a subclass that knows its API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from monkey.errors import FleetError
+from monkey.fleet import boots
+from monkey.fleet.base import Finding, Forecast, Holding, Instance, Say, Strange, Work
+from monkey.protocol.keys import Keys
+from monkey.protocol.snapshot import Reader
+from monkey.spec.recipe import Resources
+from monkey.store.base import Store
+from monkey_stacks import kinds, leavers, slots
+from monkey_stacks import rented_words as words
+from monkey_stacks.boot.code import publish
+from monkey_stacks.course import Course, Group, course
+from monkey_stacks.engine import Engine
+from monkey_stacks.outcome import Identify, Progress, Resource, Stage, nobody, silent
+from monkey_stacks.renting import Needs, Renting
+
+#: Seconds before its time at which a group is no longer given machines.
+LAST = 60.0
+#: Seconds between questions whether machines are on their way.
+CHECK = 10.0
+
+
+@dataclass
+class RentedFleet(Renting):
+    """See `monkey.fleet.base.Fleet`."""
+
+    #: What agents said so far.
+    _heard: Reader | None = None
+
+    def prepare(self) -> None:
+        """Begin nothing."""
+
+    def close(self) -> None:
+        """Have nothing to give back."""
+
+    async def living(self) -> None:
+        """Leave it to the heartbeats."""
+
+    async def preview(self, work: Work) -> Forecast:
+        """See `Fleet.preview`. Raises FleetError."""
+        self.check_secrets(sorted(work.secrets))
+        known = await self._known()
+        if not known and not work.jobs:
+            return Forecast(0, 0)
+        there = await asyncio.to_thread(self._look)
+        if not work.jobs:
+            before = there.desired if there else 0
+            return Forecast(before, before)
+        asked = await asyncio.to_thread(self._needs, known, work)
+        find, astray = await asyncio.to_thread(self._lost, known)
+        plan = await self._course(there, asked, work)
+        changes = [words.outdated(each, asked.wanted, self.type_key) for each in plan.outdated]
+        changes += [words.surplus(each, asked.wanted) for each in plan.surplus]
+        notes = slots.misfits(asked.types, work.asked)
+        notes += await asyncio.to_thread(self._notes, work, there, astray)
+        if known:
+            engine = await self._engine(silent, find)
+            outcome = await engine.preview(self._program(asked), refresh=True)
+            changes = [*map(self._change, outcome.changed), *changes]
+            notes += outcome.warnings
+        else:
+            changes = [self._creation(asked), *changes]
+        changes += self._postponed(there, work) if plan.after else []
+        cost = words.cost(self._cloud, work, there)
+        return Forecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
+
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        """See `Fleet.converge`. Raises FleetError, StoreError."""
+        self._say, self._checked = say, float("-inf")
+        engine = await self._engine(say)
+        async with engine.hold() as session:
+            if session.waited and recount is not None:
+                work = await recount()
+            known = await engine.resources()
+            asked = await asyncio.to_thread(self._needs, known, work)
+            await publish(engine.store, asked.bundle)
+            await boots.forget(engine.store, Keys(self.project).boots, self.name)
+            there, gone = await leavers.seen_off(self._reader(engine.store), self.name, self._look)
+            plan = await self._course(there, asked, work, gone)
+            await asyncio.to_thread(self._end, plan, asked, known, say)
+            engine.identify = await asyncio.to_thread(self._clear, known, say)
+            outcome = await session.up(self._program(asked), refresh=True)
+            for warning in outcome.warnings:
+                say(f"warning: {warning}")
+            if outcome.failures:
+                raise words.failed(outcome.failures, self.name, self._translate)
+            await asyncio.to_thread(self._size, plan, asked, work, say)
+
+    def shortage(self, asked: Resources) -> str:
+        """See `Fleet.shortage`: the cloud is asked for types of which nothing is known yet."""
+        return slots.shortage(self._machines(), asked)
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """See `Fleet.check_secrets`: machines read them where monkey.yaml says."""
+        if missing := [name for name in names if name not in self._cloud.secrets]:
+            raise FleetError(
+                f"nobody says where machines read the secret {missing[0]}",
+                hint=f"write secrets: {{{missing[0]}: {self.secret_form}}} beside type: {self.type}",
+            )
+
+    async def check(self) -> bool:
+        """See `Fleet.check`: machines are on their way as long as the cloud only has none to give now."""
+        store = self.opened()
+        if store is None or time.monotonic() - self._checked < CHECK:
+            return True
+        self._checked = time.monotonic()
+        there = await asyncio.to_thread(self._look)
+        if there is None:
+            return True
+        self.booting = 0 < there.desired <= len(there.members)
+        if not there.desired:
+            await boots.check(store, Keys(self.project).boots, self.name)
+            return False
+        if not there.members:
+            why, passing = await asyncio.to_thread(self._trouble)
+            if why and not passing:
+                raise FleetError(f"provider {self.name!r} gets no machine: {why}", hint="mend it, and apply again")
+        return not self.booting or not there.ids <= await leavers.gone(self._reader(store), self.name)
+
+    async def strange(self) -> Strange | None:
+        """Find none: agents have the environment of their machines."""
+        return None
+
+    def last_words(self) -> str:
+        """Have none: they are on the machines."""
+        return "  (on the machines; `monkey status` tells of those that could not boot)"
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """See `Fleet.instances`: the group by the state, and its machines where the cloud can be asked."""
+        if not await self._known():
+            return await self._unwritten()
+        cloud = self._cloud
+        about = f"{self.group_word} in {cloud.region}, at most {cloud.max_instances} × {' or '.join(cloud.types)}"
+        try:
+            there = await asyncio.to_thread(self._look)
+        except FleetError as exc:
+            return (Instance("group", (), f"{about}; {exc.message}", runs=False),)
+        members = there.members if there else ()
+        if there and there.desired:
+            about += f"; {there.desired} asked for, {words.emptied(there.expires)}"
+        return (
+            Instance("group", (), about, runs=False),
+            *(Instance(each.id, (each.id,), each.about) for each in members),
+        )
+
+    async def _unwritten(self) -> tuple[Instance, ...]:
+        """Return what the cloud has of a fleet of which the state knows nothing: it may have been lost."""
+        if (store := self.opened()) is None:
+            return ()
+        try:
+            _, astray = await asyncio.to_thread(self._lost, ())
+        except FleetError as exc:
+            if not await store.list(f"{Keys(self.project).machines}{self.name}/"):
+                return ()  # nothing was ever made
+            return (Instance("group", (), f"it is not known whether there is one: {exc.message}", runs=False),)
+        return tuple(Instance(each, (), "no apply has written it down", runs=False) for each in astray)
+
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """See `Fleet.audit`."""
+        known = await self._known()
+        if not known and self.opened() is None:
+            return ()
+        heard = await self._jobs() if busy else None
+        try:
+            return await asyncio.to_thread(self._audit, known, heard)
+        except FleetError as exc:
+            return (Finding(self.called, f"cannot be asked: {exc.message}", exc.hint or "try again"),)
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        """See `Fleet.holdings`; that the cloud cannot be asked is told by `audit`."""
+        try:
+            return await asyncio.to_thread(self._holdings)
+        except FleetError:
+            return ()
+
+    async def destroy(self, say: Say) -> None:
+        """See `Fleet.destroy`. Raises FleetError where something would not go."""
+        if self.opened() is None:
+            return
+        self._say = say
+        engine = await self._engine(say)
+        async with engine.hold() as session:
+            known = await engine.resources()
+            engine.identify, _ = await asyncio.to_thread(self._lost, known)
+            outcome = await session.destroy()
+            for warning in outcome.warnings:
+                say(f"warning: {warning}")
+            if outcome.failures:
+                raise words.failed(outcome.failures, self.name, self._translate)
+            await asyncio.to_thread(self._remove_rest, say)
+
+    async def _known(self) -> tuple[Resource, ...]:
+        """Return what Pulumi's state has."""
+        store = self.opened()
+        known = await Engine(store, self.project, self.name).resources() if store is not None else ()
+        kinds.check(known, self.type, self.name)
+        return known
+
+    async def _engine(self, say: Say, identify: Identify = nobody) -> Engine:
+        store = self.opened()
+        assert store is not None
+        keys = await asyncio.to_thread(self._keys)
+        return Engine(store, self.project, self.name, say, self._watch, identify, keys)
+
+    def _reader(self, store: Store) -> Reader:
+        if self._heard is None:
+            self._heard = Reader(store, Keys(self.project))
+        return self._heard
+
+    async def _course(
+        self, there: Group | None, asked: Needs, work: Work, gone: frozenset[str] = frozenset()
+    ) -> Course:
+        """Return what is to become of the machines; who works on how much is told by heartbeats."""
+        needed = slots.machines_for(asked.types, work.jobs, work.asked, self.provider.max_slots)
+        if work.expires is not None and work.expires < time.time() + LAST:
+            needed = 0
+        wanted, jobs = asked.wanted, {}
+        if there is not None and len(there.members) > wanted.max_instances:
+            jobs = await self._jobs()
+        return course(there, needed, wanted.max_instances, wanted.types, wanted.made, jobs, gone)
+
+    async def _jobs(self) -> dict[str, int]:
+        """Return how many jobs run on each machine whose agent lives, by the machines' ids."""
+        store = self.opened()
+        assert store is not None
+        agents = (await self._reader(store).read([])).alive(self.name)
+        return {agent.id.split("/")[1]: agent.jobs for agent in agents}
+
+    def _notes(self, work: Work, there: Group | None, astray: Sequence[str]) -> list[str]:
+        said = []
+        if work.expires is not None and work.expires < time.time() + LAST:
+            said.append("warning: its sweeps have expired: no machine is made; `monkey extend SWEEP 6h` goes on")
+        if astray:
+            what = f"{self.called} has what no apply has written down: {words.several(astray)}"
+            said.append(f"warning: {what}; applying takes it away")
+        if there is not None and there.desired > len(there.members):
+            why, _ = self._trouble()
+            said += [f"warning: {there.desired - len(there.members)} machines have not come: {why}"] if why else []
+        return said
+
+    def _watch(self, step: Progress) -> None:
+        """Tell of a step that has ended; called in threads of Pulumi's."""
+        with self._saying:
+            if self._say is None or step.stage is Stage.BEGAN:
+                return
+            done = step.stage is Stage.DONE
+            self._say(f"{step.change.name}: {words.DONE.get(step.change.op, step.change.op) if done else 'FAILED'}")

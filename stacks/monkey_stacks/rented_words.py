@@ -1,0 +1,142 @@
+"""What becomes of machines that are rented, in words for plans and lists: those that are the same for every cloud."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from monkey.errors import FleetError
+from monkey.fleet.base import Work
+from monkey.plan.change import MachineChange
+from monkey.plan.cost import HOUR, Cost
+from monkey.spec.cloud import Cloud
+from monkey.spec.expires import time_text
+from monkey_stacks import errors
+from monkey_stacks.course import ROUNDED, SHUT, Group, Member
+from monkey_stacks.outcome import Change, Failure, Op
+
+#: What a person reads when a step is done.
+DONE = {Op.CREATE: "made", Op.UPDATE: "updated", Op.REPLACE: "replaced", Op.DELETE: "taken away"}
+#: Longer values are told of by name alone.
+_LONG = 60
+#: So many of many things are told of by name.
+_FEW = 3
+
+#: Says a difference of a resource's property in words: (name, before, after), or None where nobody has special ones.
+Differing = Callable[[str, Any, Any], str | None]
+
+
+class Wanted(Protocol):
+    """What a fleet is to be, at whatever cloud."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types of machines, the one that is liked best first."""
+
+    @property
+    def max_instances(self) -> int:
+        """Machines at once, at most."""
+
+    @property
+    def made(self) -> str:
+        """What a machine is made from: one that was made from something else is outdated."""
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """All of it as JSON, long texts by their hashes."""
+
+
+def resource_change(change: Change, names: Mapping[str, str], special: Differing) -> MachineChange:
+    """Return a change of Pulumi's in words; `names`: properties as monkey.yaml has them."""
+    if change.op is Op.CREATE:
+        return MachineChange("create", change.name, part=True)
+    if change.op is Op.DELETE:
+        return MachineChange("delete", change.name, part=True)
+    values = zip(change.forced_by, change.before, change.after, strict=True)
+    said = [_difference(name, before, after, names, special) for name, before, after in values]
+    return MachineChange(change.op, change.name, "; ".join(dict.fromkeys(filter(None, said))), part=True)
+
+
+def _difference(name: str, before: Any, after: Any, names: Mapping[str, str], special: Differing) -> str:
+    if name == "interrupted":
+        return "an apply was cut off in the middle"
+    if (said := special(name, before, after)) is not None:
+        return said
+    plain = isinstance(before, str | int | float | None) and isinstance(after, str | int | float | None)
+    if plain and max(len(str(before)), len(str(after))) <= _LONG:
+        return f"{names.get(name, name)} {value(before)} → {value(after)}"
+    return f"{names.get(name, name)} changes"
+
+
+def value(value: Any) -> str:
+    """Return a property's value as people read it."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "none" if value is None else str(value)
+
+
+def outdated(member: Member, wanted: Wanted, key: str) -> MachineChange:
+    """Return what becomes of a machine that is made from something else than new ones are; `key`: of their types."""
+    if member.state == SHUT:
+        return MachineChange("replace", member.id, "it has shut down")
+    if member.type not in wanted.types:
+        return MachineChange("replace", member.id, f"{key} {member.type} → {' or '.join(wanted.types)}")
+    return MachineChange("replace", member.id, "made from what is to change")
+
+
+def surplus(member: Member, wanted: Wanted) -> MachineChange:
+    """Return what becomes of a machine that is one too many."""
+    return MachineChange("delete", member.id, f"max_instances is {wanted.max_instances}")
+
+
+def postponed(group: Group | None, expires: float | None) -> list[MachineChange]:
+    """Return that a group is to be emptied at another time, where it is."""
+    if group is None or expires is None:
+        return []
+    if group.expires is not None and abs(group.expires - expires) <= ROUNDED:
+        return []
+    return [MachineChange("update", "group", f"emptied {when(group.expires)} → {when(expires)}", part=True)]
+
+
+def cost(cloud: Cloud, work: Work, group: Group | None) -> Cost | None:
+    """Return what a fleet may cost at the worst, where it is known until when it is to be rented."""
+    if work.expires is None:
+        return None
+    hours = max(0.0, work.expires - time.time()) / HOUR
+    kind, most = " or ".join(cloud.types), cloud.max_instances
+    rented = group.expires if group is not None and group.desired else None
+    price, limit = cloud.dearest, cloud.max_cost
+    return Cost(most, kind, hours, work.expires, price, cloud.spot, limit, rented, cloud.unpriced)
+
+
+def emptied(at: float | None) -> str:
+    """Say when a group is emptied, or was: "to be emptied at 2026-12-01 18:00 UTC"."""
+    if at is None:
+        return "never emptied"
+    return f"{'to be ' if at > time.time() else ''}emptied at {time_text(at)}"
+
+
+def several(names: Sequence[str]) -> str:
+    """Return them as people read them: the first few, and how many others there are."""
+    more = len(names) - _FEW
+    return ", ".join(sorted(names)[:_FEW]) + (f" and {more} other{'s' * (more != 1)}" if more > 0 else "")
+
+
+def when(at: float | None) -> str:
+    """Return a time as people read it."""
+    return "never" if at is None else time_text(at)
+
+
+def failed(failures: Sequence[Failure], name: str, translate: Callable[[str], FleetError | None]) -> FleetError:
+    """Return the error to raise where some of a fleet could not be made: by the first reason that we know."""
+    told_by = [(each, translate(each.message) or errors.known(each.message)) for each in failures]
+    known = [(each, error) for each, error in told_by if error is not None]
+    if known:
+        each, error = known[0]
+        return FleetError(f"provider {name!r}: {each.name}: {error.message}", hint=error.hint)
+    told = "\n".join(f"  {each.name}: {each.message}" for each in failures)
+    return FleetError(
+        f"provider {name!r}: {len(failures)} of its resources could not be changed:\n{told}",
+        hint="what was done is known; apply goes on from there",
+    )

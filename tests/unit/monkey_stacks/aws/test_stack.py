@@ -1,0 +1,106 @@
+"""What a fleet is called on AWS, what its machines are made from, and AWS's errors in our words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from monkey.errors import FleetError
+from monkey.spec.cloud import Cloud
+from monkey.spec.provider import Provider
+from monkey_stacks.aws import errors, wanted
+from monkey_stacks.aws.facts import Image
+from monkey_stacks.aws.inventory import Thing, identify
+from monkey_stacks.aws.stack import stack
+from monkey_stacks.aws.strays import finder, strays
+from monkey_stacks.outcome import Resource
+
+URL = "s3://bucket/team"
+CLOUD = Cloud("eu-central-1", ("g5.xlarge",))
+IMAGE = Image("ami-1", "/dev/xvda", "x86_64", 8 << 30)
+VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
+
+
+def test_a_stack_is_of_one_place_in_one_bucket() -> None:
+    one = stack(URL, "digits", "cloud")
+    assert one.name == f"monkey-digits-cloud-{one.id}"
+    assert one == stack(f"{URL}/?region=eu-west-1&endpoint=http://127.0.0.1:9", "digits", "cloud")
+    others = [stack("s3://bucket/team2", "digits", "cloud"), stack(URL, "digits", "b"), stack(URL, "other", "cloud")]
+    assert len({one.id, *(other.id for other in others)}) == 4
+    long = stack(URL, "p" * 63, "f" * 63)
+    assert len(long.name) <= 64 and long.name.endswith(long.id)
+    with pytest.raises(FleetError, match=r"expected a bucket of S3, found gs://bucket"):
+        stack("gs://bucket", "digits", "cloud")
+
+
+def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
+    def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None) -> str:
+        provider = Provider("aws", max_slots, cloud=cloud)
+        told = wanted.settings(provider, stack(URL, "digits", "cloud"), URL, bundle)
+        return wanted.made_from(cloud, IMAGE, told)
+
+    one = made(CLOUD)
+    assert (
+        one == made(CLOUD, "another") == made(replace(CLOUD, types=("p3.2xlarge",), max_instances=9, prices={"x": 1}))
+    )
+    others = [made(replace(CLOUD, disk=1)), made(replace(CLOUD, spot=True)), made(CLOUD, max_slots=3)]
+    others += [made(replace(CLOUD, secrets={"A": "ssm:/a"})), made(replace(CLOUD, orphan_timeout=200))]
+    assert len({one, *others}) == 6
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("An error occurred (ExpiredToken) when calling the GetUser operation: x", "credentials have expired"),
+        ("operation error STS: GetCallerIdentity, api error InvalidClientTokenId: The security token", "does not know"),
+        ("Unable to locate credentials", "no credentials for AWS here"),
+        ("creating EC2 VPC: api error UnauthorizedOperation: You are not authorized to perform", "does not permit it"),
+        ("User: arn:aws:iam::1:user/x is not authorized to perform: iam:CreateRole", "does not permit it"),
+        ("Could not connect to the endpoint URL: https://ec2.eu-nowhere-1.amazonaws.com/", "region cannot be reached"),
+        ("We currently do not have sufficient g5.xlarge capacity in the Availability Zone", "no such machines now"),
+        ("You have requested more vCPU capacity than your current vCPU limit of 0 allows", "quota"),
+        ("api error VpcLimitExceeded: The maximum number of VPCs has been reached.", "quota"),
+        ("InvalidAMIID.NotFound: The image id '[ami-1]' does not exist", "no such image"),
+        ("ThrottlingException: Rate exceeded", "asked too often"),
+    ],
+)
+def test_errors_are_told_in_our_words(said: str, message: str) -> None:
+    found = errors.translate(f"creating thing:\n  error: {said}\n")
+    assert found is not None and found.hint
+    assert message in found.message and said in found.message
+
+
+def test_what_nobody_knows_is_left_as_it_is() -> None:
+    assert errors.translate("something new") is None
+
+
+def test_what_was_cut_off_is_found_again_and_what_nobody_knows_is_astray() -> None:
+    def tags(part: str) -> dict[str, object]:
+        return {"tags": {"monkey:part": part}}
+
+    things = [
+        Thing("vpc", "vpc-1", "vpc"),
+        Thing("vpc", "vpc-2", "vpc"),
+        Thing("subnet", "subnet-1", "subnet-a"),
+        Thing("subnet", "subnet-2", "subnet-b"),
+        Thing("subnet", "subnet-3", "subnet-a"),
+        Thing("association", "rtbassoc-1", "", ("subnet-1", "rtb-1")),
+        Thing("instance", "i-1", "machine"),
+    ]
+    state = [Resource(VPC, "vpc", "vpc-1", tags("vpc")), Resource(SUBNET, "subnet-a", "", tags("subnet-a"), {}, True)]
+    find = finder(things, state)
+    # The state has the other; of two that may be it, always the same.
+    assert find(VPC, tags("vpc")) == "vpc-2"
+    assert find(SUBNET, tags("subnet-a")) == "subnet-1"
+    assert find(SUBNET, tags("subnet-c")) == ""
+    joined = "aws:ec2/routeTableAssociation:RouteTableAssociation"
+    assert find(joined, {"subnetId": "subnet-1", "routeTableId": "rtb-1"}) == "rtbassoc-1"
+    assert find(joined, {"subnetId": "subnet-2", "routeTableId": "rtb-1"}) == ""
+    assert identify(things, "aws:s3/bucket:Bucket", {}) is None
+    assert [each.id for each in strays(things, state)] == ["vpc-2", "subnet-2", "subnet-3", "rtbassoc-1"]
+
+
+def test_each_zone_has_its_own_addresses() -> None:
+    ranges = [wanted.subnet_range(f"eu-central-1{letter}") for letter in "abcdef"]
+    assert ranges[:2] == ["10.73.0.0/20", "10.73.16.0/20"] and len(set(ranges)) == 6

@@ -1,0 +1,164 @@
+"""What a fleet is called at Google, what its machines are made from, until when, and Google's errors in our words."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from monkey.errors import FleetError
+from monkey.fleet.cloud.asking import Refused
+from monkey.spec.cloud import Cloud
+from monkey.spec.provider import Provider
+from monkey_stacks import gcp_words as words
+from monkey_stacks.gcp import errors, rights, wanted
+from monkey_stacks.gcp.account import Account
+from monkey_stacks.gcp.facts import Image, disk_type
+from monkey_stacks.gcp.inventory import TYPES, Thing, email, identify, strays
+from monkey_stacks.gcp.stack import stack
+from monkey_stacks.outcome import Change, Op, Resource
+
+URL = "gs://bucket/team"
+CLOUD = Cloud("europe-west4", ("g2-standard-8",), gcp_project="my-project")
+IMAGE = Image("projects/p/global/images/i", "x86_64", 8 << 30)
+HERE = Account("my-project", "europe-west4")
+NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+@pytest.mark.parametrize(
+    ("project", "fleet"), [("digits", "cloud"), ("p" * 63, "f" * 63), ("Digits_1.2", "a.b_c"), ("p" * 27, "ab")]
+)
+def test_a_stack_has_names_that_google_takes(project: str, fleet: str) -> None:
+    one = stack(URL, project, fleet)
+    template = one.template("0123abcd", "all of it")
+    for name, most in ((one.name, 58), (template, 63), (one.account, 30)):
+        assert NAME.fullmatch(name) and 6 <= len(name) <= most
+    assert all(re.fullmatch(r"[a-z0-9_-]{1,63}", value) for value in one.labels.values())
+    assert one.name.endswith(one.id) and "--" not in one.name.removesuffix(one.id)[-2:]
+    link = f"https://www.googleapis.com/compute/v1/projects/p/global/instanceTemplates/{template}"
+    assert one.made(template) == one.made(f"{link}?uniqueId=1") == "0123abcd" and one.made(f"{template}-x") == ""
+    assert one.template("0123abcd", "something else") != template
+
+
+def test_a_stack_is_of_one_place_in_one_bucket() -> None:
+    one = stack(URL, "digits", "cloud")
+    assert one == stack(f"{URL}/?endpoint=http://127.0.0.1:9", "digits", "cloud")
+    others = [stack("gs://bucket/team2", "digits", "cloud"), stack(URL, "digits", "b"), stack(URL, "other", "cloud")]
+    assert len({one.id, *(other.id for other in others)}) == 4
+    with pytest.raises(FleetError, match=r"expected a bucket of Google's, found s3://bucket"):
+        stack("s3://bucket", "digits", "cloud")
+    assert email(HERE, one) == f"monkey-{one.id}@my-project.iam.gserviceaccount.com"
+    assert email(Account("example.com:p", ""), one).endswith("@p.example.com.iam.gserviceaccount.com")
+
+
+def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
+    def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None) -> str:
+        provider = Provider("gcp", max_slots, cloud=cloud)
+        told = wanted.settings(provider, stack(URL, "digits", "cloud"), URL, bundle)
+        return wanted.made_from(cloud, IMAGE, told)
+
+    one = made(CLOUD)
+    assert one == made(CLOUD, "another") == made(replace(CLOUD, max_instances=9, prices={"x": 1}))
+    others = [made(replace(CLOUD, disk=1)), made(replace(CLOUD, spot=True)), made(CLOUD, max_slots=3)]
+    others += [made(replace(CLOUD, secrets={"A": "a"})), made(replace(CLOUD, orphan_timeout=200))]
+    assert len({one, *others}) == 6
+
+
+def test_machines_end_at_the_time_of_their_sweeps_and_none_is_replaced_for_a_minute() -> None:
+    def template(at: str) -> list[Resource]:
+        return [Resource(TYPES["instance-template"], "template", "t", {"scheduling": {"terminationTime": at}})]
+
+    at = time.time() // 60 * 60 + 3600
+    said = wanted.until(at, [])
+    assert wanted.seconds(said) == at
+    assert wanted.until(at + 30, template(said)) == wanted.until(None, template(said)) == said
+    assert wanted.until(time.time() - 1, template(said)) == said, "what is over is not asked for"
+    assert wanted.until(at + 90, template(said)) != said and wanted.until(None, []) == ""
+    with pytest.raises(FleetError, match="after 120 days"):
+        wanted.until(time.time() + 121 * 86400, [])
+
+
+def test_what_was_cut_off_is_known_by_its_name_and_what_is_astray_by_not_being_known() -> None:
+    one = stack(URL, "digits", "cloud")
+    network = identify(HERE, one, TYPES["network"], {"name": one.name})
+    assert network == f"projects/my-project/global/networks/{one.name}"
+    member = {"bucket": "b", "role": rights.OBJECTS, "member": "serviceAccount:x", "condition": {"title": "t"}}
+    assert identify(HERE, one, "gcp:storage/bucketIAMMember:BucketIAMMember", member) == (
+        f"b/b/{rights.OBJECTS}/serviceAccount:x/t"
+    )
+    assert identify(HERE, one, "gcp:other:Other", {}) is None
+    things = [Thing("network", network), Thing("subnetwork", "projects/my-project/s"), Thing("instance", "i")]
+    cut = [Resource(TYPES["network"], "network", "", {"name": one.name}, interrupted=True)]
+    assert strays(HERE, one, things, cut) == [things[1]]
+
+
+def _allowed(expression: str, name: str) -> bool:
+    """Say what a condition is for an object: Google's language is near enough to Python's."""
+    spelled = expression.partition(" || (resource.type")[0].replace("resource.name.startsWith", "name.startswith")
+    said = spelled.replace("&&", "and").replace("||", "or").replace("!", "not ")
+    return bool(eval(said, {"__builtins__": {}}, {"name": name}))  # noqa: S307 - our own text
+
+
+def test_rights_end_at_the_prefix_and_at_the_own_group() -> None:
+    below = rights.below("b", "team/x", "digits")
+    assert below is not None and rights.below("b", "", "digits") is None
+    rows = {
+        "team/x/code/1.tar.gz": True,
+        "team/x/files/damaged/1": True,
+        "team/x/projects/digits/bell": True,
+        "team/x/projects/digits/jobs/1/out/00000001/machines/a": True,
+        "team/x/projects/digits/machines/cloud/state/.pulumi/x": False,
+        "team/x/projects/digits-2/bell": False,
+        "team/y/bell": False,
+    }
+    assert {key: _allowed(below["expression"], f"projects/_/buckets/b/objects/{key}") for key in rows} == rows
+    assert rights.own_group("g")["expression"] == 'resource.name.endsWith("/instanceGroupManagers/g")'
+
+
+def test_changes_are_told_as_monkey_yaml_has_them() -> None:
+    def why(**changes: tuple[Any, Any]) -> str:
+        names = tuple(changes)
+        before, after = (tuple(each[at] for each in changes.values()) for at in (0, 1))
+        return words.resource_change(Change(Op.REPLACE, "t", "template", names, before, after)).why
+
+    spot = {"provisioningModel": "SPOT"}
+    ends = ({"terminationTime": "2026-01-01T00:00:00Z"}, {**spot, "terminationTime": "2026-01-01T06:00:00Z"})
+    assert why(name=("a", "b"), machineType=("e2-small", "e2-medium")) == "machine_type e2-small → e2-medium"
+    assert why(scheduling=ends) == ("spot false → true; emptied 2026-01-01 00:00 UTC → 2026-01-01 06:00 UTC")
+    disks = ([{"diskSizeGb": 50.0, "sourceImage": "i"}], [{"diskSizeGb": 60.0, "sourceImage": "j"}])
+    assert why(disks=disks) == "image i → j; disk 50 → 60"
+    assert disk_type("c4-standard-2") == "hyperdisk-balanced" and disk_type("g2-standard-8") == "pd-balanced"
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("googleapi: Error 403: Required 'compute.networks.create' permission, forbidden", "does not permit it"),
+        ("Error creating Network: googleapi: Error 403: Quota 'NETWORKS' exceeded. Limit: 5.0", "a quota of"),
+        ('oauth2: "invalid_grant" "Token has been expired or revoked."', "credentials have expired"),
+        ("Unable to find credentials, either GOOGLE_APPLICATION_CREDENTIALS or gcloud", "no credentials for Google"),
+        ("googleapi: Error 403: Compute Engine API has not been used in project 1 before", "an API is not enabled"),
+        ("ZONE_RESOURCE_POOL_EXHAUSTED: The zone does not have enough resources", "no such machines now"),
+        ("Error: could not find image or family team/none", "no such image"),
+        ("googleapi: Error 412: To use conditions, uniform bucket-level access must be enabled", "single objects"),
+        ("googleapi: Error 400: The network resource 'x' is already being used by 'y'", "something else still uses it"),
+        ("googleapi: Error 404: The specified bucket does not exist., notFound", "no such bucket"),
+    ],
+)
+def test_googles_errors_are_told_in_our_words(said: str, message: str) -> None:
+    error = errors.translate(f"1 error occurred:\n\t* {said}\n\n")
+    assert error is not None and message in error.message and error.message.endswith(said) and error.hint
+
+
+def test_what_an_api_says_is_told_without_its_json() -> None:
+    body = (
+        '{"error": {"code": 403, "message": "No.", "status": "PERMISSION_DENIED", "errors": [{"reason": "forbidden"}]}}'
+    )
+    with pytest.raises(FleetError) as raised, errors.told():
+        raise Refused("GET https://compute.googleapis.com/x", 403, body)
+    assert raised.value.message == "Google does not permit it: Error 403: No. (forbidden, PERMISSION_DENIED)"
+    with pytest.raises(FleetError, match=r"Google refused: GET x: 418 teapot"), errors.told():
+        raise Refused("GET x", 418, "teapot")
