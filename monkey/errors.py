@@ -149,10 +149,10 @@ class StoreFormat(StoreError):
 class Corrupt(MonkeyError):
     """Stored bytes are not what their key promises."""
 
-    def __init__(self, key: str, why: str) -> None:
-        """Name the key and what is wrong with its bytes."""
+    def __init__(self, key: str, why: str, hint: str | None = None) -> None:
+        """Name the key, what is wrong with its bytes, and what to do."""
         self.key = key
-        super().__init__(f"{key}: {why}")
+        super().__init__(f"{key}: {why}", hint=hint)
 
 
 class ConcurrentApply(MonkeyError):

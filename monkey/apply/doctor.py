@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from monkey.apply.departed import departed, likely_waits, number, ways
@@ -24,6 +25,9 @@ from monkey.store.probe import probe
 if TYPE_CHECKING:
     from monkey.spec.models import Spec
     from monkey.spec.project import Project
+
+#: What else must be installed to make machines of a type.
+_PACKAGES = {"aws": ("boto3", "pulumi_aws"), "gcp": ("google.auth", "pulumi_gcp")}
 
 
 @dataclass(frozen=True)
@@ -83,14 +87,26 @@ def _specs(project: Project, into: list[Spec]) -> Iterator[Check]:
 
 def _programs(project: Project) -> Iterator[Check]:
     """Look for what this machine needs to make others."""
-    if not any(provider.type == "ssh" for provider in project.providers.values()):
+    types = {provider.type for provider in project.providers.values()}
+    if not types & MODULES.keys():
         return
     try:
         yield Check("pulumi", import_module(MODULES["ssh"].partition(".")[0] + ".cli").look())
     except FleetError as exc:
         yield _wrong("pulumi", exc)
-    if shutil.which("ssh") is None:
+    for type_ in sorted(types & _PACKAGES.keys()):
+        for package in filter(_missing, _PACKAGES[type_]):
+            hint = f"pip install 'monkey-sweep[{type_}]'"
+            yield Check("pulumi", f"{package} is not installed here", hint, wrong=True)
+    if "ssh" in types and shutil.which("ssh") is None:
         yield Check("ssh", "there is no program `ssh` on the PATH", "install OpenSSH's client", wrong=True)
+
+
+def _missing(package: str) -> bool:
+    try:
+        return find_spec(package) is None
+    except ModuleNotFoundError:  # not even what it is in
+        return True
 
 
 def _secrets(world: World, specs: list[Spec]) -> Iterator[Check]:

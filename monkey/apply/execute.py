@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -50,21 +51,22 @@ async def execute(world: World, plan: Plan, wanted: Sequence[Wanted], say: Say, 
     for sweep in plan.sweeps:
         if sweep.datasets:
             await _datasets(world, by_name[sweep.name], say)
-    await _machines(world, plan, say)
+    now = time.time()  # durations of `expires` begin here, for machines and revisions alike
+    await _machines(world, plan, now, say)
     for sweep in plan.sweeps:
         if sweep.changes:
-            await _sweep(world, sweep, by_name[sweep.name], say, rollback=rollback)
+            await _sweep(world, sweep, by_name[sweep.name], now, say, rollback=rollback)
 
 
-async def _machines(world: World, plan: Plan, say: Say) -> None:
+async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
     """Converge the fleets. One that fails keeps no other from work; raises its FleetError where no other has any."""
     failed: dict[str, FleetError] = {}
     # Those here begin at once, and leave soon where there is no work yet, which others may delay for long.
     for part in sorted(plan.fleets, key=lambda part: world.fleet(part.fleet).type == "local"):
         if part.changes and part.after is not None:
-            fleet, again = world.fleet(part.fleet), partial(recount, world, plan, part)
+            fleet, again = world.fleet(part.fleet), partial(recount, world, plan, part, now)
             try:
-                await fleet.converge(planned_work(part), partial(say, part.fleet), again)
+                await fleet.converge(planned_work(plan, part, now), partial(say, part.fleet), again)
             except FleetError as exc:
                 failed[part.fleet] = exc
     if failed and not any(part.jobs and part.fleet not in failed for part in plan.fleets):
@@ -81,13 +83,13 @@ async def _datasets(world: World, want: Wanted, say: Say) -> None:
             say(want.desired.name, f"dataset {name}: {size_text(sent.bytes)} in {objects} uploaded")
 
 
-async def _sweep(world: World, plan: SweepPlan, want: Wanted, say: Say, *, rollback: bool) -> None:
+async def _sweep(world: World, plan: SweepPlan, want: Wanted, now: float, say: Say, *, rollback: bool) -> None:
     entry, fleets = plan.head, plan.unmarked
     if plan.revises:
         sent = await upload(world.at, want.code) if want.desired.recipe.code else 0
         if sent:
             say(plan.name, f"{size_text(want.code.size)} of code uploaded ({size_text(sent)} compressed)")
-        revision = _revision(plan, want, rollback=rollback and not want.desired.descends)
+        revision = _revision(plan, want, now, rollback=rollback and not want.desired.descends)
         entry = await _append(world, plan, revision, say)
         fleets = tuple(want.desired.settings.providers)
     await mark_queue(world.at, world.keys, fleets, plan.name, entry)
@@ -114,7 +116,7 @@ def _is_so(there: SweepState, newest: Revision, plan: SweepPlan, ours: Revision)
     return same and not steered and not setting_changes(newest.settings, ours.settings)
 
 
-def _revision(plan: SweepPlan, want: Wanted, *, rollback: bool) -> Revision:
+def _revision(plan: SweepPlan, want: Wanted, now: float, *, rollback: bool) -> Revision:
     desired = want.desired
     return Revision(
         sweep=desired.name,
@@ -126,6 +128,7 @@ def _revision(plan: SweepPlan, want: Wanted, *, rollback: bool) -> Revision:
         code_files=dict(desired.code_files),
         git=_plain(desired.git),
         author=_author(),
+        applied=now if desired.settings.expires else 0.0,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         rollback=rollback,
         adopted=dict(plan.adopted),

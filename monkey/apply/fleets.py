@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from monkey.apply.opening import store_url
 from monkey.apply.stuck import name_of
-from monkey.fleet.base import Finding, Fleet, Say, Work
+from monkey.errors import Corrupt
+from monkey.fleet.base import Finding, Fleet, Forecast, Holding, Say, Stranger, Work
 from monkey.fleet.local import LocalFleet
 from monkey.plan.change import FleetPlan, MachineChange, Plan
-from monkey.protocol.snapshot import Snapshot, SweepView
-from monkey.spec.provider import Provider
+from monkey.plan.cost import dollars
+from monkey.protocol.snapshot import Snapshot, State, SweepView
+from monkey.spec.recipe import Resources, Settings
 from monkey.store.base import Store
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from monkey.spec.project import Project
 
 #: Type of a provider to the module that makes its fleets: found by name, so that who has none of them imports none.
-MODULES = {"ssh": "monkey_stacks.ssh_fleet"}
+MODULES = {"ssh": "monkey_stacks.ssh_fleet", "aws": "monkey_stacks.aws_fleet", "gcp": "monkey_stacks.gcp_fleet"}
+#: What finds out of which type a fleet is that monkey.yaml does not name.
+_FORGOTTEN = "monkey_stacks.forgotten"
 
 #: Returns the store, once there is one.
 Opened = Callable[[], Store | None]
@@ -42,25 +46,51 @@ def _fleet(project: Project, store_url: str, store: Opened, name: str) -> Fleet:
     return LocalFleet(store_url, project.name, name, of.max_slots, of.idle_timeout, of.cache_size)
 
 
-async def forgotten(world: World) -> dict[str, Fleet]:
-    """Return fleets that have machines, and that monkey.yaml no longer names. Raises StoreError."""
-    if world.store is None:
-        return {}
-    prefix = world.keys.machines
-    names = {item.key.removeprefix(prefix).split("/")[0] for item in await world.store.list(prefix)}
+async def forgotten(world: World, torn: dict[str, Corrupt] | None = None) -> dict[str, Fleet]:
+    """Return fleets that have machines, and that monkey.yaml no longer names.
+
+    Raises StoreError; and Corrupt for a state that cannot be read, unless `torn` takes it, by its fleet.
+    """
     url, project = store_url(world.project), world.project.name
     found: dict[str, Fleet] = {}
-    for name in sorted(names - world.fleets.keys()):
-        fleet: Fleet = import_module(MODULES["ssh"]).make(name, Provider("ssh"), project, url, lambda: world.store)
-        if await fleet.instances():
+    for name in await _unnamed(world):
+        try:
+            fleet: Fleet | None = await import_module(_FORGOTTEN).fleet(name, project, url, lambda: world.store)
+        except Corrupt as exc:
+            if torn is None:
+                raise
+            torn[name] = exc
+            continue
+        if fleet is not None:
             found[name] = fleet
     return found
 
 
+async def left_behind(world: World) -> tuple[str, ...]:
+    """Return warnings of machines whose provider monkey.yaml no longer names; asks no machine. Raises StoreError."""
+    found, project = [], world.project.name
+    for name in await _unnamed(world):
+        if await import_module(_FORGOTTEN).remains(name, project, lambda: world.store):
+            what = "monkey.yaml no longer names this provider, and it has machines"
+            found.append(f"`monkey destroy --fleet {name}`: {what}")
+    return tuple(found)
+
+
+async def _unnamed(world: World) -> list[str]:
+    """Return the names under which something was written of machines, and that no provider has. Raises StoreError."""
+    if world.store is None:
+        return []
+    prefix = world.keys.machines
+    names = {item.key.removeprefix(prefix).split("/")[0] for item in await world.store.list(prefix)}
+    return sorted(names - world.fleets.keys())
+
+
 async def audit(world: World) -> list[tuple[str, Finding]]:
     """Return what is not as it was written down, by fleets; asks all machines. Raises FleetError, StoreError."""
-    unnamed = await forgotten(world)
-    found = [
+    torn: dict[str, Corrupt] = {}
+    unnamed = await forgotten(world, torn)
+    found = [(name, _torn(exc)) for name, exc in torn.items()]
+    found += [
         (
             name,
             Finding(instance.machine, "monkey.yaml no longer names its provider", f"`monkey destroy --fleet {name}`"),
@@ -70,8 +100,49 @@ async def audit(world: World) -> list[tuple[str, Finding]]:
     ]
     fleets = [*world.fleets.values(), *unnamed.values()]
     busy = await _busy(world)
-    asked = await asyncio.gather(*(fleet.audit(busy=fleet.name in busy) for fleet in fleets))
+    asked = await asyncio.gather(*(_audited(fleet, fleet.name in busy) for fleet in fleets))
     return found + [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
+
+
+async def _audited(fleet: Fleet, busy: bool) -> tuple[Finding, ...]:
+    try:
+        return await fleet.audit(busy=busy)
+    except Corrupt as exc:
+        return (_torn(exc),)
+
+
+def _torn(exc: Corrupt) -> Finding:
+    return Finding("state", exc.message, exc.hint or "bring back an older version of it")
+
+
+async def holdings(world: World) -> list[tuple[str, Holding]]:
+    """Return what clouds have of ours, by fleets, those that monkey.yaml no longer names included; each thing once.
+
+    Raises FleetError, StoreError.
+    """
+    fleets = [*world.fleets.values(), *(await forgotten(world, {})).values()]
+    asked = await asyncio.gather(*(fleet.holdings() for fleet in fleets))
+    held = [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
+    once: dict[tuple[str, str, str], tuple[str, Holding]] = {}
+    for name, each in sorted(held, key=lambda item: item[1].of is not None):  # what is a fleet's own is no stranger's
+        once.setdefault((each.region, each.kind, each.id), (name, each))
+    return list(once.values())
+
+
+def strangers(held: Iterable[tuple[str, Holding]]) -> list[tuple[str, Finding]]:
+    """Return what is tagged as the project's and is of none of its fleets here, a finding for each stack."""
+    lots: dict[tuple[str, str, Stranger], list[Holding]] = {}
+    for name, each in held:
+        if each.of is not None:
+            lots.setdefault((name, each.region, each.of), []).append(each)
+    found = []
+    for (name, region, of), lot in lots.items():
+        cost = dollars(sum(each.price or 0.0 for each in lot))
+        of_unknown = ", and what nobody knows the price of" if any(each.price is None for each in lot) else ""
+        things = f"{len(lot)} thing{'s' * (len(lot) != 1)} in {region} for {cost} an hour{of_unknown}"
+        machine = f"stack {of.stack}" if of.stack else "no stack"
+        found.append((of.provider or name, Finding(machine, f"{things}: {of.text}", of.hint)))
+    return found
 
 
 async def _busy(world: World) -> set[str]:
@@ -79,7 +150,7 @@ async def _busy(world: World) -> set[str]:
     if world.store is None:
         return set()
     snapshot = await world.reader().read()
-    return {name for name in world.fleets if _with_work(snapshot, name)}
+    return {name for name in world.fleets if with_work(snapshot, name)}
 
 
 async def living(fleet: Fleet, snapshot: Snapshot | None) -> int:
@@ -95,12 +166,13 @@ async def with_machines(plan: Plan, world: World, snapshot: Snapshot | None) -> 
 
     Raises FleetError, StoreError.
     """
-    told = await asyncio.gather(*(_forecast(world.fleet(part.fleet), part, snapshot) for part in plan.fleets))
+    works = [(world.fleet(part.fleet), part, planned_work(plan, part, plan.at)) for part in plan.fleets]
+    told = await asyncio.gather(*(_forecast(fleet, part, work, snapshot) for fleet, part, work in works))
     return plan.with_fleets(told)
 
 
-async def _forecast(fleet: Fleet, part: FleetPlan, snapshot: Snapshot | None) -> FleetPlan:
-    told = await fleet.preview(planned_work(part))
+async def _forecast(fleet: Fleet, part: FleetPlan, work: Work, snapshot: Snapshot | None) -> FleetPlan:
+    told = await fleet.preview(work)
     return replace(
         part,
         type=fleet.type,
@@ -109,6 +181,7 @@ async def _forecast(fleet: Fleet, part: FleetPlan, snapshot: Snapshot | None) ->
         inputs=told.inputs,
         machines=await _with_stops(fleet, told.changes, snapshot),
         notes=told.notes,
+        cost=told.cost,
     )
 
 
@@ -128,20 +201,36 @@ async def _with_stops(
     )
 
 
-def planned_work(part: FleetPlan) -> Work:
-    """Return what a fleet has to do once the plan is applied."""
-    return Work(part.jobs, part.secrets, part.others)
+def planned_work(plan: Plan, part: FleetPlan, now: float) -> Work:
+    """Return what a fleet has to do once the plan is applied, at `now` (seconds since the epoch)."""
+    return Work(part.jobs, part.secrets, part.others, plan.expires(part, now), part.asked)
 
 
-async def recount(world: World, plan: Plan, part: FleetPlan) -> Work:
-    """Return it as things are now; what others applied since the plan was made is counted. Raises StoreError."""
+async def recount(world: World, plan: Plan, part: FleetPlan, now: float) -> Work:
+    """Return it as things are; what others applied since the plan was made is counted. Raises StoreError."""
     mine = [sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers]
-    jobs = sum(sweep.jobs.unfinished for sweep in mine if sweep.active)
+    lots = [
+        (sweep.desired.settings, sweep.jobs.unfinished if sweep.active else 0, sweep.expires(now)) for sweep in mine
+    ]
     # A sweep of the plan that leaves this fleet has not left yet: it is nobody else's all the same.
     planned = {sweep.name for sweep in plan.sweeps}
     others = [view for view in await _at_work(world, part.fleet) if view.state.name not in planned]
     names = frozenset(name for view in others for name in _secrets(view))
-    return Work(jobs + sum(view.unfinished for view in others), part.secrets, names - part.secrets)
+    return _work([*lots, *map(_lot, others)], part.secrets, names - part.secrets)
+
+
+async def foresee(world: World, fleet: str, view: SweepView, until: float | None) -> Forecast:
+    """Say what it would take to work on a sweep until then (None: as long as it has), besides the fleet's others.
+
+    Raises FleetError, StoreError.
+    """
+    others = [other for other in await _at_work(world, fleet) if other.state.name != view.state.name]
+    mine = frozenset(_secrets(view))
+    names = frozenset(name for other in others for name in _secrets(other))
+    settings, _, expires = _lot(view)
+    left = view.counts.total() - view.counts[State.SUCCEEDED]
+    lots = [(settings, left, until if until is not None else expires), *map(_lot, others)]
+    return await world.fleet(fleet).preview(_work(lots, mine, names - mine))
 
 
 async def call(world: World, fleet: str, sweep: str, say: Say) -> None:
@@ -152,16 +241,39 @@ async def call(world: World, fleet: str, sweep: str, say: Say) -> None:
     views = await _at_work(world, fleet)
     asked = frozenset(name for view in views if view.state.name == sweep for name in _secrets(view))
     others = frozenset(name for view in views for name in _secrets(view)) - asked
-    await world.fleet(fleet).converge(Work(sum(view.unfinished for view in views), asked, others), say)
+    await world.fleet(fleet).converge(_work(map(_lot, views), asked, others), say)
+
+
+def work_left(views: Iterable[SweepView]) -> Work:
+    """Return what is left to do of sweeps that are at work, without their secrets."""
+    return _work(map(_lot, views), frozenset(), frozenset())
+
+
+#: What is left of a sweep: its settings, how many jobs, and when it expires.
+_Lot = tuple[Settings, int, float | None]
+
+
+def _work(lots: Iterable[_Lot], secrets: frozenset[str], others: frozenset[str]) -> Work:
+    asked, ends = Counter[Resources](), list[float]()
+    for settings, left, expires in lots:
+        asked[settings.resources] += left
+        ends += [expires] if left and expires is not None else []
+    return Work(asked.total(), secrets, others, max(ends, default=None), tuple((+asked).items()))
+
+
+def _lot(view: SweepView) -> _Lot:
+    assert view.state.revision is not None
+    return view.state.revision.settings, view.unfinished, view.state.expires
 
 
 async def _at_work(world: World, fleet: str) -> list[SweepView]:
-    return _with_work(await world.reader().read(), fleet)
+    return with_work(await world.reader().read(), fleet)
 
 
-def _with_work(snapshot: Snapshot, fleet: str) -> list[SweepView]:
+def with_work(snapshot: Snapshot, fleet: str) -> list[SweepView]:
+    """Return the sweeps of which something is left to do, by this fleet among others."""
     views = snapshot.sweeps.values()
-    revisions = ((view, view.state.revision) for view in views if view.state.active)
+    revisions = ((view, view.state.revision) for view in views if view.active)
     return [view for view, of in revisions if of and fleet in of.settings.providers and view.unfinished]
 
 

@@ -22,7 +22,8 @@ class Row:
     #: As monkey.yaml names it; for an agent that joined by itself, as it names itself.
     machine: str
     agent: str
-    #: "alive", "draining" (it takes no new claim, and leaves when its jobs have ended), "silent" or "not heard of".
+    #: "alive", "draining" (it takes no new claim, and leaves when its jobs have ended), "silent" or "not heard of";
+    #: "no machine" of what machines come out of.
     state: str
     #: Jobs that it works on; what it has claimed ahead is not among them.
     jobs: int
@@ -45,6 +46,9 @@ async def instances(world: World) -> list[Row]:
 def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> Iterator[Row]:
     living = {agent.id: agent for agent in agents if agent.alive}
     for machine in machines:
+        if not machine.runs:
+            yield Row(fleet, machine.machine, "", "no machine", 0, None, machine.about)
+            continue
         mine = [agent for agent in living.values() if name_of(agent) in machine.agents]
         for agent in mine:
             del living[agent.id]

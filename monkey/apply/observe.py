@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -16,12 +17,14 @@ from monkey.apply.opening import open_known, store_url
 from monkey.apply.standing import lack_data
 from monkey.errors import FleetError, MonkeyError, Problem, SpecError, StoreMissing
 from monkey.fleet.base import Fleet
+from monkey.fleet.boots import Boot, failed
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.desired import Upload
 from monkey.plan.observed import Observed, ObservedSweep
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
 from monkey.spec import document
+from monkey.spec.cloud import KEYS as CLOUDS
 from monkey.spec.mistake import Mistake, Path
 from monkey.spec.project import FILE
 from monkey.spec.stopping import Evidence
@@ -64,6 +67,15 @@ class World:
         """Return a new reader of the store. Raises StoreMissing."""
         return Reader(self.at, self.keys)
 
+    @property
+    def rented(self) -> frozenset[str]:
+        """The providers whose machines are rented."""
+        return frozenset(name for name, of in self.project.providers.items() if of.cloud is not None)
+
+    async def boots(self) -> list[Boot]:
+        """Return why rented machines gave up, where any are rented. Raises StoreError."""
+        return await failed(self.at, self.keys.boots) if self.rented else []
+
     def fleet(self, name: str) -> Fleet:
         """Return the fleet of that provider. Raises FleetError."""
         if name not in self.fleets:
@@ -98,8 +110,9 @@ async def observe(world: World, wants: Sequence[Wanted]) -> tuple[Observed, Snap
 
     Raises Corrupt where a desired sweep's log cannot be read: to plan over it would be to guess.
     """
+    now = time.time()
     if world.store is None:
-        return Observed(), None
+        return Observed(at=now), None
     desired = [want.desired for want in wants]
     snapshot = await world.reader().read()
     wanted = {want.name for want in desired}
@@ -113,7 +126,7 @@ async def observe(world: World, wants: Sequence[Wanted]) -> tuple[Observed, Snap
     agents = {name: await living(fleet, snapshot) for name, fleet in world.fleets.items()}
     lacks, within = await _datasets(world, wants, sweeps)
     store = world.memo.id(world.at.url)
-    return Observed(sweeps, snapshot.succeeded, there, agents, store, lacks, within), snapshot
+    return Observed(sweeps, snapshot.succeeded, there, agents, store, lacks, within, now), snapshot
 
 
 async def _datasets(
@@ -172,7 +185,9 @@ def _sweep(view: SweepView, snapshot: Snapshot) -> ObservedSweep:
         stopped=stopped,
         running=places[State.RUNNING],
         lacks_data=lack_data(view, places[State.FAILED]),
-        unmarked=_unmarked(view, snapshot) if left and state.active else (),
+        expires=state.expires,
+        over=view.over,
+        unmarked=_unmarked(view, snapshot) if left and view.active else (),
     )
 
 
@@ -215,7 +230,10 @@ def _unknown_secret(fleet: Fleet, secret: str, path: Path) -> Mistake | None:
 
 
 def with_shortage(plan: Plan, world: World) -> Plan:
-    """Return the plan with warnings of jobs that no machine has room for."""
+    """Return the plan with warnings of jobs that no machine has room for; for rented ones that is no plan at all.
+
+    Raises FleetError.
+    """
     sweeps = tuple(replace(sweep, notes=(*sweep.notes, *_shortage(sweep, world))) for sweep in plan.sweeps)
     return replace(plan, sweeps=sweeps)
 
@@ -228,4 +246,10 @@ def _shortage(sweep: SweepPlan, world: World) -> list[str]:
     short = {name: world.fleet(name).shortage(asked.resources) for name in asked.providers}
     if not all(short.values()):
         return []
+    if any(world.fleet(name).type in CLOUDS for name in short):
+        told = "; ".join(f"{name}: {what}" for name, what in short.items())
+        raise FleetError(
+            f"sweep {sweep.name!r}: a job asks for more than any machine of its providers has: {told}",
+            hint="lower resources: in the spec, or rent others: instance_type (machine_type) in monkey.yaml",
+        )
     return [f"warning: a job asks for more than a machine of {name} has: {what}" for name, what in short.items()]

@@ -1,19 +1,21 @@
-"""Orders to sweeps that were applied: pause, resume, cancel, retry. Each is one entry of the sweep's log."""
+"""Orders to sweeps that were applied: pause, resume, cancel, retry, extend. Each is one entry of the sweep's log."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from monkey.apply.begun import begun
 from monkey.apply.find import find_job, find_sweep
 from monkey.apply.fleets import call
+from monkey.apply.money import Agree, agree_to, later, refuse
 from monkey.apply.observe import World
-from monkey.apply.wait import begun
 from monkey.errors import MonkeyError
 from monkey.fleet.base import silent
 from monkey.protocol.log import Log
 from monkey.protocol.snapshot import State, SweepView
 from monkey.protocol.sweeps import append_order, mark_queue
+from monkey.spec.expires import Expires
 
 
 @dataclass(frozen=True)
@@ -58,27 +60,52 @@ async def cancel(world: World, name: str, reason: str) -> Done:
     return done
 
 
-async def resume(world: World, name: str) -> Done:
-    """Go on with a sweep that was paused or cancelled. Raises NotFound."""
+async def resume(world: World, name: str, agree: Agree = refuse) -> Done:
+    """Go on with a sweep that was paused or cancelled, if `agree` does where that costs. Raises NotFound."""
     view = find_sweep(await world.reader().read(), name)
     if view.state.active:
         return Done(view, changed=False)
+    await agree_to(world, view, agree)
     entry = await append_order(world.at, world.keys, name, "resume")
     done = _done(view)
     await _call_for_work(world, view, entry)
     return done
 
 
-async def retry(world: World, name: str, jobs: Collection[str] = (), *, stopped: bool = False) -> Done:
+async def extend(world: World, name: str, asked: Expires, agree: Agree) -> tuple[Done, float | None]:
+    """Let a sweep expire later: so long after it would, or after now where it has; `agree`, where that costs.
+
+    Returns when it expires from now on; None where it never does. Raises NotFound, MonkeyError where it would be no
+    later, PlanError where it would cost too much.
+    """
+    view = find_sweep(await world.reader().read(), name)
+    done = _done(view)
+    if view.state.expires is None or not done.jobs:
+        return Done(view, changed=False), view.state.expires
+    until = later(world, view, asked)
+    opened = not view.state.paused and view.state.cancelled is None
+    if opened:
+        await agree_to(world, view, agree, until)
+    entry = await append_order(world.at, world.keys, name, "extend", until=until)
+    if opened:
+        await _call_for_work(world, view, entry)
+    return done, until
+
+
+async def retry(
+    world: World, name: str, jobs: Collection[str] = (), *, stopped: bool = False, agree: Agree = refuse
+) -> Done:
     """Let jobs that failed, or met a condition of `stop_when`, go on as if nothing had been. Raises NotFound.
 
     Without `jobs`, it is all that failed, and with `stopped` those that met a condition, too. A sweep that was
-    cancelled goes on; one that is paused waits for `resume`.
+    cancelled goes on; one that is paused waits for `resume`. `agree`: where that costs.
     """
     view = find_sweep(await world.reader().read(), name)
     chosen = [_ended(view, job) for job in jobs] or [job for job in view.ids if _again(view, job, stopped=stopped)]
     if not chosen:
         return Done(view, changed=False)
+    if not view.state.paused:
+        await agree_to(world, view, agree)
     since = {job: await _head(world, job) for job in chosen}
     entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
     await _call_for_work(world, view, entry)
@@ -101,7 +128,8 @@ def _ended(view: SweepView, beginning: str) -> str:
 def _done(view: SweepView) -> Done:
     counts = view.counts
     running = counts[State.RUNNING] + counts[State.FROZEN]
-    waiting = counts[State.QUEUED] + counts[State.PAUSED] + counts[State.CANCELLED] + view.left_out
+    held = counts[State.PAUSED] + counts[State.CANCELLED] + counts[State.EXPIRED]
+    waiting = counts[State.QUEUED] + held + view.left_out
     return Done(view, changed=True, jobs=running + waiting, running=running)
 
 

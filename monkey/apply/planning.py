@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from monkey.apply.absent import recall
 from monkey.apply.claimed import with_claimed
 from monkey.apply.desire import Wanted, check_providers, desire_specs, placed_in_history, read_specs, spec_files
-from monkey.apply.fleets import with_machines
+from monkey.apply.fleets import left_behind, with_machines
+from monkey.apply.money import check_costs, check_expires
 from monkey.apply.observe import World, check_secrets, observe, with_shortage
 from monkey.errors import StalePlan
 from monkey.plan.change import Plan
@@ -70,4 +71,8 @@ async def plan_for(world: World, wanted: Sequence[Wanted], keep_stale: Sequence[
     if claimed.sweeps != observed.sweeps:
         plan = diff(desired, claimed, keep_stale)
     check_secrets(world, plan, wanted)
-    return Planned(await with_machines(with_shortage(plan, world), world, snapshot), (), wanted, snapshot)
+    check_expires(world.project, plan, wanted)
+    plan = await with_machines(with_shortage(plan, world), world, snapshot)
+    check_costs(plan)
+    plan = replace(plan, warnings=await left_behind(world))
+    return Planned(plan, (), wanted, snapshot)

@@ -21,6 +21,7 @@ def standing(view: SweepView, counts: Mapping[State, int] | None = None) -> Stan
         view.state.cancelled is not None,
         view.state.revision is not None and view.state.revision.settings.fail_fast,
         lack_data(view, (job for job in view.ids if view.where(job) is State.FAILED)) if failed else False,
+        view.over,
     )
 
 

@@ -13,9 +13,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from monkey.apply.fleets import work_left
 from monkey.apply.stuck import Stuck
 from monkey.errors import FleetError, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
-from monkey.fleet.base import Fleet, Work, silent
+from monkey.fleet.base import Fleet, silent
 from monkey.protocol.bell import ring
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
@@ -33,8 +34,6 @@ WATCHER_BEAT = 5.0
 QUICKEST = 0.05
 #: Seconds between looks where looking costs money: it is one who watches, and for a while.
 DEAR = 2.0
-#: Seconds that are waited for the first heartbeat of an agent that is not going to be watched.
-BEGUN_WITHIN = 15.0
 #: Seconds for which a store that refuses to be looked at is asked again: credentials are renewed while sweeps run.
 REFUSED = 30.0
 #: Seconds between looks at a store that does not answer.
@@ -49,6 +48,8 @@ class Wait(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     PAUSED = "paused"
+    #: Its time is over, and jobs are left.
+    EXPIRED = "expired"
     #: All have ended, some of them by `stop_when`: as good as succeeded.
     STOPPED = "stopped"
 
@@ -62,7 +63,7 @@ def judge(counts: Mapping[State, int]) -> Wait:
     """Say whether waiting for a sweep with these jobs makes sense, and else what became of it."""
     if unfinished(counts):
         return Wait.WORKING
-    for state in (State.FAILED, State.CANCELLED, State.PAUSED, State.STOPPED):
+    for state in (State.EXPIRED, State.FAILED, State.CANCELLED, State.PAUSED, State.STOPPED):
         if counts.get(state):
             return Wait(state.value)
     return Wait.SUCCEEDED
@@ -221,7 +222,7 @@ class Watch:
             self._ended = ended
             if self._left > GIVE_UP_AFTER:
                 raise self._useless(fleet)
-            await fleet.converge(Work(sum(one.unfinished for one in progress)), silent)
+            await fleet.converge(work_left(one.view for one in progress if one.unfinished), silent)
 
     def _useless(self, fleet: Fleet) -> FleetError:
         why = self._alerts.get(fleet.name)
@@ -241,19 +242,6 @@ def needed(fleets: Mapping[str, Fleet], progress: Collection[Progress]) -> list[
         for name in one.view.state.revision.settings.providers
     }
     return [fleet for name, fleet in fleets.items() if name in names]
-
-
-async def begun(reader: Reader, fleets: Collection[Fleet]) -> None:
-    """Wait until every fleet has an agent that beats, for whoever will not watch: a stillborn one must not go unseen.
-
-    Raises FleetError where one could not begin. Gives up waiting, not hoping, after BEGUN_WITHIN seconds.
-    """
-    until = time.monotonic() + BEGUN_WITHIN
-    for fleet in fleets:
-        while time.monotonic() < until and await fleet.check():
-            if (await reader.read([])).alive(fleet.name):
-                break
-            await asyncio.sleep(QUICKEST)
 
 
 @dataclass

@@ -40,7 +40,7 @@ class Order:
     "-y",
     "--yes",
     is_flag=True,
-    help="Stop running jobs that are no longer wanted, or whose machine goes, without asking.",
+    help="Stop running jobs that are no longer wanted, or whose machine goes, and rent machines, without asking.",
 )
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the work is handed over; nothing is watched.")
 @click.option("--rollback", is_flag=True, help="Apply a commit that does not descend from the one applied last.")
@@ -76,6 +76,8 @@ async def _apply(world: World, order: Order) -> int:
         _show(planned)
         _confirm(planned, order)
         await world.begin()
+    else:
+        _warn(planned.plan)
     await suit(world, planned.plan, _say)
     if planned.plan.changes:
         await execute(world, planned.plan, planned.wanted, _say, rollback=order.rollback)
@@ -89,7 +91,7 @@ async def _apply(world: World, order: Order) -> int:
 
 
 async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
-    from monkey.apply.wait import begun
+    from monkey.apply.begun import begun
     from monkey.cli.render.outcome import detached
 
     if not planned.plan.changes:
@@ -118,15 +120,27 @@ def _show(planned: Planned) -> None:
     click.echo("\n".join([*plan_lines(planned.plan, terminal()), ""]))
 
 
+def _warn(plan: Plan) -> None:
+    """Say what should be known of a plan that is not shown."""
+    for warning in plan.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
 def _confirm(planned: Planned, order: Order) -> None:
-    """Ask before running jobs are stopped: their work since the last checkpoint is lost."""
-    stopped = _stopped(planned.plan)
-    if not stopped or order.yes:
+    """Ask before running jobs are stopped, whose work since the last checkpoint is lost, and before money is spent."""
+    from monkey.plan.cost import rented_text
+
+    if order.yes:
         return
-    if not sys.stdin.isatty():
-        raise MonkeyError(f"applying would stop {stopped}", hint="--yes agrees to that")
-    if not click.confirm(f"Stop {stopped}?"):
-        raise MonkeyError("nothing was applied")
+    costs = {part.fleet: part.cost for part in planned.plan.rented if part.cost}
+    asked = [("stop", stopped)] if (stopped := _stopped(planned.plan)) else []
+    asked += [("rent", rented_text(costs))] if costs else []
+    if asked and not sys.stdin.isatty():
+        would = ", and ".join(f"{verb} {what}" for verb, what in asked)
+        raise MonkeyError(f"applying would {would}", hint="--yes agrees to that")
+    for verb, what in asked:
+        if not click.confirm(f"{verb.capitalize()} {what}?"):
+            raise MonkeyError("nothing was applied")
 
 
 def _stopped(plan: Plan) -> str:

@@ -89,10 +89,55 @@ if __name__ == "__main__":
 
 @click.command("init")
 @click.argument("directory", default=".", type=click.Path(file_okay=False))
-def command(directory: str) -> None:
-    """Start a project in DIRECTORY (default: here): a spec, a training script, and nothing that is there is touched."""
+@click.option("--provider", type=click.Choice(["aws", "gcp"]), help="Rent machines there; prints the rights it takes.")
+@click.option("--region", help="Where: eu-central-1.")
+@click.option("--type", "kind", help="Which: g5.xlarge.")
+@click.option("--store", metavar="URL", help="Where its results go: s3://bucket/prefix.")
+@click.option("--gcp-project", metavar="ID", help="For gcp: the project that pays.")
+@click.option("--create-bucket", "bucket", is_flag=True, help="Make that bucket, if it is not there.")
+def command(
+    directory: str,
+    provider: str | None,
+    region: str | None,
+    kind: str | None,
+    store: str | None,
+    gcp_project: str | None,
+    bucket: bool,
+) -> None:
+    """Start a project in DIRECTORY (default: here): a spec, a training script, and nothing that is there is touched.
+
+    With --provider, machines of a cloud are added to a project that is there or just begins, and the rights are printed
+    that whoever applies needs.
+    """
     root = Path(directory)
+    if provider is None:
+        if region or kind or store or gcp_project or bucket:
+            said = "--region, --type, --store, --gcp-project and --create-bucket need --provider"
+            raise MonkeyError(said, hint="--provider aws")
+        _start(root, directory)
+        return
+    from monkey.cli.renters import Wanted, add, prepare, then
+
+    wanted = Wanted(provider, region, kind, store, gcp_project)
+    if not (root / "monkey.yaml").exists():
+        wanted.check()
+        _start(root, directory, "".join(wanted.lines.values()))
+        steps = then(str(root / "specs/experiment.yaml"))
+    elif add(root / "monkey.yaml", wanted):
+        click.echo("Added to monkey.yaml: store and providers.", err=True)
+        steps = then("your spec")
+    else:
+        steps = []
+    try:
+        prepare(root, provider, bucket=bucket)
+    finally:  # what was written is there, whatever fails now
+        for step in steps:
+            click.echo(step, err=True)
+
+
+def _start(root: Path, directory: str, machines: str = "") -> None:
     files = _files(root)
+    files["monkey.yaml"] += machines
     there = [name for name in files if (root / name).exists() or (root / name).is_symlink()]
     if there:
         raise MonkeyError(
@@ -102,9 +147,10 @@ def command(directory: str) -> None:
     for name, content in files.items():
         _write_new(root / name, content)
     _ignore(root / ".gitignore")
-    click.echo(f"Wrote {plural(len(files), 'file')}: {', '.join(files)}.")
+    click.echo(f"Wrote {plural(len(files), 'file')}: {', '.join(files)}.", err=bool(machines))
     into = "" if root.resolve() == Path.cwd() else f"cd {directory} && "
-    click.echo(f"Next: {into}monkey plan, then monkey apply.")
+    if not machines:
+        click.echo(f"Next: {into}monkey plan, then monkey apply.")
 
 
 def _files(root: Path) -> dict[str, str]:

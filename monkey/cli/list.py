@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from monkey.apply.observe import World
 
 #: A job's states, as the protocol names them (not imported: `monkey list --help` is quick).
-STATES = ("queued", "running", "frozen", "succeeded", "failed", "cancelled", "paused", "stopped")
+STATES = ("queued", "running", "frozen", "succeeded", "failed", "cancelled", "paused", "stopped", "expired")
 
 
 @click.group("list")

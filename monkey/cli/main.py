@@ -44,6 +44,7 @@ VERBS = {
         "pause": "Stop a sweep until it is resumed.",
         "resume": "Go on with a paused sweep.",
         "retry": "Give failed jobs another chance.",
+        "extend": "Give a sweep that expires more time.",
         "destroy": "Take machines away.",
     },
     "Machinery": {

@@ -50,6 +50,7 @@ def command(
     \b
     +  new job        ~  stale job, and why    =  kept        -  removed
     *  setting        ↑  upload                @  machines    !  to be mended
+    $  what machines that are paid for cost at the worst
     """
     from monkey.apply.planning import make_plan
 

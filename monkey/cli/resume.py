@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monkey.cli.renting import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.steering import report
 
@@ -15,20 +16,23 @@ if TYPE_CHECKING:
 
 @click.command("resume")
 @click.argument("sweep", shell_complete=names_complete)
-def command(sweep: str) -> None:
+@yes_option
+def command(sweep: str, yes: bool) -> None:
     """Go on with SWEEP, which was paused or cancelled."""
     from monkey.apply.operate import resume
 
-    done = in_world(lambda world: resume(world, sweep))
+    done = in_world(lambda world: resume(world, sweep, agreeing(yes=yes)))
     report(done, "resume", "goes on", _then(done))
 
 
 def _then(done: Done) -> str:
     """Return what may be done next; where jobs failed, that they are not tried again by this."""
     from monkey.apply.standing import standing
-    from monkey.plan.advice import tries_again
+    from monkey.plan.advice import goes_on, tries_again
 
     at = standing(done.view)
+    if at.over:
+        return f"Its time is over: {goes_on(at.name)}"
     watch = f"`monkey status -w {at.name}` watches"
     if not at.failed:
         return watch

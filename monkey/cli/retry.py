@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from monkey.cli.renting import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.steering import report
 
@@ -12,12 +13,16 @@ from monkey.cli.steering import report
 @click.argument("sweep", shell_complete=names_complete)
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @click.option("--stopped", is_flag=True, help="All that met a condition of stop_when, too.")
-def command(sweep: str, jobs: tuple[str, ...], stopped: bool) -> None:
+@yes_option
+def command(sweep: str, jobs: tuple[str, ...], stopped: bool, yes: bool) -> None:
     """Give failed or stopped JOBs of SWEEP (default: all that failed) another chance, as if nothing had been."""
     from monkey.apply.operate import retry
+    from monkey.plan.advice import goes_on
 
-    done = in_world(lambda world: retry(world, sweep, jobs, stopped=stopped))
-    if done.view.state.paused:
+    done = in_world(lambda world: retry(world, sweep, jobs, stopped=stopped, agree=agreeing(yes=yes)))
+    if done.view.over:
+        report(done, "retry", "would try again", f"Its time is over: {goes_on(sweep)}")
+    elif done.view.state.paused:
         report(done, "retry", "would try again", f"It is paused: `monkey resume {sweep}` goes on")
     else:
         report(done, "retry", "tries again", f"`monkey status -w {sweep}` watches")

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from monkey.cli.main import INTERRUPTED
+from monkey.cli.renting import agreeing, yes_option
 from monkey.cli.session import in_world
 from monkey.errors import MonkeyError
 
 if TYPE_CHECKING:
+    from monkey.apply.money import Agree
     from monkey.apply.observe import World
     from monkey.protocol.snapshot import JobView
 
@@ -27,6 +29,8 @@ OURS = 125
 class _Asked:
     spec: dict[str, Any]
     detach: bool
+    #: Is asked where machines are rented for it.
+    agree: Agree
     #: Sweep and job, once they are applied: from here on an interrupt only detaches.
     applied: tuple[str, str] | None = None
 
@@ -42,14 +46,16 @@ class _Asked:
 @click.option("--secret", "secrets", multiple=True, metavar="NAME", help="Give it this secret of the machine.")
 @click.option("--output", "outputs", multiple=True, metavar="GLOB", help="Keep these files.")
 @click.option("--provider", help="Run it there.")
+@click.option("--expires", metavar="TIME", help="Nothing of it runs after so long, or after this time: 12h.")
+@yes_option
 @click.option("-d", "--detach", is_flag=True, help="Do not wait for it.")
-def command(words: tuple[str, ...], detach: bool, **options: Any) -> int:
+def command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any) -> int:
     """Run CMD once, as a job: in a copy of the project's code, its output shown here and kept in the store.
 
     CMD's stdin is empty. Exits with CMD's exit code, or with 125 where it could not be run. An interrupt (Ctrl-C)
     detaches.
     """
-    asked = _Asked(_spec(words, options), detach)
+    asked = _Asked(_spec(words, options), detach, agreeing(yes=yes))
     try:
         return in_world(lambda world: _run(world, asked))
     except MonkeyError as exc:
@@ -78,7 +84,7 @@ def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     spec |= {"environment": {"requirements": options["requirements"]}} if options["requirements"] else {}
     spec |= {"secrets": list(options["secrets"])} if options["secrets"] else {}
     spec |= {"outputs": list(options["outputs"])} if options["outputs"] else {}
-    return spec | {name: options[name] for name in ("timeout", "provider") if options[name] is not None}
+    return spec | {name: options[name] for name in ("timeout", "provider", "expires") if options[name] is not None}
 
 
 async def _run(world: World, asked: _Asked) -> int:
@@ -89,7 +95,7 @@ async def _run(world: World, asked: _Asked) -> int:
     from monkey.cli.render.words import json_text
     from monkey.spec.load import parse_spec
 
-    spec = parse_spec(json_text(asked.spec), "(monkey run)", world.project.root)
+    spec = parse_spec(json_text(asked.spec), "(monkey run)", world.project.root, world.project.providers)
     wanted = desire_specs(world.project, [spec])
     check_providers(world.project, wanted)
     planned = await plan_for(world, wanted, [])
@@ -98,6 +104,8 @@ async def _run(world: World, asked: _Asked) -> int:
             f"expected a name that no sweep has, found {spec.name!r}, which is one already",
             hint="give it another --name",
         )
+    if costs := {part.fleet: part.cost for part in planned.plan.rented if part.cost}:
+        asked.agree(costs)
     await world.begin()
     await suit(world, planned.plan, lambda what, done: click.echo(f"{what}: {done}", err=True))
     await execute(world, planned.plan, planned.wanted, lambda what, done: None)

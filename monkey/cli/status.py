@@ -39,8 +39,9 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
     from monkey.cli.render.status import status_json, status_lines
     from monkey.cli.render.words import json_text, terminal
 
+    boots = await world.boots()
     if as_json:
-        click.echo(json_text(status_json(world.at.url, snapshot, views), indent=2))
+        click.echo(json_text(status_json(world.at.url, snapshot, views, boots), indent=2))
     else:
-        click.echo("\n".join(status_lines(world.at.url, snapshot, views, terminal())))
+        click.echo("\n".join(status_lines(world.at.url, snapshot, views, terminal(), boots, world.rented)))
     return 0

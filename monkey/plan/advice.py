@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: The time that examples give a sweep besides.
+MORE = "6h"
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -19,15 +22,19 @@ class Standing:
     fail_fast: bool = False
     #: Did a job fail because the store does not have its data, or has it damaged?
     lacks_data: bool = False
+    #: Has it expired, or is it about to?
+    over: bool = False
 
 
 def stopped(at: Standing) -> bool:
     """Say whether it has jobs left, and an order that keeps them from running."""
-    return bool(at.unfinished) and (at.paused or at.cancelled)
+    return bool(at.unfinished) and (at.paused or at.cancelled or at.over)
 
 
 def helps(at: Standing) -> str:
     """Return what may be done next, without a full stop: "`monkey retry digits` tries again"."""
+    if at.over and at.unfinished:
+        return _more_time(at)
     if stopped(at) and not _fails_at_once(at):
         rest = f" with the rest, {tries_again(at)} what failed" if at.failed else ""
         return f"`monkey resume {at.name}` goes on{rest}"
@@ -44,6 +51,20 @@ def helps(at: Standing) -> str:
 def tries_again(at: Standing) -> str:
     """Return what has its failed jobs tried again, with a chance: "`monkey retry digits` tries again"."""
     return f"{_steps(*_retry(at))} tries again"
+
+
+def _more_time(at: Standing) -> str:
+    steps = [f"`monkey extend {at.name} {MORE}`"]
+    if not (at.paused or at.cancelled):
+        return goes_on(at.name) + (f" with the rest, {tries_again(at)} what failed" if at.failed else "")
+    steps += _retry(at) if at.failed else []
+    steps += [f"`monkey resume {at.name}`"] if at.paused or not at.failed else []
+    return f"{_steps(*steps)} goes on"
+
+
+def goes_on(name: str) -> str:
+    """Return what gives an expired sweep more time: "`monkey extend digits 6h` goes on"."""
+    return f"`monkey extend {name} {MORE}` goes on"
 
 
 def opens(at: Standing) -> str:

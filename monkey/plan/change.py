@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from monkey.plan.cost import Cost
 from monkey.plan.desired import Desired, Upload
 from monkey.plan.observed import ObservedSweep
+from monkey.spec.recipe import Resources
 
 
 class Reason(NamedTuple):
@@ -127,7 +129,14 @@ class SweepPlan:
         """May its jobs run once the plan is applied? (A new revision ends a cancellation, not a pause.)"""
         if self.observed is None:
             return True
-        return not self.observed.paused and (self.revises or self.observed.cancelled is None)
+        return not self.observed.paused and (self.revises or self.observed.active)
+
+    def expires(self, now: float) -> float | None:
+        """Return when it expires if the plan is applied at `now`, both in seconds since the epoch; None for never."""
+        if not self.revises:
+            return self.observed.expires if self.observed else None
+        asked = self.desired.settings.expires
+        return asked.until(now) if asked else None
 
     @property
     def released(self) -> int:
@@ -154,6 +163,8 @@ class MachineChange:
     trouble: str = ""
     #: Jobs that run there now, and that the change stops: they are queued again.
     stops: int = 0
+    #: Is it what machines come out of, or a part of that, and no machine itself?
+    part: bool = False
 
     @property
     def ends(self) -> bool:
@@ -183,6 +194,18 @@ class FleetPlan:
     #: Names of the secrets that these jobs are given: of sweeps of the plan, and of others.
     secrets: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
+    #: When the last of other sweeps than the plan's expires, seconds since the epoch; None for never, or no such work.
+    expires: float | None = None
+    #: What these jobs ask for, each with the number of jobs that do.
+    asked: tuple[tuple[Resources, int], ...] = ()
+    #: What its machines may cost, where they are rented.
+    cost: Cost | None = None
+
+    @property
+    def rents(self) -> bool:
+        """Are machines made that are paid for, or kept for longer?"""
+        made = any(change.op in ("create", "replace") and not change.trouble for change in self.machines)
+        return self.cost is not None and (made or self.cost.longer or (self.after or 0) > (self.before or 0))
 
     @property
     def changes(self) -> bool:
@@ -200,6 +223,16 @@ class Plan:
     fleets: tuple[FleetPlan, ...] = ()
     #: The store that was looked at.
     store: str = ""
+    #: When that was, seconds since the epoch.
+    at: float = 0.0
+    #: What should be known before applying, and is of none of these sweeps and fleets.
+    warnings: tuple[str, ...] = ()
+
+    def expires(self, fleet: FleetPlan, now: float) -> float | None:
+        """Return when the last of a fleet's sweeps expires if the plan is applied at `now`; None for never."""
+        mine = [sweep for sweep in self.sweeps if fleet.fleet in sweep.desired.settings.providers]
+        ends = [sweep.expires(now) for sweep in mine if sweep.active and sweep.jobs.unfinished]
+        return max((end for end in [*ends, fleet.expires] if end is not None), default=None)
 
     @property
     def changes(self) -> bool:
@@ -215,6 +248,11 @@ class Plan:
     def uprooted(self) -> int:
         """How many jobs run on machines that applying takes away."""
         return sum(change.stops for fleet in self.fleets for change in fleet.machines)
+
+    @property
+    def rented(self) -> tuple[FleetPlan, ...]:
+        """The fleets of which applying would make machines that are paid for, or keep them for longer."""
+        return tuple(fleet for fleet in self.fleets if fleet.rents)
 
     @property
     def redone(self) -> int:

@@ -9,13 +9,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from monkey.errors import NotADescendant, PlanError
-from monkey.plan.advice import Standing, opens, tries_again
+from monkey.plan.advice import Standing, goes_on, opens, tries_again
 from monkey.plan.change import FleetPlan, Jobs, Plan, Stale, SweepPlan
 from monkey.plan.desired import Desired, Upload
 from monkey.plan.explain import KEEPABLE, UNKNOWN, parameter_reasons, recipe_reasons, setting_changes
 from monkey.plan.match import Matched, match
 from monkey.plan.observed import Applied, Observed, ObservedSweep
 from monkey.plan.states import reopened, states, whole
+from monkey.spec.expires import time_text
+from monkey.spec.recipe import Resources
 from monkey.spec.table import ABSENT
 
 
@@ -33,7 +35,7 @@ def diff(desired: Sequence[Desired], observed: Observed, keep_stale: Collection[
         if sweep.revises or sweep.jobs.unfinished:
             sweep = _with_upload(sweep, observed, there)
         sweeps.append(sweep)
-    return Plan(tuple(sweeps), _fleets(sweeps, observed), observed.store)
+    return Plan(tuple(sweeps), _fleets(sweeps, observed), observed.store, observed.at)
 
 
 def _with_upload(sweep: SweepPlan, observed: Observed, there: set[str]) -> SweepPlan:
@@ -238,6 +240,8 @@ def _notes(want: Desired, seen: ObservedSweep, jobs: Jobs) -> tuple[str, ...]:
     at = Standing(want.name, len(seen.failed), fail_fast=fail_fast, lacks_data=seen.lacks_data)
     if seen.paused:
         notes.append(f"paused: nothing runs before `monkey resume {want.name}`")
+    if seen.over and seen.unfinished and seen.cancelled is None and seen.expires is not None:
+        notes.append(f"expired at {time_text(seen.expires)}: {goes_on(want.name)}, and so does a new revision")
     if seen.cancelled is not None:
         why = "" if seen.cancelled == "cancelled" else f" ({seen.cancelled})"  # what it is where no reason was given
         notes.append(f"{'stopped' if seen.goal else 'cancelled'}{why}: a new revision or {opens(at)} opens it again")
@@ -259,16 +263,21 @@ def _fleets(sweeps: Sequence[SweepPlan], observed: Observed) -> tuple[FleetPlan,
     work: Counter[str] = Counter()
     secrets: defaultdict[str, set[str]] = defaultdict(set)
     others: defaultdict[str, set[str]] = defaultdict(set)
+    asked: defaultdict[str, Counter[Resources]] = defaultdict(Counter)
+    ends: defaultdict[str, list[float]] = defaultdict(list)
     for sweep in sweeps:
         for fleet in sweep.desired.settings.providers:
             left = sweep.jobs.unfinished if sweep.active else 0
             work[fleet] += left
+            asked[fleet][sweep.desired.settings.resources] += left
             secrets[fleet].update(sweep.desired.settings.machine_secrets if left else ())
     names = {sweep.name for sweep in sweeps}
     for name, seen in observed.sweeps.items():
         if name not in names and seen.active and seen.applied and (left := seen.unfinished):
             for fleet in work.keys() & set(seen.applied.settings.providers):
                 work[fleet] += left
+                asked[fleet][seen.applied.settings.resources] += left
+                ends[fleet] += [seen.expires] if seen.expires is not None else []
                 others[fleet].update(seen.applied.settings.machine_secrets)
     return tuple(
         FleetPlan(
@@ -277,6 +286,8 @@ def _fleets(sweeps: Sequence[SweepPlan], observed: Observed) -> tuple[FleetPlan,
             observed.agents.get(fleet, 0),
             secrets=frozenset(secrets[fleet]),
             others=frozenset(others[fleet] - secrets[fleet]),
+            expires=max(ends[fleet], default=None),
+            asked=tuple((+asked[fleet]).items()),
         )
         for fleet, jobs in work.items()
     )

@@ -14,10 +14,15 @@ The document, one object:
   - `upload`: {`bytes`, `objects`}, code and datasets together; `datasets`: a list of {`name`, `hash`, `bytes`,
     `objects`, `here`}, again of what is to be sent; `here`: is it on the machine that plans?
   - `adopted`: how many jobs take another's result; `released`: how many running jobs applying would stop
+  - `expires`: when it would expire, applied now, in seconds since the epoch; null for never
   - `unmarked`: fleets that an apply which was cut short did not tell; `notes`, `warnings`: sentences
-- `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`, `machines`, `notes`} (`before`,
-  `after`: how many machines); `machines`: a list of {`op`, `machine`, `why`, `trouble`, `stops`}, of those that change
-  (`stops`: how many jobs run there, and are stopped and queued again)
+- `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`, `cost`, `machines`, `notes`}
+  (`before`, `after`: how many machines); `cost`: null, or the worst case of machines that are paid for, {`machines`,
+  `kind`, `hours`, `until`, `price` (USD an hour of one, or null), `spot`, `limit` (max_cost, or null),
+  `rented` (until when there are some now, or null), `unpriced` (kinds without a price), `total` (USD)};
+  `machines`: a list of {`op`, `machine`, `why`, `trouble`, `stops`, `part`}, of those that change
+  (`stops`: how many jobs run there, and are stopped and queued again; `part`: it is none, but what they come out of)
+- `warnings`: sentences, of what is of none of these sweeps and fleets
 
 The saved plan is the same object with `saved`: what it is bound to (see `save`), and `specs`, `keep_stale`: what to
 plan anew to compare with.
@@ -49,12 +54,13 @@ def document(plan: Plan) -> dict[str, Any]:
         "changes": plan.changes,
         "summary": summary(plan),
         "store": plan.store,
-        "sweeps": [_sweep(sweep) for sweep in plan.sweeps],
+        "sweeps": [_sweep(sweep, plan.at) for sweep in plan.sweeps],
         "fleets": [_fleet(fleet) for fleet in plan.fleets],
+        "warnings": list(plan.warnings),
     }
 
 
-def _sweep(sweep: SweepPlan) -> dict[str, Any]:
+def _sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
     jobs = sweep.jobs
     reasons: Counter[tuple[str, str]] = Counter()
     for group in jobs.stale:
@@ -83,6 +89,7 @@ def _sweep(sweep: SweepPlan) -> dict[str, Any]:
         ],
         "adopted": len(sweep.adopted),
         "released": sweep.released,
+        "expires": sweep.expires(now),
         "unmarked": list(sweep.unmarked),
         "notes": list(sweep.notes),
         "warnings": list(sweep.desired.warnings),
@@ -98,6 +105,7 @@ def _fleet(fleet: FleetPlan) -> dict[str, Any]:
         "before": fleet.before,
         "after": fleet.after,
         "changes": fleet.changes,
+        "cost": fleet.cost.to_json() if fleet.cost else None,
         "machines": [asdict(change) for change in fleet.machines],
         "notes": list(fleet.notes),
     }

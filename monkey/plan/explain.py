@@ -7,6 +7,7 @@ from typing import Any
 
 from monkey.plan.change import Reason, SettingChange
 from monkey.plan.sizes import size_text
+from monkey.spec.expires import Expires
 from monkey.spec.notices import Channel
 from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.stopping import Rule
@@ -100,6 +101,8 @@ def _setting(name: str, value: Any) -> str:
         return str(value).lower()
     if (listed := listed_text(name, value)) is not None:
         return listed
+    if name == "expires":
+        return Expires.from_json(value).words()
     if name in ("timeout", "grace", "checkpoint_every"):
         return seconds_text(value)
     if name in ("resources.memory", "metrics.influxdb.spool"):

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
+from monkey.plan.cost import total_text
 from monkey.plan.describe import describe
 from monkey.plan.explain import setting_text
 from monkey.plan.sizes import size_text
@@ -26,6 +27,7 @@ class Mark(StrEnum):
     MEND = "!"
     UPLOAD = "↑"
     FLEET = "@"
+    COST = "$"
     NOTE = " "
 
 
@@ -96,6 +98,8 @@ def fleet_lines(fleet: FleetPlan) -> list[Line]:
         why = "; ".join(filter(None, (change.why, stops)))
         lines.append(Line(mark, f"{fleet.fleet}/{change.machine}" + (f": {why}" if why else "")))
         lines += [Line(mark, text, detail=True) for text in change.trouble.splitlines()]
+    if fleet.cost is not None:
+        lines.append(Line(Mark.COST, f"{fleet.fleet}: {fleet.cost.words()}"))
     return lines + [Line(Mark.NOTE, note) for note in fleet.notes]
 
 
@@ -110,6 +114,11 @@ def _fleet_line(fleet: FleetPlan) -> Line:
     return Line(Mark.FLEET, f"{work}, machines {fleet.before} → {fleet.after}")
 
 
+def warning_lines(plan: Plan) -> list[Line]:
+    """Return what should be known before applying, and is of none of its sweeps and fleets."""
+    return [Line(Mark.MEND, warning) for warning in plan.warnings]
+
+
 def summary(plan: Plan) -> str:
     """Return the plan in one sentence: "24 new, 12 stale, 6 kept, 3 removed; 1.2 KiB to upload"."""
     totals = {"new": 0, "stale": 0, "kept": 0, "removed": 0}
@@ -120,14 +129,29 @@ def summary(plan: Plan) -> str:
     settings = sum(len(sweep.settings) for sweep in plan.sweeps)
     if settings:
         parts.append("1 setting changes" if settings == 1 else f"{settings} settings change")
-    changes = [bool(change.trouble) for fleet in plan.fleets for change in fleet.machines]
-    if machines := changes.count(False):
-        parts.append("1 machine changes" if machines == 1 else f"{machines} machines change")
-    if machines := changes.count(True):
-        parts.append("1 machine cannot be used now" if machines == 1 else f"{machines} machines cannot be used now")
+    parts += _changing(plan)
     if size := sum(sweep.upload.bytes for sweep in plan.sweeps):
         parts.append(f"{size_text(size)} to upload")
+    if costs := [fleet.cost for fleet in plan.rented if fleet.cost]:
+        parts.append(f"machines are rented for {total_text(costs)}")
     return "; ".join(parts) if plan.changes else "nothing to do: " + parts[0]
+
+
+def _changing(plan: Plan) -> list[str]:
+    """Return how many machines change, how many cannot, and how many other parts of fleets change."""
+    changes = [change for fleet in plan.fleets for change in fleet.machines]
+    fleets = sum(any(change.part for change in fleet.machines) for fleet in plan.fleets)
+    hindered = sum(bool(change.trouble) for change in changes)
+    pieces = sum(change.part and not change.trouble for change in changes)
+    told = []
+    if machines := len(changes) - hindered - pieces:
+        told.append("1 machine changes" if machines == 1 else f"{machines} machines change")
+    if pieces:
+        whose = "a fleet" if fleets == 1 else "fleets"
+        told.append(f"1 part of {whose} changes" if pieces == 1 else f"{pieces} parts of {whose} change")
+    if hindered:
+        told.append("1 machine cannot be used now" if hindered == 1 else f"{hindered} machines cannot be used now")
+    return told
 
 
 def _kept(sweep: SweepPlan) -> str:

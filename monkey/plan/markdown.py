@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.lines import Line, Mark, fleet_lines, summary, sweep_lines
+from monkey.plan.cost import total_text
+from monkey.plan.lines import Line, Mark, fleet_lines, summary, sweep_lines, warning_lines
 
 #: A forge refuses longer comments (GitHub: 65,536 characters).
 MAX_CHARACTERS = 60_000
@@ -28,7 +29,7 @@ def markdown(plan: Plan) -> str:
             _block(sweep_lines(sweep)),
         ]
     shown = [fleet for fleet in plan.fleets if fleet.jobs or fleet.changes or fleet.notes]
-    if fleets := [line for fleet in shown for line in fleet_lines(fleet)]:
+    if fleets := [*(line for fleet in shown for line in fleet_lines(fleet)), *warning_lines(plan)]:
         parts.append(_block(fleets))
     if plan.released:
         jobs = "1 running job" if plan.released == 1 else f"{plan.released:,} running jobs"
@@ -39,6 +40,8 @@ def markdown(plan: Plan) -> str:
     if plan.redone:
         jobs = "1 finished job" if plan.redone == 1 else f"{plan.redone:,} finished jobs"
         parts.append(f"**{jobs} will be run again.**\n")
+    if costs := [fleet.cost for fleet in plan.rented if fleet.cost]:
+        parts.append(f"**Applying rents machines for {total_text(costs)}.**\n")
     return _cut(parts)
 
 

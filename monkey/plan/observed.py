@@ -55,13 +55,16 @@ class ObservedSweep:
     running: AbstractSet[str] = frozenset()
     #: Did one of `failed` fail because the store does not have its data, or has it damaged?
     lacks_data: bool = False
+    #: When it expires, seconds since the epoch; None for never. `over`: it has, or is about to.
+    expires: float | None = None
+    over: bool = False
     #: Fleets that were never told of the newest revision's work (an apply was cut short).
     unmarked: tuple[str, ...] = ()
 
     @property
     def active(self) -> bool:
         """May its jobs run now?"""
-        return self.applied is not None and not self.paused and self.cancelled is None
+        return self.applied is not None and not self.paused and self.cancelled is None and not self.over
 
     @property
     def unfinished(self) -> int:
@@ -87,3 +90,5 @@ class Observed:
     datasets: Mapping[str, Upload] = field(default_factory=dict)
     #: Sweep to what changed within its datasets, by their names: "3 of 10,000 files".
     within: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: When this was seen, seconds since the epoch.
+    at: float = 0.0

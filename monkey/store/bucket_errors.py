@@ -168,9 +168,11 @@ def _error(told: _Told, exc: Exception, address: Address, verb: Verb, key: str) 
 def _no_bucket(address: Address) -> StoreRefused:
     """Not StoreMissing: there, a store would be begun, and a bucket is made by whoever pays for it."""
     what = "container" if address.scheme == "az" else "bucket"
+    makes = "" if address.options.get("endpoint") else {"s3": "aws", "gs": "gcp"}.get(address.scheme, "")
+    how = f" (`monkey init --provider {makes} --create-bucket` does)" if makes else ""
     return StoreRefused(
         f"the store {address.url}: there is no {what} {address.bucket!r}",
-        hint=f"create the {what}, or correct 'store:' in monkey.yaml",
+        hint=f"create the {what}{how}, or correct 'store:' in monkey.yaml",
     )
 
 

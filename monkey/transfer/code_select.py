@@ -37,6 +37,23 @@ NOT_CODE = Globs(
 #: Output of commands: left out like `NOT_CODE`, unless git tracks it.
 _LOGS = Globs(("**/*.log", "**/nohup.out", "**/slurm-*.out"))
 
+#: What people keep keys and passwords in: left out like `NOT_CODE`, unless git tracks it. Code lies in the store.
+_KEYS = Globs(
+    (
+        "**/.env",
+        "**/.env.*",
+        "**/.envrc",
+        "**/.netrc",
+        "**/.pypirc",
+        "**/.aws",
+        "**/.ssh",
+        "**/*.pem",
+        "**/id_rsa",
+        "**/id_ecdsa",
+        "**/id_ed25519",
+    )
+)
+
 #: Never code, whoever lists it: our own store and git's, and what DVC keeps beside its settings (and has git ignore).
 _NEVER = Globs(("**/.monkey", "**/.git", "**/.dvc/tmp", "**/.dvc/cache", "**/.dvc/config.local"))
 
@@ -77,8 +94,8 @@ def select(root: Path, include: Sequence[str], leave_out: Collection[str] = ()) 
     """Return the paths, relative to `root`, '/'-separated and sorted, that belong to the code snapshot.
 
     `include`: globs that files must match; none: all that git sees less `leave_out`, Markdown, monkey.yaml, CI files
-    and untracked logs. Litter is left out unless git tracks it. Raises PlanError for a bad pattern, one that names
-    nothing, or a missing root.
+    and, untracked, logs and what keeps keys. Litter is left out unless git tracks it. Raises PlanError for a bad
+    pattern, one that names nothing, or a missing root.
     """
     if not root.is_dir():
         raise PlanError(f"expected a directory of code at {root}, found none", hint="check 'code: root:' in the spec")
@@ -91,7 +108,9 @@ def select(root: Path, include: Sequence[str], leave_out: Collection[str] = ()) 
         return sorted(
             path
             for path in seen
-            if path not in leave_out and not NOT_CODE.match(path) and (path in tracked or not _LOGS.match(path))
+            if path not in leave_out
+            and not NOT_CODE.match(path)
+            and (path in tracked or not (_LOGS.match(path) or _KEYS.match(path)))
         )
     chosen = [path for path in seen if globs.match(path)]
     if idle := globs.idle(chosen):

@@ -62,7 +62,7 @@ def seen(name: str, told: Mapping[str, Any], root: Path) -> ObservedSweep:
         if state in told
     }
     revision = Revision(recipe, spec.settings(), table, hashes(told["tree"]), None, {})
-    rest = {key: told[key] for key in ("paused", "cancelled") if key in told}
+    rest = {key: told[key] for key in ("paused", "cancelled", "expires", "over") if key in told}
     unmarked = tuple(told.get("unmarked", ()))
     return ObservedSweep(told["head"], revision, told["head"], **rest, **sets, unmarked=unmarked)
 
@@ -83,7 +83,7 @@ def planned(case: Path) -> Plan:
     sweeps = {name: seen(name, sweep, case) for name, sweep in told["sweeps"].items()}
     finished = {job for sweep in sweeps.values() for job in sweep.succeeded}
     code = {sweep.applied.recipe.code for sweep in sweeps.values() if sweep.applied}
-    observed = Observed(sweeps, finished, code, told.get("agents", {}), store="5t0re")
+    observed = Observed(sweeps, finished, code, told.get("agents", {}), store="5t0re", at=told.get("at", 0.0))
     return diff([desired], observed, told.get("keep_stale", ()))
 
 

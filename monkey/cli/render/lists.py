@@ -11,7 +11,8 @@ from monkey.cli.render.failures import last_words
 from monkey.cli.render.parameters import parameters_text
 from monkey.cli.render.status import sweep_json, why, word
 from monkey.cli.render.words import Terminal, duration, one_line, plural, table
-from monkey.fleet.base import Finding
+from monkey.fleet.base import Finding, Holding
+from monkey.plan.cost import dollars
 from monkey.protocol.snapshot import JobView, State, SweepView
 from monkey.spec.table import Value
 
@@ -176,3 +177,34 @@ def findings_lines(found: Sequence[tuple[str, Finding]], to: Terminal) -> list[s
 def findings_json(found: Sequence[tuple[str, Finding]]) -> list[dict[str, Any]]:
     """Return what an audit found for programs."""
     return [{"provider": fleet, **asdict(finding)} for fleet, finding in found]
+
+
+def holdings_lines(found: Sequence[tuple[str, Holding]], to: Terminal) -> list[str]:
+    """Return what clouds have of ours, by regions, with what it costs an hour: once by itself, and in all."""
+    lines: list[str] = []
+    for region in sorted({holding.region for _, holding in found}):
+        here = [(fleet, holding) for fleet, holding in found if holding.region == region]
+        unknown = any(holding.price is None for _, holding in here)
+        known = dollars(sum(holding.price or 0.0 for _, holding in here))
+        cost = f"{known} an hour" + (", and what nobody knows the price of" if unknown else "")
+        lines.append(to.paint(f"{one_line(region)}: {plural(len(here), 'thing')}, {cost}", "bold"))
+        rows = [[_whose(fleet, holding), holding.kind, holding.id, _price(holding.price)] for fleet, holding in here]
+        lines += [*table(["PROVIDER", "WHAT", "ID", "AN HOUR"], rows, to), ""]
+    return lines
+
+
+def _whose(fleet: str, holding: Holding) -> str:
+    """Return its provider; and its stack, where that is none of this project's here."""
+    of = holding.of
+    return fleet if of is None else f"{of.provider or '?'} (stack {of.stack or '?'})"
+
+
+def _price(price: float | None) -> str:
+    if price is None:
+        return "not known"
+    return dollars(price) if price else "nothing"
+
+
+def holdings_json(found: Sequence[tuple[str, Holding]]) -> list[dict[str, Any]]:
+    """Return what clouds have of ours for programs."""
+    return [{"provider": fleet, **asdict(holding)} for fleet, holding in found]

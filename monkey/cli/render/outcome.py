@@ -12,6 +12,7 @@ from monkey.cli.render.progress import Best, best_text, counts_text
 from monkey.cli.render.words import Terminal, one_line, printable
 from monkey.plan.advice import helps
 from monkey.protocol.snapshot import JobView, State, SweepView
+from monkey.spec.expires import time_text
 
 
 def outcome(
@@ -48,10 +49,20 @@ def held(one: Progress) -> list[str]:
     at, why = standing(one.view, one.counts), one.view.state.cancelled
     orders = ["is paused"] if at.paused else []
     what = "reached its goal" if one.view.state.goal else "was cancelled"
-    orders += [f"{what} ({one_line(why)})"] if why is not None else []
+    orders += [what + (f" ({one_line(why)})" if why != "cancelled" else "")] if why is not None else []
+    orders += [over] if (over := expired(one.view, one.counts)) else []
     # What helps where jobs failed is told behind the failures.
     then = "" if at.failed else f"; {one_line(helps(at))}"
     return [f"It {' and '.join(orders)}{then}."] if orders else []
+
+
+def expired(view: SweepView, counts: Mapping[State, int]) -> str:
+    """Return that a sweep has expired, when, and what is left of it; "" where it has not, or nothing is."""
+    left = counts.get(State.EXPIRED, 0) + counts.get(State.RUNNING, 0) + counts.get(State.FROZEN, 0)
+    if not view.over or not left or view.state.expires is None or view.state.cancelled is not None:
+        return ""
+    jobs = "1 job" if left == 1 else f"{left:,} jobs"
+    return f"has expired ({time_text(view.state.expires)}) with {jobs} left"
 
 
 def stands(view: SweepView) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from monkey.cli.render.words import Terminal, cut, one_line, plural
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.lines import Line, Mark, fleet_lines, summary, sweep_lines
+from monkey.plan.lines import Line, Mark, fleet_lines, summary, sweep_lines, warning_lines
 
 _COLOURS = {
     Mark.NEW: "green",
@@ -15,6 +15,7 @@ _COLOURS = {
     Mark.MEND: "yellow",
     Mark.UPLOAD: "cyan",
     Mark.FLEET: "cyan",
+    Mark.COST: "yellow",
     Mark.NOTE: "",
 }
 
@@ -29,7 +30,7 @@ def plan_lines(plan: Plan, to: Terminal, *, everything: bool = False) -> list[st
     if hidden and not everything and lines:
         lines += [to.paint(f"({hidden} unchanged {'sweep is' if hidden == 1 else 'sweeps are'} not shown)", "dim"), ""]
     shown = [fleet for fleet in plan.fleets if fleet.changes or fleet.notes or (everything and fleet.jobs)]
-    fleets = [line for fleet in shown for line in fleet_lines(fleet)]
+    fleets = [*(line for fleet in shown for line in fleet_lines(fleet)), *warning_lines(plan)]
     if fleets:
         lines += [to.paint("machines", "bold"), *(_line(line, to) for line in fleets), ""]
     return [*lines, to.paint(verdict(plan), "bold")]
@@ -53,6 +54,6 @@ def _sweep(sweep: SweepPlan, to: Terminal) -> list[str]:
 
 def _line(line: Line, to: Terminal) -> str:
     text = f"      {one_line(line.text)}" if line.detail else f"  {line.mark} {one_line(line.text)}"
-    if to.width is not None and not line.detail:
+    if to.width is not None and not line.detail and line.mark is not Mark.COST:
         text = cut(text, to.width)
     return to.paint(text, _COLOURS[line.mark] if not line.detail else "dim")

@@ -21,6 +21,7 @@ STATES = {
     State.PAUSED: "yellow",
     State.CANCELLED: "yellow",
     State.STOPPED: "cyan",
+    State.EXPIRED: "yellow",
 }
 #: Columns that a bar takes where there is room, and at the least.
 BAR, SHORT_BAR = 36, 10

@@ -3,43 +3,63 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from monkey.apply.wait import Progress, Wait, judge
 from monkey.cli.render.failures import failures
-from monkey.cli.render.outcome import held
+from monkey.cli.render.outcome import expired, held
 from monkey.cli.render.telemetry import left_lines, telemetry_lines
 from monkey.cli.render.words import Terminal, duration, one_line, plural, table
+from monkey.fleet.boots import Boot
+from monkey.fleet.boots import told as given_up
+from monkey.plan.advice import goes_on
 from monkey.protocol.snapshot import AgentView, JobView, Snapshot, State, SweepView
+from monkey.spec.expires import time_text
 
 #: Metrics that are named where values of them were no numbers.
 METRICS = 3
+#: Seconds before a sweep expires in which the command is named that gives it more time.
+SOON = 3600.0
 #: Columns of the table: state of jobs by heading. Frozen jobs run, as far as these counts go.
 _COUNTED = {"DONE": State.SUCCEEDED, "FAILED": State.FAILED, "RUNNING": State.RUNNING, "QUEUED": State.QUEUED}
 _COLOURS = {
     Wait.FAILED: "red",
     Wait.PAUSED: "yellow",
     Wait.CANCELLED: "yellow",
+    Wait.EXPIRED: "yellow",
     Wait.SUCCEEDED: "green",
     Wait.STOPPED: "green",
 }
 
 
-def status_lines(store: str, snapshot: Snapshot, views: Sequence[SweepView], to: Terminal) -> list[str]:
-    """Return sweeps with their counts, agents with when they were heard of last, and what needs attention."""
+def status_lines(
+    store: str,
+    snapshot: Snapshot,
+    views: Sequence[SweepView],
+    to: Terminal,
+    boots: Sequence[Boot] = (),
+    rented: Collection[str] = (),
+) -> list[str]:
+    """Return sweeps with their counts, agents with when they were heard of last, and what needs attention.
+
+    `boots`: machines that gave up; `rented`: providers whose machines need a while to come.
+    """
     counts = {view.state.name: view.counts for view in views}
     lines = [f"store {one_line(store)}", ""]
     if views:
         lines += _sweeps(views, counts, to)
     else:
         lines.append("No sweep was applied yet; `monkey apply` does.")
-    lines += ["", *_agents(snapshot, counts, to)]
+    lines += ["", *_agents(snapshot, views, counts, rented, to)]
+    lines += [line for view in views for line in _time_left(view, counts[view.state.name])]
     lines += _told(views, counts, to)
     lines += [line for view in views for line in _nonfinite(view)]
     shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
     lines += [f"{name}: {plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
-    wrong = [*map(one_line, snapshot.problems), *telemetry_lines(snapshot.agents), *left_lines(snapshot.agents)]
+    wrong = [*map(one_line, [*snapshot.problems, *given_up(boots)]), *telemetry_lines(snapshot.agents)]
+    wrong += left_lines(snapshot.agents)
     if wrong:
         lines += ["", to.paint("Needs attention:", "yellow"), *(f"  {line}" for line in wrong)]
     return lines
@@ -51,9 +71,21 @@ def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]],
         one = Progress(views[0], counts[views[0].state.name])
         kept = held(one)
         return (["", *kept] if kept else []) + failures(one, to)
+    names = {view.state.name: expired(view, counts[view.state.name]) for view in views}
+    over = [f"{name}: {left}; {goes_on(name)}." for name, left in names.items() if left]
     failed = [(name, seen[State.FAILED]) for name, seen in counts.items() if seen.get(State.FAILED)]
     lines = [f"{name}: {plural(jobs, 'job')} failed; `monkey status {name}` says why." for name, jobs in failed]
-    return ["", *map(one_line, lines)] if lines else []
+    return ["", *map(one_line, over + lines)] if over or lines else []
+
+
+def _time_left(view: SweepView, counts: Mapping[State, int]) -> list[str]:
+    """Return when a sweep that is worked on expires, and what gives it more time where that is soon."""
+    ends = view.state.expires
+    if ends is None or not view.active or judge(counts) is not Wait.WORKING:
+        return []
+    left = ends - time.time()
+    more = f"; {goes_on(view.state.name)} for longer" if left < SOON else ""
+    return [one_line(f"{view.state.name}: expires at {time_text(ends)}, in {duration(left)}{more}.")]
 
 
 def _nonfinite(view: SweepView) -> list[str]:
@@ -87,6 +119,8 @@ def word(view: SweepView, counts: Mapping[State, int]) -> str:
         return f"{what}: {one_line(view.state.cancelled)}" if view.state.cancelled != "cancelled" else what
     if view.state.paused:
         return "paused"
+    if counts.get(State.EXPIRED):
+        return "expired"
     if counts.get(State.FROZEN):
         return "frozen: its agent cannot reach the store"
     return str(judge(counts))
@@ -99,15 +133,22 @@ def why(view: SweepView, job: JobView) -> str:
     return one_line((job.reason or "").partition("\n")[0])
 
 
-def _agents(snapshot: Snapshot, counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
+def _agents(
+    snapshot: Snapshot,
+    views: Sequence[SweepView],
+    counts: Mapping[str, Mapping[State, int]],
+    rented: Collection[str],
+    to: Terminal,
+) -> list[str]:
     alive = [agent for agent in snapshot.agents if agent.alive]
     if not alive:
-        left = any(judge(seen) is Wait.WORKING for seen in counts.values())
-        return (
-            [to.paint("No agent is at work; `monkey apply` starts one.", "yellow")]
-            if left
-            else ["No agent is at work."]
-        )
+        left = [view.state.revision for view in views if judge(counts[view.state.name]) is Wait.WORKING]
+        if not left:
+            return ["No agent is at work."]
+        if any(not set(rented).isdisjoint(of.settings.providers) for of in left if of):
+            told = "rented machines take minutes to come, `monkey list instances` shows them; `monkey apply` rents them"
+            return [to.paint(f"No agent is at work; {told}.", "yellow")]
+        return [to.paint("No agent is at work; `monkey apply` starts one.", "yellow")]
     rows = [[agent.id.rpartition("/")[0], heard(agent), agent.jobs] for agent in alive]
     return table(["AGENT", "HEARD OF", "JOBS"], rows, to)
 
@@ -128,8 +169,10 @@ def _shared(views: Sequence[SweepView]) -> dict[str, int]:
     return shared
 
 
-def status_json(store: str, snapshot: Snapshot, views: Sequence[SweepView]) -> dict[str, Any]:
-    """Return the same for programs: `sweeps`, `agents`, `problems`."""
+def status_json(
+    store: str, snapshot: Snapshot, views: Sequence[SweepView], boots: Sequence[Boot] = ()
+) -> dict[str, Any]:
+    """Return the same for programs: `sweeps`, `agents`, `problems`, `boots`."""
     shared = _shared(views)
     return {
         "store": store,
@@ -147,6 +190,7 @@ def status_json(store: str, snapshot: Snapshot, views: Sequence[SweepView]) -> d
             for agent in snapshot.agents
         ],
         "problems": snapshot.problems,
+        "boots": [asdict(boot) for boot in boots],
     }
 
 
@@ -161,6 +205,7 @@ def sweep_json(view: SweepView, shared: int = 0) -> dict[str, Any]:
         "state": str(judge(counts)),
         "paused": view.state.paused,
         "cancelled": view.state.cancelled,
+        "expires": view.state.expires,
         "shared": shared,
         "nonfinite": dict(sorted(view.nonfinite.items())),
     }

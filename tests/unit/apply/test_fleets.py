@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from monkey.apply.fleets import audit, call, recount
+from monkey.apply.fleets import audit, call, holdings, recount, strangers
 from monkey.apply.instances import instances
 from monkey.apply.planning import make_plan
 from monkey.cli.apply import Order, _apply
-from monkey.errors import MonkeyError
-from monkey.fleet.base import Finding, Forecast, Instance, Say, Work, silent
+from monkey.cli.render.plan import plan_lines
+from monkey.cli.render.words import Terminal
+from monkey.errors import Corrupt, MonkeyError
+from monkey.fleet.base import Finding, Forecast, Holding, Instance, Say, Stranger, Work, silent
 from monkey.plan.change import MachineChange
+from monkey.plan.document import document
+from monkey.plan.markdown import markdown
+from monkey.spec.recipe import Resources
 from tests.unit.apply.world import SPEC, Pen, StillFleet, apply, opened
+
+TOKEN = frozenset({"TOKEN"})
+
+
+def work(jobs: int, secrets: frozenset[str] = frozenset(), others: frozenset[str] = frozenset()) -> Work:
+    """Return the work of so many jobs that ask for what jobs ask for where nothing is said."""
+    return Work(jobs, secrets, others, asked=((Resources(), jobs),))
 
 
 @dataclass
@@ -62,7 +75,7 @@ def test_work_is_counted_again_with_what_others_applied(root: Path) -> None:
             (part,) = mine.plan.fleets
             assert (part.jobs, part.others) == (3, frozenset())
             await apply(world, str(root / "specs/other.yaml"))  # meanwhile, by somebody else
-            assert await recount(world, mine.plan, part) == Work(5, frozenset(), frozenset({"TOKEN"}))
+            assert await recount(world, mine.plan, part, 0.0) == work(5, others=TOKEN)
 
     asyncio.run(main())
 
@@ -78,8 +91,8 @@ def test_a_sweep_that_leaves_the_fleet_is_no_work_of_it_any_more(root: Path) -> 
             moved = root / "specs" / "other.yaml"
             moved.write_text(moved.read_text() + "provider: there\n")
             plan = (await make_plan(world, [])).plan
-            counted = {part.fleet: await recount(world, plan, part) for part in plan.fleets}
-        assert counted == {"local": Work(3), "there": Work(2, frozenset({"TOKEN"}))}
+            counted = {part.fleet: await recount(world, plan, part, 0.0) for part in plan.fleets}
+        assert counted == {"local": work(3), "there": work(2, TOKEN)}
 
     asyncio.run(main())
 
@@ -93,8 +106,7 @@ def test_a_call_asks_for_the_secrets_of_its_own_sweep_alone(root: Path) -> None:
             fleet.told.clear()
             await call(world, "local", "small", silent)
             await call(world, "local", "other", silent)
-        token = frozenset({"TOKEN"})
-        assert fleet.told == [Work(5, frozenset(), token), Work(5, token, frozenset())]
+        assert fleet.told == [work(5, others=TOKEN), work(5, TOKEN)]
 
     asyncio.run(main())
 
@@ -142,6 +154,71 @@ def test_machines_and_agents_are_one_list(root: Path) -> None:
             ("guest", "local/guest/1", "alive", 0, "joined by itself"),
         }
         assert {row.machine: row.heard is None for row in rows if not row.agent} == {"gpu2": False, "gpu3": True}
+
+    asyncio.run(main())
+
+
+@dataclass
+class Torn(Listening):
+    """A fleet whose state cannot be read, at a cloud that has something of it, and of others."""
+
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """Fail."""
+        raise Corrupt("projects/test/machines/x", "not a state", "bring it back")
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        """Have one of each fleet's, and one of somebody's."""
+        names = {"local": "i-1", "there": "i-2"}
+        one, two = (None if name == self.name else Stranger(name, name, "of this store", "x") for name in names)
+        theirs = Stranger("cloud", "abc", "of another store", "look there")
+        return (
+            Holding("eu", "instance", "i-1", 1.5, one),
+            Holding("eu", "instance", "i-2", 1.5, two),
+            Holding("eu", "instance", "i-3", 0.25, theirs),
+            Holding("eu", "volume", "vol-1", None, theirs),
+        )
+
+
+def test_a_state_that_cannot_be_read_is_a_finding_and_what_is_held_is_told_once(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            world.fleets = {"local": Torn(), "there": Torn("there")}
+            await world.begin()
+            # A third one, that monkey.yaml does not name any more.
+            await world.at.put(f"{world.keys.machines}old/state/.pulumi/stacks/test/old.json", b"garbage")
+            found, held = await audit(world), await holdings(world)
+        assert [(name, each.machine) for name, each in found] == [(x, "state") for x in ("old", "local", "there")]
+        assert {each.hint for _, each in found[1:]} == {"bring it back"} and "remove all below" in found[0][1].hint
+        assert {each.id: (name, each.of is None) for name, each in held} == {
+            "i-1": ("local", True),
+            "i-2": ("there", True),
+            "i-3": ("local", False),
+            "vol-1": ("local", False),
+        }
+        [(name, told)] = strangers(held)
+        said = "2 things in eu for $0.25 an hour, and what nobody knows the price of: of another store"
+        assert (name, told) == ("cloud", Finding("stack abc", said, "look there"))
+
+    asyncio.run(main())
+
+
+def test_machines_whose_provider_is_gone_are_warned_of(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    host = {"urn": "urn:pulumi:s::p::ssh:Host::gpu1", "type": "pulumi-python:dynamic/ssh:Host", "id": "gpu1"}
+    warning = "`monkey destroy --fleet lab`: monkey.yaml no longer names this provider, and it has machines"
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            key = f"{world.keys.machines}lab/state/.pulumi/stacks/test/lab.json"
+            for resources in ([], [host]):
+                text = json.dumps({"version": 3, "checkpoint": {"latest": {"resources": resources}}})
+                await world.at.put(key, text.encode())
+                plan = (await make_plan(world, [])).plan
+                assert plan.warnings == ((warning,) if resources else ()) and not plan.changes
+            assert f"! {warning}" in "\n".join(plan_lines(plan, Terminal())) and f"! {warning}" in markdown(plan)
+            assert document(plan)["warnings"] == [warning]
+            await _apply(world, Order([], [], detach=True))
+            assert f"warning: {warning}" in capsys.readouterr().err
 
     asyncio.run(main())
 

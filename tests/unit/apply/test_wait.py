@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from monkey.apply.begun import begun
 from monkey.apply.observe import World
 from monkey.apply.operate import cancel, pause, resume, retry
 from monkey.apply.stuck import BEATS
@@ -115,6 +116,22 @@ def test_agent_that_left_with_work_undone_is_started_again_and_at_last_given_up(
             with pytest.raises(FleetError, match=f"left {GIVE_UP_AFTER} times"):
                 await watch(world, Steps(), []).run()
             assert fleet.asked == [1] * GIVE_UP_AFTER
+
+    asyncio.run(main())
+
+
+def test_agent_that_left_as_its_work_came_is_started_again_for_whoever_does_not_watch(root: Path) -> None:
+    async def main() -> None:
+        fleet = StillFleet(answers=[False, True], booting=True)
+        async with opened(root, fleet) as world:
+            await apply(world)
+            fleet.count, fleet.asked = 0, []
+            await begun(world.reader(), [fleet])
+            assert fleet.asked == [1] and fleet.answers == [True], "what boots is not waited for"
+            await cancel(world, "small", "enough")
+            fleet.answers = [False]
+            await begun(world.reader(), [fleet])
+            assert fleet.asked == [1], "there is nothing to do"
 
     asyncio.run(main())
 

@@ -13,7 +13,7 @@ from monkey.apply.execute import execute
 from monkey.apply.observe import World, open_world
 from monkey.apply.planning import Planned, make_plan
 from monkey.errors import FleetError
-from monkey.fleet.base import Finding, Forecast, Instance, Say, Strange, Work
+from monkey.fleet.base import Finding, Forecast, Holding, Instance, Say, Strange, Work
 from monkey.protocol.entries import Claim, End, Ended
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
@@ -46,6 +46,7 @@ class StillFleet:
 
     name: str = "local"
     type: str = "local"
+    booting: bool = False
     count: int = 0
     asked: list[int] = field(default_factory=list)
     #: What `check` says, in turn; the last for ever.
@@ -87,6 +88,9 @@ class StillFleet:
         return (Instance("this machine", ("pen",)),) * self.count
 
     async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        return ()
+
+    async def holdings(self) -> tuple[Holding, ...]:
         return ()
 
     async def destroy(self, say: Say) -> None:

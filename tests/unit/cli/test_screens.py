@@ -12,13 +12,13 @@ import pytest
 
 from monkey.apply.attempts import read_attempts
 from monkey.apply.observe import World
-from monkey.apply.operate import cancel
+from monkey.apply.operate import cancel, resume
 from monkey.apply.planning import make_plan
 from monkey.apply.wait import Progress
 from monkey.cli.live import Live
 from monkey.cli.render.info import job_info, job_info_json, sweep_info
 from monkey.cli.render.lists import jobs_lines, sweeps_lines
-from monkey.cli.render.outcome import detached, outcome, silence
+from monkey.cli.render.outcome import detached, held, outcome, silence
 from monkey.cli.render.plan import plan_lines
 from monkey.cli.render.progress import drawn, said
 from monkey.cli.render.status import status_json, status_lines
@@ -169,10 +169,14 @@ def test_progress_is_told_first_however_narrow_the_terminal(tmp_path: Path) -> N
 
 def test_cancelled_job_carries_the_sweep_s_reason_whatever_its_last_attempt_ended_with(tmp_path: Path) -> None:
     async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        await cancel(world, "small", "")
+        assert held((await looked(world))[1])[0].startswith("It was cancelled; ")
+        await resume(world, "small")
         await pen.begin(jobs[0])
         await pen.end(jobs[0], Ended.RELEASED, reason="no longer part of the sweep")
         await cancel(world, "small", "enough")
         _, progress = await looked(world)
+        assert held(progress)[0].startswith("It was cancelled (enough); ")
         text = "\n".join(jobs_lines([progress.view], (), Terminal()))
         assert text.count("cancelled: enough") == 3 and "no longer part" not in text
         notes = "\n".join(plan_lines((await make_plan(world, [])).plan, Terminal(), everything=True))

@@ -47,3 +47,13 @@ def test_what_is_advised_opens_all_that_is_shut(flags: tuple[bool, ...]) -> None
     if stopped(at):
         assert "resume" in said or "retry" in said
         assert (opens(at) == "`monkey retry s`") == (failed and fail_fast)
+
+
+@pytest.mark.parametrize("flags", list(product([False, True], repeat=4)))
+def test_what_has_expired_needs_time_besides_all_else(flags: tuple[bool, ...]) -> None:
+    failed, paused, cancelled, fail_fast = flags
+    at = Standing("s", int(failed), 2, paused, cancelled, fail_fast, over=True)
+    said = helps(at)
+    assert said.startswith("`monkey extend s 6h`") and stopped(at)
+    assert ("`monkey retry s`" in said) == failed
+    assert ("`monkey resume s`" in said) == (paused or (cancelled and not failed)), "retry opens what is cancelled"

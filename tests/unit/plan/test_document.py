@@ -102,6 +102,10 @@ def test_lines_of_machines() -> None:
     ]
     plan = diff([want(JOBS)], WORLD).with_fleets([fleet])
     assert plan.changes and summary(plan) == "10 kept; 3 machines change; 1 machine cannot be used now"
+    parts = (MachineChange("create", "network", part=True), MachineChange("update", "group", part=True))
+    rented = replace(fleet, fleet="cloud", machines=(*parts, MachineChange("replace", "i-1")))
+    told = "10 kept; 1 machine changes; 2 parts of a fleet change"
+    assert summary(cloudy := plan.with_fleets([rented])) == told and told in markdown(cloudy)
     assert json.loads(json.dumps(document(plan)))["fleets"][0]["machines"][2]["trouble"].startswith("it does not")
     assert "lab/h2: max_slots" in markdown(plan) and "takes machines away from 2 running jobs" in markdown(plan)
 
@@ -123,7 +127,7 @@ def test_the_document_has_what_its_docstring_promises() -> None:
     assert sweep["states"]["removed"] == {"queued": 2, "succeeded": 3} and sweep["released"] == 1
     assert made["fleets"][0] == {
         "fleet": "local", "type": "", "jobs": 10, "agents": 1, "before": None, "after": None, "changes": False,
-        "machines": [], "notes": [],
+        "cost": None, "machines": [], "notes": [],
     }  # fmt: skip
     promised = monkey.plan.document.__doc__ or ""
     assert all(f"`{key}`" in promised for key in (*made, *sweep, *made["fleets"][0]))

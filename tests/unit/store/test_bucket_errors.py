@@ -10,6 +10,8 @@ import pytest
 
 from monkey.errors import KeyMissing, MonkeyError, StoreRefused, StoreUnavailable, StoreUnsafe
 from monkey.store.base import Store
+from monkey.store.bucket_errors import Verb, translate
+from monkey.store.bucket_url import parse
 from monkey.store.open import open_store
 from tests.bucket import FakeBucket, Fault, Refusal
 from tests.loops import Run
@@ -96,7 +98,9 @@ def test_a_missing_key_is_no_missing_bucket(bucket: FakeBucket, store: Store, ru
     for begin in (False, True):
         with pytest.raises(StoreRefused, match="there is no bucket 'other'") as caught:
             run(open_store(bucket.url(bucket="other"), begin=begin))
-        assert "create the bucket" in (caught.value.hint or "")
+        assert (caught.value.hint or "").startswith("create the bucket, or")  # whose it is makes it
+    told = translate(Exception("status code: 404 <Code>NoSuchBucket</Code>"), parse("s3://other/x"), Verb.READ)
+    assert "`monkey init --provider aws --create-bucket`" in (told.hint or "")
 
 
 def test_a_server_that_is_not_there_is_named(run: Run) -> None:

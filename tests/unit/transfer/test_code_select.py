@@ -53,6 +53,17 @@ def test_our_own_store_is_never_code(repository: Path) -> None:
         select(repository, [".monkey/**"])
 
 
+@pytest.mark.parametrize("name", [".env", "lib/.env.local", ".aws/credentials", "lib/key.pem"])
+def test_what_keeps_keys_is_no_code_unless_it_is_tracked_or_named(repository: Path, git: Git, name: str) -> None:
+    before = select(repository, ())
+    (repository / name).parent.mkdir(exist_ok=True)
+    (repository / name).write_text("TOKEN=s3cret")
+    assert select(repository, ()) == before
+    assert select(repository, [name]) == [name]
+    git(repository, "add", "--force", name)
+    assert select(repository, ()) == sorted([*before, name])
+
+
 def test_without_git_what_dvc_keeps_is_never_code(tmp_path: Path) -> None:
     write(tmp_path, train_py="", data_dvc="", _dvc__config_x="", _dvc__tmp__lock_x="", _dvc__cache__files_x="")
     (tmp_path / "_dvc").rename(tmp_path / ".dvc")

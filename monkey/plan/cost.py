@@ -1,0 +1,103 @@
+"""What machines may cost at the worst: how many, for how long, at which price. Values; nobody is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+from monkey.spec.expires import time_text
+
+#: Seconds of an hour.
+HOUR = 3600.0
+#: Seconds by which clouds may round the time at which they end machines.
+ROUNDED = 120.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The worst case of a fleet's machines: all that there may be at once, from now until the fleet expires.
+
+    It bounds what they are rented for. Disks, traffic and requests come besides, and so does what was spent already.
+    """
+
+    #: Machines at once, at most: what `max_instances` allows, since `resume` and `retry` ask for more without a plan.
+    machines: int
+    #: What one is: "g5.xlarge", "g5.xlarge or g4dn.xlarge".
+    kind: str
+    #: Hours from now until the fleet expires.
+    hours: float
+    #: When that is: seconds since the epoch, UTC.
+    until: float
+    #: USD an hour of one machine, of the dearest of its kinds; None where monkey.yaml does not say.
+    price: float | None = None
+    #: May it be less, since they are spot machines?
+    spot: bool = False
+    #: USD that the worst case must not exceed (`max_cost`); None for no limit.
+    limit: float | None = None
+    #: Until when machines that there are now are rented, seconds since the epoch; None where there are none.
+    rented: float | None = None
+    #: Kinds that have no price, where others do.
+    unpriced: tuple[str, ...] = ()
+
+    @property
+    def longer(self) -> bool:
+        """Are machines that there are rented for longer than now?"""
+        return self.rented is not None and self.until - self.rented > ROUNDED
+
+    @property
+    def counted(self) -> float:
+        """The hours that are counted: begun tenths, so that whoever checks the sum comes to the same."""
+        return math.ceil(round(max(self.hours, 0.0) * 10, 3)) / 10
+
+    @property
+    def total(self) -> float | None:
+        """USD at the worst, rounded up to cents; None where the price is not known."""
+        if self.price is None:
+            return None
+        exact = self.machines * Decimal(str(self.counted)) * Decimal(str(self.price))
+        return float(exact.quantize(Decimal("0.01"), ROUND_CEILING))
+
+    @property
+    def exceeds(self) -> bool:
+        """Is the worst case above the limit, or can nobody say that it is not?"""
+        return self.limit is not None and (self.total is None or self.total > self.limit)
+
+    def words(self) -> str:
+        """Say it: "at most 4 × g5.xlarge × 12 h × $1.01 = $48.48 until 2026-12-01 18:00 UTC (spot: usually less)"."""
+        terms = f"at most {self.machines} × {self.kind} × {self.counted:g} h"
+        until = f"until {time_text(self.until)}"
+        if self.price is None or self.total is None:
+            of = f" of {' and '.join(self.unpriced)}" if self.unpriced else ""
+            return f"{terms} {until}; what that costs is unknown: monkey.yaml does not say `price:`{of}"
+        less = " (spot: usually less)" if self.spot else ""
+        return f"{terms} × {dollars(self.price)} = {dollars(self.total)} {until}{less}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for programs, with its total."""
+        return {**asdict(self), "total": self.total}
+
+
+def total(costs: Iterable[Cost]) -> float | None:
+    """Return what they cost together, in USD; None where the price of one is not known."""
+    known = [cost.total for cost in costs]
+    return None if None in known else round(sum(each for each in known if each is not None), 2)
+
+
+def total_text(costs: Iterable[Cost]) -> str:
+    """Say what they cost together: "at most $48.48", or that nobody knows."""
+    known = total(costs)
+    return "a price that is unknown" if known is None else f"at most {dollars(known)}"
+
+
+def rented_text(costs: Mapping[str, Cost]) -> str:
+    """Say what is to be rented, by fleets: "machines of aws (at most 4 × g5.xlarge × …)"."""
+    return ", and ".join(f"machines of {name} ({cost.words()})" for name, cost in costs.items())
+
+
+def dollars(amount: float) -> str:
+    """Say an amount: "$1,048.40", "$0.0416"."""
+    exact = f"{amount:,.4f}"
+    return f"${exact[:-2]}{exact[-2:].rstrip('0')}"

@@ -1,0 +1,100 @@
+"""A cloud whose machines are a number in a file, with when they go: whoever looks into it sees what was rented."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from monkey.apply.observe import World, open_world
+from monkey.fleet.base import Finding, Forecast, Holding, Say, Work
+from monkey.plan.cost import HOUR, Cost
+from monkey.spec.cloud import Cloud
+from monkey.spec.project import load_project
+from tests.unit.apply.world import SPEC, StillFleet
+
+YAML = """\
+project: test
+providers:
+  cloud: {{type: aws, region: eu-central-1, instance_type: paper.large, max_instances: 4, price: 1.01{more}}}
+"""
+
+
+@dataclass
+class PaperFleet(StillFleet):
+    """Machines as a file, by the port alone."""
+
+    name: str = "cloud"
+    type: str = "aws"
+    cloud: Cloud = field(default_factory=lambda: Cloud("", ()))
+    file: Path = Path()
+
+    def rented(self) -> dict[str, Any]:
+        """Return what is rented: how many machines, and until when."""
+        return dict(json.loads(self.file.read_text())) if self.file.exists() else {"machines": 0, "until": None}
+
+    async def living(self) -> int:
+        return 0
+
+    def _needed(self, work: Work) -> int:
+        return min(work.jobs, self.cloud.max_instances)
+
+    async def preview(self, work: Work) -> Forecast:
+        before = self.rented()["machines"]
+        if not work.jobs or work.expires is None:
+            return Forecast(before, before)
+        hours = (work.expires - time.time()) / HOUR
+        rented = self.rented()["until"] if before else None
+        cost = Cost(
+            self.cloud.max_instances,
+            "paper.large",
+            hours,
+            work.expires,
+            self.cloud.dearest,
+            False,
+            self.cloud.max_cost,
+            rented,
+        )
+        return Forecast(before, max(before, self._needed(work)), cost=cost)
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        pass
+
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        machines = max(self.rented()["machines"], self._needed(work))
+        self.file.write_text(json.dumps({"machines": machines, "until": work.expires}))
+
+    async def check(self) -> bool:
+        return False  # nobody waits for machines on paper
+
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        astray = self.file.with_suffix(".astray").exists()
+        return (Finding("i-2", "a machine that no apply has written down", "take it away"),) if astray else ()
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        group = [Holding("eu-central-1", "auto scaling group", "group")] if self.file.exists() else []
+        names, price = [f"i-{n}" for n in range(self.rented()["machines"])], self.cloud.dearest
+        return (*group, *(Holding("eu-central-1", "instance paper.large", name, price) for name in names))
+
+
+def write_rented(root: Path, expires: str = "12h", more: str = "", spec: str = SPEC) -> None:
+    """Write a project of one spec that runs on machines which are rented."""
+    (root / "specs").mkdir(parents=True, exist_ok=True)
+    (root / "specs" / "small.yaml").write_text(f"{spec}provider: cloud\nexpires: {expires}\n")
+    (root / "train.py").write_text("print('hello')\n")
+    (root / "monkey.yaml").write_text(YAML.format(more=more))
+
+
+@asynccontextmanager
+async def renting(root: Path) -> AsyncIterator[tuple[World, PaperFleet]]:
+    """Open the project at `root` with a cloud of paper."""
+    async with open_world(load_project(root)) as world:
+        cloud = world.project.providers["cloud"].cloud
+        assert cloud is not None
+        fleet = PaperFleet(cloud=cloud, file=root.with_name(f"{root.name}.rented"))
+        world.fleets = {"cloud": fleet}
+        yield world, fleet
