@@ -139,6 +139,7 @@ def services(c: Context) -> None:
     _hosts()
     _npm(servers.AZURITE, servers.azurite_program(), servers.install_azurite)
     _npm(servers.GRAFANA, servers.grafana_modules(), servers.install_grafana)
+    _npm(servers.IAM, servers.iam_modules(), servers.install_iam)
 
 
 def _npm(package: str, place: Path, install: Callable[[], None]) -> None:
