@@ -27,7 +27,7 @@ from monkey.spec.mistake import Mistakes
 from monkey.spec.units import size
 from monkey.store.base import Store
 from monkey.store.open import open_store
-from monkey_agent import draining, leftovers, past, rented
+from monkey_agent import draining, leftovers, past
 from monkey_agent.daemon import Agent
 from monkey_agent.foreign import Foreign
 from monkey_agent.gpu_meter import GpuMeter
@@ -193,6 +193,8 @@ def _chores(
     yield draining.heed(agent, directory)
     yield runner.sampler.run()
     if asked.cloud:
+        from monkey_agent import rented  # an HTTP client, which nobody else needs: 12 ms
+
         yield rented.be_heard(agent, directory)
         yield rented.heed(agent, asked.cloud, directory, runner.hurry)
 
@@ -212,6 +214,8 @@ def _tell_more(agent: Agent, runner: LocalRunner, slots: int) -> None:
 def _asked(agent: Agent, runner: LocalRunner, cloud: str | None, signals: list[int], number: int) -> None:
     signals.append(number)
     if cloud:  # the machine goes down, and waits for nobody for long
+        from monkey_agent import rented
+
         runner.hurry(rented.grace(cloud))
     agent.stop()
 
