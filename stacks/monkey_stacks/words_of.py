@@ -1,4 +1,4 @@
-"""What clouds say, in our words: by a table of each cloud's own."""
+"""What Pulumi and clouds say, in our words: by a table of each one's own."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from monkey.errors import FleetError
 
-#: How a cloud says something; what that means, and what to do.
+#: How they say something; what that means, and what to do.
 Word = tuple[re.Pattern[str], str, str]
 
 
-def known(pattern: str, message: str, hint: str) -> Word:
+def word(pattern: str, message: str, hint: str) -> Word:
     """Return a line of such a table."""
     return re.compile(pattern, re.I), message, hint
 
@@ -25,7 +25,12 @@ def translated(text: str, table: Iterable[Word]) -> FleetError | None:
     return None
 
 
+def bare(line: str) -> str:
+    """Return a line without what only says that it is an error's."""
+    return re.sub(r"^(?:[\s*]|stderr:|stdout:|error:)+", "", line).strip()
+
+
 def _line(text: str, at: int) -> str:
-    begin = text.rfind("\n", 0, at) + 1
-    line = re.sub(r"^[\s*]*(?:error:\s*)?", "", text[begin:].partition("\n")[0]).strip()
+    """Return the line around a place."""
+    line = bare(text[text.rfind("\n", 0, at) + 1 :].partition("\n")[0])
     return line if len(line) <= 600 else f"{line[:600]}…"

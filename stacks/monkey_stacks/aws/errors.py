@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey_stacks.words_of import Word, known, translated
+from monkey_stacks.words_of import Word, translated, word
 
 _LOGIN = "log in again (`aws sso login`), or renew AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
 _POLICY = "`monkey init --provider aws` prints the policy that whoever applies needs; an administrator can attach it"
@@ -16,7 +16,7 @@ _OTHERS = "the group goes on trying; name more types in instance_type, another r
 
 
 #: Nothing of this kind has machines now; it may have later.
-NO_CAPACITY = known(
+NO_CAPACITY = word(
     r"InsufficientInstanceCapacity|do not have sufficient \S+ capacity|no Spot capacity available|"
     r"UnfulfillableCapacity|Insufficient capacity|SpotMaxPriceTooLow|InsufficientHostCapacity",
     "AWS has no such machines now",
@@ -25,67 +25,67 @@ NO_CAPACITY = known(
 #: What AWS says → what that means, and what to do. The first that is found counts.
 KNOWN: Sequence[Word] = [
     NO_CAPACITY,
-    known(
+    word(
         r"VcpuLimitExceeded|more vCPU capacity than your current|MaxSpotInstanceCountExceeded|InstanceLimitExceeded|"
         r"(?:Vpc|InternetGateway|VpcEndpoint|SecurityGroups?PerVpc|Address|Volume|Role|Policy\w*)LimitExceeded|"
         r"\bLimitExceeded(?:Exception|Fault)?\b|ServiceQuotaExceeded|maximum number of VPCs",
         "a quota of the account is used up",
         _QUOTAS,
     ),
-    known(
+    word(
         r"RequestExpired|RequestTimeTooSkewed|Signature expired|Signature not yet current|RequestInTheFuture",
         "this machine's clock is wrong",
         "set it (NTP): `timedatectl` shows it; AWS takes no request that is minutes old, or of a time to come",
     ),
-    known(
+    word(
         r"ExpiredToken|TokenRefreshRequired|token (?:included in the request )?(?:is|has) expired|"
         r"SSO session .{0,80}expired|Token has expired",
         "AWS's credentials have expired",
         _LOGIN,
     ),
-    known(
+    word(
         r"InvalidClientTokenId|UnrecognizedClientException|AuthFailure|SignatureDoesNotMatch|InvalidAccessKeyId|"
         r"security token included in the request is invalid",
         "AWS does not know these credentials",
         "check AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: `aws sts get-caller-identity` asks AWS",
     ),
-    known(
+    word(
         r"Unable to locate credentials|NoCredentials|no valid credential sources|no EC2 IMDS role found|"
         r"Partial credentials found",
         "there are no credentials for AWS here",
         "log in (`aws configure`, `aws sso login`), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     ),
-    known(
+    word(
         r"config profile \(.{1,200}\) could not be found", "there is no such profile of AWS here", "check AWS_PROFILE"
     ),
-    known(
+    word(
         r"AccessDenied|UnauthorizedOperation|UnauthorizedAccess|not authorized to perform|explicit deny",
         "AWS does not permit it",
         _POLICY,
     ),
-    known(
+    word(
         r"Could not connect to the endpoint URL|OptInRequired|not (?:enabled|subscribed) .{0,40}region|no such host|"
         r"InvalidRegion|region .{0,60} is not (?:valid|available)|Invalid endpoint",
         "the region cannot be reached",
         "check region: in monkey.yaml, that it is enabled in the account, and that this machine has a network",
     ),
-    known(
+    word(
         r"InvalidAMIID|InvalidAMIId|image id .{0,80}(?:does not|doesn't) exist|ParameterNotFound|InvalidImage",
         "there is no such image in this region",
         "check image: in monkey.yaml: images belong to a region; leave it out for Debian",
     ),
-    known(
+    word(
         r"InvalidInstanceType|instance types do not exist|Invalid instance type",
         "there is no such type of machines in this region",
         "check instance_type: in monkey.yaml: `aws ec2 describe-instance-types` lists them",
     ),
-    known(
+    word(
         r"InvalidVpcI[Dd]\.NotFound|InvalidSubnetI[Dd]\.NotFound",
         "there is no such network in this region",
         "check vpc: and subnets: in monkey.yaml; leave both out for a network of its own",
     ),
-    known(r"Throttl|RequestLimitExceeded|Rate exceeded|SlowDown", "AWS is asked too often", "try again in a minute"),
-    known(
+    word(r"Throttl|RequestLimitExceeded|Rate exceeded|SlowDown", "AWS is asked too often", "try again in a minute"),
+    word(
         r"DependencyViolation|DeleteConflict|ResourceInUse",
         "something else still uses it",
         "remove what is not ours from there (`monkey audit` lists what is), and try again",
