@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from monkey.errors import FleetError
 from monkey.spec.provider import Provider
-from monkey_stacks import credentials
+from monkey_stacks import credentials, told
 from monkey_stacks.aws import facts, wanted
 from monkey_stacks.aws.account import Account
 from monkey_stacks.aws.inventory import TYPES
@@ -41,7 +41,8 @@ def find(account: Account, provider: Provider, stack: Stack, store_url: str, kno
         facts.check_network(account, cloud.network, cloud.subnets)
     zones = () if cloud.network else facts.zones(account, cloud.types)
     bundle = code.build(store_url, types[0].arch)
-    told = wanted.settings(provider, stack, credentials.without_profile(store_url), bundle.sha256)
+    address = credentials.without_profile(store_url)
+    said = told.settings(provider, stack, address, bundle.sha256, stack.name)
     found = Wanted(
         stack=stack,
         region=cloud.region,
@@ -54,9 +55,9 @@ def find(account: Account, provider: Provider, stack: Stack, store_url: str, kno
         vpc=cloud.network or "",
         subnets=cloud.subnets,
         zones=zones,
-        user_data=user_data(told),
+        user_data=user_data(said),
         role=wanted.role(cloud, stack, store_url, account.partition),
-        made=wanted.made_from(cloud, image, told),
+        made=told.made_from(cloud, image.id, said),
     )
     return Needs(found, types, bundle)
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
 from monkey.spec.cloud import Cloud
-from monkey.spec.provider import Provider
 from monkey_stacks.aws import policies
 from monkey_stacks.aws.facts import Image
 from monkey_stacks.aws.stack import Stack
-from monkey_stacks.boot import Settings
 
 #: The network of our own, and its subnets: a sixteenth for each zone, by the zone's letter.
 NETWORK = "10.73.0.0/16"
@@ -53,36 +50,6 @@ class Wanted:
         said = {name: value for name, value in asdict(self).items() if name not in ("user_data", "role")}
         texts = {"user_data": self.user_data, "role": self.role}
         return {**said, **{name: sha256(text.encode()).hexdigest() for name, text in texts.items()}}
-
-
-def settings(provider: Provider, stack: Stack, store_url: str, bundle: str) -> Settings:
-    """Return what a machine is told when it boots."""
-    cloud = provider.cloud
-    assert cloud is not None
-    return Settings(
-        cloud="aws",
-        store=store_url,
-        project=stack.project,
-        fleet=stack.fleet,
-        bundle=bundle,
-        group=stack.name,
-        region=cloud.region,
-        idle_timeout=provider.idle_timeout,
-        max_slots=provider.max_slots,
-        cache_size=provider.cache_size,
-        orphan_timeout=cloud.orphan_timeout,
-        secrets=dict(cloud.secrets),
-    )
-
-
-def made_from(cloud: Cloud, image: Image, told: Settings) -> str:
-    """Return the tag of machines that are made like this. The agent's code is left out: an old agent goes on.
-
-    So is what a later version of monkey may tell machines besides: an update is to end none.
-    """
-    said = [image.id, cloud.disk, cloud.spot, cloud.network, sorted(cloud.subnets), told.store, dict(told.secrets)]
-    said += [told.idle_timeout, told.max_slots, told.cache_size, told.orphan_timeout]
-    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def role(cloud: Cloud, stack: Stack, store_url: str, partition: str) -> str:

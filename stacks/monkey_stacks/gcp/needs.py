@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from monkey.errors import FleetError
 from monkey.spec.provider import Provider
 from monkey.store.bucket_url import parse
+from monkey_stacks import told
 from monkey_stacks.boot import code, user_data
 from monkey_stacks.gcp import facts, wanted
 from monkey_stacks.gcp.account import Account
@@ -48,7 +49,7 @@ def find(
     if cloud.network:
         facts.check_network(account, cloud.network, subnetwork)
     bundle, where = code.build(store_url, machine.arch), parse(store_url)
-    told = wanted.settings(provider, stack, store_url, bundle.sha256)
+    said = told.settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region))
     found = Wanted(
         stack=stack,
         gcp_project=cloud.gcp_project,
@@ -67,8 +68,8 @@ def find(
         bucket=where.bucket,
         prefix=where.prefix,
         secrets=tuple(sorted({wanted.secret_path(each, cloud.gcp_project) for each in cloud.secrets.values()})),
-        user_data=user_data(told),
-        made=wanted.made_from(cloud, image, told),
+        user_data=user_data(said),
+        made=told.made_from(cloud, image.id, said),
         until=wanted.until(expires, known),
     )
     return Needs(found, (machine,), bundle)

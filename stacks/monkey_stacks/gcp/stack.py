@@ -9,14 +9,15 @@ from hashlib import sha256
 
 from monkey.errors import FleetError
 from monkey.store.bucket_url import parse
+from monkey_stacks.told import HASH
 
 #: Labels of machines and what they are made from. Of which stack a thing is.
 PROJECT, FLEET, STACK = "monkey-project", "monkey-fleet", "monkey-stack"
 #: Of a template: its image as monkey.yaml has it.
 IMAGE = "monkey-image"
-#: Characters of a stack's id; of what comes before it in a name, which may have 63; and of a hash in a template's.
-_ID, _HASH = 10, 8
-_CUT = 63 - 2 * (_HASH + 1) - _ID - 1
+#: Characters of a stack's id; and of what comes before it in a name: a template's has two hashes more, and 63 at most.
+_ID = 10
+_CUT = 63 - 2 * (HASH + 1) - _ID - 1
 _LABEL = 63
 
 
@@ -38,6 +39,10 @@ class Stack:
         """The machines' service account is called so: its name may have 30 characters."""
         return f"monkey-{self.id}"
 
+    def group(self, region: str) -> str:
+        """Return the path of its group in the project."""
+        return f"regions/{region}/instanceGroupManagers/{self.name}"
+
     @property
     def labels(self) -> dict[str, str]:
         """What can be labelled is so."""
@@ -48,18 +53,13 @@ class Stack:
 
         `made`: what its machines are made from, but for the agent's code; `all_of_it`: all.
         """
-        return f"{self.name}-{made[:_HASH]}-{sha256(all_of_it.encode()).hexdigest()[:_HASH]}"
+        return f"{self.name}-{made[:HASH]}-{sha256(all_of_it.encode()).hexdigest()[:HASH]}"
 
     def made(self, template: str) -> str:
         """Return what the machines of a template are made from, by its name or its link; "" for somebody else's."""
         name = template.rpartition("/")[2].partition("?")[0]
-        found = re.fullmatch(rf"{re.escape(self.name)}-([0-9a-f]{{{_HASH}}})-[0-9a-f]{{{_HASH}}}", name)
+        found = re.fullmatch(rf"{re.escape(self.name)}-([0-9a-f]{{{HASH}}})-[0-9a-f]{{{HASH}}}", name)
         return found[1] if found else ""
-
-
-def digest(text: str) -> str:
-    """Return what is written for `made` into names."""
-    return sha256(text.encode()).hexdigest()[:_HASH]
 
 
 def prefix(project: str) -> str:

@@ -12,14 +12,11 @@ from hashlib import sha256
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.spec.cloud import Cloud
-from monkey.spec.provider import Provider
-from monkey_stacks.boot import Settings
 from monkey_stacks.course import ROUNDED
 from monkey_stacks.gcp.facts import Image
 from monkey_stacks.gcp.group import LONGEST, seconds
 from monkey_stacks.gcp.inventory import TYPES
-from monkey_stacks.gcp.stack import Stack, digest
+from monkey_stacks.gcp.stack import Stack
 from monkey_stacks.outcome import Resource
 
 #: The subnetwork of our own: a network has no addresses at Google.
@@ -80,38 +77,6 @@ class Wanted:
         """Return it as JSON, long texts by their hashes."""
         said = {name: value for name, value in asdict(self).items() if name not in ("user_data", "until")}
         return {**said, "user_data": sha256(self.user_data.encode()).hexdigest()}
-
-
-def settings(provider: Provider, stack: Stack, store_url: str, bundle: str) -> Settings:
-    """Return what a machine is told when it boots."""
-    cloud = provider.cloud
-    assert cloud is not None
-    return Settings(
-        cloud="gcp",
-        store=store_url,
-        project=stack.project,
-        fleet=stack.fleet,
-        bundle=bundle,
-        group=f"regions/{cloud.region}/instanceGroupManagers/{stack.name}",
-        region=cloud.region,
-        gcp_project=cloud.gcp_project,
-        idle_timeout=provider.idle_timeout,
-        max_slots=provider.max_slots,
-        cache_size=provider.cache_size,
-        orphan_timeout=cloud.orphan_timeout,
-        secrets=dict(cloud.secrets),
-    )
-
-
-def made_from(cloud: Cloud, image: Image, told: Settings) -> str:
-    """Return what names of templates say of machines that are made like this.
-
-    The agent's code is left out: an old agent goes on. So is what a later version of monkey may tell machines besides,
-    and when they end: an update is to end none, nor is more time.
-    """
-    said = [image.id, cloud.disk, cloud.spot, cloud.network, sorted(cloud.subnets), told.store, dict(told.secrets)]
-    said += [told.idle_timeout, told.max_slots, told.cache_size, told.orphan_timeout]
-    return digest(json.dumps(said, sort_keys=True))
 
 
 def until(expires: float | None, known: Iterable[Resource]) -> str:

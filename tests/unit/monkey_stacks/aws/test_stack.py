@@ -9,6 +9,7 @@ import pytest
 from monkey.errors import FleetError
 from monkey.spec.cloud import Cloud
 from monkey.spec.provider import Provider
+from monkey_stacks import told
 from monkey_stacks.aws import errors, wanted
 from monkey_stacks.aws.facts import Image
 from monkey_stacks.aws.inventory import Thing, identify
@@ -37,8 +38,8 @@ def test_a_stack_is_of_one_place_in_one_bucket() -> None:
 def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
     def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None) -> str:
         provider = Provider("aws", max_slots, cloud=cloud)
-        told = wanted.settings(provider, stack(URL, "digits", "cloud"), URL, bundle)
-        return wanted.made_from(cloud, IMAGE, told)
+        said = told.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
+        return told.made_from(cloud, IMAGE.id, said)
 
     one = made(CLOUD)
     assert (

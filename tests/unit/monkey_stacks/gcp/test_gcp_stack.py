@@ -14,6 +14,7 @@ from monkey.fleet.cloud.asking import Refused
 from monkey.spec.cloud import Cloud
 from monkey.spec.provider import Provider
 from monkey_stacks import gcp_words as words
+from monkey_stacks import told
 from monkey_stacks.gcp import errors, rights, wanted
 from monkey_stacks.gcp.account import Account
 from monkey_stacks.gcp.facts import Image, disk_type
@@ -57,8 +58,8 @@ def test_a_stack_is_of_one_place_in_one_bucket() -> None:
 def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
     def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None) -> str:
         provider = Provider("gcp", max_slots, cloud=cloud)
-        told = wanted.settings(provider, stack(URL, "digits", "cloud"), URL, bundle)
-        return wanted.made_from(cloud, IMAGE, told)
+        said = told.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
+        return told.made_from(cloud, IMAGE.id, said)
 
     one = made(CLOUD)
     assert one == made(CLOUD, "another") == made(replace(CLOUD, max_instances=9, prices={"x": 1}))
