@@ -16,7 +16,7 @@ from tests.clouds.bench import Bench
 from tests.clouds.sdk import Sdk
 from tests.stacks.desk import ops
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = pytest.mark.slow
 
 EVERYTHING = {
     *("net", "gate", "table", "out", "subnet", "routed", "s3", "shut"),

@@ -26,7 +26,7 @@ from tests.clouds.renter import Renter
 from tests.clouds.wire import Call, Hold
 from tests.stacks.desk import leftovers
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = pytest.mark.slow
 
 LONG = bool(os.environ.get("MONKEY_LONG"))
 #: Seconds for a process to come to where it is killed, on a machine that does much else.

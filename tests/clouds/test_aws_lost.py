@@ -9,7 +9,7 @@ from tests import services
 from tests.clouds.account import Account
 from tests.clouds.renter import FLEET, PROJECT, Renter
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = pytest.mark.slow
 
 
 def lose(renter: Renter, aws: Account) -> None:

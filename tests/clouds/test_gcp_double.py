@@ -14,7 +14,7 @@ from tests.clouds.bench import Bench
 from tests.clouds.gcp.shelf import Shelf
 from tests.stacks.desk import ops
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = pytest.mark.slow
 
 PLACE = {"project": "my-project", "region": "europe-west4"}
 

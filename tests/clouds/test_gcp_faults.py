@@ -14,8 +14,6 @@ from tests.clouds.gcp.desk import Google
 from tests.clouds.gcp.offers import REGION, ZONES
 from tests.clouds.gcp.renter import Renter
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 class Case(NamedTuple):
     """Which question is refused, in which words; what people read, and what they are told to do."""

@@ -17,7 +17,7 @@ from tests.clouds.gcp.desk import Google
 from tests.clouds.gcp.renter import Renter
 from tests.stacks.desk import leftovers
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = pytest.mark.slow
 
 #: What the plugin makes, and takes away.
 KINDS = (

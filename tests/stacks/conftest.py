@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,13 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests import services
+from tests.stacks import loose
 from tests.stacks.desk import ROOT, Desk, leftovers
 
 
 @pytest.fixture
-def pulumi(require: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def pulumi(
+    require: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[None]:
     """Have the real Pulumi on the PATH, and a home of its own for it."""
     require("pulumi")
+    # What its library leaves open may be noticed before the end of the test.
+    request.node.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
     monkeypatch.setenv("PATH", f"{services.pulumi_directory()}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -24,8 +28,7 @@ def pulumi(require: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PAPER_LEDGER", str(tmp_path / "ledger"))
     (tmp_path / "papers").mkdir()
     yield
-    # Pulumi's library leaves an event loop open where a resource failed; it is to be noticed here, where it is excused.
-    gc.collect()
+    loose.close()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests import services, sshd
 from tests.acceptance.shop import until
 from tests.stacks.desk import FLEET, HELD, PROJECT, Desk, Sheet, leftovers, ops
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = pytest.mark.slow
 
 SECRET = "hunter2-never-in-the-state"
 

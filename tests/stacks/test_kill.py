@@ -16,7 +16,7 @@ from monkey_stacks.outcome import Resource
 from tests.acceptance.shop import until
 from tests.stacks.desk import HELD, Desk, Sheet, leftovers
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = pytest.mark.slow
 
 LONG = bool(os.environ.get("MONKEY_LONG"))
 KILLS = 20 if LONG else 6
