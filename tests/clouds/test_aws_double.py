@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from monkey.errors import FleetError
 from tests.clouds import rig
 from tests.clouds.account import Account
-from tests.clouds.aws import firewall, machines, network, roles, routes
+from tests.clouds.aws import firewall, machines, network, roles, routes, storage
 from tests.clouds.bench import Bench
 from tests.clouds.sdk import Sdk
 from tests.stacks.desk import ops
@@ -95,8 +95,9 @@ def test_looks_who_asks_before_anything_else(bench: Bench, aws: Account) -> None
     assert not aws.wire.changes
 
 
+@pytest.mark.filterwarnings("ignore:s3.BucketV2 has been deprecated:DeprecationWarning")
 def test_what_it_knows_of_arguments_are_arguments_of_the_sdk() -> None:
     sdk = Sdk("pulumi_aws")
-    for kind in [kind for module in (network, routes, firewall, roles, machines) for kind in module.KINDS]:
+    for kind in [kind for module in (network, routes, firewall, roles, machines, storage) for kind in module.KINDS]:
         assert kind.forces | kind.chosen | kind.only_here | kind.documents <= sdk.names(kind.token), kind.token
         assert ("region" in kind.forces) == ("region" in sdk.names(kind.token)), kind.token

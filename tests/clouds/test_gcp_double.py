@@ -11,7 +11,9 @@ import pytest
 
 from monkey.errors import FleetError
 from tests.clouds.bench import Bench
+from tests.clouds.gcp.kinds import KINDS
 from tests.clouds.gcp.shelf import Shelf
+from tests.clouds.sdk import Sdk
 from tests.stacks.desk import ops
 
 pytestmark = pytest.mark.slow
@@ -79,3 +81,9 @@ def test_refuses_what_the_sdk_does_not_define(google: Shelf, tmp_path: Path) -> 
         Bench(tmp_path).up(program(shielded_instance_config={"enable_secureboot": True}))
     assert "enable_secureboot" in f"{raised.value} {raised.value.hint}"
     assert not [id_ for id_ in google.things if "instanceTemplates" in id_]
+
+
+def test_what_it_knows_of_arguments_are_arguments_of_the_sdk() -> None:
+    sdk = Sdk("pulumi_gcp")
+    for kind in KINDS:
+        assert kind.forces | kind.chosen | kind.only_here | kind.documents <= sdk.names(kind.token), kind.token

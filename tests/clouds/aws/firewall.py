@@ -1,6 +1,7 @@
 """Security groups.
 
-`ForceNew` of internal/service/ec2/vpc_security_group.go of terraform-provider-aws, as of 0160692.
+`ForceNew` of internal/service/ec2 of terraform-provider-aws (see `tests.clouds.aws`): vpc_security_group.go; rules'
+vpc_security_group_ingress_rule.go says `RequiresReplace`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Launch templates, groups and their schedules.
 
-`ForceNew` of terraform-provider-aws: internal/service/autoscaling/group.go (of 00a919d), schedule.go (1049654), and
-internal/service/ec2/ec2_launch_template.go (name and name_prefix).
+`ForceNew` of terraform-provider-aws (see `tests.clouds.aws`): internal/service/autoscaling/group.go and schedule.go,
+internal/service/ec2/ec2_launch_template.go.
 """
 
 from __future__ import annotations

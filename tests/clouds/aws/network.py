@@ -1,8 +1,7 @@
 """Networks.
 
-What forces replacement stands as `ForceNew` in internal/service/ec2 of terraform-provider-aws: read there in vpc_.go
-(of 00081ce), vpc_subnet.go (00cda12), vpc_internet_gateway.go (08923b6, which has none), vpc_endpoint.go (008db85). And
-in every kind that has it, `region`, since version 6, which is what pulumi-aws 7 is made from.
+What forces replacement stands as `ForceNew` in internal/service/ec2 of terraform-provider-aws (see `tests.clouds.aws`):
+vpc_.go, vpc_subnet.go, vpc_internet_gateway.go, vpc_endpoint.go. And in every kind that has it, `region`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who may do what.
 
-`ForceNew` of internal/service/iam of terraform-provider-aws: role.go (of 0040ea6), role_policy.go (02f97af),
-instance_profile.go (013f173).
+`ForceNew` of internal/service/iam of terraform-provider-aws (see `tests.clouds.aws`): role.go, role_policy.go,
+role_policy_attachment.go, instance_profile.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Routes, and who takes them.
 
-`ForceNew` of internal/service/ec2 of terraform-provider-aws: vpc_route_table_association.go (of 0be71be), vpc_route.go.
+`ForceNew` of internal/service/ec2 of terraform-provider-aws (see `tests.clouds.aws`): vpc_route_table_association.go,
+vpc_route.go.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ class Route(Kind):
     """Its id is made as the provider makes it: from the table and the destination."""
 
     token, words = "aws:ec2/route:Route", "EC2 Route"
-    forces = frozenset({"destinationCidrBlock", "destinationIpv6CidrBlock", "region", "routeTableId"})
+    forces = frozenset({"destinationCidrBlock", "destinationIpv6CidrBlock", "destinationPrefixListId"})
+    forces |= {"region", "routeTableId"}
 
     def make(self, cloud: Api, want: Props) -> str:
         table, block = want["routeTableId"], want["destinationCidrBlock"]

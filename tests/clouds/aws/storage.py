@@ -1,4 +1,8 @@
-"""Buckets, as far as a store needs one: `ForceNew` of internal/service/s3/bucket*.go of terraform-provider-aws."""
+"""Buckets, as far as a store needs one.
+
+`ForceNew` of internal/service/s3 of terraform-provider-aws (see `tests.clouds.aws`): bucket.go,
+bucket_public_access_block.go.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from tests.clouds.kind import Kind, Props, Refused
 
 class Bucket(Kind):
     token, words, named = "aws:s3/bucket:Bucket", "S3 Bucket", "bucket"
-    forces = frozenset({"bucket", "bucketPrefix", "objectLockEnabled", "region"})
+    forces = frozenset({"bucket", "bucketNamespace", "bucketPrefix", "objectLockEnabled", "region"})
     only_here = frozenset({"bucketPrefix", "forceDestroy"})
     defaults: ClassVar = {"forceDestroy": False}
 

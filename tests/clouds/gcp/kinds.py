@@ -1,7 +1,7 @@
 """Kinds of things at Google. Their ids are made from what they are called: nothing is called by Google itself.
 
 What forces replacement stands as `ForceNew` in terraform-provider-google-beta, google-beta/services/SERVICE: read there
-in compute/resource_compute_network.go (of 0b0ad66) and resource_compute_instance_group_manager.go (01f9085).
+as of v7.45.0, of 21 August 2026. pulumi-gcp 10.2's own schema is no package that one can have; 9.35 was made from 7.45.
 """
 
 from __future__ import annotations
@@ -80,13 +80,15 @@ class Subnetwork(Thing):
     token, words, named = "gcp:compute/subnetwork:Subnetwork", "Subnetwork", "name"
     form = "projects/{project}/regions/{region}/subnetworks/{name}"
     placed = ("project", "region")
-    forces = frozenset({"description", "ipCidrRange", "name", "network", "project", "purpose", "region"})
+    forces = frozenset({"description", "externalIpv6Prefix", "internalIpv6Prefix", "name", "network", "params"})
+    # A range that shrinks: others would be changed in place.
+    forces |= {"ipCidrRange", "project", "region", "reservedInternalRange", "resolveSubnetMask"}
 
 
 class Firewall(Thing):
     token, words, named = "gcp:compute/firewall:Firewall", "Firewall", "name"
     form = "projects/{project}/global/firewalls/{name}"
-    forces = frozenset({"direction", "name", "network", "project"})
+    forces = frozenset({"direction", "name", "params", "project"})
     chosen = frozenset({"direction", "priority"})
 
 
@@ -100,7 +102,9 @@ class InstanceTemplate(Thing):
         {"advancedMachineFeatures", "canIpForward", "confidentialInstanceConfig", "description", "disks"}
         | {"guestAccelerators", "instanceDescription", "labels", "machineType", "metadata", "metadataStartupScript"}
         | {"minCpuPlatform", "name", "namePrefix", "networkInterfaces", "project", "region", "scheduling"}
-        | {"serviceAccount", "shieldedInstanceConfig", "tags"}
+        | {"serviceAccount", "shieldedInstanceConfig", "tags", "enableDisplay", "keyRevocationActionType"}
+        | {"networkPerformanceConfig", "reservationAffinity", "resourceManagerTags", "resourcePolicies"}
+        | {"workloadIdentityConfig"}
     )
 
     def make(self, cloud: Shelf, want: Props) -> str:
@@ -127,7 +131,7 @@ class GroupManager(Thing):
     token, words = "gcp:compute/instanceGroupManager:InstanceGroupManager", "InstanceGroupManager"
     named, form = "name", "projects/{project}/zones/{zone}/instanceGroupManagers/{name}"
     placed = ("project", "zone")
-    forces = frozenset({"baseInstanceName", "description", "name", "project", "zone"})
+    forces = frozenset({"baseInstanceName", "name", "params", "project", "zone"})
     chosen = frozenset({"targetSize", "updatePolicy", "standbyPolicy"})
     only_here = frozenset({"waitForInstances", "waitForInstancesStatus"})
 
@@ -157,7 +161,8 @@ class RegionGroupManager(GroupManager):
     token, words = "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager", "RegionInstanceGroupManager"
     form = "projects/{project}/regions/{region}/instanceGroupManagers/{name}"
     placed = ("project", "region")
-    forces = frozenset({"baseInstanceName", "description", "distributionPolicyZones", "name", "project", "region"})
+    forces = frozenset({"baseInstanceName", "description", "distributionPolicyZones", "name", "params", "project"})
+    forces |= {"region"}
     chosen = frozenset({"distributionPolicyZones", "targetSize", "updatePolicy", "standbyPolicy"})
 
 
