@@ -45,6 +45,12 @@ class Metadata:
         [self._server.socket] = made
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
+    def serve_here(self) -> str:
+        """Serve on this machine, and return the address."""
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return f"127.0.0.1:{self._server.server_port}"
+
     def close(self) -> None:
         """Serve no more."""
         if self._server is not None:
