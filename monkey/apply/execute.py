@@ -39,8 +39,9 @@ def check_descent(plan: Plan) -> None:
 
 
 async def execute(world: World, plan: Plan, wanted: Sequence[Wanted], say: Say, *, rollback: bool = False) -> None:
-    """Apply the plan: datasets first, which may take hours, then machines, which take the longest of the rest, then
-    code, revision, queue markers. Whoever finds that somebody else did the same meanwhile goes on as if he had.
+    """Apply the plan: datasets first, which may take hours; then machines, since an agent may claim a job as soon as a
+    revision has it, and its machine must have the job's secrets by then; then code, revision, queue markers. Whoever
+    finds that somebody else did the same meanwhile goes on as if he had.
 
     Raises DatasetError where a dataset changes meanwhile, NotADescendant (unless `rollback`), ConcurrentApply where the
     sweep's log went on to something else, FleetError, StoreError.
