@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from monkey.fleet.base import Finding, Holding, Stranger
+from monkey.fleet.base import Finding, Holding
 from monkey_stacks import rented_audit
 from monkey_stacks.aws import group, inventory, strays
 from monkey_stacks.aws.account import Account
@@ -58,17 +58,10 @@ def holdings(
 
     `here`: returns the stack of a fleet of this store.
     """
-    found = [_holding(account.region, each, prices) for each in inventory.look(account, stack)]
+    found = [rented_audit.holding(account.region, each, prices) for each in inventory.look(account, stack)]
     for other, things in inventory.others(account, stack).items():
         tag = f"Key={STACK},Values={other.id}" if other.id else f"Key={PROJECT},Values={other.project}"
         listing = f"aws resourcegroupstaggingapi get-resources --region {account.region} --tag-filters {tag}"
         of = rented_audit.stranger(other.fleet, other.id, here(other.fleet) == other, listing)
-        found += [_holding(account.region, each, prices, of) for each in things]
+        found += [rented_audit.holding(account.region, each, prices, of) for each in things]
     return tuple(found)
-
-
-def _holding(region: str, thing: Thing, prices: Mapping[str, float], of: Stranger | None = None) -> Holding:
-    kind = thing.kind.replace("-", " ")
-    if thing.kind == "instance":
-        return Holding(region, f"{kind} {thing.type}", thing.id, prices.get(thing.type), of)
-    return Holding(region, kind, thing.id, None if thing.kind == "volume" else 0.0, of)

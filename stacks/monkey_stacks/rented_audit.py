@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Protocol
 
-from monkey.fleet.base import Finding, Stranger
+from monkey.fleet.base import Finding, Holding, Stranger
 from monkey_stacks.boot import BOOT_PATIENCE
 from monkey_stacks.course import SHUT, Group
 from monkey_stacks.outcome import Resource
@@ -13,6 +14,31 @@ from monkey_stacks.outcome import Resource
 APPLY = "`monkey apply` makes it so"
 OTHERS = "tagged as this project's, and of another store, or of one that is gone"
 CUT = "`monkey apply` makes it whole, `monkey destroy` takes it away"
+
+
+#: Kinds of things that cost by their size: nobody told us what.
+_BY_SIZE = ("volume", "disk")
+
+
+class Thing(Protocol):
+    """Something in a cloud."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def id(self) -> str: ...
+
+
+def holding(region: str, thing: Thing, prices: Mapping[str, float], of: Stranger | None = None) -> Holding:
+    """Return it with what it costs an hour; `prices`: dollars an hour of machines, by their types."""
+    kind = thing.kind.replace("-", " ")
+    if thing.kind == "instance":
+        return Holding(region, f"{kind} {thing.type}", thing.id, prices.get(thing.type), of)
+    return Holding(region, kind, thing.id, None if thing.kind in _BY_SIZE else 0.0, of)
 
 
 def stranger(fleet: str, stack: str, ours: bool, listing: str) -> Stranger:
