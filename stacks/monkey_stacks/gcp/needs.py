@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from monkey.errors import FleetError
+from monkey.spec.cloud import Cloud
 from monkey.spec.provider import Provider
 from monkey.store.bucket_url import parse
 from monkey_stacks import told
@@ -45,9 +46,7 @@ def find(
     machine = offer.machine
     name = facts.image_name(cloud, machine)
     image = facts.image(account, name, machine.arch, kept_image(known, name))
-    subnetwork = cloud.subnets[0] if cloud.subnets else ""
-    if cloud.network:
-        facts.check_network(account, cloud.network, subnetwork)
+    network, subnetwork = _network(account, cloud)
     bundle, where = code.build(store_url, machine.arch), parse(store_url)
     said = told.settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region))
     found = Wanted(
@@ -63,8 +62,8 @@ def find(
         disk_type=facts.disk_type(machine.type),
         max_instances=cloud.max_instances,
         spot=cloud.spot,
-        network=facts.network_path(account, cloud.network) if cloud.network else "",
-        subnetwork=facts.subnetwork_path(account, subnetwork) if cloud.network else "",
+        network=network,
+        subnetwork=subnetwork,
         bucket=where.bucket,
         prefix=where.prefix,
         secrets=tuple(sorted({wanted.secret_path(each, cloud.gcp_project) for each in cloud.secrets.values()})),
@@ -73,6 +72,15 @@ def find(
         until=wanted.until(expires, known),
     )
     return Needs(found, (machine,), bundle)
+
+
+def _network(account: Account, cloud: Cloud) -> tuple[str, str]:
+    """Return the paths of a network that is there already, and of its part; "" for one of our own."""
+    if not cloud.network:
+        return "", ""
+    subnetwork = cloud.subnets[0] if cloud.subnets else ""
+    facts.check_network(account, cloud.network, subnetwork)
+    return facts.network_path(account, cloud.network), facts.subnetwork_path(account, subnetwork)
 
 
 def kept_image(known: Sequence[Resource], name: str) -> str:
