@@ -7,10 +7,12 @@ import shutil
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from monkey.errors import StoreError
 from monkey.store import aws_profile
+from monkey.store.bucket_errors import unmade
 from monkey.store.bucket_url import Address
 
 if TYPE_CHECKING:
@@ -33,7 +35,10 @@ RETRY: RetryConfig = {
 def clients(address: Address) -> tuple[ObjectStore, ObjectStore]:
     """Return two clients of `address`: one for small objects, and one for files. Raises StoreRefused, StoreError."""
     make = {"s3": _s3, "gs": _gs, "az": _az}[address.scheme]
-    return make(address, _options(address, TIMEOUT)), make(address, _options(address, TIMEOUT_BULK))
+    try:
+        return make(address, _options(address, TIMEOUT)), make(address, _options(address, TIMEOUT_BULK))
+    except BaseError as exc:
+        raise unmade(exc, address) from None
 
 
 def _options(address: Address, timeout: float) -> ClientConfig:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from monkey.errors import KeyMissing, StoreError, StoreRefused, StoreUnavailable
+from monkey.store import google_file
 from monkey.store.bucket_url import Address
 from monkey.store.keys import shown
 
@@ -124,6 +125,20 @@ def _read(exc: Exception) -> _Told:
         " ".join(message[1].split())[:300] if message else "",
         re.search(r"after [1-9]\d* retries", text) is not None,
     )
+
+
+def unmade(exc: Exception, address: Address) -> StoreRefused:
+    """Return the error to raise where obstore refuses to make a client; no value that it cites is told."""
+    said = re.sub(r"\"[^\"]*\"|`[^`]*`", "…", str(exc).partition("Debug source")[0])
+    if lacks := re.search(r"Missing (SecretAccessKey|AccessKeyId)", said):
+        names = ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")
+        missing, given = names if lacks[1] == "SecretAccessKey" else reversed(names)
+        why = f"expected credentials, found {given} without {missing}"
+    elif address.scheme == "gs" and (file := google_file.unusable()):
+        why = f"expected credentials, found none that can be used: {file}"
+    else:
+        why = f"no client can be made of what the environment says: {' '.join(said.split())[:300]}"
+    return StoreRefused(f"the store {address.url}: {why}", hint=SOURCES[address.scheme])
 
 
 def translate(exc: Exception, address: Address, verb: Verb, key: str = "") -> StoreError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ import pytest
 
 from monkey.errors import KeyMissing, MonkeyError, StoreRefused, StoreUnavailable, StoreUnsafe
 from monkey.store.base import Store
-from monkey.store.bucket_errors import Verb, translate
+from monkey.store.bucket_errors import SOURCES, Verb, translate
 from monkey.store.bucket_url import parse
+from monkey.store.google_file import VARIABLES
 from monkey.store.open import open_store
 from tests.bucket import FakeBucket, Fault, Refusal
 from tests.loops import Run
@@ -147,3 +150,79 @@ def test_whose_credentials_were_refused_is_said_and_no_secret(
     with pytest.raises(StoreRefused, match="access key AKIAMINE, from AWS_ACCESS_KEY_ID") as caught:
         run(store.get("k"))
     assert "very-secret" not in caught.value.message
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Have no credentials of any cloud."""
+    for name in [each for each in os.environ if each.startswith(("AWS_", "GOOGLE_", "AZURE_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def no_client(run: Run, url: str) -> StoreRefused:
+    """Return what is said where no client can be made."""
+    with pytest.raises(StoreRefused) as caught:
+        run(open_store(url))
+    error = caught.value
+    assert "Debug" not in error.message and "SECRET" not in error.message.replace("AWS_SECRET", "")
+    assert error.hint == SOURCES[url[:2]]
+    return error
+
+
+@pytest.mark.usefixtures("nobody")
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")],
+)
+def test_half_of_amazons_credentials_is_none(
+    run: Run, monkeypatch: pytest.MonkeyPatch, given: str, missing: str
+) -> None:
+    monkeypatch.setenv(given, "SECRET")
+    assert f"expected credentials, found {given} without {missing}" in no_client(run, "s3://bucket").message
+
+
+KEY = "-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----\n"
+ACCOUNT = {"type": "service_account", "client_email": "a", "private_key_id": "1"}
+FILES = [
+    (None, "cannot be read: No such file or directory"),
+    ("", "is not JSON"),
+    ('{"type": SECRET', "is not JSON"),
+    ('"SECRET"', "does not say its 'type'"),
+    ('{"type": "external_account"}', "is 'external_account', expected one of 'service_account' or 'authorized_user'"),
+    ('{"type": "SECRET"}', "is of a type that is not known"),
+    ('{"type": "authorized_user", "client_id": "a"}', "has no 'client_secret'"),
+    (json.dumps({**ACCOUNT, "private_key": KEY}), "has a 'private_key' that is not one"),
+]
+
+
+@pytest.mark.usefixtures("nobody")
+@pytest.mark.parametrize("variable", [*VARIABLES, "HOME"])
+@pytest.mark.parametrize(("content", "why"), FILES)
+def test_a_file_of_googles_that_is_none_is_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, content: str | None, why: str
+) -> None:
+    file = tmp_path / ".config/gcloud/application_default_credentials.json"
+    if content is None and variable == "HOME":
+        return  # the machine's own account is asked
+    file.parent.mkdir(parents=True)
+    if content is not None:
+        file.write_text(content)
+    if variable != "HOME":
+        monkeypatch.setenv(variable, str(file))
+    assert why in no_client(run, "gs://bucket").message
+
+
+@pytest.mark.usefixtures("nobody")
+def test_variables_of_which_no_client_can_be_made_are_told_without_their_values(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "")
+    assert "GOOGLE_APPLICATION_CREDENTIALS is set, and empty" in no_client(run, "gs://bucket").message
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", "SECRET")
+    assert "GOOGLE_SERVICE_ACCOUNT_KEY" in no_client(run, "gs://bucket").message
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "!SECRET")
+    assert "Invalid Access Key" in no_client(run, "az://bucket?account=a").message
+    monkeypatch.setenv("AWS_CHECKSUM_ALGORITHM", "SECRET")
+    assert "… is not a valid checksum algorithm" in no_client(run, "s3://bucket").message
