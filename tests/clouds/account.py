@@ -107,9 +107,12 @@ class Account:
             yield f"profile {name}", "InstanceProfiles", profile.get("Tags", [])
 
     def _groups(self, region: str) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
-        answer = self.client("autoscaling", region).describe_auto_scaling_groups()["AutoScalingGroups"]
-        for each in answer:
+        client = self.client("autoscaling", region)
+        for each in client.describe_auto_scaling_groups()["AutoScalingGroups"]:
             yield each["AutoScalingGroupName"], "AutoScalingGroups", each.get("Tags", [])
+        for each in client.describe_scheduled_actions()["ScheduledUpdateGroupActions"]:
+            group = each["AutoScalingGroupName"]
+            yield f"{group} {each['ScheduledActionName']}", "ScheduledUpdateGroupActions", []
 
     def _loose(self, region: str) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
         """Yield disks and interfaces whose machine is there no more: others belong to their machine."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
-from moto.autoscaling.models import FakeAutoScalingGroup
+from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
 from moto.core.types import Base64EncodedString
 from moto.ec2.models.instances import Instance, InstanceBackend
 from moto.ec2.models.launch_templates import LaunchTemplateVersion
@@ -82,6 +82,44 @@ def ending(end: Callable[..., Any]) -> Callable[..., Any]:
     return leaving
 
 
+def scheduling(put: Callable[..., Any]) -> Callable[..., Any]:
+    """What is scheduled is so for one group: another's may be called the same."""
+
+    @wraps(put)
+    def putting(self: Any, name: str, *args: Any, **said: Any) -> Any:
+        made, actions = put(self, name, *args, **said), self.scheduled_actions
+        actions[f"{name}/{made.scheduled_action_name}"] = actions.pop(made.scheduled_action_name)
+        return made
+
+    return putting
+
+
+def unscheduling(remove: Callable[..., None]) -> Callable[..., None]:
+    """See `scheduling`."""
+
+    @wraps(remove)
+    def removing(self: Any, auto_scaling_group_name: str, scheduled_action_name: str) -> None:
+        actions, key = self.scheduled_actions, f"{auto_scaling_group_name}/{scheduled_action_name}"
+        if key in actions:
+            actions[scheduled_action_name] = actions.pop(key)
+        remove(self, auto_scaling_group_name, scheduled_action_name)
+
+    return removing
+
+
+def clearing(remove: Callable[..., None]) -> Callable[..., None]:
+    """What is scheduled for a group goes with it."""
+
+    @wraps(remove)
+    def removing(self: Any, group_name: str) -> None:
+        remove(self, group_name)
+        actions = self.scheduled_actions
+        for key in [key for key, each in actions.items() if each.auto_scaling_group_name == group_name]:
+            del actions[key]
+
+    return removing
+
+
 def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
     """Answer a request of WSGI's."""
     with _TURN:
@@ -94,6 +132,12 @@ FakeAutoScalingGroup.update = updating(FakeAutoScalingGroup.update)
 InstanceBackend.run_instances = running(InstanceBackend.run_instances)
 Instance.add_block_device = adding(Instance.add_block_device)
 Instance.terminate = ending(Instance.terminate)
+for name, mended in (
+    ("put_scheduled_update_group_action", scheduling),
+    ("delete_scheduled_action", unscheduling),
+    ("delete_auto_scaling_group", clearing),
+):
+    setattr(AutoScalingBackend, name, mended(getattr(AutoScalingBackend, name)))
 APP = DomainDispatcherApplication(create_backend_app)
 
 if __name__ == "__main__":
