@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ from monkey.fleet.base import Finding, Fleet, Forecast, Holding, Say, Stranger, 
 from monkey.fleet.local import LocalFleet
 from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.plan.cost import dollars
+from monkey.plan.work import Lot, asked, left_of
 from monkey.protocol.snapshot import Snapshot, State, SweepView
-from monkey.spec.recipe import Resources, Settings
 from monkey.store.base import Store
 
 if TYPE_CHECKING:
@@ -209,9 +209,7 @@ def planned_work(plan: Plan, part: FleetPlan, now: float) -> Work:
 async def recount(world: World, plan: Plan, part: FleetPlan, now: float) -> Work:
     """Return it as things are; what others applied since the plan was made is counted. Raises StoreError."""
     mine = [sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers]
-    lots = [
-        (sweep.desired.settings, sweep.jobs.unfinished if sweep.active else 0, sweep.expires(now)) for sweep in mine
-    ]
+    lots = [(left_of(sweep), sweep.expires(now)) for sweep in mine]
     # A sweep of the plan that leaves this fleet has not left yet: it is nobody else's all the same.
     planned = {sweep.name for sweep in plan.sweeps}
     others = [view for view in await _at_work(world, part.fleet) if view.state.name not in planned]
@@ -227,9 +225,8 @@ async def foresee(world: World, fleet: str, view: SweepView, until: float | None
     others = [other for other in await _at_work(world, fleet) if other.state.name != view.state.name]
     mine = frozenset(_secrets(view))
     names = frozenset(name for other in others for name in _secrets(other))
-    settings, _, expires = _lot(view)
-    left = view.counts.total() - view.counts[State.SUCCEEDED]
-    lots = [(settings, left, until if until is not None else expires), *map(_lot, others)]
+    left = [job for job in view.ids if view.where(job) is not State.SUCCEEDED]
+    lots = [_lot(view, left, until), *map(_lot, others)]
     return await world.fleet(fleet).preview(_work(lots, mine, names - mine))
 
 
@@ -241,29 +238,30 @@ async def call(world: World, fleet: str, sweep: str, say: Say) -> None:
     views = await _at_work(world, fleet)
     asked = frozenset(name for view in views if view.state.name == sweep for name in _secrets(view))
     others = frozenset(name for view in views for name in _secrets(view)) - asked
-    await world.fleet(fleet).converge(_work(map(_lot, views), asked, others), say)
+    await world.fleet(fleet).converge(_work([*map(_lot, views)], asked, others), say)
 
 
 def work_left(views: Iterable[SweepView]) -> Work:
     """Return what is left to do of sweeps that are at work, without their secrets."""
-    return _work(map(_lot, views), frozenset(), frozenset())
+    return _work([*map(_lot, views)], frozenset(), frozenset())
 
 
-#: What is left of a sweep: its settings, how many jobs, and when it expires.
-_Lot = tuple[Settings, int, float | None]
+#: What is left of a sweep, and when it expires.
+_Lot = tuple[Lot, float | None]
 
 
-def _work(lots: Iterable[_Lot], secrets: frozenset[str], others: frozenset[str]) -> Work:
-    asked, ends = Counter[Resources](), list[float]()
-    for settings, left, expires in lots:
-        asked[settings.resources] += left
-        ends += [expires] if left and expires is not None else []
-    return Work(asked.total(), secrets, others, max(ends, default=None), tuple((+asked).items()))
+def _work(lots: Sequence[_Lot], secrets: frozenset[str], others: frozenset[str]) -> Work:
+    jobs = asked(lot for lot, _ in lots)
+    ends = [expires for lot, expires in lots if lot.count and expires is not None]
+    return Work(sum(count for _, count in jobs), secrets, others, max(ends, default=None), jobs)
 
 
-def _lot(view: SweepView) -> _Lot:
+def _lot(view: SweepView, jobs: Sequence[str] | None = None, until: float | None = None) -> _Lot:
+    """Return what is left of a sweep; or these jobs, until then."""
     assert view.state.revision is not None
-    return view.state.revision.settings, view.unfinished, view.state.expires
+    left = view.left if jobs is None else jobs
+    expires = view.state.expires if until is None else until
+    return Lot(view.state.revision.settings.resources, len(left), lambda: left), expires
 
 
 async def _at_work(world: World, fleet: str) -> list[SweepView]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from monkey.errors import NotADescendant, PlanError
 from monkey.plan.advice import Standing, goes_on, opens, tries_again
-from monkey.plan.change import FleetPlan, Jobs, Plan, Stale, SweepPlan
+from monkey.plan.change import Jobs, Plan, Stale, SweepPlan
 from monkey.plan.desired import Desired, Upload
 from monkey.plan.explain import KEEPABLE, UNKNOWN, parameter_reasons, recipe_reasons, setting_changes
 from monkey.plan.match import Matched, match
 from monkey.plan.observed import Applied, Observed, ObservedSweep
 from monkey.plan.states import reopened, states, whole
+from monkey.plan.work import fleet_plans
 from monkey.spec.expires import time_text
-from monkey.spec.recipe import Resources
 from monkey.spec.table import ABSENT
 
 
@@ -35,7 +35,7 @@ def diff(desired: Sequence[Desired], observed: Observed, keep_stale: Collection[
         if sweep.revises or sweep.jobs.unfinished:
             sweep = _with_upload(sweep, observed, there)
         sweeps.append(sweep)
-    return Plan(tuple(sweeps), _fleets(sweeps, observed), observed.store, observed.at)
+    return Plan(tuple(sweeps), fleet_plans(sweeps, observed), observed.store, observed.at)
 
 
 def _with_upload(sweep: SweepPlan, observed: Observed, there: set[str]) -> SweepPlan:
@@ -256,38 +256,3 @@ def _notes(want: Desired, seen: ObservedSweep, jobs: Jobs) -> tuple[str, ...]:
         jobs_are = "1 job has" if failed == 1 else f"{failed} jobs have"
         notes.append(f"{jobs_are} failed: {tries_again(at)}")
     return tuple(notes)
-
-
-def _fleets(sweeps: Sequence[SweepPlan], observed: Observed) -> tuple[FleetPlan, ...]:
-    """Sum up what is left to do for every fleet that a desired sweep names, and who is there to do it."""
-    work: Counter[str] = Counter()
-    secrets: defaultdict[str, set[str]] = defaultdict(set)
-    others: defaultdict[str, set[str]] = defaultdict(set)
-    asked: defaultdict[str, Counter[Resources]] = defaultdict(Counter)
-    ends: defaultdict[str, list[float]] = defaultdict(list)
-    for sweep in sweeps:
-        for fleet in sweep.desired.settings.providers:
-            left = sweep.jobs.unfinished if sweep.active else 0
-            work[fleet] += left
-            asked[fleet][sweep.desired.settings.resources] += left
-            secrets[fleet].update(sweep.desired.settings.machine_secrets if left else ())
-    names = {sweep.name for sweep in sweeps}
-    for name, seen in observed.sweeps.items():
-        if name not in names and seen.active and seen.applied and (left := seen.unfinished):
-            for fleet in work.keys() & set(seen.applied.settings.providers):
-                work[fleet] += left
-                asked[fleet][seen.applied.settings.resources] += left
-                ends[fleet] += [seen.expires] if seen.expires is not None else []
-                others[fleet].update(seen.applied.settings.machine_secrets)
-    return tuple(
-        FleetPlan(
-            fleet,
-            jobs,
-            observed.agents.get(fleet, 0),
-            secrets=frozenset(secrets[fleet]),
-            others=frozenset(others[fleet] - secrets[fleet]),
-            expires=max(ends[fleet], default=None),
-            asked=tuple((+asked[fleet]).items()),
-        )
-        for fleet, jobs in work.items()
-    )

@@ -31,6 +31,9 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
+_LEFT = (State.QUEUED, State.RUNNING, State.FROZEN, State.PAUSED, State.EXPIRED)
+
+
 @dataclass(frozen=True)
 class JobView:
     """One job, as a sweep sees it."""
@@ -123,10 +126,14 @@ class SweepView:
         return Counter(map(self.where, self.ids))
 
     @property
+    def left(self) -> list[str]:
+        """The jobs that are not final."""
+        return [job for job in self.ids if self.where(job) in _LEFT]
+
+    @property
     def unfinished(self) -> int:
         """How many jobs are not final."""
-        counts = self.counts
-        return sum(counts[s] for s in (State.QUEUED, State.RUNNING, State.FROZEN, State.PAUSED, State.EXPIRED))
+        return len(self.left)
 
     def where(self, job: str) -> State:
         """Return the state of one job, without the rest."""

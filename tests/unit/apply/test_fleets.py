@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.fleets import audit, call, holdings, recount, strangers
+from monkey.apply.fleets import audit, call, foresee, holdings, recount, strangers
 from monkey.apply.instances import instances
 from monkey.apply.planning import make_plan
 from monkey.cli.apply import Order, _apply
@@ -38,11 +38,13 @@ class Listening(StillFleet):
     """A fleet that remembers what it was told to do, and has the machines that it is given."""
 
     told: list[Work] = field(default_factory=list)
+    foreseen: list[Work] = field(default_factory=list)
     machines: tuple[Instance, ...] = ()
     changes: tuple[MachineChange, ...] = ()
 
     async def preview(self, work: Work) -> Forecast:
-        """Foresee what was given."""
+        """Remember, and foresee what was given."""
+        self.foreseen.append(work)
         return Forecast(len(self.machines), 1, self.changes)
 
     def check_secrets(self, names: Sequence[str]) -> None:
@@ -76,6 +78,25 @@ def test_work_is_counted_again_with_what_others_applied(root: Path) -> None:
             assert (part.jobs, part.others) == (3, frozenset())
             await apply(world, str(root / "specs/other.yaml"))  # meanwhile, by somebody else
             assert await recount(world, mine.plan, part, 0.0) == work(5, others=TOKEN)
+
+    asyncio.run(main())
+
+
+def test_a_job_that_two_sweeps_have_is_counted_once_by_whoever_counts(root: Path) -> None:
+    async def main() -> None:
+        twin = root / "specs" / "twin.yaml"
+        twin.write_text(SPEC.replace("name: small", "name: twin", 1))
+        fleet = Listening()
+        async with opened(root, fleet) as world:
+            mine = await make_plan(world, [str(root / "specs/small.yaml")])
+            await apply(world, str(twin))  # meanwhile, by somebody else
+            assert await recount(world, mine.plan, mine.plan.fleets[0], 0.0) == work(3)
+            await apply(world)
+            await call(world, "local", "small", silent)
+            assert fleet.told == [work(3)] * len(fleet.told)
+            view = (await world.reader().read()).sweeps["small"]
+            await foresee(world, "local", view, None)
+            assert fleet.foreseen[-1] == work(3)
 
     asyncio.run(main())
 

@@ -217,7 +217,7 @@ def test_a_new_revision_ends_a_cancellation_but_not_a_pause() -> None:
 
 
 def test_a_fleet_counts_the_work_of_sweeps_that_are_not_planned() -> None:
-    others = {"a": seen(JOBS, running=[0]), "b": seen(JOBS, paused=True)}
+    others = {"a": seen(grid(lr=[1], seed=range(6)), running=[0]), "b": seen(JOBS, paused=True)}
     assert diff([want(JOBS)], Observed(others)).fleets[0].jobs == 12
 
 

@@ -1,0 +1,62 @@
+"""What is left to do for a fleet: a job that several sweeps have is counted once, by what asks for most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monkey.plan.change import FleetPlan
+from monkey.plan.desired import Desired
+from monkey.plan.diff import diff
+from monkey.plan.observed import Observed, ObservedSweep
+from monkey.plan.work import left_of
+from monkey.spec.recipe import Resources, Settings
+from monkey.spec.stopping import Evidence
+from tests.unit.plan.making import RECIPE, grid, seen, want
+from tests.unit.plan.planning import CODE, JOBS
+
+BIG = Resources(cpus=4)
+
+
+def fleet(desired: list[Desired], **others: ObservedSweep) -> FleetPlan:
+    """Return the only fleet of a plan."""
+    (part,) = diff(desired, Observed(others)).fleets
+    return part
+
+
+def test_a_job_of_two_planned_sweeps_is_counted_once() -> None:
+    part = fleet([want(JOBS, name="a"), want(JOBS[:4], name="b")])
+    assert (part.jobs, part.asked) == (6, ((Resources(), 6),))
+
+
+def test_a_job_that_another_sweep_has_already_is_counted_once() -> None:
+    part = fleet([want(JOBS[:4])], other=seen(JOBS[2:], succeeded=[3], running=[0]))
+    assert (part.jobs, part.asked) == (5, ((Resources(), 5),))
+
+
+def test_a_job_of_two_sweeps_counts_by_what_asks_for_most() -> None:
+    small, big = want(JOBS, name="a"), want(JOBS[:2], name="b", settings=Settings(resources=BIG))
+    for desired in ([small, big], [big, small]):
+        assert fleet(desired).asked == ((BIG, 2), (Resources(), 4))
+
+
+def test_jobs_of_a_sweep_that_is_held_are_none() -> None:
+    assert fleet([want(JOBS[:4])], other=seen(JOBS, paused=True)).jobs == 4
+
+
+_ROWS = st.sets(st.integers(0, len(JOBS) - 1))
+
+
+@given(_ROWS, _ROWS, _ROWS, _ROWS, st.booleans())
+def test_the_jobs_that_are_left_are_as_many_as_are_counted(
+    rows: set[int], succeeded: set[int], failed: set[int], stopped: set[int], recoded: bool
+) -> None:
+    there = seen(JOBS, succeeded=succeeded, failed=failed - succeeded)
+    assert there.applied is not None
+    met = {there.applied.table.ids[row]: Evidence("loss") for row in stopped - succeeded - failed}
+    desired = want([*(JOBS[row] for row in sorted(rows)), *grid(lr=[9], seed=[0])], CODE if recoded else RECIPE)
+    (sweep,) = diff([desired], Observed({"digits": replace(there, stopped=met)}, there.succeeded)).sweeps
+    left = list(left_of(sweep).jobs())
+    assert len(left) == len(set(left)) == sweep.jobs.unfinished
