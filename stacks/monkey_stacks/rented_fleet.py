@@ -62,7 +62,7 @@ class RentedFleet(Renting):
         plan = await self._course(there, asked, work)
         changes = [words.outdated(each, asked.wanted, self.type_key) for each in plan.outdated]
         changes += [words.surplus(each, asked.wanted) for each in plan.surplus]
-        notes = slots.misfits(asked.types, work.asked)
+        notes = slots.misfits(asked.types, work.asked, in_order=not self._cloud.spot)
         notes += await asyncio.to_thread(self._notes, work, there, astray)
         if known:
             engine = await self._engine(silent, find)

@@ -57,13 +57,20 @@ def shortage(types: Sequence[Machine], asked: Resources) -> str:
     return "; ".join(short) if all(short) else ""
 
 
-def misfits(types: Sequence[Machine], asked: Asked) -> list[str]:
-    """Return what to say of types that cannot run what others can: machines of them would come for nothing."""
+def misfits(types: Sequence[Machine], asked: Asked, *, in_order: bool) -> list[str]:
+    """Return what to say of types that cannot run what others can: machines of them would come for nothing.
+
+    `in_order`: the first type is taken as long as the cloud has it.
+    """
     said = []
     for each, _ in asked:
         short = [_short(type_, each) for type_ in types]
         if not all(short):
             said += [f"warning: some machines may come for nothing, for a job asks for {of}" for of in short if of]
+    if in_order and said and not any(types[0].room(each) for each, _ in asked):
+        able = next(type_ for type_ in types if any(type_.room(each) for each, _ in asked))
+        first = f"on demand the first of the types is taken, and {types[0].type} can run none of the jobs"
+        return [f"warning: {first}: write {able.type} before it"]
     return list(dict.fromkeys(said))
 
 

@@ -45,7 +45,10 @@ def test_shortage_is_what_no_type_has() -> None:
 
 def test_types_that_come_for_nothing_are_told() -> None:
     asked = ((Resources(gpus=1), 5), (Resources(gpus=9), 5))
-    assert misfits((SMALL, CPU), asked) == [
-        "warning: some machines may come for nothing, for a job asks for 1 GPU (c7i.large has 0)"
+    some = ["warning: some machines may come for nothing, for a job asks for 1 GPU (c7i.large has 0)"]
+    assert misfits((SMALL, CPU), asked, in_order=True) == misfits((CPU, SMALL), asked, in_order=False) == some
+    assert misfits((CPU, SMALL, LARGE), asked, in_order=True) == [
+        "warning: on demand the first of the types is taken, and c7i.large can run none of the jobs: "
+        "write g4dn.xlarge before it"
     ]
-    assert misfits((SMALL, LARGE), ((Resources(), 1),)) == []
+    assert misfits((SMALL, LARGE), ((Resources(), 1),), in_order=True) == []
