@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monkey.cli.asking import agreed
 from monkey.cli.main import INTERRUPTED
 from monkey.cli.plan import keep_stale_option
 from monkey.cli.session import in_world
@@ -48,8 +49,8 @@ class Order:
 def command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, keep_stale: tuple[str, ...]) -> int:
     """Make what SPECs want so (default: all in specs/), and watch until it is done.
 
-    PLAN.json, saved by `monkey plan -o`, is applied as it was shown, or refused. An interrupt (Ctrl-C) detaches: the
-    jobs go on. Exits with 1 where jobs failed.
+    PLAN.json, saved by `monkey plan -o`, is applied as it was shown, or refused. An interrupt (Ctrl-C) of the watching
+    detaches: the jobs go on. One before leaves what was done so far. Exits with 1 where jobs failed.
     """
     order = Order(specs, keep_stale, yes, detach, rollback)
     try:
@@ -139,7 +140,7 @@ def _confirm(planned: Planned, order: Order) -> None:
         would = ", and ".join(f"{verb} {what}" for verb, what in asked)
         raise MonkeyError(f"applying would {would}", hint="--yes agrees to that")
     for verb, what in asked:
-        if not click.confirm(f"{verb.capitalize()} {what}?"):
+        if not agreed(f"{verb.capitalize()} {what}?"):
             raise MonkeyError("nothing was applied")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monkey.cli.asking import agreed
 from monkey.cli.session import in_world
 from monkey.errors import FleetError, MonkeyError
 
@@ -33,7 +34,7 @@ def command(names: tuple[str, ...], yes: bool) -> int:
 async def _destroy(world: World, names: tuple[str, ...], yes: bool) -> int:
     from monkey.apply.fleets import forgotten
 
-    known = {**world.fleets, **await forgotten(world)}
+    world.fleets = known = {**world.fleets, **await forgotten(world)}
     wrong = [name for name in names if name not in known]
     if wrong:
         raise FleetError(f"expected a provider ({', '.join(sorted(known))}), found {wrong[0]!r}")
@@ -76,5 +77,5 @@ async def _confirm(world: World, there: dict[str, tuple[Instance, ...]], yes: bo
         return
     if not sys.stdin.isatty():
         raise MonkeyError(f"nothing was taken away.{stops}", hint="--yes agrees to it")
-    if not click.confirm(f"Take these away?{stops}"):
+    if not agreed(f"Take these away?{stops}"):
         raise MonkeyError("nothing was taken away")

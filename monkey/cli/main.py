@@ -101,8 +101,8 @@ def guarded(arguments: list[str]) -> int:
     """Run `monkey` with these arguments; every way to fail becomes words on stderr and the returned exit code."""
     try:
         return 0 if _answered(arguments) else _called(arguments)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as exc:
+        print("\n".join(map(str, exc.args)) or "interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError as exc:
         return _output_failed(exc)

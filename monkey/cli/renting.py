@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monkey.cli.asking import agreed
 from monkey.errors import MonkeyError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def agreeing(*, yes: bool) -> Agree:
             return
         if not sys.stdin.isatty():
             refuse(costs)
-        if not click.confirm(f"Rent {rented_text(costs)}?"):
+        if not agreed(f"Rent {rented_text(costs)}?"):
             raise MonkeyError("nothing was changed")
 
     return agree

@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from monkey.apply.observe import World
+    from monkey.fleet.base import Fleet
     from monkey.spec.project import Project
 
 T = TypeVar("T")
@@ -32,21 +33,49 @@ def project() -> Project:
 
 
 def in_world(work: Callable[[World], Awaitable[T]]) -> T:
-    """Open the project's store, do the work, close it, and return what the work returns."""
+    """Open the project's store, do the work, close it, and return what the work returns.
+
+    Raises KeyboardInterrupt at SIGINT and SIGTERM; with words, where machines that cost may stand half-made.
+    """
     import asyncio
+    import signal
 
     from monkey.apply.observe import open_world
     from monkey.cli.bars import Bars
 
-    here = project()
+    here, fleets = project(), list["Fleet"]()
 
     async def inside() -> T:
+        stopping = asyncio.current_task()
+        assert stopping is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.cancel)
         async with open_world(here) as world:
-            with Bars() as bars:
-                world.bars = bars.begin
-                return await work(world)
+            try:
+                with Bars() as bars:
+                    world.bars = bars.begin
+                    return await work(world)
+            finally:
+                fleets.extend(world.fleets.values())
 
-    return asyncio.run(inside())
+    try:
+        return asyncio.run(inside())
+    except (KeyboardInterrupt, asyncio.CancelledError) as exc:
+        raise KeyboardInterrupt(*_halfway(fleets)) from exc
+
+
+def _halfway(fleets: list[Fleet]) -> list[str]:
+    """Return what is said of an interrupt, in lines; none where no machine that costs may have been touched."""
+    names = [fleet.name for fleet in fleets if fleet.touched]
+    if not names:
+        return []
+    context = click.get_current_context(silent=True)
+    verb = context.info_name if context else None
+    on = "the same command goes on" if verb in ("apply", "run", "destroy") else "`monkey apply` goes on"
+    away = "; `monkey destroy" + "".join(f" --fleet {name}" for name in names) + "` takes it away"
+    return [
+        f"interrupted: what was done to machines of {', '.join(names)} so far stays, and what is there costs money",
+        f"hint: {on}{away if verb != 'destroy' else ''}",
+    ]
 
 
 def names_complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:

@@ -71,7 +71,8 @@ def call(arguments: list[str]) -> int:
     try:
         code: Any = monkey.main(arguments, prog_name="monkey", standalone_mode=False)
     except click.Abort as exc:
-        raise KeyboardInterrupt from exc
+        why = exc.__cause__
+        raise KeyboardInterrupt(*(why.args if isinstance(why, KeyboardInterrupt) else ())) from exc
     except click.UsageError as exc:
         usage = f"`{exc.ctx.command_path} --help` tells how it is used" if exc.ctx else None
         raise MonkeyError(exc.format_message().rstrip("."), hint=usage) from exc

@@ -121,6 +121,8 @@ class Fleet(Protocol):
     type: str
     #: By the last `check`: what `converge` asked for is there, and no more is to be learnt of it for minutes.
     booting: bool
+    #: Machines that are paid for may have been made or taken away by it.
+    touched: bool
 
     def prepare(self) -> None:
         """Begin now what makes `converge` quick, where that can be undone by `close`; never fails."""

@@ -43,6 +43,7 @@ class LocalFleet:
     cache_size: int | None = None
     type: str = "local"
     booting: bool = False
+    touched: bool = False
     agent: str = field(default_factory=host_name)
     #: An agent that waits at its gate for a word from us.
     _waiting: subprocess.Popen[bytes] | None = None

@@ -88,6 +88,7 @@ class RentedFleet(Renting):
             await boots.forget(engine.store, Keys(self.project).boots, self.name)
             there, gone = await leavers.seen_off(self._reader(engine.store), self.name, self._look)
             plan = await self._course(there, asked, work, gone)
+            self.touched = True
             await asyncio.to_thread(self._end, plan, asked, known, say)
             engine.identify = await asyncio.to_thread(self._clear, known, say)
             outcome = await session.up(self._program(asked), refresh=True)
@@ -193,6 +194,7 @@ class RentedFleet(Renting):
         async with engine.hold() as session:
             known = await engine.resources()
             engine.identify, _ = await asyncio.to_thread(self._lost, known)
+            self.touched = True
             outcome = await session.destroy()
             for warning in outcome.warnings:
                 say(f"warning: {warning}")

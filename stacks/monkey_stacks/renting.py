@@ -50,6 +50,7 @@ class Renting(ABC):
     opened: Callable[[], Store | None]
     type: str = ""
     booting: bool = False
+    touched: bool = False
     #: Told of each step as Pulumi takes it.
     _say: Say | None = None
     _checked: float = float("-inf")

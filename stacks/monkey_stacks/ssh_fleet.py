@@ -57,6 +57,7 @@ class SshFleet:
     opened: Callable[[], Store | None]
     type: str = "ssh"
     booting: bool = False
+    touched: bool = False
     #: Told of each step as Pulumi takes it.
     _say: Say | None = None
     _said: dict[str, str] = field(default_factory=dict)

@@ -108,6 +108,13 @@ def test_removal_of_running_jobs_is_asked_and_no_means_no(shop: Shop) -> None:
     shop.run("apply", "--detach")
     until(lambda: shop.states().get("running"), "jobs run, and the store says so")
     shop.spec(jobs=1, seconds=0.1)
+    for verb in ("apply", "destroy"):
+        with on_terminal(shop, verb) as screen:
+            until(lambda screen=screen: "[y/N]" in screen.read(), "it asks")
+            screen.type("\x03")
+            assert screen.ended() == 130
+        assert "interrupted" in screen.seen
+    assert shop.jobs
     with on_terminal(shop, "apply") as screen:
         until(lambda: "[y/N]" in screen.read(), "it asks")
         screen.type("n\r")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from monkey.fleet.base import Work
 from monkey_stacks.rented_fleet import RentedFleet
 from tests import services
 from tests.clouds.account import Account
@@ -26,9 +27,17 @@ def ends(aws: Account) -> list[tuple[int, int]]:
     return [(each["MinSize"], each["DesiredCapacity"]) for each in actions]
 
 
+async def touched(fleet: RentedFleet, work: Work) -> tuple[bool, bool]:
+    """Preview, then converge; returns whether machines were begun by each."""
+    await fleet.preview(work)
+    before = fleet.touched
+    await fleet.converge(work, lambda text: None)
+    return before, fleet.touched
+
+
 def test_what_is_there_though_the_state_is_lost(renter: Renter, aws: Account) -> None:
     before = aws.there()
-    renter.converge()
+    assert renter.run(lambda fleet: touched(fleet, renter.work(None))) == (False, True)
     lose(renter, aws)
     told = renter.run(RentedFleet.instances)
     assert {each.about for each in told} == {"no apply has written it down"} and len(told) > 10

@@ -47,6 +47,7 @@ class StillFleet:
     name: str = "local"
     type: str = "local"
     booting: bool = False
+    touched: bool = False
     count: int = 0
     asked: list[int] = field(default_factory=list)
     #: What `check` says, in turn; the last for ever.
