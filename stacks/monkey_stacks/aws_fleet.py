@@ -82,6 +82,9 @@ class AwsFleet(RentedFleet):
     def _size(self, plan: Course, asked: Needs, work: Work, say: Say) -> None:
         moves.size(self._at, self._stack, plan, work.expires, say)
 
+    def _remove_lone(self, say: Say) -> None:
+        moves.lone(self._at, self._stack, say)
+
     def _remove_rest(self, say: Say) -> None:
         strays.remove(self._at, inventory.look(self._at, self._stack), say)
 

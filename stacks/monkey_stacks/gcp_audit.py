@@ -32,14 +32,12 @@ def audit(
 
 
 def _machines(account: Account, things: Sequence[Thing], there: Group | None) -> Iterator[Finding]:
-    ours = there.counted if there is not None else frozenset()
-    for each in things:
-        if each.kind == "instance" and each.id not in ours:
-            hint = f"`gcloud compute instances delete {each.id} --project {account.project}`"
-            yield Finding(each.id, "a machine that no group counts: nothing ends it before its time", hint)
-        if each.kind == "disk":
-            hint = f"`gcloud compute disks delete {each.id} --project {account.project}`"
-            yield Finding(each.id, "a disk that no machine has", hint)
+    for each in inventory.lone(things, there):
+        machine = each.kind == "instance"
+        text = "a machine that no group counts: nothing ends it before its time"
+        ends = f"gcloud compute {each.kind}s delete {each.id} --zone {each.zone} --project {account.project}"
+        hint = f"`monkey apply` takes it away, `monkey destroy` too; so does `{ends}`"
+        yield Finding(each.id, text if machine else "a disk that no machine has", hint)
     for member in there.members if there is not None else ():
         if member.state == SHUT:
             yield Finding(member.id, "it has shut down, and its disk is paid for", "`monkey apply` takes it away")

@@ -70,8 +70,7 @@ class GcpFleet(RentedFleet):
         return self._at.keys()
 
     def _lost(self, known: Known) -> tuple[Identify, list[str]]:
-        things = inventory.look(self._at, self._stack)
-        found = inventory.strays(self._at, self._stack, things, known)
+        found = moves.astray(self._at, self._stack, known)
         return partial(inventory.identify, self._at, self._stack), [each.name for each in found]
 
     def _end(self, plan: Course, asked: Needs, known: Known, say: Say) -> None:
@@ -83,6 +82,9 @@ class GcpFleet(RentedFleet):
 
     def _size(self, plan: Course, asked: Needs, work: Work, say: Say) -> None:
         moves.size(self._at, self._stack, plan, asked.wanted.until, say)
+
+    def _remove_lone(self, say: Say) -> None:
+        moves.lone(self._at, self._stack, say)
 
     def _remove_rest(self, say: Say) -> None:
         inventory.remove(self._at, inventory.look(self._at, self._stack), say)

@@ -62,6 +62,7 @@ class RentedFleet(Renting):
         plan = await self._course(there, asked, work)
         changes = [words.outdated(each, asked.wanted, self.type_key) for each in plan.outdated]
         changes += [words.surplus(each, asked.wanted) for each in plan.surplus]
+        changes += [words.astray(each) for each in astray]
         notes = slots.misfits(asked.types, work.asked, in_order=not self._cloud.spot)
         notes += await asyncio.to_thread(self._notes, work, there, astray)
         if known:
@@ -195,6 +196,7 @@ class RentedFleet(Renting):
             known = await engine.resources()
             engine.identify, _ = await asyncio.to_thread(self._lost, known)
             self.touched = True
+            await asyncio.to_thread(self._remove_lone, say)
             outcome = await session.destroy()
             for warning in outcome.warnings:
                 say(f"warning: {warning}")

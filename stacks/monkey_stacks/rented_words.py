@@ -90,6 +90,11 @@ def surplus(member: Member, wanted: Wanted) -> MachineChange:
     return MachineChange("delete", member.id, f"max_instances is {wanted.max_instances}")
 
 
+def astray(name: str) -> MachineChange:
+    """Return what becomes of something that nobody wrote down."""
+    return MachineChange("delete", name, "no apply has written it down", part=True)
+
+
 def postponed(group: Group | None, expires: float | None) -> list[MachineChange]:
     """Return that a group is to be emptied at another time, where it is."""
     if group is None or expires is None:

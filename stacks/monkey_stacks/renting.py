@@ -100,6 +100,10 @@ class Renting(ABC):
         """Have the group be of as many machines as it is to have, once it is sure when they end."""
 
     @abstractmethod
+    def _remove_lone(self, say: Say) -> None:
+        """Take away the machines that no group counts."""
+
+    @abstractmethod
     def _remove_rest(self, say: Say) -> None:
         """Take away what is there though all that is known of was destroyed."""
 

@@ -41,6 +41,7 @@ def test_what_is_there_though_the_state_is_lost(renter: Renter, aws: Account) ->
     lose(renter, aws)
     told = renter.run(RentedFleet.instances)
     assert {each.about for each in told} == {"no apply has written it down"} and len(told) > 10
+    assert len([each for each in renter.preview().changes if each.op == "delete"]) == len(told)
     mark = len(aws.wire.changes)
     renter.converge()
     changes = aws.wire.changes[mark:]

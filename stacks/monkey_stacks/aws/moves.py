@@ -28,6 +28,14 @@ def clear(account: Account, stack: Stack, known: Sequence[Resource], say: Say) -
     return strays.finder(things, known)
 
 
+def lone(account: Account, stack: Stack, say: Say) -> None:
+    """End the machines that no group counts: what they are in could not go. Raises FleetError."""
+    things = inventory.look(account, stack)
+    there = group.look(account, stack)
+    ours = there.counted if there is not None else frozenset[str]()
+    strays.remove(account, [each for each in things if each.kind == "instance" and each.id not in ours], say)
+
+
 def size(account: Account, stack: Stack, plan: Course, expires: float | None, say: Say) -> None:
     """Have the group emptied in time, and only then give it machines. Raises FleetError."""
     there = group.look(account, stack)

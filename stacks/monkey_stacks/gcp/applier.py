@@ -21,8 +21,9 @@ MACHINES = (
     *(f"compute.instanceTemplates.{call}" for call in ("create", "delete", "get", "list", "useReadOnly")),
     *(f"compute.instanceGroupManagers.{call}" for call in ("create", "delete", "get", "update")),
     # A group asks for machines in the name of who made it.
-    *(f"compute.instances.{call}" for call in ("create", "delete", "list", "setLabels", "setMetadata")),
-    *("compute.instances.setServiceAccount", "compute.disks.create", "compute.disks.list", "compute.disks.setLabels"),
+    *(f"compute.instances.{call}" for call in ("create", "delete", "get", "list", "setLabels", "setMetadata")),
+    "compute.instances.setServiceAccount",
+    *(f"compute.disks.{call}" for call in ("create", "delete", "get", "list", "setLabels")),
     *("compute.images.get", "compute.images.getFromFamily", "compute.images.useReadOnly", "compute.machineTypes.list"),
     *("compute.globalOperations.get", "compute.regionOperations.get"),
     *(f"iam.serviceAccounts.{call}" for call in ("actAs", "create", "delete", "get", "update")),

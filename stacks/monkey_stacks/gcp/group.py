@@ -52,13 +52,14 @@ def look(account: Account, stack: Stack) -> Group | None:
 
 
 def labelled(account: Account, stack: Stack, what: str, label: str = STACK) -> list[dict[str, Any]]:
-    """Return what is labelled as the stack's (or its project's), of "instances" or "disks" in all zones.
+    """Return what is labelled as the stack's (or its project's), of "instances" or "disks", each with its zone's name.
 
     Raises FleetError.
     """
     asked = {"filter": f'labels.{label}="{stack.labels[label]}"', "returnPartialSuccess": "true"}
     pages = account.pages("GET", f"{account.place}/aggregated/{what}", **asked)
-    return [each for page in pages for scope in page.get("items", {}).values() for each in scope.get(what, ())]
+    scopes = ((_name(name), scope) for page in pages for name, scope in page.get("items", {}).items())
+    return [{**each, "zone": zone} for zone, scope in scopes for each in scope.get(what, ())]
 
 
 def _managed(account: Account, stack: Stack) -> Iterable[dict[str, Any]]:

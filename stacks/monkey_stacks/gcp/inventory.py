@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from monkey_stacks.course import Group
 from monkey_stacks.gcp import group
 from monkey_stacks.gcp.account import Account
 from monkey_stacks.gcp.stack import FLEET, PROJECT, STACK, Stack, prefix
@@ -41,6 +42,8 @@ _GIVEN = {
 }
 #: What comes and goes with the group: nothing of Pulumi's.
 MACHINES = ("instance", "disk")
+#: What is taken away when: a group would make its machines anew, and everything else is what they are in.
+_ORDER = ("instance-group", *MACHINES, *(kind for kind in TYPES if kind != "instance-group"))
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Thing:
     id: str
     #: Of a machine: "g2-standard-8".
     type: str = ""
+    #: Of a machine and a disk.
+    zone: str = ""
 
     @property
     def name(self) -> str:
@@ -121,9 +126,10 @@ def _owner(stack: Stack, labels: Mapping[str, str]) -> Stack:
 def _of_kind(account: Account, stack: Stack, kind: str) -> list[Thing]:
     if kind == "instance":
         found = group.labelled(account, stack, "instances")
-        return [Thing(kind, each["name"], each["machineType"].rpartition("/")[2]) for each in found]
+        return [Thing(kind, each["name"], each["machineType"].rpartition("/")[2], each["zone"]) for each in found]
     if kind == "disk":
-        return [Thing(kind, each["name"]) for each in group.labelled(account, stack, "disks") if not each.get("users")]
+        found = group.labelled(account, stack, "disks")
+        return [Thing(kind, each["name"], zone=each["zone"]) for each in found if not each.get("users")]
     if kind == "instance-template":
         templates = f"projects/{account.project}/global/instanceTemplates"
         # Anchored at both ends, as Google has it.
@@ -132,12 +138,15 @@ def _of_kind(account: Account, stack: Stack, kind: str) -> list[Thing]:
         return [Thing(kind, f"{templates}/{name}") for name in names if stack.made(name)]
     id_ = identify(account, stack, TYPES[kind], {"name": stack.name})
     assert id_ is not None
-    return [Thing(kind, id_)] if account.find(*_where(kind, id_)) is not None else []
+    thing = Thing(kind, id_)
+    return [thing] if account.find(*_where(account, thing)) is not None else []
 
 
-def _where(kind: str, id_: str) -> tuple[str, str]:
+def _where(account: Account, thing: Thing) -> tuple[str, str]:
     """Return the API that has a thing, and where."""
-    return ("iam", f"v1/{id_}") if kind == "service-account" else ("compute", f"compute/v1/{id_}")
+    if thing.kind in MACHINES:
+        return "compute", f"{account.place}/zones/{thing.zone}/{thing.kind}s/{thing.id}"
+    return ("iam", f"v1/{thing.id}") if thing.kind == "service-account" else ("compute", f"compute/v1/{thing.id}")
 
 
 def strays(account: Account, stack: Stack, things: Sequence[Thing], known: Sequence[Resource]) -> list[Thing]:
@@ -146,11 +155,18 @@ def strays(account: Account, stack: Stack, things: Sequence[Thing], known: Seque
     return [each for each in things if each.kind not in MACHINES and (TYPES[each.kind], each.id) not in ours]
 
 
+def lone(things: Iterable[Thing], there: Group | None) -> list[Thing]:
+    """Return the machines that no group counts, and the disks that are theirs: a disk is called as its machine is.
+
+    `there`: the group as it is after `things` were asked for, or what has just come would be among them.
+    """
+    counted = there.counted if there is not None else frozenset[str]()
+    return [each for each in things if each.kind in MACHINES and each.id not in counted]
+
+
 def remove(account: Account, things: Iterable[Thing], say: Say) -> None:
     """Take things away, what hangs on others first. Raises FleetError where something will not go."""
-    order = (*MACHINES, *TYPES)
-    for each in sorted(things, key=lambda each: order.index(each.kind)):
-        if each.kind in MACHINES:
-            continue
-        account.remove(*_where(each.kind, each.id))
-        say(f"{each.name}: taken away, no apply had written it down")
+    for each in sorted(things, key=lambda each: _ORDER.index(each.kind)):
+        account.remove(*_where(account, each))
+        why = "no group counts it" if each.kind in MACHINES else "no apply had written it down"
+        say(f"{each.name}: taken away, {why}")

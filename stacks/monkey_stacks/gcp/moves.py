@@ -9,7 +9,7 @@ from monkey.errors import FleetError
 from monkey_stacks.course import Course
 from monkey_stacks.gcp import group, inventory
 from monkey_stacks.gcp.account import PATIENCE, Account
-from monkey_stacks.gcp.inventory import TYPES
+from monkey_stacks.gcp.inventory import TYPES, Thing
 from monkey_stacks.gcp.stack import Stack
 from monkey_stacks.gcp.wanted import Wanted
 from monkey_stacks.outcome import Resource, Say
@@ -42,7 +42,20 @@ def _until_gone(account: Account, stack: Stack, ids: set[str]) -> None:
 
 def clear(account: Account, stack: Stack, known: Sequence[Resource], say: Say) -> None:
     """Take away what is astray. Raises FleetError."""
-    inventory.remove(account, inventory.strays(account, stack, inventory.look(account, stack), known), say)
+    inventory.remove(account, astray(account, stack, known), say)
+
+
+def astray(account: Account, stack: Stack, known: Sequence[Resource]) -> list[Thing]:
+    """Return all that nobody wrote down and no group counts. Raises FleetError."""
+    things = inventory.look(account, stack)
+    there = group.look(account, stack)
+    return [*inventory.strays(account, stack, things, known), *inventory.lone(things, there)]
+
+
+def lone(account: Account, stack: Stack, say: Say) -> None:
+    """Take away the machines that no group counts: what they are in could not go. Raises FleetError."""
+    things = inventory.look(account, stack)
+    inventory.remove(account, inventory.lone(things, group.look(account, stack)), say)
 
 
 def size(account: Account, stack: Stack, plan: Course, until: str, say: Say) -> None:

@@ -208,6 +208,14 @@ class Rest:
             if "GroupManager" in props["type"]:
                 self._sized(id_, props, int(props["targetSize"]))
 
+    def stray(self, end: str) -> None:
+        """Make a machine like one of a group in its network, and the disk of one that is gone: no group counts them."""
+        id_, like = next(iter(self.machines().items()))
+        name = f"{id_.rpartition('/')[2][:-4]}{end}"
+        zone = f"{id_.partition('/zones/')[0]}/zones/{ZONES[0]}"
+        self.shelf.make("instance", f"{zone}/instances/{name}", {**like, "group": ""})
+        self.shelf.make("disk", f"{zone}/disks/{name}", {"labels": like["labels"]})
+
     def _retire(self, group: str, *, query: dict[str, str], said: Any) -> Answer:
         there = self.shelf.get(group)
         if there is None:
@@ -235,7 +243,7 @@ class Rest:
 
     _COMPUTE = r"compute/v1/"
     _GROUP = r"(projects/[^/]+/regions/[^/]+/instanceGroupManagers/[^/]+)"
-    _NAMED = r"(projects/[^/]+/(?:global|regions/[^/]+)/(?!images)[a-zA-Z]+/[^/]+)"
+    _NAMED = r"(projects/[^/]+/(?:global|(?:regions|zones)/[^/]+)/(?!images)[a-zA-Z]+/[^/]+)"
     _calls: list[tuple[str, str, Callable[..., Answer]]] = [  # noqa: RUF012
         ("GET", r"compute/v1/projects/([^/]+)/aggregated/machineTypes", _types),
         ("GET", r"compute/v1/projects/([^/]+)/aggregated/(instances|disks)", _labelled),
