@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Protocol
 
@@ -45,12 +46,14 @@ def settings(provider: Provider, stack: Named, store_url: str, bundle: str, grou
     )
 
 
-def made_from(cloud: Cloud, image: str, told: Settings) -> str:
+def made_from(cloud: Cloud, image: str, told: Settings, zones: Sequence[str] = ()) -> str:
     """Return the mark of machines that are made like this; `image`: its id. One of another mark is outdated.
 
+    `zones`: where they may be, for a cloud that makes another group for other ones.
     The agent's code is left out: an old agent goes on. So is what a later version of monkey may tell machines besides,
     and when they end: an update is to end none, nor is more time.
     """
     said = [image, cloud.disk, cloud.spot, cloud.network, sorted(cloud.subnets), told.store, dict(told.secrets)]
     said += [told.idle_timeout, told.max_slots, told.cache_size, told.orphan_timeout]
+    said += [sorted(zones)] if zones else []
     return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:HASH]

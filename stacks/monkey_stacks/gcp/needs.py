@@ -49,11 +49,12 @@ def find(
     network, subnetwork = _network(account, cloud)
     bundle, where = code.build(store_url, machine.arch), parse(store_url)
     said = told.settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region))
+    zones = facts.zones(offer, cloud.zones, kept_zones(known))
     found = Wanted(
         stack=stack,
         gcp_project=cloud.gcp_project,
         region=cloud.region,
-        zones=facts.zones(offer, cloud.zones, kept_zones(known)),
+        zones=zones,
         type=machine.type,
         gpus=machine.gpus,
         image_name=name,
@@ -68,7 +69,7 @@ def find(
         prefix=where.prefix,
         secrets=tuple(sorted({wanted.secret_path(each, cloud.gcp_project) for each in cloud.secrets.values()})),
         user_data=user_data(said),
-        made=told.made_from(cloud, image.id, said),
+        made=told.made_from(cloud, image.id, said, zones),
         until=wanted.until(expires, known),
     )
     return Needs(found, (machine,), bundle)

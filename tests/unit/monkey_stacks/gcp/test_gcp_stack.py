@@ -56,16 +56,17 @@ def test_a_stack_is_of_one_place_in_one_bucket() -> None:
 
 
 def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
-    def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None) -> str:
+    def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None, zones: tuple[str, ...] = ("b", "a")) -> str:
         provider = Provider("gcp", max_slots, cloud=cloud)
         said = told.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
-        return told.made_from(cloud, IMAGE.id, said)
+        return told.made_from(cloud, IMAGE.id, said, zones)
 
     one = made(CLOUD)
     assert one == made(CLOUD, "another") == made(replace(CLOUD, max_instances=9, prices={"x": 1}))
     others = [made(replace(CLOUD, disk=1)), made(replace(CLOUD, spot=True)), made(CLOUD, max_slots=3)]
     others += [made(replace(CLOUD, secrets={"A": "a"})), made(replace(CLOUD, orphan_timeout=200))]
-    assert len({one, *others}) == 6
+    others += [made(CLOUD, zones=("a",))]
+    assert len({one, *others}) == 7 and one == made(CLOUD, zones=("a", "b"))
 
 
 def test_machines_end_at_the_time_of_their_sweeps_and_none_is_replaced_for_a_minute() -> None:
