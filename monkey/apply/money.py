@@ -69,7 +69,8 @@ def check_limits(costs: dict[str, Cost]) -> None:
                 f"provider {fleet!r}: expected at most {dollars(cost.limit)} (max_cost in monkey.yaml), "
                 f"found {cost.words()}",
                 hint="let the sweeps expire earlier (`expires:`), or allow fewer machines (`max_instances:`), or more "
-                "(`max_cost:`)",
+                "(`max_cost:`)"
+                + (f"; `monkey destroy --fleet {fleet}` ends those that keep their end" if cost.kept else ""),
             )
 
 
@@ -119,12 +120,14 @@ async def agree_to(world: World, view: SweepView, agree: Agree, until: float | N
     if view.over and until is None:
         return  # nothing of it runs before it is extended
     costs: dict[str, Cost] = {}
+    rents: dict[str, Cost] = {}
     for name in view.state.revision.settings.providers:
         provider = world.project.providers.get(name)
         if provider is not None and provider.cloud is not None:
             told = await foresee(world, name, view, until)
             if told.cost is not None and told.after:
                 costs[name] = told.cost
+                rents |= {name: told.cost} if told.rents else {}
     check_limits(costs)
-    if costs:
-        agree(costs)
+    if rents:
+        agree(rents)

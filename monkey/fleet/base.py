@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from monkey.plan.change import MachineChange
+from monkey.plan.change import MachineChange, renting
 from monkey.plan.cost import Cost
 from monkey.spec.recipe import Resources
 
@@ -43,6 +43,11 @@ class Forecast:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     #: What its machines may cost, where they are rented and there is work.
     cost: Cost | None = None
+
+    @property
+    def rents(self) -> bool:
+        """See `renting`."""
+        return renting(self.cost, self.before, self.after, self.changes)
 
 
 @dataclass(frozen=True)

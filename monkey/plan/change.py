@@ -172,6 +172,14 @@ class MachineChange:
         return self.op in ("delete", "replace") and not self.trouble
 
 
+def renting(cost: Cost | None, before: int, after: int, machines: Iterable[MachineChange]) -> bool:
+    """Are machines made that are paid for, kept for longer, or allowed to be dearer?"""
+    if cost is None or not after:
+        return False
+    made = any(each.op in ("create", "replace") and not each.part and not each.trouble for each in machines)
+    return made or cost.longer or cost.dearer or after > before
+
+
 @dataclass(frozen=True)
 class FleetPlan:
     """What a fleet has to do, and what becomes of its machines."""
@@ -203,9 +211,8 @@ class FleetPlan:
 
     @property
     def rents(self) -> bool:
-        """Are machines made that are paid for, or kept for longer?"""
-        made = any(change.op in ("create", "replace") and not change.trouble for change in self.machines)
-        return self.cost is not None and (made or self.cost.longer or (self.after or 0) > (self.before or 0))
+        """See `renting`."""
+        return renting(self.cost, self.before or 0, self.after or 0, self.machines)
 
     @property
     def changes(self) -> bool:
@@ -251,7 +258,7 @@ class Plan:
 
     @property
     def rented(self) -> tuple[FleetPlan, ...]:
-        """The fleets of which applying would make machines that are paid for, or keep them for longer."""
+        """The fleets that rent; see `renting`."""
         return tuple(fleet for fleet in self.fleets if fleet.rents)
 
     @property

@@ -17,6 +17,29 @@ ROUNDED = 120.0
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Machines that there are, and that keep an end which is later than the fleet's."""
+
+    machines: int
+    #: Hours after the fleet expires, of all of them together.
+    hours: float
+    #: When the last of them ends: seconds since the epoch, UTC.
+    until: float
+
+    @property
+    def counted(self) -> float:
+        """The hours that are counted."""
+        return tenths(self.hours)
+
+    def words(self) -> str:
+        """Say it: "2 machines that keep their end, 2026-12-01 18:00 UTC"."""
+        whose = (
+            "1 machine that keeps its end" if self.machines == 1 else f"{self.machines} machines that keep their end"
+        )
+        return f"{whose}, {time_text(self.until)}"
+
+
+@dataclass(frozen=True)
 class Cost:
     """The worst case of a fleet's machines: all that there may be at once, from now until the fleet expires.
 
@@ -41,6 +64,10 @@ class Cost:
     rented: float | None = None
     #: Kinds that have no price, where others do.
     unpriced: tuple[str, ...] = ()
+    #: Those of today's machines that stay for longer than the fleet; None for none.
+    kept: Kept | None = None
+    #: Is an hour of all that there may be dearer than what was applied last, at the prices of now?
+    dearer: bool = False
 
     @property
     def longer(self) -> bool:
@@ -49,16 +76,16 @@ class Cost:
 
     @property
     def counted(self) -> float:
-        """The hours that are counted: begun tenths, so that whoever checks the sum comes to the same."""
-        return math.ceil(round(max(self.hours, 0.0) * 10, 3)) / 10
+        """The hours that are counted."""
+        return tenths(self.hours)
 
     @property
     def total(self) -> float | None:
         """USD at the worst, rounded up to cents; None where the price is not known."""
         if self.price is None:
             return None
-        exact = self.machines * Decimal(str(self.counted)) * Decimal(str(self.price))
-        return float(exact.quantize(Decimal("0.01"), ROUND_CEILING))
+        kept = _sum(1, self.kept.counted, self.price) if self.kept else Decimal(0)
+        return float(_sum(self.machines, self.counted, self.price) + kept)
 
     @property
     def exceeds(self) -> bool:
@@ -71,13 +98,29 @@ class Cost:
         until = f"until {time_text(self.until)}"
         if self.price is None or self.total is None:
             of = f" of {' and '.join(self.unpriced)}" if self.unpriced else ""
-            return f"{terms} {until}; what that costs is unknown: monkey.yaml does not say `price:`{of}"
-        less = " (spot: usually less)" if self.spot else ""
-        return f"{terms} × {dollars(self.price)} = {dollars(self.total)} {until}{less}"
+            kept = f", besides {self.kept.words()}" if self.kept else ""
+            return f"{terms} {until}{kept}; what that costs is unknown: monkey.yaml does not say `price:`{of}"
+        less, price = " (spot: usually less)" if self.spot else "", dollars(self.price)
+        own = f"{terms} × {price} = {dollars(float(_sum(self.machines, self.counted, self.price)))} {until}"
+        if self.kept is None:
+            return own + less
+        besides = f"{self.kept.counted:g} h × {price} = {dollars(float(_sum(1, self.kept.counted, self.price)))}"
+        return f"{own}, and {besides} for {self.kept.words()}: {dollars(self.total)}{less}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it for programs, with its total."""
         return {**asdict(self), "total": self.total}
+
+
+def tenths(hours: float) -> float:
+    """Return hours as they are counted: begun tenths, so that whoever checks the sum comes to the same."""
+    return math.ceil(round(max(hours, 0.0) * 10, 3)) / 10
+
+
+def _sum(machines: int, hours: float, price: float) -> Decimal:
+    """Return USD, rounded up to cents."""
+    exact = machines * Decimal(str(hours)) * Decimal(str(price))
+    return exact.quantize(Decimal("0.01"), ROUND_CEILING)
 
 
 def total(costs: Iterable[Cost]) -> float | None:

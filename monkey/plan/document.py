@@ -19,7 +19,9 @@ The document, one object:
 - `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`, `cost`, `machines`, `notes`}
   (`before`, `after`: how many machines); `cost`: null, or the worst case of machines that are paid for, {`machines`,
   `kind`, `hours`, `until`, `price` (USD an hour of one, or null), `spot`, `limit` (max_cost, or null),
-  `rented` (until when there are some now, or null), `unpriced` (kinds without a price), `total` (USD)};
+  `rented` (until when there are some now, or null), `unpriced` (kinds without a price), `kept`
+  (null, or {`machines`, `hours`, `until`} of those that stay for longer), `dearer` (than what was applied?),
+  `total` (USD)};
   `machines`: a list of {`op`, `machine`, `why`, `trouble`, `stops`, `part`}, of those that change
   (`stops`: how many jobs run there, and are stopped and queued again; `part`: it is none, but what they come out of)
 - `warnings`: sentences, of what is of none of these sweeps and fleets

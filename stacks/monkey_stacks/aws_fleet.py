@@ -20,6 +20,7 @@ from monkey_stacks.aws.needs import Needs
 from monkey_stacks.aws.stack import Stack, stack
 from monkey_stacks.course import Course, Group
 from monkey_stacks.outcome import Change, Identify
+from monkey_stacks.rented_cost import Bounds
 from monkey_stacks.rented_fleet import RentedFleet
 from monkey_stacks.renting import Known
 from monkey_stacks.slots import Machine
@@ -103,6 +104,9 @@ class AwsFleet(RentedFleet):
 
     def _change(self, change: Change) -> MachineChange:
         return words.resource_change(change)
+
+    def _agreed(self, known: Known) -> Bounds:
+        return needs.agreed(known)
 
     def _translate(self, text: str) -> FleetError | None:
         return errors.translate(text)

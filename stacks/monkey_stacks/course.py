@@ -23,6 +23,8 @@ class Member:
     state: str = ""
     #: When it was begun, seconds since the epoch.
     since: float = 0.0
+    #: When its cloud ends it, seconds since the epoch; None where that is the group's matter, or nothing says so.
+    ends: float | None = None
 
     @property
     def about(self) -> str:

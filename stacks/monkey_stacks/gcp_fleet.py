@@ -20,6 +20,7 @@ from monkey_stacks.gcp.account import Account, account
 from monkey_stacks.gcp.needs import Needs
 from monkey_stacks.gcp.stack import Stack, stack
 from monkey_stacks.outcome import Change, Identify
+from monkey_stacks.rented_cost import Bounds
 from monkey_stacks.rented_fleet import RentedFleet
 from monkey_stacks.renting import Known
 from monkey_stacks.slots import Machine
@@ -104,6 +105,9 @@ class GcpFleet(RentedFleet):
 
     def _change(self, change: Change) -> MachineChange:
         return words.resource_change(change)
+
+    def _agreed(self, known: Known) -> Bounds:
+        return needs.agreed(known)
 
     def _translate(self, text: str) -> FleetError | None:
         return errors.translate(text)

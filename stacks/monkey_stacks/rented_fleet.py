@@ -17,7 +17,7 @@ from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader
 from monkey.spec.recipe import Resources
 from monkey.store.base import Store
-from monkey_stacks import kinds, leavers, slots
+from monkey_stacks import kinds, leavers, rented_cost, slots
 from monkey_stacks import rented_words as words
 from monkey_stacks.boot.code import publish
 from monkey_stacks.course import Course, Group, course
@@ -73,7 +73,7 @@ class RentedFleet(Renting):
         else:
             changes = [self._creation(asked), *changes]
         changes += self._postponed(there, work) if plan.after else []
-        cost = words.cost(self._cloud, work, there)
+        cost = rented_cost.cost(self._cloud, work, there, plan, self._agreed(known))
         return Forecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
 
     async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:

@@ -7,10 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from monkey.errors import FleetError
-from monkey.fleet.base import Work
 from monkey.plan.change import MachineChange
-from monkey.plan.cost import HOUR, Cost
-from monkey.spec.cloud import Cloud
 from monkey.spec.expires import time_text
 from monkey_stacks import errors
 from monkey_stacks.course import ROUNDED, SHUT, Group, Member
@@ -102,17 +99,6 @@ def postponed(group: Group | None, expires: float | None) -> list[MachineChange]
     if group.expires is not None and abs(group.expires - expires) <= ROUNDED:
         return []
     return [MachineChange("update", "group", f"emptied {when(group.expires)} → {when(expires)}", part=True)]
-
-
-def cost(cloud: Cloud, work: Work, group: Group | None) -> Cost | None:
-    """Return what a fleet may cost at the worst, where it is known until when it is to be rented."""
-    if work.expires is None:
-        return None
-    hours = max(0.0, work.expires - time.time()) / HOUR
-    kind, most = " or ".join(cloud.types), cloud.max_instances
-    rented = group.expires if group is not None and group.desired else None
-    price, limit = cloud.dearest, cloud.max_cost
-    return Cost(most, kind, hours, work.expires, price, cloud.spot, limit, rented, cloud.unpriced)
 
 
 def emptied(at: float | None) -> str:

@@ -17,6 +17,7 @@ from monkey.store.base import Store
 from monkey_stacks import rented_words as words
 from monkey_stacks.course import Course, Group
 from monkey_stacks.outcome import Change, Identify, Resource
+from monkey_stacks.rented_cost import Bounds
 from monkey_stacks.slots import Machine
 from monkey_stacks.ssh.bundle import Bundle
 
@@ -126,6 +127,10 @@ class Renting(ABC):
     @abstractmethod
     def _change(self, change: Change) -> MachineChange:
         """Say a change of Pulumi's."""
+
+    @abstractmethod
+    def _agreed(self, known: Known) -> Bounds:
+        """Return what the state lets the fleet be."""
 
     @abstractmethod
     def _translate(self, text: str) -> FleetError | None:

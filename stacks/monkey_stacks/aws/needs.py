@@ -15,6 +15,7 @@ from monkey_stacks.aws.stack import IMAGE, Stack
 from monkey_stacks.aws.wanted import Wanted
 from monkey_stacks.boot import code, user_data
 from monkey_stacks.outcome import Resource
+from monkey_stacks.rented_cost import Bounds
 from monkey_stacks.slots import Machine
 from monkey_stacks.ssh.bundle import Bundle
 
@@ -68,6 +69,18 @@ def kept_image(known: Iterable[Resource], name: str) -> str:
         if each.type == TYPES["launch-template"] and (each.inputs.get("tags") or {}).get(IMAGE) == name:
             return str(each.inputs.get("imageId", ""))
     return ""
+
+
+def agreed(known: Iterable[Resource]) -> Bounds:
+    """Return what the state lets a fleet be."""
+    for each in known:
+        if each.type == TYPES["auto-scaling-group"]:
+            policy = each.inputs.get("mixedInstancesPolicy") or {}
+            overrides = (policy.get("launchTemplate") or {}).get("overrides") or ()
+            most = each.inputs.get("maxSize")
+            types = tuple(str(one.get("instanceType")) for one in overrides)
+            return Bounds(types, None if most is None else int(most))
+    return Bounds()
 
 
 def region_of(known: Iterable[Resource]) -> str:

@@ -28,8 +28,6 @@ class Machine(Member):
     """A machine of the group, and where Google has it."""
 
     zone: str = ""
-    #: When Google deletes it, seconds since the epoch; None where nothing says so.
-    ends: float | None = None
 
 
 def path(account: Account, stack: Stack) -> str:

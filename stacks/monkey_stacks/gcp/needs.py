@@ -13,10 +13,12 @@ from monkey_stacks import told
 from monkey_stacks.boot import code, user_data
 from monkey_stacks.gcp import facts, wanted
 from monkey_stacks.gcp.account import Account
+from monkey_stacks.gcp.group import seconds
 from monkey_stacks.gcp.inventory import TYPES
 from monkey_stacks.gcp.stack import IMAGE, Stack
 from monkey_stacks.gcp.wanted import Wanted
 from monkey_stacks.outcome import Resource
+from monkey_stacks.rented_cost import Bounds
 from monkey_stacks.slots import Machine
 from monkey_stacks.ssh.bundle import Bundle
 
@@ -103,6 +105,14 @@ def place_of(known: Sequence[Resource]) -> tuple[str, str, str]:
     region = next((str(each.inputs["region"]) for each in [*groups, *_of(known, "subnetwork")]), "")
     type_ = next((str(each.inputs["machineType"]) for each in templates), "")
     return next((str(each.inputs["project"]) for each in known if each.inputs.get("project")), ""), region, type_
+
+
+def agreed(known: Sequence[Resource]) -> Bounds:
+    """Return what the state lets a fleet be; how many machines there may be is not in it."""
+    for each in _of(known, "instance-template"):
+        ends = (each.inputs.get("scheduling") or {}).get("terminationTime")
+        return Bounds((str(each.inputs.get("machineType")),), until=seconds(ends))
+    return Bounds()
 
 
 def check_place(account: Account, known: Sequence[Resource], fleet: str) -> None:
