@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
 from monkey.apply.begun import begun
+from monkey.apply.execute import Say
 from monkey.apply.find import find_job, find_sweep
 from monkey.apply.fleets import call
 from monkey.apply.money import Agree, agree_to, later, refuse
 from monkey.apply.observe import World
 from monkey.errors import MonkeyError
-from monkey.fleet.base import silent
 from monkey.protocol.log import Log
 from monkey.protocol.snapshot import State, SweepView
 from monkey.protocol.sweeps import append_order, mark_queue
 from monkey.spec.expires import Expires
+
+
+def nothing(what: str, done: str) -> None:
+    """Hear, and say nothing."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ async def cancel(world: World, name: str, reason: str) -> Done:
     return done
 
 
-async def resume(world: World, name: str, agree: Agree = refuse) -> Done:
+async def resume(world: World, name: str, agree: Agree = refuse, say: Say = nothing) -> Done:
     """Go on with a sweep that was paused or cancelled, if `agree` does where that costs. Raises NotFound."""
     view = find_sweep(await world.reader().read(), name)
     if view.state.active:
@@ -68,11 +73,13 @@ async def resume(world: World, name: str, agree: Agree = refuse) -> Done:
     await agree_to(world, view, agree)
     entry = await append_order(world.at, world.keys, name, "resume")
     done = _done(view)
-    await _call_for_work(world, view, entry)
+    await _call_for_work(world, view, entry, say)
     return done
 
 
-async def extend(world: World, name: str, asked: Expires, agree: Agree) -> tuple[Done, float | None]:
+async def extend(
+    world: World, name: str, asked: Expires, agree: Agree, say: Say = nothing
+) -> tuple[Done, float | None]:
     """Let a sweep expire later: so long after it would, or after now where it has; `agree`, where that costs.
 
     Returns when it expires from now on; None where it never does. Raises NotFound, MonkeyError where it would be no
@@ -88,12 +95,18 @@ async def extend(world: World, name: str, asked: Expires, agree: Agree) -> tuple
         await agree_to(world, view, agree, until)
     entry = await append_order(world.at, world.keys, name, "extend", until=until)
     if opened:
-        await _call_for_work(world, view, entry)
+        await _call_for_work(world, view, entry, say)
     return done, until
 
 
 async def retry(
-    world: World, name: str, jobs: Collection[str] = (), *, stopped: bool = False, agree: Agree = refuse
+    world: World,
+    name: str,
+    jobs: Collection[str] = (),
+    *,
+    stopped: bool = False,
+    agree: Agree = refuse,
+    say: Say = nothing,
 ) -> Done:
     """Let jobs that failed, or met a condition of `stop_when`, go on as if nothing had been. Raises NotFound.
 
@@ -108,7 +121,7 @@ async def retry(
         await agree_to(world, view, agree)
     since = {job: await _head(world, job) for job in chosen}
     entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
-    await _call_for_work(world, view, entry)
+    await _call_for_work(world, view, entry, say)
     return Done(view, changed=True, jobs=len(chosen), besides=view.counts[State.CANCELLED] + view.left_out)
 
 
@@ -139,11 +152,11 @@ async def _head(world: World, job: str) -> int:
     return log.head
 
 
-async def _call_for_work(world: World, view: SweepView, entry: int) -> None:
-    """Queue what entry `entry` of the sweep's log opened again, and see that somebody takes it."""
+async def _call_for_work(world: World, view: SweepView, entry: int, say: Say) -> None:
+    """Queue what entry `entry` of the sweep's log opened again, and see that somebody takes it; says what changes."""
     assert view.state.revision is not None
     name, fleets = view.state.name, view.state.revision.settings.providers
     await mark_queue(world.at, world.keys, fleets, name, entry)
     for fleet in fleets:
-        await call(world, fleet, name, silent)
+        await call(world, fleet, name, partial(say, fleet))
     await begun(world.reader(), [world.fleet(fleet) for fleet in fleets])

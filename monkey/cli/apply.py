@@ -14,6 +14,7 @@ from monkey.cli.asking import agreed
 from monkey.cli.main import INTERRUPTED
 from monkey.cli.plan import keep_stale_option
 from monkey.cli.session import in_world
+from monkey.cli.steering import say
 from monkey.errors import MonkeyError
 
 if TYPE_CHECKING:
@@ -79,9 +80,9 @@ async def _apply(world: World, order: Order) -> int:
         await world.begin()
     else:
         _warn(planned.plan)
-    await suit(world, planned.plan, _say)
+    await suit(world, planned.plan, say)
     if planned.plan.changes:
-        await execute(world, planned.plan, planned.wanted, _say, rollback=order.rollback)
+        await execute(world, planned.plan, planned.wanted, say, rollback=order.rollback)
     names = [sweep.name for sweep in planned.plan.sweeps]
     if order.detach:
         return await _detach(world, planned, names)
@@ -156,7 +157,3 @@ def _stopped(plan: Plan) -> str:
     if count := plan.uprooted:
         parts.append(f"{count:,} running job{'s' * (count != 1)} on machines that go")
     return ", and ".join(parts)
-
-
-def _say(what: str, done: str) -> None:
-    click.echo(f"{what}: {done}")

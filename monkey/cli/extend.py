@@ -6,7 +6,7 @@ import click
 
 from monkey.cli.renting import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
-from monkey.cli.steering import report
+from monkey.cli.steering import report, say
 
 
 @click.command("extend")
@@ -32,7 +32,7 @@ def command(sweep: str, time: str, yes: bool) -> None:
         asked = read(time)
     except Mistakes as exc:
         raise MonkeyError(exc.mistakes[0].message, hint=exc.mistakes[0].hint) from exc
-    done, until = in_world(lambda world: extend(world, sweep, asked, agreeing(yes=yes)))
+    done, until = in_world(lambda world: extend(world, sweep, asked, agreeing(yes=yes), say))
     if until is None:
         click.echo(f"{one_line(sweep)}: it never expires; nothing to extend. `expires:` in its spec says when it does.")
         return

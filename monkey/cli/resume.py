@@ -8,7 +8,7 @@ import click
 
 from monkey.cli.renting import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
-from monkey.cli.steering import report
+from monkey.cli.steering import report, say
 
 if TYPE_CHECKING:
     from monkey.apply.operate import Done
@@ -21,7 +21,7 @@ def command(sweep: str, yes: bool) -> None:
     """Go on with SWEEP, which was paused or cancelled."""
     from monkey.apply.operate import resume
 
-    done = in_world(lambda world: resume(world, sweep, agreeing(yes=yes)))
+    done = in_world(lambda world: resume(world, sweep, agreeing(yes=yes), say))
     report(done, "resume", "goes on", _then(done))
 
 

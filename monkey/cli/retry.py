@@ -6,7 +6,7 @@ import click
 
 from monkey.cli.renting import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
-from monkey.cli.steering import report
+from monkey.cli.steering import report, say
 
 
 @click.command("retry")
@@ -19,7 +19,7 @@ def command(sweep: str, jobs: tuple[str, ...], stopped: bool, yes: bool) -> None
     from monkey.apply.operate import retry
     from monkey.plan.advice import goes_on
 
-    done = in_world(lambda world: retry(world, sweep, jobs, stopped=stopped, agree=agreeing(yes=yes)))
+    done = in_world(lambda world: retry(world, sweep, jobs, stopped=stopped, agree=agreeing(yes=yes), say=say))
     if done.view.over:
         report(done, "retry", "would try again", f"Its time is over: {goes_on(sweep)}")
     elif done.view.state.paused:

@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from monkey.apply.operate import Done
 
 
+def say(what: str, done: str) -> None:
+    """Tell a thing that was done while an order is carried out."""
+    click.echo(f"{what}: {done}")
+
+
 def report(done: Done, verb: str, did: str, then: str) -> None:
     """Print what an order came to, and what may be done next; where there was nothing to order, how the sweep stands.
 

@@ -66,6 +66,7 @@ class PaperFleet(StillFleet):
 
     async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
         machines = max(self.rented()["machines"], self._needed(work))
+        say(f"{machines} machines asked for")
         self.file.write_text(json.dumps({"machines": machines, "until": work.expires}))
 
     async def check(self) -> bool:

@@ -202,8 +202,11 @@ def test_who_opens_a_sweep_again_is_asked_too(tmp_path: Path) -> None:
             with pytest.raises(MonkeyError, match="that would rent machines of cloud"):
                 await resume(world, "small")
             assert cloud.rented()["machines"] == 0
-            await resume(world, "small", free)
-            assert cloud.rented()["machines"] == 3
+            told: list[tuple[str, str]] = []
+            await resume(world, "small", free, lambda what, done: told.append((what, done)))
+            assert cloud.rented()["machines"] == 3 and told == [("cloud", "3 machines asked for")]
+            await extend(world, "small", Expires(after=HOUR), free, lambda what, done: told.append((what, done)))
+            assert len(told) == 2, "each says what it changes at the cloud"
             await pause(world, "small")
             assert (await resume(world, "small")).changed, "who rents no more than there is asks nobody"
 
