@@ -25,6 +25,7 @@ from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader, Snapshot, State, SweepView
 from monkey.spec import document
 from monkey.spec.cloud import KEYS as CLOUDS
+from monkey.spec.cloud import TYPE_KEYS
 from monkey.spec.mistake import Mistake, Path
 from monkey.spec.project import FILE
 from monkey.spec.stopping import Evidence
@@ -248,8 +249,9 @@ def _shortage(sweep: SweepPlan, world: World) -> list[str]:
         return []
     if any(world.fleet(name).type in CLOUDS for name in short):
         told = "; ".join(f"{name}: {what}" for name, what in short.items())
+        keys = sorted({TYPE_KEYS[type_] for name in short if (type_ := world.fleet(name).type) in TYPE_KEYS})
         raise FleetError(
             f"sweep {sweep.name!r}: a job asks for more than any machine of its providers has: {told}",
-            hint="lower resources: in the spec, or rent others: instance_type (machine_type) in monkey.yaml",
+            hint=f"lower resources: in the spec, or rent others: {' or '.join(keys)} in monkey.yaml",
         )
     return [f"warning: a job asks for more than a machine of {name} has: {what}" for name, what in short.items()]

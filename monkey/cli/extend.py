@@ -29,7 +29,7 @@ def command(sweep: str, time: str, yes: bool) -> None:
     from monkey.spec.mistake import Mistakes
 
     try:
-        asked = read(time)
+        asked = read(time, 'say by how much later, like 6h, or a time with its zone, like "2026-12-01T18:00:00Z"')
     except Mistakes as exc:
         raise MonkeyError(exc.mistakes[0].message, hint=exc.mistakes[0].hint) from exc
     done, until = in_world(lambda world: extend(world, sweep, asked, agreeing(yes=yes), say))

@@ -113,12 +113,12 @@ def command(
     if provider is None:
         if region or kind or store or gcp_project or bucket:
             said = "--region, --type, --store, --gcp-project and --create-bucket need --provider"
-            raise MonkeyError(said, hint="--provider aws")
+            raise MonkeyError(said, hint=f"--provider {'gcp' if gcp_project else 'aws'}")
         _start(root, directory)
         return
     from monkey.cli.renters import Wanted, add, prepare, then
 
-    wanted = Wanted(provider, region, kind, store, gcp_project)
+    wanted = Wanted(provider, region, kind, store, gcp_project, bucket)
     if not (root / "monkey.yaml").exists():
         wanted.check()
         _start(root, directory, "".join(wanted.lines.values()))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from monkey.errors import MonkeyError
+from monkey.spec.cloud import TYPE_KEYS
 from monkey.spec.project import FILE
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ _EXAMPLES = {
 _NAME = "cloud"
 #: Without `providers:` there is this one; beside others it must be named.
 _HERE = "  local: {type: local}\n"
-#: Type of a provider to the key of its machines' type.
-_TYPES = {"aws": "instance_type", "gcp": "machine_type"}
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,13 @@ class Wanted:
     store: str | None = None
     #: Of gcp: the cloud's own project.
     gcp_project: str | None = None
+    #: The store's bucket is to be made.
+    bucket: bool = False
 
     def check(self) -> None:
         """Raise MonkeyError where it does not do for an entry of monkey.yaml."""
         from monkey.spec import address, provider
+        from monkey.store.bucket_url import parse
 
         needed = ("region", "type", "store", *(["gcp_project"] if self.provider == "gcp" else []))
         missing = [f"--{name.replace('_', '-')}" for name in needed if getattr(self, name) is None]
@@ -61,11 +63,16 @@ class Wanted:
         if not str(self.store).startswith(STARTS[self.provider][1]):
             hint = f"write --store {STARTS[self.provider][1]}BUCKET/PREFIX"
             raise MonkeyError(f"machines of {self.provider} cannot reach the store {self.store!r}", hint=hint)
+        if self.bucket and (endpoint := parse(str(self.store)).options.get("endpoint")):
+            raise MonkeyError(
+                f"expected a bucket of {self.provider}'s own, found the endpoint {endpoint}; nothing was written",
+                hint="leave --create-bucket out, and make the bucket with the tools of whose it is",
+            )
 
     @property
     def _entry(self) -> Mapping[str, Any]:
         project = {"gcp_project": self.gcp_project} if self.provider == "gcp" else {}
-        return {"type": self.provider, **project, "region": self.region, _TYPES[self.provider]: self.type}
+        return {"type": self.provider, **project, "region": self.region, TYPE_KEYS[self.provider]: self.type}
 
     @property
     def lines(self) -> dict[str, str]:
@@ -172,7 +179,8 @@ def prepare(root: Path, provider: str, *, bucket: bool) -> None:
             made = start.make_store(url, cloud)
             click.echo(f"{url}: the bucket {'was made' if made else 'is there already'}.", err=True)
         policy = start.permissions(project.name, url, cloud)
-        click.echo(f"What whoever applies must be permitted in {cloud.region}; an administrator attaches it:", err=True)
+        where = f"the project {cloud.gcp_project}" if cloud.gcp_project else cloud.region
+        click.echo(f"What whoever applies must be permitted in {where}; an administrator attaches it:", err=True)
         click.echo(json.dumps(json.loads(policy), indent=2))
 
 

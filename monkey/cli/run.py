@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import click
 from monkey.cli.main import INTERRUPTED
 from monkey.cli.renting import agreeing, yes_option
 from monkey.cli.session import in_world
-from monkey.errors import MonkeyError
+from monkey.errors import MonkeyError, Problem, SpecError
 
 if TYPE_CHECKING:
     from monkey.apply.money import Agree
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 #: The variable that makes each run a job of its own.
 AGAIN = "_MONKEY_RUN"
+#: What problems name as the file of the spec that the command line amounts to.
+SOURCE = "(monkey run)"
+#: Options that are keys of that spec.
+_OPTIONS = ("name", "cpus", "gpus", "memory", "timeout", "provider", "expires")
 #: What is returned where it is monkey that failed, not the command (as env, timeout and docker do).
 OURS = 125
 
@@ -58,6 +63,8 @@ def command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any) -> 
     asked = _Asked(_spec(words, options), detach, agreeing(yes=yes))
     try:
         return in_world(lambda world: _run(world, asked))
+    except SpecError as exc:
+        raise _as_said(exc) from exc
     except MonkeyError as exc:
         exc.exit_code = OURS
         raise
@@ -66,6 +73,24 @@ def command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any) -> 
             raise
         click.echo(f"\nDetached: the job goes on without this terminal. {_come_back(*asked.applied)}", err=True)
         return INTERRUPTED
+
+
+def _as_said(error: SpecError) -> MonkeyError:
+    """Return what is wrong with the spec that nobody wrote as what is wrong with the options that it is made of."""
+    if any(problem.file != SOURCE for problem in error.problems):
+        error.exit_code = OURS
+        return error
+    names = "|".join(_OPTIONS)
+    hint = re.sub(rf"\b({names}): (?=[\w.])", r"--\1 ", error.problems[0].hint or "")
+    told = MonkeyError("; ".join(map(_named, error.problems)), hint=hint or None)
+    told.exit_code = OURS
+    return told
+
+
+def _named(problem: Problem) -> str:
+    """Return what is wrong, after the option whose value it is."""
+    keys = re.findall(r'"(\w+)":', (problem.source or "")[: problem.column])
+    return f"--{keys[-1]}: {problem.message}" if keys and keys[-1] in _OPTIONS else problem.message
 
 
 def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +120,7 @@ async def _run(world: World, asked: _Asked) -> int:
     from monkey.cli.render.words import json_text
     from monkey.spec.load import parse_spec
 
-    spec = parse_spec(json_text(asked.spec), "(monkey run)", world.project.root, world.project.providers)
+    spec = parse_spec(json_text(asked.spec), SOURCE, world.project.root, world.project.providers)
     wanted = desire_specs(world.project, [spec])
     check_providers(world.project, wanted)
     planned = await plan_for(world, wanted, [])

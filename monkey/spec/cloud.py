@@ -21,6 +21,8 @@ KEYS = {
     "aws": (*_BOTH, "instance_type", "vpc", "subnets"),
     "gcp": (*_BOTH, "gcp_project", "zones", "machine_type", "network", "subnetwork"),
 }
+#: Of each, the one that says which machines.
+TYPE_KEYS = {"aws": "instance_type", "gcp": "machine_type"}
 #: Bytes of a machine's disk.
 DISK = 50 << 30
 _LEAST_DISK, _MOST_DISK = 8 << 30, 16 << 40
@@ -33,6 +35,7 @@ LEAST_LIFETIME = 600.0
 LIFETIME, _MOST_LIFETIME = 7 * 86400.0, 366 * 86400.0
 #: Machines of one provider, at most.
 _MOST_INSTANCES = 1000
+_AMOUNT = "above 0 and below 1,000,000"
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ _ZONE = _Form(r"[a-z]+-[a-z]+[0-9]+-[a-z]", "a zone", "write zones of the region
 
 def read(kind: str, raw: Mapping[str, Any]) -> Cloud:
     """Return the cloud that an entry without mistakes, of type `kind`, describes."""
-    types = _listed(raw["instance_type" if kind == "aws" else "machine_type"])
+    types = _listed(raw[TYPE_KEYS[kind]])
     subnets = raw.get("subnets", ()) if kind == "aws" else filter(None, [raw.get("subnetwork")])
     defaults = Cloud("", ())
     return Cloud(
@@ -157,7 +160,7 @@ def read(kind: str, raw: Mapping[str, Any]) -> Cloud:
 
 def mistakes(kind: str, raw: Mapping[str, Any]) -> Iterator[Mistake]:
     """Yield what is wrong with an entry of type `kind`, but for its keys and what all providers have."""
-    types = "instance_type" if kind == "aws" else "machine_type"
+    types = TYPE_KEYS[kind]
     for key, example in (("region", _REGION[kind].hint), (types, _TYPE[kind].hint)):
         if key not in raw:
             yield Mistake((), f"expected {key}, found none", example)
@@ -182,7 +185,7 @@ def _types(kind: str, key: str, raw: Any) -> Iterator[Mistake]:
 
 def _texts(raw: Any, key: str, form: _Form) -> Iterator[Mistake]:
     if not isinstance(raw, list) or not raw:
-        yield Mistake((key,), f"expected a list, found {describe(raw)}", form.hint)
+        yield Mistake((key,), f"expected a list, each {form.what}, found {describe(raw)}", form.hint)
         return
     for at, each in enumerate(raw):
         yield from form.mistake(each, (key, at))
@@ -211,29 +214,30 @@ def _between(
         return
     try:
         if not least <= reads(raw[key]) <= most:
-            yield Mistake((key,), f"expected from {said}, found {describe(raw[key])}", "write one between these")
+            yield Mistake((key,), f"expected from {said}, found {describe(raw[key])}", "write one, with its unit")
     except Mistakes as error:
         yield from (mistake.under((key,)) for mistake in error.mistakes)
 
 
 def _money(raw: Mapping[str, Any], types: str) -> Iterator[Mistake]:
     price, wanted = raw.get("price", 1), _listed(raw.get(types, ()))
-    hint = "write USD an hour of one machine: 1.01, or by types: {g5.xlarge: 1.01}"
+    example = next((each for each in wanted if isinstance(each, str)), "g5.xlarge")
+    hint = f"write price: USD an hour of one machine, 1.01, or by types, {{{example}: 1.01}}"
     for type_, each in price.items() if price and isinstance(price, dict) else [(None, price)]:
         path: tuple[str | int, ...] = ("price",) if type_ is None else ("price", type_)
         if type_ is not None and type_ not in wanted:
             yield Mistake(path, f"{type_!r} is no type of this provider", suggest(type_, wanted, types), on_key=True)
         elif not _is_amount(each):
-            yield Mistake(path, f"expected a price, found {describe(each)}", hint)
+            yield Mistake(path, f"expected a price, {_AMOUNT}, found {describe(each)}", hint)
     if "max_cost" not in raw:
         return
     if not _is_amount(raw["max_cost"]):
-        yield Mistake(("max_cost",), f"expected USD, found {describe(raw['max_cost'])}", "write max_cost: 50")
+        yield Mistake(("max_cost",), f"expected USD, {_AMOUNT}, found {describe(raw['max_cost'])}", "write 50")
     unknown = [] if "price" in raw else list(wanted)
     unknown = [type_ for type_ in wanted if type_ not in price] if isinstance(price, dict) else unknown
     if unknown:
         message = f"max_cost cannot be held: nobody says what {' and '.join(map(str, unknown))} costs"
-        yield Mistake(("max_cost",), message, f"{hint} beside it", on_key=True)
+        yield Mistake(("max_cost",), message, f"{hint}, beside it", on_key=True)
 
 
 def _is_amount(raw: Any) -> bool:

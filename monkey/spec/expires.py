@@ -46,8 +46,8 @@ class Expires:
         return cls(at=_time(data)) if isinstance(data, str) else cls(after=float(data))
 
 
-def read(raw: Any) -> Expires:
-    """Return what a spec, or a command line, says. Raises Mistakes."""
+def read(raw: Any, hint: str = _HINT) -> Expires:
+    """Return what a spec, or a command line, says; `hint`: what to write. Raises Mistakes."""
     try:
         return Expires(after=duration(raw))
     except Mistakes:
@@ -57,7 +57,7 @@ def read(raw: Any) -> Expires:
     except (ValueError, TypeError, OverflowError):
         zoneless = isinstance(raw, str) and _is_zoneless(raw)
         expected = "a time with its zone" if zoneless else "a duration or a time"
-        raise wrong(f"expected {expected}, found {describe(raw)}", _HINT) from None
+        raise wrong(f"expected {expected}, found {describe(raw)}", hint) from None
 
 
 def time_text(at: float) -> str:

@@ -80,7 +80,8 @@ def _explain(detail: ErrorDetails, model: type[BaseModel], hints: Mapping[str, s
         case "string_type" if path[-1] == "python":
             return Mistake(path, f"expected a version in quotes, found {describe(found)}", 'write "3.11"')
     if kind in _BOUNDS:
-        return Mistake(path, f"expected {_BOUNDS[kind].format(**context)}, found {describe(found)}")
+        hint = f"write {_BOUNDS[kind].format(**context)}"
+        return Mistake(path, f"expected {_BOUNDS[kind].format(**context)}, found {describe(found)}", hint)
     if path == ("metric",) and isinstance(found, str):
         return Mistake(path, "expected a mapping, found a name", f"write {{name: {found[:60]}, goal: maximize}}")
     if kind in _EXPECTED:

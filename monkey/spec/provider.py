@@ -77,7 +77,7 @@ def mistakes(raw: Any) -> list[Mistake]:
     for name, body in raw.items():
         path = ("providers", name)
         if not NAME.match(name):
-            hint = "use letters, digits, '.', '_' and '-'"
+            hint = "use letters, digits, '.', '_' and '-': 63 of them at most, the first a letter or a digit"
             found.append(Mistake(path, f"{name!r} cannot name a provider", hint, on_key=True))
         if body is None:
             continue

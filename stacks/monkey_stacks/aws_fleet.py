@@ -41,7 +41,7 @@ class AwsFleet(RentedFleet):
     called: ClassVar[str] = "AWS"
     group_word: ClassVar[str] = "auto scaling group"
     type_key: ClassVar[str] = "instance_type"
-    secret_form: ClassVar[str] = "ssm:/PATH (or secretsmanager:NAME)"
+    secret_form: ClassVar[tuple[str, str]] = ("ssm:/PATH", "secretsmanager:NAME")
 
     @property
     def _at(self) -> Account:

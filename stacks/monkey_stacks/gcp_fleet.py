@@ -41,7 +41,7 @@ class GcpFleet(RentedFleet):
     called: ClassVar[str] = "Google"
     group_word: ClassVar[str] = "managed instance group"
     type_key: ClassVar[str] = "machine_type"
-    secret_form: ClassVar[str] = "NAME (or projects/P/secrets/NAME)"
+    secret_form: ClassVar[tuple[str, str]] = ("NAME", "projects/P/secrets/NAME")
 
     @property
     def _at(self) -> Account:

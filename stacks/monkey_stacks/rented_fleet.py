@@ -106,9 +106,10 @@ class RentedFleet(Renting):
     def check_secrets(self, names: Sequence[str]) -> None:
         """See `Fleet.check_secrets`: machines read them where monkey.yaml says."""
         if missing := [name for name in names if name not in self._cloud.secrets]:
+            form, other = self.secret_form
             raise FleetError(
                 f"nobody says where machines read the secret {missing[0]}",
-                hint=f"write secrets: {{{missing[0]}: {self.secret_form}}} beside type: {self.type}",
+                hint=f"write secrets: {{{missing[0]}: {form}}} beside type: {self.type} in monkey.yaml, or {other}",
             )
 
     async def check(self) -> bool:

@@ -62,7 +62,7 @@ class Renting(ABC):
     group_word: ClassVar[str]
     #: In monkey.yaml: the key of machines' types; how to say where a secret is.
     type_key: ClassVar[str]
-    secret_form: ClassVar[str]
+    secret_form: ClassVar[tuple[str, str]]
 
     @abstractmethod
     def _look(self) -> Group | None:

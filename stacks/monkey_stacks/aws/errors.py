@@ -115,7 +115,7 @@ def told() -> Iterator[None]:
         if word == "Unknown" or word.isdecimal():
             raise _not_aws(str(exc)) from exc
         raise translate(f"{word}: {exc}" if word else str(exc)) or FleetError(
-            f"AWS refused: {exc}", hint="try again in a while; what an apply has done by then, the next one finds"
+            f"AWS refused: {exc}", hint="try again in a while; an apply that it cut off is gone on with"
         ) from exc
 
 
@@ -129,7 +129,7 @@ def refuse_pages(http_response: Any, **_: Any) -> None:
 
 def _not_aws(said: str) -> FleetError:
     return FleetError(
-        f"it is not AWS that answers: {said[:300]}",
+        f"it is not AWS that answers: {said[:300].rstrip(' :')}",
         hint="does this network want a login first, which a browser shows? Check HTTPS_PROXY, AWS_ENDPOINT_URL, and "
         "region: in monkey.yaml; or try again in a minute",
     )

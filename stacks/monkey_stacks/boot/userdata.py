@@ -32,7 +32,7 @@ def user_data(settings: Settings) -> str:
     if len(text) > MOST:
         raise FleetError(
             f"what machines of {settings.fleet!r} are told is {len(text) - MOST} bytes too long for a cloud",
-            hint="name fewer secrets in 'secrets:', or shorter ones",
+            hint=f"name fewer secrets in 'secrets:' of provider {settings.fleet!r} in monkey.yaml, or shorter ones",
         )
     return text
 

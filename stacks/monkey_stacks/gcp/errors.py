@@ -125,7 +125,7 @@ def told() -> Iterator[None]:
     except (Refused, Away) as exc:
         text = _plain(exc)
         raise translate(text) or FleetError(
-            f"Google refused: {text}", hint="try again in a while; what an apply has done by then, the next one finds"
+            f"Google refused: {text}", hint="try again in a while; an apply that it cut off is gone on with"
         ) from exc
 
 

@@ -78,6 +78,11 @@ def test_machines_are_added_to_a_project_and_nothing_of_it_is_changed(
         (["--provider", "aws", *HERE[:-1], "ssh://host/dir"], "machines of aws cannot reach the store"),
         (["--provider", "aws", "--region", "Frankfurt", *HERE[2:]], "expected a region, found the text 'Frankfurt'"),
         (HERE, "need --provider"),
+        (GOOGLE, "(hint: --provider gcp)"),
+        (
+            ["--provider", "aws", "--create-bucket", *HERE[:-1], "s3://b/p?endpoint=http://mine:9000"],
+            "expected a bucket of aws's own, found the endpoint http://mine:9000",
+        ),
     ],
 )
 def test_what_cannot_be_rented_is_refused_and_nothing_written(

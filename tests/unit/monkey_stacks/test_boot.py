@@ -53,8 +53,9 @@ def test_user_data_is_one_text_that_needs_nothing(settings: Settings, tmp_path: 
 
 def test_what_is_too_long_is_refused() -> None:
     many = {f"SECRET_{n}": f"ssm:/team/{'x' * 100}/{n}" for n in range(20)}
-    with pytest.raises(FleetError, match="too long for a cloud"):
+    with pytest.raises(FleetError, match="too long for a cloud") as caught:
         user_data(dataclasses.replace(AWS, secrets=many))
+    assert f"provider {AWS.fleet!r} in monkey.yaml" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(

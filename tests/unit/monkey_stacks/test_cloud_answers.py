@@ -83,6 +83,7 @@ def test_who_answers_in_place_of_aws_is_not_taken_for_it(server: _Server) -> Non
             with pytest.raises(FleetError, match="it is not AWS that answers") as caught:
                 ask(at)
             assert "HTTPS_PROXY" in (caught.value.hint or "")
+            assert not caught.value.message.endswith(":")
     server.answer = (200, EMPTY)
     for ask in (ASKED[0], ASKED[1], ASKED[3], ASKED[4], ASKED[5], ASKED[7]):
         with pytest.raises(FleetError, match="it is not AWS that answers: its answer has no "):

@@ -83,6 +83,7 @@ def test_it_is_found_from_below(tmp_path: Path) -> None:
         ("providers: []", 12, "expected providers by name", "{local: {}}"),
         ("providers: {}", 12, "expected providers by name", "{local: {}}"),
         ("providers: {a b: {}}", 13, "'a b' cannot name a provider", "letters"),
+        (f"providers: {{{'a' * 64}: {{}}}}", 13, f"{'a' * 64!r} cannot name a provider", "63 of them at most"),
         ("providers: {a: 3}", 16, "expected a mapping, found 3", "{type: local}"),
         ("providers: {a: {type: azure}}", 23, "providers of type 'azure' are not there yet", "local"),
         ("providers: {a: {type: lokal}}", 23, "expected a provider's type", "type: local"),
