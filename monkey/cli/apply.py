@@ -20,6 +20,7 @@ from monkey.errors import MonkeyError
 if TYPE_CHECKING:
     from monkey.apply.observe import World
     from monkey.apply.planning import Planned
+    from monkey.apply.wait import Progress
     from monkey.plan.change import Plan
 
 
@@ -32,7 +33,7 @@ class Order:
     yes: bool = False
     detach: bool = False
     rollback: bool = False
-    #: Sweeps that are applied and being watched: from here on an interrupt only detaches.
+    #: Sweeps that are applied and at work: from here on an interrupt only detaches.
     watched: list[str] = field(default_factory=list)
 
 
@@ -68,6 +69,7 @@ def command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, kee
 async def _apply(world: World, order: Order) -> int:
     from monkey.apply.execute import check_descent, execute
     from monkey.apply.suit import suit
+    from monkey.plan.work import left_of
 
     for fleet in world.fleets.values():
         fleet.prepare()
@@ -83,13 +85,18 @@ async def _apply(world: World, order: Order) -> int:
     await suit(world, planned.plan, say)
     if planned.plan.changes:
         await execute(world, planned.plan, planned.wanted, say, rollback=order.rollback)
-    names = [sweep.name for sweep in planned.plan.sweeps]
+    at_work = [sweep.name for sweep in planned.plan.sweeps if left_of(sweep).count]
     if order.detach:
-        return await _detach(world, planned, names)
+        return await _detach(world, planned, at_work)
     from monkey.cli.watching import watch_to_end
 
-    order.watched = names
-    return await watch_to_end(world, names, changed=planned.plan.changes)
+    order.watched = at_work
+
+    def looked(progress: Sequence[Progress]) -> None:
+        order.watched = [one.name for one in progress if one.unfinished]
+
+    names = [sweep.name for sweep in planned.plan.sweeps]
+    return await watch_to_end(world, names, looked, changed=planned.plan.changes)
 
 
 async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
@@ -100,7 +107,7 @@ async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
         click.echo("Nothing to change.")
         return 0
     await begun(world.reader(), [world.fleet(part.fleet) for part in planned.plan.fleets if part.jobs])
-    click.echo("\n".join(detached(names)))
+    click.echo("\n".join(detached(names)) if names else "Applied; nothing is left to run.")
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -13,22 +13,34 @@ if TYPE_CHECKING:
     from monkey.apply.observe import World
     from monkey.apply.wait import Progress
     from monkey.cli.render.progress import Best
+    from monkey.protocol.snapshot import Snapshot
 
+#: Is told how far sweeps are.
+Looked = Callable[[Sequence["Progress"]], None]
 #: Rows of the results table that are shown at the end.
 TOP = 10
 
 
-async def watch_to_end(world: World, names: Sequence[str], *, changed: bool = True) -> int:
+async def watch_to_end(
+    world: World, names: Sequence[str], looked: Looked | None = None, *, changed: bool = True
+) -> int:
     """Watch the sweeps until none is worked on, print what came of them, and return the exit code.
 
-    `changed`: something was applied just now; without it an end that is there at once is told in a word.
+    `looked`: is told how far they are at each look; `changed`: something was applied just now; without it an end that
+    is there at once is told in a word.
     """
     from monkey.apply.wait import Watch
     from monkey.cli.live import Live
     from monkey.cli.render.outcome import outcome
 
     with Live(find_best) as live:
-        progress = await Watch(world.at, world.keys, world.reader(), world.fleets, names, live.show).run()
+
+        def show(snapshot: Snapshot | None, progress: Sequence[Progress], trouble: str) -> None:
+            if looked is not None and progress:
+                looked(progress)
+            live.show(snapshot, progress, trouble)
+
+        progress = await Watch(world.at, world.keys, world.reader(), world.fleets, names, show).run()
     best = {one.name: found for one in progress if (found := find_best(one)) is not None}
     tables = {one.name: _top(one) for one in progress}
     click.echo("\n".join(outcome(progress, best, tables, terminal(), changed=changed)))

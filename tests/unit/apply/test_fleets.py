@@ -14,9 +14,11 @@ import pytest
 from monkey.apply.fleets import audit, call, foresee, holdings, recount, strangers
 from monkey.apply.instances import instances
 from monkey.apply.planning import make_plan
+from monkey.apply.wait import Progress
 from monkey.cli.apply import Order, _apply
 from monkey.cli.render.plan import plan_lines
 from monkey.cli.render.words import Terminal
+from monkey.cli.watching import watch_to_end
 from monkey.errors import Corrupt, MonkeyError
 from monkey.fleet.base import Finding, Forecast, Holding, Instance, Say, Stranger, Work, silent
 from monkey.plan.change import MachineChange
@@ -219,6 +221,31 @@ def test_a_state_that_cannot_be_read_is_a_finding_and_what_is_held_is_told_once(
         [(name, told)] = strangers(held)
         said = "2 things in eu for $0.25 an hour, and what nobody knows the price of: of another store"
         assert (name, told) == ("cloud", Finding("stack abc", said, "look there"))
+
+    asyncio.run(main())
+
+
+def test_only_sweeps_at_work_go_on_detached(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        spec = root / "specs" / "small.yaml"
+        small = str(spec)
+        async with opened(root, Listening()) as world:
+            jobs = (await apply(world, small)).wanted[0].desired.table.ids
+            pen = Pen(world, "local/one/1")
+            for job in jobs:
+                await pen.begin(job)
+                await pen.end(job)
+            await _apply(world, Order([], [], yes=True, detach=True))
+            assert "Detached: other goes on without" in capsys.readouterr().out
+            order, looks = Order([small], [], watched=["small"]), list[Sequence[Progress]]()
+            await _apply(world, order)
+            assert order.watched == [], "an interrupt detaches from nothing"
+            await watch_to_end(world, ["small"], looks.append)
+            assert looks and not looks[-1][0].unfinished
+            spec.write_text(SPEC + "priority: 3\n")
+            await _apply(world, Order([small], [], detach=True))
+            assert capsys.readouterr().out.endswith("Applied; nothing is left to run.\n")
 
     asyncio.run(main())
 
