@@ -23,7 +23,7 @@ class Row:
     machine: str
     agent: str
     #: "alive", "draining" (it takes no new claim, and leaves when its jobs have ended), "silent" or "not heard of";
-    #: "no machine" of what machines come out of.
+    #: "no machine" of what machines come out of, and "machines" where there are some.
     state: str
     #: Jobs that it works on; what it has claimed ahead is not among them.
     jobs: int
@@ -45,9 +45,11 @@ async def instances(world: World) -> list[Row]:
 
 def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> Iterator[Row]:
     living = {agent.id: agent for agent in agents if agent.alive}
+    machines = list(machines)
+    source = "machines" if any(machine.runs for machine in machines) else "no machine"
     for machine in machines:
         if not machine.runs:
-            yield Row(fleet, machine.machine, "", "no machine", 0, None, machine.about)
+            yield Row(fleet, machine.machine, "", source, 0, None, machine.about)
             continue
         mine = [agent for agent in living.values() if name_of(agent) in machine.agents]
         for agent in mine:

@@ -96,7 +96,8 @@ def fleet_lines(fleet: FleetPlan) -> list[Line]:
         mark = Mark.MEND if change.trouble else _MACHINES[change.op]
         stops = f"{_count(change.stops)} running there: stopped and queued again" if change.stops else ""
         why = "; ".join(filter(None, (change.why, stops)))
-        lines.append(Line(mark, f"{fleet.fleet}/{change.machine}" + (f": {why}" if why else "")))
+        said = ": ".join(filter(None, ("replaced" if change.op == "replace" else "", why)))
+        lines.append(Line(mark, f"{fleet.fleet}/{change.machine}" + (f": {said}" if said else "")))
         lines += [Line(mark, text, detail=True) for text in change.trouble.splitlines()]
     if fleet.cost is not None:
         lines.append(Line(Mark.COST, f"{fleet.fleet}: {fleet.cost.words()}"))

@@ -83,6 +83,9 @@ class AwsFleet(RentedFleet):
     def _size(self, plan: Course, asked: Needs, work: Work, say: Say) -> None:
         moves.size(self._at, self._stack, plan, work.expires, say)
 
+    def _check_place(self, known: Known) -> None:
+        needs.check_region(self._cloud.region, known, self.name)
+
     def _remove_lone(self, say: Say) -> None:
         moves.lone(self._at, self._stack, say)
 

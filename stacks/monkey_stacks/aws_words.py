@@ -11,7 +11,9 @@ from monkey_stacks.aws.wanted import Wanted
 from monkey_stacks.outcome import Change
 from monkey_stacks.rented_words import value
 
-_NAMES = {"imageId": "image", "instanceType": "instance_type", "blockDeviceMappings": "disk"}
+_NAMES = {"imageId": "image", "instanceType": "instance_type", "vpcZoneIdentifiers": "network"}
+#: What follows from something else that is told.
+_FOLLOWS = ("tags", "tagsAll", "tagSpecifications", "latestVersion", "vpcSecurityGroupIds")
 
 
 def creation(wanted: Wanted) -> MachineChange:
@@ -31,7 +33,11 @@ def _difference(name: str, before: Any, after: Any) -> str | None:
     if name == "mixedInstancesPolicy":
         return _mixed(before, after)
     if name == "userData":
-        return "what machines are told when they boot"
+        return rented_words.TOLD
+    if name in _FOLLOWS:
+        return ""
+    if name == "blockDeviceMappings":
+        return _disk(before, after)
     if name in ("maxSize", "minSize"):
         return f"{'max_instances' if name == 'maxSize' else 'min_size'} {value(before)} → {value(after)}"
     return None
@@ -43,6 +49,11 @@ def _mixed(before: Any, after: Any) -> str:
     said = [f"instance_type {types[0]} → {types[1]}"] if types[0] != types[1] else []
     said += [f"spot {shares[0]} → {shares[1]}"] if shares[0] != shares[1] else []
     return "; ".join(said) or "how machines are chosen"
+
+
+def _disk(before: Any, after: Any) -> str:
+    sizes = [((each or [{}])[0].get("ebs") or {}).get("volumeSize") for each in (before, after)]
+    return rented_words.disk(*sizes) or "how disks are made"
 
 
 def _types(policy: Any) -> Iterable[str]:

@@ -105,6 +105,8 @@ def course(
     others = set(group.members).difference(outdated, idle)
     staying = sorted(others, key=lambda each: ((jobs or {}).get(each.id, 0), each.id))
     left = max(0, group.desired - len(outdated) - len(idle))
+    after = min(most, max(needed, left))
+    anew = max(0, after - left)
     # What is asked for and has not come yet is no machine that could be ended.
     surplus = staying[: max(0, len(staying) - most)]
-    return Course(group.desired, min(most, max(needed, left)), tuple(outdated), tuple(surplus), tuple(idle))
+    return Course(group.desired, after, tuple(outdated[:anew]), (*outdated[anew:], *surplus), tuple(idle))

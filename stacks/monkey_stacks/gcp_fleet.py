@@ -84,6 +84,12 @@ class GcpFleet(RentedFleet):
     def _size(self, plan: Course, asked: Needs, work: Work, say: Say) -> None:
         moves.size(self._at, self._stack, plan, asked.wanted.until, say)
 
+    def _check_place(self, known: Known) -> None:
+        needs.check_place(self._cloud, known, self.name)
+
+    def _emptied(self, there: Group) -> str:
+        return words.ending(there.expires)
+
     def _remove_lone(self, say: Say) -> None:
         moves.lone(self._at, self._stack, say)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from monkey.plan.change import MachineChange
@@ -12,6 +13,8 @@ from monkey_stacks.gcp.wanted import Wanted
 from monkey_stacks.outcome import Change
 from monkey_stacks.rented_words import when
 
+#: How it begins that an image is another one, by its path.
+_FOUND = "image's version "
 _NAMES = {
     "machineType": "machine_type",
     "networkInterfaces": "network",
@@ -26,13 +29,22 @@ def creation(wanted: Wanted) -> MachineChange:
     return MachineChange("create", "group", f"{about}; a service account for them", part=True)
 
 
+def ending(at: float | None) -> str:
+    """Say when machines end: nothing empties their group."""
+    return "nothing says when its machines end" if at is None else f"its machines end by {when(at)}"
+
+
 def resource_change(change: Change) -> MachineChange:
     """Return a change of Pulumi's in words."""
-    return rented_words.resource_change(change, _NAMES, _difference)
+    said = rented_words.resource_change(change, _NAMES, _difference)
+    whys = said.why.split("; ")
+    named = any(why.startswith("image ") for why in whys)
+    # An image that has another name in monkey.yaml is another one: that is told once.
+    return replace(said, why="; ".join(why for why in whys if not (named and why.startswith(_FOUND))))
 
 
 def _difference(name: str, before: Any, after: Any) -> str | None:
-    if name == "name":  # it follows from what else is different
+    if name in ("name", "shieldedInstanceConfig"):  # they follow from what else is different
         return ""
     if name == "metadata":
         images = [(each or {}).get(IMAGE) for each in (before, after)]
@@ -42,7 +54,7 @@ def _difference(name: str, before: Any, after: Any) -> str | None:
     if name == "versions":
         return "machines that come are made from the new template"
     if name == "metadataStartupScript":
-        return "what machines are told when they boot"
+        return rented_words.TOLD
     if name == "scheduling":
         return _scheduling(before or {}, after or {})
     if name == "disks":
@@ -56,16 +68,17 @@ def _scheduling(before: Any, after: Any) -> str:
     models = [each.get("provisioningModel") == "SPOT" for each in (before, after)]
     said = [f"spot {str(models[0]).lower()} → {str(models[1]).lower()}"] if models[0] != models[1] else []
     ends = [seconds(each.get("terminationTime")) for each in (before, after)]
-    said += [f"emptied {when(ends[0])} → {when(ends[1])}"] if ends[0] != ends[1] else []
+    said += [f"machines end {when(ends[0])} → {when(ends[1])}"] if ends[0] != ends[1] else []
     return "; ".join(said) or "how machines are rented"
 
 
 def _disks(before: Any, after: Any) -> str:
     old, new = ((each or [{}])[0] for each in (before, after))
-    names = {"sourceImage": "image", "diskSizeGb": "disk", "diskType": "kind of disk"}
-    said = [
+    names = {"sourceImage": "image's version", "diskType": "kind of disk"}
+    said = [rented_words.disk(old.get("diskSizeGb"), new.get("diskSizeGb"))]
+    said += [
         f"{word} {rented_words.value(old.get(key))} → {rented_words.value(new.get(key))}"
         for key, word in names.items()
         if old.get(key) != new.get(key)
     ]
-    return "; ".join(said) or "disk changes"
+    return "; ".join(filter(None, said)) or "how disks are made"

@@ -6,13 +6,15 @@ What is the same for every cloud. Each has a subclass that knows its API.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from monkey.errors import FleetError
+from monkey.errors import Corrupt, FleetError
 from monkey.fleet import boots
 from monkey.fleet.base import Finding, Forecast, Holding, Instance, Say, Strange, Work
+from monkey.plan.change import MachineChange
 from monkey.protocol.keys import Keys
 from monkey.protocol.snapshot import Reader
 from monkey.spec.recipe import Resources
@@ -60,19 +62,17 @@ class RentedFleet(Renting):
         asked = await asyncio.to_thread(self._needs, known, work)
         find, astray = await asyncio.to_thread(self._lost, known)
         plan = await self._course(there, asked, work)
-        changes = [words.outdated(each, asked.wanted, self.type_key) for each in plan.outdated]
-        changes += [words.surplus(each, asked.wanted) for each in plan.surplus]
-        changes += [words.astray(each) for each in astray]
         notes = slots.misfits(asked.types, work.asked, in_order=not self._cloud.spot)
         notes += await asyncio.to_thread(self._notes, work, there, astray)
         if known:
             engine = await self._engine(silent, find)
             outcome = await engine.preview(self._program(asked), refresh=True)
-            changes = [*map(self._change, outcome.changed), *changes]
+            parts = [words.made_again(self._change(each), known) for each in outcome.changed]
             notes += outcome.warnings
         else:
-            changes = [self._creation(asked), *changes]
-        changes += self._postponed(there, work) if plan.after else []
+            parts = [self._creation(asked)]
+        parts = words.merged([*parts, *(self._postponed(there, work) if plan.after else [])])
+        changes = [*parts, *self._ended(plan, asked, parts), *map(words.astray, astray)]
         cost = rented_cost.cost(self._cloud, work, there, plan, self._agreed(known))
         return Forecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
 
@@ -141,21 +141,33 @@ class RentedFleet(Renting):
 
     async def instances(self) -> tuple[Instance, ...]:
         """See `Fleet.instances`: the group by the state, and its machines where the cloud can be asked."""
-        if not await self._known():
+        if not (known := await self._known()):
             return await self._unwritten()
+        if (elsewhere := self._elsewhere(known)) is not None:
+            return (Instance("group", (), f"{elsewhere.text}; {elsewhere.hint}", runs=False),)
         cloud = self._cloud
         about = f"{self.group_word} in {cloud.region}, at most {cloud.max_instances} × {' or '.join(cloud.types)}"
         try:
             there = await asyncio.to_thread(self._look)
         except FleetError as exc:
             return (Instance("group", (), f"{about}; {exc.message}", runs=False),)
-        members = there.members if there else ()
-        if there and there.desired:
-            about += f"; {there.desired} asked for, {words.emptied(there.expires)}"
+        if there is None:
+            about = words.no_group(self.group_word, [each.name for each in known])
+            return (Instance("parts", (), about, runs=False),)
+        if there.desired:
+            about += f"; {there.desired} asked for, {self._emptied(there)}"
         return (
             Instance("group", (), about, runs=False),
-            *(Instance(each.id, (each.id,), each.about) for each in members),
+            *(Instance(each.id, (each.id,), each.about) for each in there.members),
         )
+
+    def _elsewhere(self, known: Sequence[Resource]) -> Finding | None:
+        """Return where the fleet is, and what to do, where monkey.yaml says another place."""
+        try:
+            self._check_place(known)
+        except FleetError as exc:
+            return Finding(self.called, exc.message, exc.hint or "write that place into monkey.yaml")
+        return None
 
     async def _unwritten(self) -> tuple[Instance, ...]:
         """Return what the cloud has of a fleet of which the state knows nothing: it may have been lost."""
@@ -174,6 +186,8 @@ class RentedFleet(Renting):
         known = await self._known()
         if not known and self.opened() is None:
             return ()
+        if (elsewhere := self._elsewhere(known)) is not None:
+            return (elsewhere,)
         heard = await self._jobs() if busy else None
         try:
             return await asyncio.to_thread(self._audit, known, heard)
@@ -181,8 +195,10 @@ class RentedFleet(Renting):
             return (Finding(self.called, f"cannot be asked: {exc.message}", exc.hint or "try again"),)
 
     async def holdings(self) -> tuple[Holding, ...]:
-        """See `Fleet.holdings`; that the cloud cannot be asked is told by `audit`."""
+        """See `Fleet.holdings`; that the cloud cannot be asked, or the fleet is elsewhere, is told by `audit`."""
         try:
+            with contextlib.suppress(Corrupt):  # what there is costs all the same
+                self._check_place(await self._known())
             return await asyncio.to_thread(self._holdings)
         except FleetError:
             return ()
@@ -195,6 +211,7 @@ class RentedFleet(Renting):
         engine = await self._engine(say)
         async with engine.hold() as session:
             known = await engine.resources()
+            self._check_place(known)
             engine.identify, _ = await asyncio.to_thread(self._lost, known)
             self.touched = True
             await asyncio.to_thread(self._remove_lone, say)
@@ -241,6 +258,12 @@ class RentedFleet(Renting):
         assert store is not None
         agents = (await self._reader(store).read([])).alive(self.name)
         return {agent.id.split("/")[1]: agent.jobs for agent in agents}
+
+    def _ended(self, plan: Course, asked: Needs, parts: Sequence[MachineChange]) -> list[MachineChange]:
+        """Return which machines end, and why."""
+        replaced = [words.outdated(each, asked.wanted, self.type_key, parts) for each in plan.outdated]
+        most = asked.wanted.max_instances
+        return [*replaced, *(words.surplus(each, plan.after, most) for each in plan.surplus)]
 
     def _notes(self, work: Work, there: Group | None, astray: Sequence[str]) -> list[str]:
         said = []

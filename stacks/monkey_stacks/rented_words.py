@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from monkey.errors import FleetError
@@ -11,10 +12,14 @@ from monkey.plan.change import MachineChange
 from monkey.spec.expires import time_text
 from monkey_stacks import errors
 from monkey_stacks.course import ROUNDED, SHUT, Group, Member
-from monkey_stacks.outcome import Change, Failure, Op
+from monkey_stacks.outcome import Change, Failure, Op, Resource
 
 #: What a person reads when a step is done.
 DONE = {Op.CREATE: "made", Op.UPDATE: "updated", Op.REPLACE: "replaced", Op.DELETE: "taken away"}
+#: What machines are told when they boot, as a plan has it.
+TOLD = "settings that machines are told when they boot"
+#: How that begins which makes a machine outdated, of all that is told of what it is made from.
+_OUTDATING = ("image ", "image's version ", "disk ", "kind of disk ", "spot ", "zones ", "network ", TOLD)
 #: Longer values are told of by name alone.
 _LONG = 60
 #: So many of many things are told of by name.
@@ -73,18 +78,62 @@ def value(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def outdated(member: Member, wanted: Wanted, key: str) -> MachineChange:
-    """Return what becomes of a machine that is made from something else than new ones are; `key`: of their types."""
+def disk(before: float | None, after: float | None) -> str:
+    """Say how a disk's size changes, both in GiB; "" where it does not."""
+    sizes = [value(each) if each is None else f"{value(each)}GiB" for each in (before, after)]
+    return f"disk {sizes[0]} → {sizes[1]}" if before != after else ""
+
+
+def outdated(member: Member, wanted: Wanted, key: str, parts: Iterable[MachineChange]) -> MachineChange:
+    """Return what becomes of a machine that is made from something else than new ones are; `key`: of their types.
+
+    `parts`: what becomes of that which machines are made from.
+    """
     if member.state == SHUT:
         return MachineChange("replace", member.id, "it has shut down")
-    if member.type not in wanted.types:
-        return MachineChange("replace", member.id, f"{key} {member.type} → {' or '.join(wanted.types)}")
-    return MachineChange("replace", member.id, "made from what is to change")
+    other = member.type not in wanted.types
+    said = [f"{key} {member.type} → {' or '.join(wanted.types)}"] if other else []
+    said += [why for part in parts for why in part.why.split("; ") if why.startswith(_OUTDATING)]
+    return MachineChange("replace", member.id, "; ".join(dict.fromkeys(said)) or "made with earlier settings")
 
 
-def surplus(member: Member, wanted: Wanted) -> MachineChange:
-    """Return what becomes of a machine that is one too many."""
-    return MachineChange("delete", member.id, f"max_instances is {wanted.max_instances}")
+def made_again(change: MachineChange, known: Sequence[Resource]) -> MachineChange:
+    """Return a change with why a part of a fleet is made, of which the state has some already."""
+    if change.op != "create":
+        return change
+    mine = [each for each in known if each.name == change.machine]
+    if any(not each.interrupted for each in mine):
+        why = "it is not there any more, though an apply made it"
+    elif mine or not any(each.name == "group" for each in known):
+        why = "an apply or a destroy was cut off"
+    else:
+        return change
+    return replace(change, why="; ".join(filter(None, (why, change.why))))
+
+
+def no_group(word: str, names: Sequence[str]) -> str:
+    """Say that a fleet's group is not there, and which of its other parts are written down; `word`: the cloud's."""
+    left = [name for name in names if name != "group"]
+    return f"no {word} is there" + (f"; of its other parts are written down: {several(left)}" if left else "")
+
+
+def surplus(member: Member, after: int, most: int) -> MachineChange:
+    """Return what becomes of a machine that is one too many; `after`: machines then, of `most`."""
+    if member.state == SHUT:
+        return MachineChange("delete", member.id, "it has shut down")
+    why = f"max_instances is {most}" if after >= most else f"there is work for {after}"
+    return MachineChange("delete", member.id, why)
+
+
+def merged(changes: Iterable[MachineChange]) -> list[MachineChange]:
+    """Return them with one for each part of a fleet, at the place of its first."""
+    found: dict[tuple[str, bool], MachineChange] = {}
+    for each in changes:
+        key = each.machine, each.part
+        first = found.setdefault(key, each)
+        whys = dict.fromkeys(filter(None, (first.why, each.why)))
+        found[key] = replace(first, why="; ".join(whys))
+    return list(found.values())
 
 
 def astray(name: str) -> MachineChange:

@@ -101,6 +101,10 @@ class Renting(ABC):
         """Have the group be of as many machines as it is to have, once it is sure when they end."""
 
     @abstractmethod
+    def _check_place(self, known: Known) -> None:
+        """Raise FleetError where the fleet is elsewhere than monkey.yaml says; asks no cloud."""
+
+    @abstractmethod
     def _remove_lone(self, say: Say) -> None:
         """Take away the machines that no group counts."""
 
@@ -139,6 +143,10 @@ class Renting(ABC):
     def _postponed(self, there: Group | None, work: Work) -> list[MachineChange]:
         """Say that machines end at another time, where no resource does."""
         return words.postponed(there, work.expires)
+
+    def _emptied(self, there: Group) -> str:
+        """Say when a group's machines end."""
+        return words.emptied(there.expires)
 
     @property
     def _cloud(self) -> Cloud:

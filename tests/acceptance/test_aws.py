@@ -122,8 +122,9 @@ def another_type(shop: Shop, aws: Account, image: str) -> None:
     old, since = {each["InstanceId"] for each in group(aws)["Instances"]}, len(aws.wire.calls)
     told = machines(shop)
     assert told["group"]["why"] == "instance_type m5.large → m5.xlarge" and told["group"]["op"] == "update"
-    assert {name for name, each in told.items() if each["op"] == "replace"} == old
-    assert {told[name]["why"] for name in old} == {"instance_type m5.large → m5.xlarge"}
+    assert {name for name, each in told.items() if each["op"] in ("replace", "delete")} == old
+    whys = {(told[name]["op"], told[name]["why"]) for name in old}
+    assert whys == {("replace", "instance_type m5.large → m5.xlarge"), ("delete", "there is work for 3")}
     run(shop, "apply", "--detach", "--yes")
     there = group(aws)
     assert {each["InstanceType"] for each in there["Instances"]} == {"m5.xlarge"} and len(there["Instances"]) == 3
@@ -139,7 +140,7 @@ def another_network(shop: Shop, aws: Account, image: str) -> None:
     rent(shop, image, "m5.xlarge", f"    vpc: {vpc}\n    subnets: [{subnet}]\n")
     old, told = {each["InstanceId"] for each in group(aws)["Instances"]}, machines(shop)
     assert {name for name, each in told.items() if each["op"] == "replace"} == {"security", *old}
-    assert {told[name]["why"] for name in old} == {"made from what is to change"}
+    assert {told[name]["why"] for name in old} == {"network changes"}
     assert {"vpc", "gateway", "routes", "endpoint"} <= {name for name, each in told.items() if each["op"] == "delete"}
     run(shop, "apply", "--detach", "--yes")
     there = group(aws)

@@ -76,7 +76,8 @@ def test_from_a_plan_to_nothing_left(shop: Shop, gcp: Google) -> None:
     plan = machines(shop)
     assert plan["template"]["why"] == "machine_type e2-standard-2 → e2-standard-4" and plan["group"]["op"] == "update"
     old = {id_.rpartition("/")[2] for id_ in before}
-    assert {name for name, each in plan.items() if each["op"] == "replace"} == {*old, "template"}
+    assert {name for name, each in plan.items() if each["op"] in ("replace", "delete")} == {*old, "template"}
+    assert [plan[name]["why"] for name in old if plan[name]["op"] == "delete"] == ["there is work for 3"]
     run(shop, "apply", "--detach", "--yes")
     after = gcp.rest.machines()
     assert {each["machineType"].rpartition("/")[2] for each in after.values()} == {"e2-standard-4"} and len(after) == 3

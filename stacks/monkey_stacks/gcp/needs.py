@@ -43,7 +43,7 @@ def find(
     """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
     cloud = provider.cloud
     assert cloud is not None
-    check_place(account, known, stack.fleet)
+    check_place(cloud, known, stack.fleet)
     offer = facts.offer(account, cloud.types[0])
     machine = offer.machine
     name = facts.image_name(cloud, machine)
@@ -115,10 +115,10 @@ def agreed(known: Sequence[Resource]) -> Bounds:
     return Bounds()
 
 
-def check_place(account: Account, known: Sequence[Resource], fleet: str) -> None:
+def check_place(cloud: Cloud, known: Sequence[Resource], fleet: str) -> None:
     """Raise FleetError where the fleet is in another project or region: nothing there could be found from here."""
     project, region, _ = place_of(known)
-    for key, there, here in (("gcp_project", project, account.project), ("region", region, account.region)):
+    for key, there, here in (("gcp_project", project, cloud.gcp_project), ("region", region, cloud.region)):
         if there and there != here:
             raise FleetError(
                 f"the machines of provider {fleet!r} are in {there}, and monkey.yaml says {here}",

@@ -29,7 +29,8 @@ OLD, OTHER = "i-old g5.xlarge then", "i-other p3.2xlarge now"
         (group(3, A, B, C), 9, 2, (3, 2), "", "i-a"),
         (group(4, A), 1, 2, (4, 2), "", ""),  # what has not come yet is just not waited for
         (group(2, A, OLD), 2, 4, (2, 2), "i-old", ""),
-        (group(2, OTHER, OLD), 1, 4, (2, 1), "i-other i-old", ""),
+        (group(2, OTHER, OLD), 1, 4, (2, 1), "i-other", "i-old"),  # not made anew is not replaced
+        (group(3, A, OLD, OTHER), 9, 2, (3, 2), "i-old", "i-other"),
         (group(2, A, OLD), 0, 4, (2, 2), "", ""),  # without work nobody comes in their place
     ],
 )

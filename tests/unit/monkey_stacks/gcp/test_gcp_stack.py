@@ -129,9 +129,13 @@ def test_changes_are_told_as_monkey_yaml_has_them() -> None:
     spot = {"provisioningModel": "SPOT"}
     ends = ({"terminationTime": "2026-01-01T00:00:00Z"}, {**spot, "terminationTime": "2026-01-01T06:00:00Z"})
     assert why(name=("a", "b"), machineType=("e2-small", "e2-medium")) == "machine_type e2-small → e2-medium"
-    assert why(scheduling=ends) == ("spot false → true; emptied 2026-01-01 00:00 UTC → 2026-01-01 06:00 UTC")
+    assert why(scheduling=ends) == ("spot false → true; machines end 2026-01-01 00:00 UTC → 2026-01-01 06:00 UTC")
     disks = ([{"diskSizeGb": 50.0, "sourceImage": "i"}], [{"diskSizeGb": 60.0, "sourceImage": "j"}])
-    assert why(disks=disks) == "image i → j; disk 50 → 60"
+    assert why(disks=disks) == "disk 50GiB → 60GiB; image's version i → j"
+    names = ({"monkey-image": "team/a"}, {"monkey-image": "team/b"})
+    shielded = ({"enableSecureBoot": True}, {"enableSecureBoot": False})
+    said = why(disks=disks, metadata=names, shieldedInstanceConfig=shielded)
+    assert said == "disk 50GiB → 60GiB; image team/a → team/b"
     assert disk_type("c4-standard-2") == "hyperdisk-balanced" and disk_type("g2-standard-8") == "pd-balanced"
 
 
