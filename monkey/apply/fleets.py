@@ -203,7 +203,7 @@ async def _with_stops(
 
 def planned_work(plan: Plan, part: FleetPlan, now: float) -> Work:
     """Return what a fleet has to do once the plan is applied, at `now` (seconds since the epoch)."""
-    return Work(part.jobs, part.secrets, part.others, plan.expires(part, now), part.asked)
+    return Work(part.jobs, part.secrets, part.others, plan.expires(part, now), part.asked, plan.through(part, now))
 
 
 async def recount(world: World, plan: Plan, part: FleetPlan, now: float) -> Work:

@@ -26,6 +26,9 @@ class Work:
     expires: float | None = None
     #: What jobs ask for, each with the number of jobs that do.
     asked: tuple[tuple[Resources, int], ...] = ()
+    #: When the last of its sweeps expires that are through with their jobs, where that is known: machines that there
+    #: are may stay rented until then.
+    through: float | None = None
 
 
 @dataclass(frozen=True)

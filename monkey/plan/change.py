@@ -204,6 +204,8 @@ class FleetPlan:
     others: frozenset[str] = frozenset()
     #: When the last of other sweeps than the plan's expires, seconds since the epoch; None for never, or no such work.
     expires: float | None = None
+    #: The same of those that are through with their jobs.
+    through: float | None = None
     #: What these jobs ask for, each with the number of jobs that do.
     asked: tuple[tuple[Resources, int], ...] = ()
     #: What its machines may cost, where they are rented.
@@ -237,9 +239,17 @@ class Plan:
 
     def expires(self, fleet: FleetPlan, now: float) -> float | None:
         """Return when the last of a fleet's sweeps expires if the plan is applied at `now`; None for never."""
-        mine = [sweep for sweep in self.sweeps if fleet.fleet in sweep.desired.settings.providers]
-        ends = [sweep.expires(now) for sweep in mine if sweep.active and sweep.jobs.unfinished]
+        ends = [sweep.expires(now) for sweep in self._active(fleet) if sweep.jobs.unfinished]
         return max((end for end in [*ends, fleet.expires] if end is not None), default=None)
+
+    def through(self, fleet: FleetPlan, now: float) -> float | None:
+        """Return the same of its sweeps that are through with their jobs, and of which the plan changes nothing."""
+        done = [sweep for sweep in self._active(fleet) if not sweep.jobs.unfinished and not sweep.revises]
+        ends = [sweep.expires(now) for sweep in done]
+        return max((end for end in [*ends, fleet.through] if end is not None), default=None)
+
+    def _active(self, fleet: FleetPlan) -> list[SweepPlan]:
+        return [each for each in self.sweeps if each.active and fleet.fleet in each.desired.settings.providers]
 
     @property
     def changes(self) -> bool:

@@ -75,13 +75,18 @@ def fleet_plans(sweeps: Sequence[SweepPlan], observed: Observed) -> tuple[FleetP
         for fleet in sweep.desired.settings.providers:
             lots[fleet].append(lot)
             secrets[fleet].update(sweep.desired.settings.machine_secrets if lot.count else ())
+    through: defaultdict[str, list[float]] = defaultdict(list)
     names = {sweep.name for sweep in sweeps}
     for name, seen in observed.sweeps.items():
-        if name not in names and seen.active and seen.applied and seen.unfinished:
+        if name in names or not seen.active or not seen.applied:
+            continue
+        here = lots.keys() & set(seen.applied.settings.providers)
+        for fleet in here:
+            (ends if seen.unfinished else through)[fleet] += [seen.expires] if seen.expires is not None else []
+        if seen.unfinished:
             lot = Lot(seen.applied.settings.resources, seen.unfinished, partial(_observed, seen))
-            for fleet in lots.keys() & set(seen.applied.settings.providers):
+            for fleet in here:
                 lots[fleet].append(lot)
-                ends[fleet] += [seen.expires] if seen.expires is not None else []
                 others[fleet].update(seen.applied.settings.machine_secrets)
     counted = {fleet: asked(of) for fleet, of in lots.items()}
     return tuple(
@@ -92,6 +97,7 @@ def fleet_plans(sweeps: Sequence[SweepPlan], observed: Observed) -> tuple[FleetP
             secrets=frozenset(secrets[fleet]),
             others=frozenset(others[fleet] - secrets[fleet]),
             expires=max(ends[fleet], default=None),
+            through=max(through[fleet], default=None),
             asked=of,
         )
         for fleet, of in counted.items()

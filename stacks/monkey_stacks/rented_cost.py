@@ -22,13 +22,24 @@ class Bounds:
     until: float | None = None
 
 
+def lasting(work: Work, group: Group | None, agreed: Bounds) -> Work:
+    """Return the work until the time that machines have, where it is earlier only since a sweep is through."""
+    end = _rented(group, agreed)
+    if end is None or work.expires is None or work.through is None:
+        return work
+    return replace(work, expires=end) if work.expires < end <= work.through + ROUNDED else work
+
+
+def _rented(group: Group | None, agreed: Bounds) -> float | None:
+    if group is None or not group.desired:
+        return None
+    return group.expires if agreed.until is None else agreed.until
+
+
 def cost(cloud: Cloud, work: Work, group: Group | None, plan: Course, agreed: Bounds) -> Cost | None:
     """Return what a fleet may cost at the worst, where it is known until when it is to be rented."""
     if work.expires is None:
         return None
-    rented = None
-    if group is not None and group.desired:
-        rented = group.expires if agreed.until is None else agreed.until
     return Cost(
         cloud.max_instances,
         " or ".join(cloud.types),
@@ -37,7 +48,7 @@ def cost(cloud: Cloud, work: Work, group: Group | None, plan: Course, agreed: Bo
         cloud.dearest,
         cloud.spot,
         cloud.max_cost,
-        rented,
+        _rented(group, agreed),
         cloud.unpriced,
         _kept(group, plan, max(work.expires, time.time())),
         _dearer(cloud, agreed),

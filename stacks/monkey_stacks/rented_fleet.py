@@ -59,6 +59,8 @@ class RentedFleet(Renting):
         if not work.jobs:
             before = there.desired if there else 0
             return Forecast(before, before)
+        agreed = self._agreed(known)
+        work = rented_cost.lasting(work, there, agreed)
         asked = await asyncio.to_thread(self._needs, known, work)
         find, astray = await asyncio.to_thread(self._lost, known)
         plan = await self._course(there, asked, work)
@@ -73,7 +75,7 @@ class RentedFleet(Renting):
             parts = [self._creation(asked)]
         parts = words.merged([*parts, *(self._postponed(there, work) if plan.after else [])])
         changes = [*parts, *self._ended(plan, asked, parts), *map(words.astray, astray)]
-        cost = rented_cost.cost(self._cloud, work, there, plan, self._agreed(known))
+        cost = rented_cost.cost(self._cloud, work, there, plan, agreed)
         return Forecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
 
     async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
@@ -84,6 +86,8 @@ class RentedFleet(Renting):
             if session.waited and recount is not None:
                 work = await recount()
             known = await engine.resources()
+            if work.through is not None:
+                work = rented_cost.lasting(work, await asyncio.to_thread(self._look), self._agreed(known))
             asked = await asyncio.to_thread(self._needs, known, work)
             await publish(engine.store, asked.bundle)
             await boots.forget(engine.store, Keys(self.project).boots, self.name)

@@ -16,7 +16,7 @@ from monkey_stacks.course import Course, Group, Member
 from monkey_stacks.gcp import inventory as gcp
 from monkey_stacks.gcp import needs as gcp_needs
 from monkey_stacks.outcome import Resource
-from monkey_stacks.rented_cost import Bounds, cost
+from monkey_stacks.rented_cost import Bounds, cost, lasting
 
 NOW = time.time()
 CLOUD = Cloud("here", ("large", "small"), max_instances=3, prices={"large": 2.0, "small": 1.0, "huge": 32.0})
@@ -57,6 +57,22 @@ def test_what_is_rented_is_rented_until_the_time_that_was_agreed_to() -> None:
     assert asked(13, there).longer and not asked(11, there).longer
     assert not asked(20, there, agreed=Bounds(("large",), until=NOW + 20 * HOUR)).longer, "machines come anew by then"
     assert asked(1, replace(there, desired=0)).rented is None
+
+
+def test_a_sweep_that_is_through_moves_no_end_of_machines_that_there_are() -> None:
+    there = Group(2, (machine("a", None),), NOW + 12 * HOUR)
+    work = Work(2, expires=NOW + 8 * HOUR, through=NOW + 12 * HOUR)
+    assert lasting(work, there, NOTHING).expires == there.expires
+    state = Bounds(("large",), until=NOW + 11 * HOUR)
+    assert lasting(work, there, state).expires == state.until
+    for left, group in (
+        (replace(work, through=None), there),  # `expires` of a spec was moved, or a sweep was cancelled
+        (replace(work, through=NOW + 10 * HOUR), there),
+        (replace(work, expires=NOW + 13 * HOUR), there),
+        (work, replace(there, desired=0)),
+        (work, None),
+    ):
+        assert lasting(left, group, NOTHING) is left
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,21 @@ def test_jobs_of_a_sweep_that_is_held_are_none() -> None:
     assert fleet([want(JOBS[:4])], other=seen(JOBS, paused=True)).jobs == 4
 
 
+def test_when_sweeps_expire_that_are_through_is_told_apart() -> None:
+    everything = range(len(JOBS))
+    others = {
+        "busy": seen(JOBS, expires=10.0),
+        "done": seen(JOBS, succeeded=everything, expires=30.0),
+        "ended": seen(JOBS, succeeded=everything, expires=20.0),
+        "cancelled": seen(JOBS, succeeded=everything, expires=40.0, cancelled="enough"),
+    }
+    for names in ([], ["done"], ["done", "ended", "cancelled"]):
+        desired = [want(JOBS, name=name) for name in ["busy", *names]]
+        plan = diff(desired, Observed(others))
+        (part,) = plan.fleets
+        assert (plan.expires(part, 0.0), plan.through(part, 0.0)) == (10.0, 30.0), names
+
+
 _ROWS = st.sets(st.integers(0, len(JOBS) - 1))
 
 
