@@ -36,7 +36,7 @@ def _machines(account: Account, things: Sequence[Thing], there: Group | None) ->
         machine = each.kind == "instance"
         text = "a machine that no group counts: nothing ends it before its time"
         ends = f"gcloud compute {each.kind}s delete {each.id} --zone {each.zone} --project {account.project}"
-        hint = f"`monkey apply` takes it away, `monkey destroy` too; so does `{ends}`"
+        hint = f"{rented_audit.ASTRAY}; so does `{ends}`"
         yield Finding(each.id, text if machine else "a disk that no machine has", hint)
     for member in there.members if there is not None else ():
         if member.state == SHUT:

@@ -13,6 +13,7 @@ from monkey_stacks.outcome import Resource
 
 APPLY = "`monkey apply` makes it so"
 OTHERS = "tagged as this project's, and of another store, or of one that is gone"
+ASTRAY = "`monkey apply` takes it away as long as there is work, `monkey destroy` always"
 CUT = "`monkey apply` makes it whole, `monkey destroy` takes it away"
 
 
@@ -52,7 +53,7 @@ def stranger(fleet: str, stack: str, ours: bool, listing: str) -> Stranger:
 def astray(names: Iterable[str]) -> Iterator[Finding]:
     """Yield what the cloud has and nobody knows of."""
     for each in names:
-        yield Finding(each, "no apply has written it down", "`monkey apply` takes it away")
+        yield Finding(each, "no apply has written it down", ASTRAY)
 
 
 def missing(known: Iterable[Resource], types: Collection[str], there: Collection[tuple[str, str]]) -> Iterator[Finding]:

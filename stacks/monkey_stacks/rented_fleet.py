@@ -211,11 +211,11 @@ class RentedFleet(Renting):
         """See `Fleet.destroy`. Raises FleetError where something would not go."""
         if self.opened() is None:
             return
+        self._check_place(await self._known())
         self._say = say
         engine = await self._engine(say)
         async with engine.hold() as session:
             known = await engine.resources()
-            self._check_place(known)
             engine.identify, _ = await asyncio.to_thread(self._lost, known)
             self.touched = True
             await asyncio.to_thread(self._remove_lone, say)

@@ -20,6 +20,11 @@ def test_what_was_cut_off_is_gone_on_with_or_taken_away() -> None:
     assert "destroy" in found.text and "`monkey apply`" in found.hint and "`monkey destroy`" in found.hint
 
 
+def test_what_is_astray_goes_without_work_too() -> None:
+    [found] = rented_audit.astray(["vpc vpc-1"])
+    assert "`monkey apply` takes it away as long as there is work" in found.hint and "`monkey destroy`" in found.hint
+
+
 @pytest.mark.parametrize(
     ("least", "most", "said"),
     [(0, 4, ""), (0, 9, "most machines that it may have are 9"), (1, 4, "fewest"), (None, None, "")],

@@ -79,7 +79,7 @@ def test_a_fleet_that_is_elsewhere_is_told_as_that_and_nothing_else(made: Any, k
     assert found.text.startswith(said) and f"with {key}: {there}" in found.hint
     assert asyncio.run(made.holdings()) == ()
     with pytest.raises(FleetError, match=said):
-        made._check_place(asyncio.run(made._known()))
+        asyncio.run(made.destroy(print))
 
 
 def test_a_group_is_listed_as_it_is() -> None:
