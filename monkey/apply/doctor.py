@@ -12,9 +12,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from monkey.apply.departed import departed, likely_waits, number, ways
-from monkey.apply.fleets import MODULES
+from monkey.apply.fleets import MODULES, fleets
 from monkey.apply.observe import World, open_world
 from monkey.errors import FleetError, MonkeyError, SpecError
+from monkey.fleet.base import Fleet
 from monkey.fleet.secret_values import SecretValues
 from monkey.plan.explain import seconds_text
 from monkey.plan.sizes import size_text
@@ -58,12 +59,31 @@ async def examine(project: Project) -> AsyncIterator[Check]:
             yield await _store(world)
             if world.store is not None:
                 snapshot = await world.reader().read()
+            for check in await _clouds(world.fleets):
+                yield check
     except MonkeyError as exc:
         yield _wrong("store", exc)
+        for check in await _clouds(fleets(project, project.store, lambda: None)):
+            yield check
     for check in _agents(snapshot):
         yield check
     async for check in _influxes(project, snapshot):
         yield check
+
+
+async def _clouds(fleets: Mapping[str, Fleet]) -> list[Check]:
+    """Ask whether machines could be rented as each provider says, by what is installed here."""
+    found = []
+    for fleet in fleets.values():
+        if any(map(_missing, _PACKAGES.get(fleet.type, ()))):
+            continue
+        try:
+            said = await fleet.examine()
+        except MonkeyError as exc:
+            found.append(_wrong("providers", exc))
+        else:
+            found += [Check("providers", said)] if said else []
+    return found
 
 
 def _wrong(about: str, exc: MonkeyError) -> Check:

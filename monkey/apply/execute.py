@@ -73,7 +73,7 @@ async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
     if failed and not any(part.jobs and part.fleet not in failed for part in plan.fleets):
         raise next(iter(failed.values()))
     for name, error in failed.items():
-        say(name, f"warning: {error.message}")
+        say(name, f"warning: {error.message.removeprefix(f'provider {name!r}: ')}")
 
 
 async def _datasets(world: World, want: Wanted, say: Say) -> None:

@@ -55,7 +55,8 @@ async def _each(fleets: list[Fleet]) -> int:
             await fleet.destroy(partial(_say, fleet.name))
         except FleetError as exc:
             failed.append(exc)
-            click.echo(f"{fleet.name}: {exc.message}", err=True)
+            said = exc.message.removeprefix(f"provider {fleet.name!r}: ")
+            click.echo(f"{fleet.name}: {said}", err=True)
     if failed:
         raise FleetError("not everything could be taken away", hint=failed[0].hint or "mend it, and destroy again")
     return 0

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 @click.command("doctor")
 @json_option
 def command(as_json: bool) -> int:
-    """Look at the project's specs, its store, its agents, Pulumi and InfluxDB, and say how to mend what is wrong.
+    """Look at the project's specs, its store, its agents, Pulumi, the clouds that it rents from, and InfluxDB, and say
+    how to mend what is wrong.
 
     Changes nothing but an object that it makes in the store, and removes. Exits with 1 where something is wrong.
     """

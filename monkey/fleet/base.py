@@ -157,6 +157,12 @@ class Fleet(Protocol):
     def check_secrets(self, names: Sequence[str]) -> None:
         """Raise FleetError where its machines would not know a secret; asks nobody but this machine."""
 
+    async def examine(self) -> str:
+        """Ask, as `preview` does, whether machines could be rented as monkey.yaml says; "" where none are.
+
+        Changes nothing. Raises FleetError, StoreError.
+        """
+
     async def check(self) -> bool:
         """Say whether something that can do work is there or on its way.
 

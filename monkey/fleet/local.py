@@ -98,6 +98,10 @@ class LocalFleet:
             self._start()
             say("agent started")
 
+    async def examine(self) -> str:
+        """See `Fleet.examine`: it rents none."""
+        return ""
+
     async def check(self) -> bool:
         """Say whether an agent lives or is starting. One that was killed is only gone."""
         if self._running():

@@ -55,16 +55,17 @@ class RentedFleet(Renting):
         known = await self._known()
         if not known and not work.jobs:
             return Forecast(0, 0)
-        there = await asyncio.to_thread(self._look)
+        there = await self._ask(self._look)
         if not work.jobs:
             before = there.desired if there else 0
             return Forecast(before, before)
         agreed = self._agreed(known)
         work = rented_cost.lasting(work, there, agreed)
-        asked = await asyncio.to_thread(self._needs, known, work)
-        find, astray = await asyncio.to_thread(self._lost, known)
+        asked = await self._ask(self._needs, known, work)
+        find, astray = await self._ask(self._lost, known)
         plan = await self._course(there, asked, work)
         notes = slots.misfits(asked.types, work.asked, in_order=not self._cloud.spot)
+        notes += words.enlarged(asked.wanted)
         notes += await asyncio.to_thread(self._notes, work, there, astray)
         if known:
             engine = await self._engine(silent, find)
@@ -88,7 +89,7 @@ class RentedFleet(Renting):
             known = await engine.resources()
             if work.through is not None:
                 work = rented_cost.lasting(work, await asyncio.to_thread(self._look), self._agreed(known))
-            asked = await asyncio.to_thread(self._needs, known, work)
+            asked = await self._ask(self._needs, known, work)
             await publish(engine.store, asked.bundle)
             await boots.forget(engine.store, Keys(self.project).boots, self.name)
             there, gone = await leavers.seen_off(self._reader(engine.store), self.name, self._look)
@@ -105,7 +106,16 @@ class RentedFleet(Renting):
 
     def shortage(self, asked: Resources) -> str:
         """See `Fleet.shortage`: the cloud is asked for types of which nothing is known yet."""
-        return slots.shortage(self._machines(), asked)
+        with words.named(self.name, self._cloud.region):
+            return slots.shortage(self._machines(), asked)
+
+    async def examine(self) -> str:
+        """See `Fleet.examine`: what `preview` asks, but for the state of Pulumi's."""
+        known = await self._known()
+        await self._ask(self._look)
+        await self._ask(self._needs, known, Work(0))
+        types, image = " or ".join(self._cloud.types), self._cloud.image or "Debian"
+        return f"{self.name}: {self.called} has {types}, and the image {image}, in {self._cloud.region}"
 
     def check_secrets(self, names: Sequence[str]) -> None:
         """See `Fleet.check_secrets`: machines read them where monkey.yaml says."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
 from monkey.errors import FleetError
 from monkey.plan.change import MachineChange
+from monkey.plan.sizes import size_text
 from monkey.spec.expires import time_text
 from monkey_stacks import errors
 from monkey_stacks.course import ROUNDED, SHUT, Group, Member
@@ -43,6 +46,14 @@ class Wanted(Protocol):
     @property
     def made(self) -> str:
         """What a machine is made from: one that was made from something else is outdated."""
+
+    @property
+    def disk(self) -> int:
+        """Bytes of a machine's disk that monkey.yaml asks for."""
+
+    @property
+    def gibibytes(self) -> int:
+        """What a machine's disk has then."""
 
     @property
     def inputs(self) -> Mapping[str, Any]:
@@ -166,6 +177,25 @@ def several(names: Sequence[str]) -> str:
 def when(at: float | None) -> str:
     """Return a time as people read it."""
     return "never" if at is None else time_text(at)
+
+
+def enlarged(wanted: Wanted) -> list[str]:
+    """Return what a plan says of a disk that is larger than was asked for."""
+    if wanted.gibibytes - 1 << 30 < wanted.disk:
+        return []
+    return [f"disk: {size_text(wanted.disk)} is too small for the image: machines have {wanted.gibibytes} GiB"]
+
+
+@contextmanager
+def named(name: str, region: str) -> Iterator[None]:
+    """Say, in what is raised here, which provider of monkey.yaml it is about, and where that is."""
+    try:
+        yield
+    except FleetError as exc:
+        if repr(name) in exc.message:
+            raise
+        said = re.sub(r"\bin (?:this|the) region\b", f"in {region}", exc.message, count=1)
+        raise FleetError(f"provider {name!r}: {said}", hint=exc.hint) from exc
 
 
 def failed(failures: Sequence[Failure], name: str, translate: Callable[[str], FleetError | None]) -> FleetError:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from monkey.errors import FleetError
 from monkey.fleet.base import Finding, Holding, Say, Work
@@ -22,6 +23,9 @@ from monkey_stacks.slots import Machine
 from monkey_stacks.ssh.bundle import Bundle
 
 Known = Sequence[Resource]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Needs(Protocol):
@@ -63,6 +67,11 @@ class Renting(ABC):
     #: In monkey.yaml: the key of machines' types; how to say where a secret is.
     type_key: ClassVar[str]
     secret_form: ClassVar[tuple[str, str]]
+
+    async def _ask(self, what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what the cloud is asked for; what it says against it names the provider."""
+        with words.named(self.name, self._cloud.region):
+            return await asyncio.to_thread(what, *args, **kwargs)
 
     @abstractmethod
     def _look(self) -> Group | None:

@@ -138,6 +138,10 @@ class SshFleet:
         """See `Fleet.check_secrets`: hosts are given what this machine knows."""
         SecretValues().get(names)
 
+    async def examine(self) -> str:
+        """See `Fleet.examine`: it rents none."""
+        return ""
+
     async def check(self) -> bool:
         """Trust in what keeps agents alive on their hosts; who is really there is told by heartbeats."""
         return True

@@ -10,9 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from monkey.errors import FleetError
+from monkey_stacks.rented_fleet import RentedFleet
 from tests.clouds.gcp.desk import Google
 from tests.clouds.gcp.offers import REGION, ZONES
 from tests.clouds.gcp.renter import Renter
+from tests.clouds.renter import FLEET
 
 
 class Case(NamedTuple):
@@ -63,12 +65,12 @@ def test_what_google_refuses_is_told(renter: Renter, gcp: Google, case: Case) ->
 
 def test_who_is_not_known_is_told_so(renter: Renter, gcp: Google, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "old")
-    assert told(renter.preview).message.startswith("Google does not know these credentials")
+    assert told(renter.preview).message.startswith(f"provider '{FLEET}': Google does not know these credentials")
     monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
     # As on a machine that nobody logged in on, and that is not at Google.
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(gcp.base))
-    assert told(renter.preview).message.startswith("there are no credentials for Google here")
+    assert told(renter.preview).message.startswith(f"provider '{FLEET}': there are no credentials for Google here")
 
 
 @pytest.mark.parametrize(
@@ -77,14 +79,14 @@ def test_who_is_not_known_is_told_so(renter: Renter, gcp: Google, monkeypatch: p
         ({"machine_type": "e9-huge-2"}, "there is no type of machines e9-huge-2 in europe-west4", "machine-types list"),
         ({"region": "moon-north1"}, "there is no region moon-north1", "regions list"),
         ({"image": "team/none"}, "there is no image team/none", "PROJECT/FAMILY"),
-        ({"image": "debian-cloud/debian-12-arm64"}, "expected an image for x86_64", "leave it out"),
+        ({"image": "debian-cloud/debian-12-arm64"}, "expected an image for x86_64", "name one"),
         ({"machine_type": "g2-standard-8"}, "g2-standard-8 has GPUs, and Debian", "deeplearning-platform-release/"),
         (
             {"machine_type": "g2-standard-8", "image": "team/ours", "zones": [ZONES[2]]},
             f"g2-standard-8 is not to be had in {ZONES[2]}",
             f"it is in {ZONES[0]}, {ZONES[1]}",
         ),
-        ({"network": "theirs", "subnetwork": "none"}, "there is no such network in the region", "leave both out"),
+        ({"network": "theirs", "subnetwork": "none"}, "there is no such network in europe-west4", "leave both out"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -93,7 +95,8 @@ def test_what_monkey_yaml_asks_for_must_be_there(
 ) -> None:
     renter.entry |= entry
     error = told(renter.preview)
-    assert error.message.startswith(said) and hint in (error.hint or "")
+    assert error.message.startswith(f"provider '{FLEET}': {said}") and hint in (error.hint or "")
+    assert error.message == told(lambda: renter.run(RentedFleet.examine)).message
 
 
 @pytest.mark.slow

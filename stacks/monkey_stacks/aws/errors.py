@@ -72,7 +72,7 @@ KNOWN: Sequence[Word] = [
     word(
         r"InvalidAMIID|InvalidAMIId|image id .{0,80}(?:does not|doesn't) exist|ParameterNotFound|InvalidImage",
         "there is no such image in this region",
-        "check image: in monkey.yaml: images belong to a region; leave it out for Debian",
+        "name one of this region by image: in monkey.yaml",
     ),
     word(
         r"InvalidInstanceType|instance types do not exist|Invalid instance type",
@@ -114,9 +114,18 @@ def told() -> Iterator[None]:
         # AWS has words for all that it refuses: the library makes up these where there are none.
         if word == "Unknown" or word.isdecimal():
             raise _not_aws(str(exc)) from exc
-        raise translate(f"{word}: {exc}" if word else str(exc)) or FleetError(
-            f"AWS refused: {exc}", hint="try again in a while; an apply that it cut off is gone on with"
+        said = _own(exc, word)
+        raise translate(said) or FleetError(
+            f"AWS refused: {said}", hint="try again in a while; an apply that it cut off is gone on with"
         ) from exc
+
+
+def _own(exc: Exception, word: str) -> str:
+    """Return AWS's own words, without those of its library around them but for which call it was."""
+    answer = getattr(exc, "response", {}).get("Error", {})
+    if word and answer.get("Message"):
+        return f"{word} ({getattr(exc, 'operation_name', '')}): {answer['Message']}"
+    return f"{word}: {exc}" if word else str(exc)
 
 
 def refuse_pages(http_response: Any, **_: Any) -> None:

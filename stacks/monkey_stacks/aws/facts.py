@@ -129,12 +129,12 @@ def image(account: Account, name: str, arch: str, kept: str = "") -> Image:
     if found is None:
         raise FleetError(
             f"there is no image {name} in {account.region}",
-            hint="check image: in monkey.yaml: images belong to a region; leave it out for Debian",
+            hint="name one of this region by image: in monkey.yaml",
         )
     if found.arch != arch:
         raise FleetError(
             f"expected an image for {arch}, found {name}, which is for {found.arch}",
-            hint="check image: in monkey.yaml; leave it out for Debian",
+            hint=f"name one for {arch} by image: in monkey.yaml",
         )
     return found
 

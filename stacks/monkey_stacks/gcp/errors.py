@@ -70,7 +70,7 @@ KNOWN: Sequence[Word] = [
     word(
         r"could not find image or family|resource 'projects/[^']+/images/[^']+' was not found",
         "there is no such image",
-        "check image: in monkey.yaml: PROJECT/FAMILY, or projects/P/global/images/NAME; leave it out for Debian",
+        "name one by image: in monkey.yaml: PROJECT/FAMILY, or projects/P/global/images/NAME",
     ),
     word(
         r"Invalid value for field '.{0,40}(?:zone|region)'|Unknown (?:zone|region)|"

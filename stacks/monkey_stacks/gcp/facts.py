@@ -109,14 +109,13 @@ def image(account: Account, name: str, arch: str, kept: str = "") -> Image:
     if raw is None:
         raise FleetError(
             f"there is no image {name}",
-            hint="check image: in monkey.yaml: PROJECT/FAMILY, or projects/P/global/images/NAME; "
-            "leave it out for Debian",
+            hint="name one by image: in monkey.yaml: PROJECT/FAMILY, or projects/P/global/images/NAME",
         )
     found = "arm64" if raw.get("architecture") == "ARM64" else "x86_64"
     if found != arch:
         raise FleetError(
             f"expected an image for {arch}, found {name}, which is for {found}",
-            hint="check image: in monkey.yaml; leave it out for Debian",
+            hint=f"name one for {arch} by image: in monkey.yaml",
         )
     link = re.sub(r".*?(?=projects/)", "", raw["selfLink"], count=1)
     return Image(link, found, int(raw.get("diskSizeGb", 0)) << 30)

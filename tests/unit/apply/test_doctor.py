@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from pathlib import Path
 from typing import Any
 
-from monkey.apply.doctor import _agents
+import pytest
+
+from monkey.apply.doctor import Check, _agents, _clouds, examine
 from monkey.cli.render.telemetry import left_lines, telemetry_lines
+from monkey.errors import FleetError
 from monkey.protocol.snapshot import AgentView, Snapshot
+from monkey.spec.project import load_project
+from tests.unit.apply.world import StillFleet
 
 
 def agent(name: str, *, alive: bool = True, boot: int = 1, left: bool = False, **vitals: Any) -> AgentView:
@@ -68,3 +76,36 @@ def test_heartbeats_of_another_version_do_no_harm() -> None:
         assert found[-1].text == "1 is alive"
         gone = agent("a", alive=False, metrics=odd)
         assert list(_agents(Snapshot({}, [gone], [], set(), {})))[-1].text == "0 are alive" and not left_lines([gone])
+
+
+def test_each_provider_that_rents_has_a_line() -> None:
+    class Asked(StillFleet):
+        async def examine(self) -> str:
+            """Find one that can, and one that cannot."""
+            if self.name == "bad":
+                raise FleetError("provider 'bad': there is no image ami-0", hint="name one")
+            return f"{self.name}: AWS has m5.large"
+
+    found = asyncio.run(_clouds({"local": StillFleet(), "good": Asked("good"), "bad": Asked("bad")}))
+    assert found == [
+        Check("providers", "good: AWS has m5.large"),
+        Check("providers", "provider 'bad': there is no image ami-0", "name one", wrong=True),
+    ]
+
+
+def test_without_a_store_that_opens_providers_are_asked_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in os.environ if each.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "half")
+    cloud = "{type: aws, region: eu-central-1, instance_type: m5.large}"
+    (tmp_path / "monkey.yaml").write_text(f"store: s3://bucket\nproviders:\n  cloud: {cloud}\n")
+
+    async def checks() -> list[Check]:
+        return [check async for check in examine(load_project(tmp_path))]
+
+    wrong = {check.about: check for check in asyncio.run(checks()) if check.wrong}
+    assert "found AWS_ACCESS_KEY_ID without" in wrong["store"].text
+    assert wrong["providers"].text.startswith("provider 'cloud': there are no credentials for AWS here")

@@ -76,6 +76,10 @@ class StillFleet:
         self.count = max(self.count, min(work.jobs, 1))
         self.asked.append(self.count)
 
+    async def examine(self) -> str:
+        """See `Fleet.examine`: it rents none."""
+        return ""
+
     async def check(self) -> bool:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 

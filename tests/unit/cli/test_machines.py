@@ -26,7 +26,7 @@ class Stuck(StillFleet):
     async def destroy(self, say: Say) -> None:
         """Raise."""
         say("trying")
-        raise FleetError("gpu1 does not answer", hint="is it on?")
+        raise FleetError("provider 'local': gpu1 does not answer", hint="is it on?")
 
 
 def destroyed(root: Path, fleet: StillFleet, *names: str, yes: bool) -> int:
