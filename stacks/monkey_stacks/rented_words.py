@@ -67,7 +67,9 @@ def resource_change(change: Change, names: Mapping[str, str], special: Differing
     if change.op is Op.DELETE:
         return MachineChange("delete", change.name, part=True)
     values = zip(change.forced_by, change.before, change.after, strict=True)
-    said = [_difference(name, before, after, names, special) for name, before, after in values]
+    # By name: Pulumi has another order each time.
+    ordered = sorted(values, key=lambda each: each[0])
+    said = [_difference(name, before, after, names, special) for name, before, after in ordered]
     return MachineChange(change.op, change.name, "; ".join(dict.fromkeys(filter(None, said))), part=True)
 
 

@@ -34,13 +34,15 @@ def outdated(member: Member, *parts: MachineChange) -> str:
 def test_parts_are_told_in_users_words_and_machines_with_all_that_replaces_them() -> None:
     part = template(
         blockDeviceMappings=(blocks(50), blocks(80)),
-        instanceType=("m5.large", "c5.large"),
         tagSpecifications=([{"tags": 1}], [{"tags": 2}]),
         imageId=("ami-1", "ami-2"),
         userData=("a", "b"),
+        instanceType=("m5.large", "c5.large"),
     )
     replacing = f"disk 50GiB → 80GiB; image ami-1 → ami-2; {rented_words.TOLD}"
-    assert part.why == replacing.replace("; image", "; instance_type m5.large → c5.large; image")
+    assert (
+        part.why == f"disk 50GiB → 80GiB; image ami-1 → ami-2; instance_type m5.large → c5.large; {rented_words.TOLD}"
+    )
     group = MachineChange("update", "group", "spot false → true; max_instances 3 → 2", part=True)
     assert outdated(OLD, part, group) == f"{replacing}; spot false → true"
     other = Member("i-2", "m4.large", "now")
