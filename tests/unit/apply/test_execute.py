@@ -10,7 +10,7 @@ import pytest
 from monkey.apply.execute import execute
 from monkey.apply.observe import open_world
 from monkey.apply.planning import make_plan, read_saved, remake_plan
-from monkey.errors import ConcurrentApply, MonkeyError, SpecError, StalePlan, StoreMissing
+from monkey.errors import ConcurrentApply, FleetError, MonkeyError, SpecError, StalePlan, StoreMissing
 from monkey.plan.document import save
 from monkey.plan.lines import sweep_lines
 from monkey.protocol.entries import Ended
@@ -177,6 +177,10 @@ def test_jobs_too_large_for_the_machine_are_warned_of(root: Path) -> None:
             (root / "specs" / "small.yaml").write_text(SPEC + "resources: {cpus: 64}\n")
             (note,) = (await make_plan(world, [])).plan.sweeps[0].notes
             assert note == "warning: a job asks for more than a machine of local has: 64 CPUs (it has 2)"
+        async with opened(root, StillFleet(type="gcp")) as world:
+            with pytest.raises(FleetError, match="than any machine of its providers has") as caught:
+                await make_plan(world, [])
+            assert caught.value.hint == "lower resources: in the spec, or rent others: machine_type in monkey.yaml"
 
     asyncio.run(main())
 

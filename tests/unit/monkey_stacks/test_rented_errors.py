@@ -9,8 +9,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from monkey.errors import FleetError
+from monkey.spec.provider import read
 from monkey_stacks import rented_words as words
 from monkey_stacks.aws.errors import told
+from monkey_stacks.aws_fleet import make
 
 
 @pytest.mark.parametrize(
@@ -44,3 +46,10 @@ def test_a_disk_that_the_image_makes_larger_is_noted(disk: int, gibibytes: int, 
     wanted = cast("words.Wanted", SimpleNamespace(disk=disk, gibibytes=gibibytes))
     said = words.enlarged(wanted)
     assert said == ["disk: 8 GiB is too small for the image: machines have 15 GiB"][:notes]
+
+
+def test_where_a_secret_is_can_be_pasted_into_monkey_yaml() -> None:
+    provider = read({"type": "aws", "region": "eu-central-1", "instance_type": "m5.large"})
+    with pytest.raises(FleetError) as caught:
+        make("cloud", provider, "p", "s3://b", lambda: None).check_secrets(["TOK"])
+    assert (caught.value.hint or "").startswith("write secrets: {TOK: ssm:/PATH} beside type: aws in monkey.yaml")
