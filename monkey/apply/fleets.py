@@ -217,17 +217,26 @@ async def recount(world: World, plan: Plan, part: FleetPlan, now: float) -> Work
     return _work([*lots, *map(_lot, others)], part.secrets, names - part.secrets)
 
 
-async def foresee(world: World, fleet: str, view: SweepView, until: float | None) -> Forecast:
+async def foresee(
+    world: World, fleet: str, view: SweepView, until: float | None, again: Collection[str] = ()
+) -> Forecast:
     """Say what it would take to work on a sweep until then (None: as long as it has), besides the fleet's others.
+
+    Of jobs that failed or met a condition, those of `again` are tried again.
 
     Raises FleetError, StoreError.
     """
     others = [other for other in await _at_work(world, fleet) if other.state.name != view.state.name]
     mine = frozenset(_secrets(view))
     names = frozenset(name for other in others for name in _secrets(other))
-    left = [job for job in view.ids if view.where(job) is not State.SUCCEEDED]
+    left = [job for job in view.ids if job in again or not _ended(view, job)]
     lots = [_lot(view, left, until), *map(_lot, others)]
     return await world.fleet(fleet).preview(_work(lots, mine, names - mine))
+
+
+def _ended(view: SweepView, job: str) -> bool:
+    where = view.where(job)
+    return where in (State.SUCCEEDED, State.FAILED) or (where is State.STOPPED and view.met(job) is not None)
 
 
 async def call(world: World, fleet: str, sweep: str, say: Say) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from monkey.apply.fleets import foresee
@@ -111,8 +111,12 @@ def _hold(sweep: str, provider: str, until: float, left: float, most: float) -> 
         )
 
 
-async def agree_to(world: World, view: SweepView, agree: Agree, until: float | None = None) -> None:
+async def agree_to(
+    world: World, view: SweepView, agree: Agree, until: float | None = None, again: Collection[str] = ()
+) -> None:
     """Have it agreed to that machines are rented for a sweep that is opened again, or gets more time, before it is.
+
+    `again`: jobs that have ended, and are tried again.
 
     Raises PlanError where they may cost more than is allowed, whatever `agree` raises, FleetError, StoreError.
     """
@@ -124,7 +128,7 @@ async def agree_to(world: World, view: SweepView, agree: Agree, until: float | N
     for name in view.state.revision.settings.providers:
         provider = world.project.providers.get(name)
         if provider is not None and provider.cloud is not None:
-            told = await foresee(world, name, view, until)
+            told = await foresee(world, name, view, until, again)
             if told.cost is not None and told.after:
                 costs[name] = told.cost
                 rents |= {name: told.cost} if told.rents else {}

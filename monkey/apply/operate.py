@@ -118,7 +118,7 @@ async def retry(
     if not chosen:
         return Done(view, changed=False)
     if not view.state.paused:
-        await agree_to(world, view, agree)
+        await agree_to(world, view, agree, again=frozenset(chosen))
     since = {job: await _head(world, job) for job in chosen}
     entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
     await _call_for_work(world, view, entry, say)

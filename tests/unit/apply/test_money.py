@@ -13,7 +13,7 @@ import pytest
 
 from monkey.apply.money import refuse
 from monkey.apply.observe import World
-from monkey.apply.operate import extend, pause, resume
+from monkey.apply.operate import extend, pause, resume, retry
 from monkey.apply.planning import make_plan
 from monkey.apply.wait import Watch, judge
 from monkey.cli.apply import Order, _apply
@@ -25,6 +25,7 @@ from monkey.errors import MonkeyError, PlanError, SpecError
 from monkey.plan.cost import Cost
 from monkey.plan.document import document
 from monkey.plan.markdown import markdown
+from monkey.protocol.entries import Ended
 from monkey.protocol.snapshot import State
 from monkey.protocol.sweeps import append_revision, read_sweep
 from monkey.spec.expires import Expires, time_text
@@ -209,6 +210,24 @@ def test_who_opens_a_sweep_again_is_asked_too(tmp_path: Path) -> None:
             assert len(told) == 2, "each says what it changes at the cloud"
             await pause(world, "small")
             assert (await resume(world, "small")).changed, "who rents no more than there is asks nobody"
+
+    asyncio.run(main())
+
+
+def test_jobs_that_have_failed_are_asked_about_where_they_are_tried_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        write_rented(tmp_path)
+        async with renting(tmp_path) as (world, cloud):
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            pen = Pen(world, "cloud/i-1/1")
+            await pen.begin(jobs[0])
+            await pen.end(jobs[0], Ended.FAILED)
+            cloud.file.write_text(json.dumps({**cloud.rented(), "machines": 2}))  # one had no more to do
+            await pause(world, "small")
+            assert (await resume(world, "small")).changed
+            with pytest.raises(MonkeyError, match="that would rent machines of cloud"):
+                await retry(world, "small")
+            assert (await retry(world, "small", agree=free)).jobs == 1 and cloud.rented()["machines"] == 3
 
     asyncio.run(main())
 
