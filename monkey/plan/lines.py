@@ -96,7 +96,7 @@ def fleet_lines(fleet: FleetPlan) -> list[Line]:
         mark = Mark.MEND if change.trouble else _MACHINES[change.op]
         stops = f"{_count(change.stops)} running there: stopped and queued again" if change.stops else ""
         why = "; ".join(filter(None, (change.why, stops)))
-        said = ": ".join(filter(None, ("replaced" if change.op == "replace" else "", why)))
+        said = ": ".join(filter(None, ("replaced" if change.op == "replace" and not change.trouble else "", why)))
         lines.append(Line(mark, f"{fleet.fleet}/{change.machine}" + (f": {said}" if said else "")))
         lines += [Line(mark, text, detail=True) for text in change.trouble.splitlines()]
     if fleet.cost is not None:

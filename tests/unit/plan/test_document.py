@@ -88,6 +88,8 @@ def test_lines_of_machines() -> None:
         MachineChange("update", "h2", "max_slots 2 → 4"),
         MachineChange("update", "h3", trouble="it does not answer\nhint: is it on?"),
         MachineChange("delete", "h4", "everything goes", stops=2),
+        MachineChange("replace", "h5", "image one → two"),
+        MachineChange("replace", "h6", "it cannot be moved", trouble="no right"),
     )
     fleet = FleetPlan("lab", 9, 2, "ssh", 3, 3, machines=changes, notes=("warning: keys end",))
     assert fleet.changes
@@ -98,10 +100,13 @@ def test_lines_of_machines() -> None:
         ("!", "it does not answer"),
         ("!", "hint: is it on?"),
         ("-", "lab/h4: everything goes; 2 jobs running there: stopped and queued again"),
+        ("~", "lab/h5: replaced: image one → two"),
+        ("!", "lab/h6: it cannot be moved"),
+        ("!", "no right"),
         (" ", "warning: keys end"),
     ]
     plan = diff([want(JOBS)], WORLD).with_fleets([fleet])
-    assert plan.changes and summary(plan) == "10 kept; 3 machines change; 1 machine cannot be used now"
+    assert plan.changes and summary(plan) == "10 kept; 4 machines change; 2 machines cannot be used now"
     parts = (MachineChange("create", "network", part=True), MachineChange("update", "group", part=True))
     rented = replace(fleet, fleet="cloud", machines=(*parts, MachineChange("replace", "i-1")))
     told = "10 kept; 1 machine changes; 2 parts of a fleet change"
