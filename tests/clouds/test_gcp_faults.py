@@ -31,7 +31,7 @@ RATE = "Error 403: Quota exceeded for quota metric 'Read requests', rateLimitExc
 AT_ONCE = [
     Case("GET .*machineTypes", "Error 403: Required 'compute.machineTypes.list' permission", "not permit", "init"),
     Case("GET .*machineTypes", OFF, "an API is not enabled in the project", "gcloud services enable"),
-    Case("GET .*images", "Error 404: The resource was not found", "there is no image debian-cloud/debian-12", "Debian"),
+    Case("GET .*images", "Error 404: The resource was not found", "there is no image debian-cloud/debian-12", "image:"),
     Case("GET .*instanceGroupManagers", "Error 429: Too Many Requests", "Google is asked too often", "try again"),
 ]
 FULL = "googleapi: Error 403: Quota 'NETWORKS' exceeded. Limit: 5.0 globally., quotaExceeded"
