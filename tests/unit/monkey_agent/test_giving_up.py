@@ -86,8 +86,8 @@ def test_a_build_that_hangs_fails_in_time_and_tells_its_last_lines(tmp_path: Pat
 
     async def scenario() -> None:
         body = Body(tmp_path)
-        with pytest.raises(JobFailed, match=r"could not set the environment up within 4s: waiting for a mir") as failed:
-            await body.start("true", job="a" * 16, environment=wanted, settings={"build_timeout": 4})
+        with pytest.raises(JobFailed, match="could not set the environment up within 12s: waiting for a m") as failed:
+            await body.start("true", job="a" * 16, environment=wanted, settings={"build_timeout": 12})
         assert "environment: {timeout: …}" in failed.value.message
         assert failed.value.log_tail[-1] == "waiting for a mirror"
         assert not any(map(alive, pids(*files)))
@@ -96,7 +96,7 @@ def test_a_build_that_hangs_fails_in_time_and_tells_its_last_lines(tmp_path: Pat
         assert " venv " in whole and whole.endswith("waiting for a mirror\n")
         # Who asks again at once is told of it; with more time, it is tried again.
         with pytest.raises(JobFailed) as failed:
-            await body.start("true", environment=wanted, settings={"build_timeout": 4})
+            await body.start("true", environment=wanted, settings={"build_timeout": 12})
         assert failed.value.message.endswith(f"(its whole log: monkey logs {'a' * 16})")
         for file in files:
             file.unlink()

@@ -23,6 +23,11 @@ CLOUD = Cloud("here", ("large", "small"), max_instances=3, prices={"large": 2.0,
 STAY, NOTHING = Course(2, 2), Bounds()
 
 
+@pytest.fixture(autouse=True)
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOW)
+
+
 def asked(hours: float, group: Group | None = None, plan: Course = STAY, agreed: Bounds = NOTHING) -> Cost:
     """Return what work for so many hours may cost."""
     found = cost(CLOUD, Work(2, expires=NOW + hours * HOUR), group, plan, agreed)
