@@ -41,17 +41,17 @@ def cost(cloud: Cloud, work: Work, group: Group | None, plan: Course, agreed: Bo
     if work.expires is None:
         return None
     return Cost(
-        cloud.max_instances,
-        " or ".join(cloud.types),
-        max(0.0, work.expires - time.time()) / HOUR,
-        work.expires,
-        cloud.dearest,
-        cloud.spot,
-        cloud.max_cost,
-        _rented(group, agreed),
-        cloud.unpriced,
-        _kept(group, plan, max(work.expires, time.time())),
-        _dearer(cloud, agreed),
+        machines=cloud.max_instances,
+        kind=" or ".join(cloud.types),
+        hours=max(0.0, work.expires - time.time()) / HOUR,
+        until=work.expires,
+        price=cloud.dearest,
+        spot=cloud.spot,
+        limit=cloud.max_cost,
+        rented=_rented(group, agreed),
+        unpriced=cloud.unpriced,
+        kept=_kept(group, plan, max(work.expires, time.time())),
+        dearer=_dearer(cloud, agreed),
     )
 
 
