@@ -15,6 +15,7 @@ from invoke.exceptions import Exit
 from invoke.tasks import task
 
 from tests import host_root
+from tests import pythons as others
 from tests import services as servers
 
 ROOT = Path(__file__).parent
@@ -71,13 +72,44 @@ def test(c: Context, fast: bool = False, seeds: int = 0, only: str = "", keyword
     words += ["-m 'not slow' --ignore tests/simulation"] if fast else []
     words += [f"--seeds {seeds}"] if seeds else []
     # A campaign of the simulation takes all cores by itself, and prints its numbers, which xdist would swallow.
-    # More than there are cores: with as many, half of the machine's time passes while tests wait for what they started.
-    workers = workers or (1 if seeds else -(-3 * (os.cpu_count() or 1) // 2))
-    # One by one: by default xdist hands a quarter of all out at once, and the slow ones stand in front.
-    words += [f"-n {workers} --maxschedchunk 1"] if workers > 1 else []
+    alone = workers == 1 or (seeds and not workers)
+    words += [] if alone else [_in_processes(workers)]
     words += [f"-k '{keyword}'"] if keyword else []
     words += [f"'{only}'"] if only else []
     tool(c, " ".join(words))
+
+
+def _in_processes(workers: int = 0) -> str:
+    """Return pytest's options for so many processes.
+
+    More than there are cores by default: with as many, half of the machine's time passes while tests wait for what
+    they started. One by one: xdist hands a quarter of all out at once, and the slow ones stand in front.
+    """
+    return f"-n {workers or -(-3 * (os.cpu_count() or 1) // 2)} --maxschedchunk 1"
+
+
+@task(help={"only": "name of one of them, as `python3.12`"})
+def pythons(c: Context, only: str = "") -> None:
+    """Run the unit tests and plans on other Pythons; on the oldest also what sends metrics, and every store."""
+    if only not in ("", *others.PYTHONS):
+        raise Exit(f"expected one of {', '.join(others.PYTHONS)}, found {only}", 2)
+    required = os.environ.get("MONKEY_REQUIRE", "").split(",")
+    for name in [only] if only else others.PYTHONS:
+        interpreter = others.find(name)
+        if interpreter is None:
+            if name in required:
+                raise Exit(f"MONKEY_REQUIRE names {name} ({others.PYTHONS[name]}), which is not here", 1)
+            print(f"pythons: no {name} ({others.PYTHONS[name]}) is here; nothing was run on it")
+            continue
+        print(f"pythons: making an environment of {interpreter}", flush=True)
+        programs = others.environment(interpreter, name, ROOT)
+        paths = "tests/unit tests/plans"
+        if name == others.OLDEST:
+            paths += " tests/conformance tests/acceptance/test_backfill.py"
+        with c.cd(str(ROOT)):
+            command = f"'{programs}'/pytest -q -rs {_in_processes()} {paths}"
+            print(f"$ {command}", flush=True)
+            c.run(command, pty=False, in_stream=False)
 
 
 @task
@@ -137,6 +169,7 @@ def services(c: Context) -> None:
     for name in servers.INFLUXD:
         _influxd(name)
     _hosts()
+    _pythons()
     _npm(servers.AZURITE, servers.azurite_program(), servers.install_azurite)
     _npm(servers.GRAFANA, servers.grafana_modules(), servers.install_grafana)
     _npm(servers.IAM, servers.iam_modules(), servers.install_iam)
@@ -193,6 +226,16 @@ def _hosts() -> None:
     else:
         print(f"services: making {host_root.root()}, in about a minute", flush=True)
         host_root.install_root()
+
+
+def _pythons() -> None:
+    for name, versions in others.PYTHONS.items():
+        try:
+            found = others.find(name) or others.install(name)
+        except (OSError, subprocess.CalledProcessError) as exc:
+            print(f"services: no {name} ({versions}), {exc}; no tests will be run on it")
+        else:
+            print(f"services: {name} is here ({found})")
 
 
 def _programs(c: Context) -> None:

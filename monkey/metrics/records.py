@@ -20,14 +20,17 @@ from monkey.metrics.points import MAX_TIME, as_float, escape, metric_field, tagg
 from monkey.metrics.summary import MAX_LINE, MAX_STEP, as_number
 
 # A record as `monkey.log` itself writes it, of names that are known, and whose numbers cannot be too large: a run of
-# those is translated by exchanging its punctuation. Possessive (++): nothing is tried twice.
+# those is translated by exchanging its punctuation. Only greedy quantifiers: CPython before 3.11.5 matches half of a
+# record by possessive ones (python/cpython#106052), and the next piece of it is nothing that InfluxDB takes.
 _PLAIN = re.compile(r"(?!(?:step|t|m)\Z)[ !#-\[\]-~]{1,200}\Z")
-_VALUE = rb"-?+(?:0|[1-9]\d{0,17}+)(?:\.\d{1,20}+)?+(?:e[+-]\d\d)?+"
-_STEP = rb"(?:null|-?+(?:0|[1-9]\d{0,17}+))"
+_VALUE = rb"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,20})?(?:e[+-]\d\d)?"
+_STEP = rb"(?:null|-?(?:0|[1-9]\d{0,17}))"
 #: Names of one file that are sent; further ones are counted.
 MAX_FIELDS = 10_000
 #: Known names up to which a file is read by runs; to look for one of many takes longer than it saves.
 _FEW = 100
+# Between name and value there is `":`, which becomes `=`; a colon in a name is this meanwhile, which no plain name has.
+_EQUALS, _COLON = bytes.maketrans(b":", b"="), "\1"
 _TIMES = re.compile(rb'"t":(\d{19})e-9')
 _CONTEXT = Context(prec=60)
 
@@ -39,13 +42,14 @@ def _run_of(known: tuple[str, ...]) -> re.Pattern[bytes] | None:
     if not plain or len(known) > _FEW:
         return None
     pair = rb'"(?:' + b"|".join(plain) + rb')":' + _VALUE
-    head, tail = rb'\{"m":\{' + pair + rb"(?:," + pair + rb")*+", rb',"t":[1-8]\d{18}e-9\}\n'
-    return re.compile(rb"(?:" + head + rb'\},"step":' + _STEP + tail + rb")++")
+    head, tail = rb'\{"m":\{' + pair + rb"(?:," + pair + rb")*", rb',"t":[1-8]\d{18}e-9\}\n'
+    return re.compile(rb"(?:" + head + rb'\},"step":' + _STEP + tail + rb")+")
 
 
 def _plain(name: str) -> bool:
-    # One that ends in _ may be what another becomes, and names are exchanged one after the other.
-    return bool(_PLAIN.match(name)) and not name.endswith("_")
+    # One that ends in _ may be what another becomes, and names are exchanged one after the other; one that ends in ",t"
+    # looks like the record's own key once the quotes are gone.
+    return bool(_PLAIN.match(name)) and not name.endswith(("_", ",t"))
 
 
 class Records:
@@ -90,17 +94,17 @@ class Records:
         self._last = int(times[-1])
         # Only names that a run may hold: a metric `step` is none, and its name is also the record's own key.
         for name in filter(_plain, self._names):
-            if (field := escape(metric_field(name))) != name:
+            if (field := escape(metric_field(name)).replace(":", _COLON)) != name:
                 run = run.replace(f'"{name}":'.encode(), f'"{field}":'.encode())
-        return (
-            run.replace(b'{"m":{"', self._head)
-            .replace(b'},"step":null,"t":', b" ")
-            .replace(b'},"step":', b",step=")
-            .replace(b',"t":', b"i ")
-            .replace(b"e-9}\n", b"\n")
-            .replace(b'":', b"=")
-            .replace(b',"', b",")
+        points = (
+            run.translate(_EQUALS, b'"')
+            .replace(_COLON.encode(), b":")
+            .replace(b"},step=null,t=", b" ")
+            .replace(b"},step=", b",step=")
+            .replace(b",t=", b"i ")
         )
+        between, first, last = b"e-9}\n{m={", len(b"{m={"), len(b"e-9}\n")
+        return self._head + points[first:-last].replace(between, b"\n" + self._head) + b"\n"
 
     def _line(self, line: bytes) -> bytes:
         if not line.strip():

@@ -15,7 +15,8 @@ import monkey
 
 p = monkey.params()
 for step in range(200):
-    monkey.log("loss", 1 / (step + p["i"] + 1), step=step)
+    every_fifth = {"val_acc": step / 200} if step % 5 == 4 else {}
+    monkey.log({"loss": 1 / (step + p["i"] + 1), **every_fifth}, step=step)
 monkey.log({"a,b c": 3, "val/acc": 0.25, "step": 1.5}, step=7)
 monkey.log("loss", float("nan"))
 if os.fork() == 0:
@@ -39,6 +40,8 @@ def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.D
     assert shop.states() == {"succeeded": 8}
     attempts = 8 + 4
     until(lambda: counts(influxdb) == (attempts * LOGGED, attempts * 2), f"all points: {counts(influxdb)}")
+    [logged] = influxdb.rows("SELECT count(loss) AS losses, count(val_acc) AS accuracies FROM metrics")
+    assert (logged["losses"], logged["accuracies"]) == (attempts * 200, attempts * 40)
     before = {name: rows(influxdb, name) for name in ("metrics", "jobs")}
     assert {row["state"] for row in influxdb.rows("SELECT * FROM jobs")} == {"running", "succeeded", "failed"}
     influxdb.drop()

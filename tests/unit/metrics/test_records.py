@@ -133,6 +133,34 @@ def test_a_metric_of_a_name_that_records_use_themselves_leaves_later_records_who
     ]
 
 
+def test_a_record_unlike_those_before_it_is_sent_whole_and_so_are_its_neighbours() -> None:
+    usual = [f'"loss":0.5{i},"acc":1' for i in range(3)]
+    for unlike, sent in (
+        ('"loss":0.25,"val":0.75', {"loss": 0.25, "val": 0.75}),
+        ('"loss":0.25,"acc":"nan"', {"loss": 0.25}),
+        ('"loss":"inf","acc":1', {"acc": 1}),
+        ('"loss":0.25,"acc":1e+300', {"loss": 0.25, "acc": 1e300}),
+        ('"loss":0.25,"acc":1234567890123456789012', {"loss": 0.25, "acc": 1234567890123456789012.0}),
+        ('"loss":0.25,"acc":1e-05,"val":2', {"loss": 0.25, "acc": 1e-05, "val": 2}),
+    ):
+        # Twice: the second time, all names are known.
+        bodies = [*usual, unlike, *usual] * 2
+        lines = [line(one, at=f"17900000000000000{at:02}e-9") for at, one in enumerate(bodies)]
+        found = [parsed(told)[0] for told in converted(b"".join(lines))]
+        expected = [{"loss": float(f"0.5{i}"), "acc": 1, "step": 1} for i in range(3)]
+        assert found == [*expected, {**sent, "step": 1}, *expected] * 2, unlike
+
+
+def test_names_that_look_like_a_record_are_sent_as_they_are() -> None:
+    names = ["train:loss", "a,t", "a,t:b", "},step", "{m={", "e-9}", "x=y", "::", ",", "t=", "step:", "m:{"]
+    for name in names:
+        data = b"".join(line(f'"{name}":0.{i},"loss":1.5', at=f"17900000000000000{i}1e-9") for i in range(1, 4))
+        escaped = re.sub(r"([,= ])", r"\\\1", name)
+        assert converted(data) == [
+            f"{escaped}=0.{i},loss=1.5,step=1i 17900000000000000{i}1".encode() for i in range(1, 4)
+        ], name
+
+
 def test_a_job_that_invents_names_gets_ten_thousand() -> None:
     data = b"".join(line(f'"n{i}":1', at=f"17900000000000{i:05}e-9") for i in range(MAX_FIELDS + 2000))
     records = Records(TAGS)

@@ -1,0 +1,61 @@
+"""The Pythons that users have, besides the one that runs the tests: where each is, and an environment of ours in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.services import CACHE
+
+#: Finds interpreters, and fills an environment in seconds: from its cache, by hard links.
+UV = "uv@0.13.9"
+#: Name → the versions that will do, as uv reads them. Debian 12 has 3.11.2: before 3.11.5, CPython's `re` matches
+#: possessive quantifiers wrongly, which a newer one does not show.
+PYTHONS = {"python3.11": ">=3.11,<3.11.5", "python3.12": "3.12", "python3.13": "3.13"}
+#: The one of them with most faults of its own.
+OLDEST = "python3.11"
+
+
+def find(name: str) -> str | None:
+    """Return where an interpreter is: on the PATH, of pyenv, or of uv's own; None where it is nowhere."""
+    done = _uv("python", "find", "--system", "--no-python-downloads", PYTHONS[name])
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def install(name: str) -> str | None:
+    """Have uv fetch an interpreter, and return where it is. Raises CalledProcessError where that fails."""
+    _run("python", "install", "--no-bin", PYTHONS[name])
+    return find(name)
+
+
+def environment(interpreter: str, name: str, root: Path) -> Path:
+    """Return where the programs of an environment are that has what the tests of the repository at `root` need.
+
+    It is made anew, in `.pythons/` there. Raises CalledProcessError where that fails.
+    """
+    place = root / ".pythons" / name
+    _run("venv", "--clear", "--seed", "--no-project", "--python", interpreter, str(place))
+    _run("pip", "install", "--python", f"{place}/bin/python", "-e", f"{root}[dev]")
+    return place / "bin"
+
+
+def _run(*words: str) -> None:
+    done = _uv(*words)
+    if done.returncode != 0:
+        print(done.stderr, file=sys.stderr, flush=True)
+        done.check_returncode()
+
+
+def _uv(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run uv, which has an environment of its own: some tests ask whether ours has it."""
+    program = CACHE / UV / "bin/uv"
+    if not program.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", program.parents[1]], check=True)
+        subprocess.run([program.with_name("pip"), "install", "-q", UV.replace("@", "==")], check=True)
+    # pyenv has programs on the PATH that fail; its interpreters themselves lie elsewhere.
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv").glob("versions/*/bin")
+    path = os.pathsep.join([*map(str, pyenv), os.environ.get("PATH", os.defpath)])
+    env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"} | {"PATH": path}
+    return subprocess.run([program, *words], cwd="/", env=env, capture_output=True, text=True)
