@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from math import nan
 from typing import Any, Protocol
 
@@ -82,14 +83,15 @@ class Results:
     parameters: tuple[str, ...] = ()
     varying: frozenset[str] = frozenset()
 
-    @property
+    # Cached, because each reads all rows: asked for again with every row, they once took minutes of 100,000 jobs.
+    @cached_property
     def metrics(self) -> tuple[str, ...]:
         """All metrics, the one that ranks first."""
         found = {name for row in self.rows for name in row.metrics}
         first = (self.metric,) if self.metric is not None and self.metric in found else ()
         return (*first, *sorted(found.difference(first)))
 
-    @property
+    @cached_property
     def usages(self) -> tuple[str, ...]:
         """What is known of what jobs used, of `cpus`, `memory_bytes`, `gpu_percent`, `gpu_memory_bytes`."""
         return tuple(name for name in USAGES if any(name in row.usage for row in self.rows))
