@@ -38,7 +38,7 @@ class _Asked:
 @click.option("-o", "--output", type=_DIRECTORY, metavar="DIR", help="Where to (default: its name, or the job's id).")
 @click.option("--only", multiple=True, metavar="GLOB", help="Only such files: '*.npz', 'plots/'; may be repeated.")
 @click.option("--where", metavar="CONDITION", help="Only such jobs: 'lr < 0.1 and state == \"succeeded\"'.")
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the N best jobs by the sweep's metric.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N jobs, as `results` ranks them.")
 @json_option
 def command(
     what: str, output: Path | None, only: tuple[str, ...], where: str | None, top: int | None, as_json: bool

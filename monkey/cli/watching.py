@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from monkey.apply.wait import Progress
     from monkey.cli.render.progress import Best
     from monkey.protocol.snapshot import Snapshot
+    from monkey.results.rows import Results
 
 #: Is told how far sweeps are.
 Looked = Callable[[Sequence["Progress"]], None]
@@ -47,33 +48,34 @@ async def watch_to_end(
     return 0 if all(one.wait.well for one in progress) else 1
 
 
-def _top(one: Progress) -> list[str]:
-    from monkey.cli.render.results import results_lines
-    from monkey.results.rows import gather, unmeasured
+def _results(one: Progress) -> Results | None:
+    """Return the results so far of a sweep that ranks its jobs; None of another."""
+    from monkey.results.rows import gather
 
     revision = one.view.state.revision
     if revision is None or revision.settings.metric is None:
+        return None
+    return gather(revision.table, revision.settings, one.view.jobs)
+
+
+def _top(one: Progress) -> list[str]:
+    from monkey.cli.render.results import results_lines
+    from monkey.results.rows import unmeasured
+
+    results = _results(one)
+    if results is None:
         return []
-    results = gather(revision.table, revision.settings, one.view.jobs)
     missing = unmeasured(results)
     lines = [terminal().paint(f"warning: {one_line(missing)}", "yellow"), ""] if missing else []
     return lines + results_lines(results, terminal(), top=TOP, more=f"`monkey results {one.name}` shows all")
 
 
 def find_best(one: Progress) -> Best | None:
-    """Return the best job so far by the sweep's own metric, of those that have not failed; None where none has it."""
+    """Return the best job so far by the sweep's own metric; None where no job that counts has it."""
     from monkey.cli.render.parameters import parameters_text
     from monkey.cli.render.progress import Best
-    from monkey.metrics.summary import finite
 
-    revision = one.view.state.revision
-    if revision is None or revision.settings.metric is None:
+    results = _results(one)
+    if results is None or results.metric is None or (best := results.best) is None:
         return None
-    metric, sign = revision.settings.metric, -1 if revision.settings.maximize else 1
-    jobs = map(one.view.view, one.view.ids)
-    values = ((job.job, job.metrics.get(metric, {}).get("last")) for job in jobs if job.state != "failed")
-    known = [(sign * value, job) for job, value in values if isinstance(value, int | float) and finite(value)]
-    if not known:
-        return None
-    value, job = min(known, key=lambda pair: pair[0])
-    return Best(metric, sign * value, job, parameters_text(revision.table.parameters(revision.rows[job])))
+    return Best(results.metric, best.metrics[results.metric], best.job, parameters_text(best.parameters))

@@ -12,7 +12,7 @@ from monkey.protocol.journal import LOST, SAVED
 from monkey.protocol.observer import Index
 from monkey.protocol.sweeps import SweepState
 from monkey.protocol.verdicts import Verdict, stopped_at, verdict
-from monkey.spec.stopping import Evidence
+from monkey.spec.stopping import Evidence, meets
 
 
 class State(StrEnum):
@@ -60,6 +60,8 @@ class JobView:
     outputs: dict[str, str] = field(default_factory=dict)
     #: What it used of its machine, so far if it runs, as `monkey.metrics.usage` has it.
     usage: dict[str, float] = field(default_factory=dict)
+    #: It is stopped because it met a goal of its sweep: as good as succeeded.
+    goal: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,14 @@ class SweepView:
         k = stopped_at(known, revision.settings.stop_when, self.state.retries.get(job, 0))
         return known.stopped.get(k)
 
+    def _met_goal(self, job: str) -> bool:
+        met, revision = self.met(job), self.state.revision
+        if revision is None or met is None:
+            return False
+        settings = revision.settings
+        rule = meets(settings.stop_when, met)
+        return rule is not None and rule.is_goal(settings.metric, settings.maximize)
+
     @property
     def left_out(self) -> int:
         """How many jobs did not end because the sweep reached its goal before."""
@@ -218,7 +228,8 @@ class SweepView:
                 "ended": None,
                 "exit_code": None,
             }
-        return JobView(job, self.where(job), **view)
+        where = self.where(job)
+        return JobView(job, where, goal=where is State.STOPPED and self._met_goal(job), **view)
 
 
 _EXTRA = ("reason", "metrics", "outputs", "log_tail", "usage", "agent")

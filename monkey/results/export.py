@@ -22,13 +22,15 @@ SPREAD = ("mean", "std", "min", "max", "n")
 def row_json(row: Row) -> dict[str, Any]:
     """Return a row of `results --json`.
 
-    `job`, `state`, `parameters` (dotted names), `metrics` (name to number; null where no value was finite), `summary`
-    (name to {last, min, max, step, …}), `seconds`, `attempt`, `reason`, `shared` (other sweeps that want the job),
-    `usage` (cpus, memory_bytes, gpu_percent, gpu_memory_bytes, as far as they are known).
+    `job`, `state`, `counts` (in means, ranks and "best"?), `parameters` (dotted names), `metrics` (name to number; null
+    where no value was finite), `summary` (name to {last, min, max, step, …}), `seconds`, `attempt`, `reason`, `shared`
+    (other sweeps that want the job), `usage` (cpus, memory_bytes, gpu_percent, gpu_memory_bytes, as far as they are
+    known).
     """
     return {
         "job": row.job,
         "state": row.state,
+        "counts": row.counts,
         "parameters": dict(row.parameters),
         "metrics": {name: value if finite(value) else None for name, value in row.metrics.items()},
         "summary": {name: dict(entry) for name, entry in row.summary.items()},

@@ -32,6 +32,7 @@ class Group:
 
     parameters: Mapping[str, Value]
     rows: tuple[Row, ...]
+    #: Of those of its jobs that count (`Row.counts`), and have a finite value.
     metrics: Mapping[str, Spread]
 
     @property
@@ -44,7 +45,7 @@ def group(results: Results, names: Sequence[str]) -> list[Group]:
     """Return the groups of rows that agree on the named parameters, best mean of the sweep's metric first.
 
     Raises MonkeyError for a name that is no parameter of the sweep. A job that lacks a parameter agrees with those
-    that lack it, too. Every job counts that has a value, also one that still runs or failed later.
+    that lack it, too. Groups without a mean of that metric come last.
     """
     for name in names:
         known(name, results.parameters, "--group-by", "parameters")
@@ -65,7 +66,8 @@ def _mean(made: Group, metric: str | None) -> float | None:
 
 def _group(rows: list[Row], names: Sequence[str], metrics: Sequence[str]) -> Group:
     parameters = {name: rows[0].parameters[name] for name in names if name in rows[0].parameters}
-    spreads = {name: spread(values) for name in metrics if (values := _finite(rows, name))}
+    counted = [row for row in rows if row.counts]
+    spreads = {name: spread(values) for name in metrics if (values := _finite(counted, name))}
     return Group(parameters, tuple(rows), spreads)
 
 

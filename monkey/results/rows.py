@@ -10,7 +10,7 @@ from math import nan
 from typing import Any, Protocol
 
 from monkey.errors import MonkeyError
-from monkey.metrics.summary import best
+from monkey.metrics.summary import best, finite
 from monkey.spec.condition import ConditionError, parse
 from monkey.spec.mistake import suggest
 from monkey.spec.recipe import Settings
@@ -44,6 +44,8 @@ class SeenJob(Protocol):
     def shared(self) -> Sequence[str]: ...
     @property
     def usage(self) -> Mapping[str, float]: ...
+    @property
+    def goal(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,13 @@ class Row:
     shared: tuple[str, ...] = ()
     #: What it used of its machine, as `monkey.metrics.usage` has it.
     usage: Mapping[str, float] = field(default_factory=dict)
+    #: Was it stopped because it met a goal of its sweep?
+    goal: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Does it count in means, ranks and "best"? What failed, or has not ended, is no result yet."""
+        return self.state == "succeeded" or self.goal
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -96,6 +105,14 @@ class Results:
         """What is known of what jobs used, of `cpus`, `memory_bytes`, `gpu_percent`, `gpu_memory_bytes`."""
         return tuple(name for name in USAGES if any(name in row.usage for row in self.rows))
 
+    @property
+    def best(self) -> Row | None:
+        """The best job by the metric that ranks; None without a metric, or where no job that counts has a value."""
+        metric = self.metric
+        if metric is None:
+            return None
+        return next((row for row in self.rows if row.counts and finite(row.metrics.get(metric, nan))), None)
+
 
 def gather(table: JobTable, settings: Settings, jobs: Mapping[str, SeenJob], pick: Pick = Pick.LAST) -> Results:
     """Return the results of all jobs of the table, best first."""
@@ -115,10 +132,13 @@ def unmeasured(results: Results) -> str:
 
 
 def rank(rows: Sequence[Row], metric: str | None, maximize: bool) -> list[Row]:
-    """Return the rows best first; those without a value after those with one, in the order they came."""
+    """Return the rows best first; then those that do not count, best first, too.
+
+    Of either, those without a value come last, in the order they came; without a metric all stay in that order.
+    """
     if metric is None:
         return list(rows)
-    return sorted(rows, key=lambda row: rank_key(row.metrics.get(metric), maximize))
+    return sorted(rows, key=lambda row: (not row.counts, rank_key(row.metrics.get(metric), maximize)))
 
 
 def rank_key(value: float | None, maximize: bool) -> tuple[bool, float]:
@@ -161,6 +181,7 @@ def _row(job: str, parameters: dict[str, Value], seen: SeenJob, pick: Pick, metr
         seen.reason,
         tuple(seen.shared),
         seen.usage,
+        seen.goal,
     )
 
 

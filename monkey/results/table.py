@@ -54,7 +54,8 @@ def rows_table(results: Results, *, everything: bool = False) -> Table:
         (
             *(_cell(row.parameters, name) for name in parameters),
             *(_metric(row, name) for name in metrics),
-            row.state,
+            # A job that met a goal of its sweep counts, one that met another condition does not: both are stopped.
+            f"{row.state} (goal)" if row.goal else row.state,
             "" if row.seconds is None else _time(row.seconds),
             *(_use(row, name) for name in used),
             row.job,
@@ -66,7 +67,7 @@ def rows_table(results: Results, *, everything: bool = False) -> Table:
 
 
 def groups_table(groups: Sequence[Group], names: Sequence[str], results: Results, *, everything: bool = False) -> Table:
-    """Return one line a group: its parameters, mean ± standard deviation of the metrics, how many jobs have a value."""
+    """Return one line a group: its parameters, mean ± standard deviation of the metrics, how many jobs that is of."""
     metrics = results.metrics if everything else results.metrics[:_METRICS]
     rows = tuple(
         (

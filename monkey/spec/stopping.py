@@ -70,6 +70,15 @@ class Rule:
     #: Does it end the whole sweep?
     sweep: bool = False
 
+    def is_goal(self, metric: str | None, maximize: bool) -> bool:
+        """Is it a goal of a sweep that ranks by `metric`: a bound to reach, and none beyond which a job is given up?
+
+        A bound on that metric is one if it lies where better values are; on another metric, if it ends the sweep.
+        """
+        if self.above is None and self.below is None:
+            return False
+        return (self.above is not None) is maximize if self.metric == metric else self.sweep
+
     def met(self, seen: Evidence) -> bool:
         """Say whether the evidence is of what the rule waits for."""
         if seen.metric != self.metric:

@@ -52,8 +52,11 @@ def test_jobs_end_by_their_conditions_and_go_on_when_these_change(shop: Shop) ->
     assert found[0]["reason"] == "loss is nan at step 7" and found[0]["failures"] == 0
     assert found[1]["reason"] == "acc is 0.95, above 0.9, at step 7" and found[1]["metrics"]["acc"]["last"] == 0.95
     assert "STOPPED" in shop.run("status").stdout
-    best = shop.json("results", "sweep")[0]
-    assert (best["job"], best["state"]) == (found[1]["job"], "stopped")
+    # The job that reached the bound is the best; the one that diverged follows behind all.
+    assert "best acc 0.95 (i=1)" in said
+    ranked = shop.json("results", "sweep")
+    assert [(row["parameters"]["i"], row["counts"]) for row in ranked] == [(1, True), (3, True), (2, True), (0, False)]
+    assert (ranked[0]["job"], ranked[0]["state"]) == (found[1]["job"], "stopped")
     shop.run("fetch", "sweep", "--top", "1", "-o", "best")
     assert (shop.root / "best" / found[1]["job"] / "result.txt").read_text() == "1"
     # Nothing of it is a failure, and nothing is left to do.
@@ -81,6 +84,7 @@ def test_a_goal_ends_the_sweep_once_and_resume_goes_on(shop: Shop) -> None:
     began, found = ran(shop), rows(shop)
     goal = f"acc is 0.95, above 0.9, at step 7 (job {found[1]['job']})"
     assert f"It reached its goal ({goal}); `monkey resume sweep` goes on" in done
+    assert "best acc 0.95 (i=1)" in done
     # Job 0 would have stayed for long: it was released, or never begun.
     assert {found[i]["reason"] for i in (0, 1)} == {f"stopped: {goal}", goal.partition(" (")[0]}
     assert shop.states().keys() <= {"succeeded", "stopped"} and began[1] == 1

@@ -16,10 +16,8 @@ def results_lines(
     """Return a line a job, best first; at most `top`, with `more` on how to see the others."""
     if not results.rows:
         return ["No such job."]
-    made = rows_table(results, everything=everything)
-    states = made.names.index("state")
-    colours = {i: "red" for i, row in enumerate(made.rows) if row[states] == "failed"}
-    return _lines(made, to, colours, top, more)
+    colours = {i: "red" if row.state == "failed" else "dim" for i, row in enumerate(results.rows) if not row.counts}
+    return _lines(rows_table(results, everything=everything), to, colours, top, more)
 
 
 def groups_lines(

@@ -30,6 +30,7 @@ class Job:
     seconds: float | None = 2.5
     shared: tuple[str, ...] = ()
     usage: dict[str, float] = field(default_factory=dict)
+    goal: bool = False
 
 
 def metric(last: float | None, best: float | None = None, nonfinite: int = 0) -> dict[str, Any]:

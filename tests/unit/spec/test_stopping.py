@@ -65,6 +65,18 @@ def test_steps_and_silence() -> None:
     assert meets([Rule("acc", above=0.5), ABOVE], Evidence("acc", 0.95)) is ABOVE
 
 
+@pytest.mark.parametrize("sweep", [False, True])
+def test_a_goal_is_a_bound_where_better_values_are(sweep: bool) -> None:
+    assert Rule("acc", above=0.9, sweep=sweep).is_goal("acc", maximize=True)
+    assert Rule("loss", below=0.1, sweep=sweep).is_goal("loss", maximize=False)
+    assert not Rule("loss", above=10, sweep=sweep).is_goal("loss", maximize=False), "it has diverged"
+    # Of another metric only the scope says what it is for.
+    assert Rule("acc", above=0.9, sweep=sweep).is_goal("loss", maximize=False) is sweep
+    assert Rule("acc", above=0.9, sweep=sweep).is_goal(None, maximize=False) is sweep
+    assert not Rule("loss", kind="nan", sweep=sweep).is_goal("acc", maximize=True)
+    assert not Rule("loss", silent=60, sweep=sweep).is_goal("loss", maximize=False)
+
+
 def test_words() -> None:
     assert [rule.words() for rule in (NAN, ABOVE, SILENT, Rule("loss", below=-1, after_step=100))] == [
         "loss is nan",
