@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -110,16 +111,24 @@ def _programs(project: Project) -> Iterator[Check]:
     types = {provider.type for provider in project.providers.values()}
     if not types & MODULES.keys():
         return
-    try:
-        yield Check("pulumi", import_module(MODULES["ssh"].partition(".")[0] + ".cli").look())
-    except FleetError as exc:
-        yield _wrong("pulumi", exc)
+    stacks = MODULES["ssh"].partition(".")[0]
+    yield _looked(import_module(f"{stacks}.cli").look)
     for type_ in sorted(types & _PACKAGES.keys()):
-        for package in filter(_missing, _PACKAGES[type_]):
+        missing = list(filter(_missing, _PACKAGES[type_]))
+        for package in missing:
             hint = f"pip install 'monkey-sweep[{type_}]'"
             yield Check("pulumi", f"{package} is not installed here", hint, wrong=True)
+        if not missing:
+            yield _looked(partial(import_module(f"{stacks}.plugins").look, type_))
     if "ssh" in types and shutil.which("ssh") is None:
         yield Check("ssh", "there is no program `ssh` on the PATH", "install OpenSSH's client", wrong=True)
+
+
+def _looked(look: Callable[[], str]) -> Check:
+    try:
+        return Check("pulumi", look())
+    except FleetError as exc:
+        return _wrong("pulumi", exc)
 
 
 def _missing(package: str) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -62,6 +64,20 @@ def look() -> str:
             f"there is no Pulumi on this machine{why}", hint=f"the first apply installs it; or by hand: {GET}"
         )
     return f"{found.version} at {found.path}"
+
+
+def called() -> str:
+    """Return how a shell here calls the program that `find` would return."""
+    found, _ = _found()
+    on_path = shutil.which("pulumi")
+    if found is None or (on_path and found.path == str(Path(on_path).absolute())):
+        return "pulumi"
+    return shlex.quote(found.path)
+
+
+def search_path() -> str:
+    """Return the PATH on which Pulumi looks for Python and plugins."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
 def _found() -> tuple[Cli | None, list[str]]:

@@ -223,7 +223,8 @@ class Session:
 
     def _translated(self, exc: Exception, listener: Listener | None) -> MonkeyError:
         said = listener.errors if listener is not None else ()
-        return errors.translate(exc, tuple(said), self.bridge.trouble)
+        key = self.space.prefix + state.key_of(self.engine.project, self.engine.fleet)
+        return errors.translate(exc, tuple(said), self.bridge.trouble, key)
 
     async def _wait(self, task: asyncio.Future[None]) -> None:
         try:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from monkey.errors import FleetError, MonkeyError, StoreError
+from monkey_stacks import plugins
 from monkey_stacks.words_of import Word, bare, translated, word
 
+#: The state, where its key is not at hand.
+STATE = "the state of the machines"
 #: What Pulumi or a provider says → what that means, and what to do. The first that is found counts.
 KNOWN: Sequence[Word] = [
     word(
@@ -23,9 +26,8 @@ KNOWN: Sequence[Word] = [
         r"no (?:resource|language) plugin|could not find (?:plugin|latest version for provider)|"
         r"plugin .{0,80}(?:not found|missing)|"
         r"failed to load (?:resource |language )?plugin|pulumi-(?:resource|language)-\S+.{0,40}not found",
-        "a plugin of Pulumi's is missing, and could not be fetched",
-        "install Pulumi from its own archive (https://www.pulumi.com/docs/install/), which brings those for Python; "
-        "others are fetched where there is a network",
+        "a plugin of Pulumi's is missing",
+        "install Pulumi from its own archive (https://www.pulumi.com/docs/install/), which brings those for Python",
     ),
     word(
         r"no valid credential sources|unable to locate credentials|NoCredentialProviders|no EC2 IMDS role found|"
@@ -48,20 +50,25 @@ KNOWN: Sequence[Word] = [
 ]
 
 
-def translate(exc: BaseException, said: Sequence[str] = (), trouble: StoreError | None = None) -> MonkeyError:
-    """Return the error to raise for one of Pulumi's; `said`: what it told of; `trouble`: why the store failed."""
+def translate(
+    exc: BaseException, said: Sequence[str] = (), trouble: StoreError | None = None, key: str = STATE
+) -> MonkeyError:
+    """Return the error to raise for one of Pulumi's.
+
+    `said`: what it told of; `trouble`: why the store failed; `key`: where the state is.
+    """
     if isinstance(exc, MonkeyError):
         return exc
     if trouble is not None:
         return trouble
-    return known("\n".join([*said, str(exc)])) or FleetError(
+    return known("\n".join([*said, str(exc)]), key) or FleetError(
         f"Pulumi failed: {_last(said, str(exc))}", hint="what was done is known; apply goes on from there"
     )
 
 
-def known(text: str) -> FleetError | None:
-    """Return the error to raise for what was told of; None where nobody knows it."""
-    return translated(text, KNOWN)
+def known(text: str, key: str = STATE) -> FleetError | None:
+    """Return the error to raise for what was told of; None where nobody knows it. `key`: where the state is."""
+    return plugins.missing(text, key) or translated(text, KNOWN)
 
 
 def _last(said: Sequence[str], text: str) -> str:

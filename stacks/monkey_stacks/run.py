@@ -16,7 +16,7 @@ from typing import Any
 from pulumi.automation import LocalWorkspace, ProjectBackend, ProjectSettings, Stack
 from pulumi.automation._stack import StackInitMode, UpdateSummary
 
-from monkey_stacks.cli import Cli, home
+from monkey_stacks.cli import Cli, home, search_path
 from monkey_stacks.events import Listener
 from monkey_stacks.tether import Leashed, Tether
 
@@ -131,12 +131,13 @@ class Runs:
 def environment(given: Mapping[str, str], mark: Mapping[str, str]) -> dict[str, str]:
     """Return what Pulumi and its plugins are started with: ours, without what would change what they do."""
     kept = {name: value for name, value in os.environ.items() if name in THEIRS or not name.startswith(OURS)}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     fixed = {
-        "PATH": path,
+        "PATH": search_path(),
         "PULUMI_PYTHON_CMD": sys.executable,
         "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
         "PULUMI_SKIP_UPDATE_CHECK": "true",
+        # The state names plugins and where to fetch them, and others may write to the store.
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "NO_COLOR": "1",
     }
     keys = {} if _has_keys(kept) else KEYS

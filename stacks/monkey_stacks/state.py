@@ -107,9 +107,14 @@ class State:
         mended.leftovers.append(raw["urn"])
 
 
+def key_of(project: str, stack: str) -> str:
+    """Return where the state of a stack is in its space."""
+    return f"{STACKS}{project}/{stack}.json"
+
+
 async def read(space: Space, project: str, stack: str) -> State | None:
     """Return the state; None where there is none yet. Raises Corrupt where it cannot be read."""
-    key = f"{STACKS}{project}/{stack}.json"
+    key = key_of(project, stack)
     try:
         data = await space.get(key)
     except KeyMissing:

@@ -4,7 +4,7 @@ MONKEY_CLOUD=aws MONKEY_CLOUD_STORE=s3://BUCKET/PREFIX pytest tests/cloud
 
 takes about half an hour and some cents: one machine of MONKEY_CLOUD_TYPE (t3.small) in MONKEY_CLOUD_REGION
 (eu-central-1), whose price an hour is at most MONKEY_CLOUD_PRICE (0.03 USD), for an hour at most. Whatever happens,
-everything is taken away at the end. Needs Pulumi with its plugin for AWS, or a network to fetch them.
+everything is taken away at the end. Needs Pulumi with its plugin for AWS: `monkey doctor` says which.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ MONKEY_CLOUD=gcp MONKEY_CLOUD_STORE=gs://BUCKET/PREFIX MONKEY_CLOUD_PROJECT=ID p
 
 takes about half an hour and some cents: one machine of MONKEY_CLOUD_TYPE (e2-small) in MONKEY_CLOUD_REGION
 (europe-west4), whose price an hour is at most MONKEY_CLOUD_PRICE (0.03 USD), for an hour at most. Whatever happens,
-everything is taken away at the end. Needs Pulumi with its plugin for Google, or a network to fetch them.
+everything is taken away at the end. Needs Pulumi with its plugin for Google: `monkey doctor` says which.
 """
 
 from __future__ import annotations

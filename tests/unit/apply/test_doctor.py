@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from monkey.apply.doctor import Check, _agents, _clouds, examine
+from monkey.apply.doctor import Check, _agents, _clouds, _programs, examine
 from monkey.cli.render.telemetry import left_lines, telemetry_lines
 from monkey.errors import FleetError
 from monkey.protocol.snapshot import AgentView, Snapshot
@@ -90,6 +92,37 @@ def test_each_provider_that_rents_has_a_line() -> None:
     assert found == [
         Check("providers", "good: AWS has m5.large"),
         Check("providers", "provider 'bad': there is no image ami-0", "name one", wrong=True),
+    ]
+
+
+def test_a_missing_plugin_of_a_cloud_has_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PULUMI_HOME", str(home))
+    pulumi = tmp_path / "pulumi"
+    pulumi.write_text("#!/bin/sh\necho v3.232.0\n")
+    pulumi.chmod(0o755)
+    (tmp_path / "monkey.yaml").write_text(
+        "providers:\n"
+        "  a: {type: aws, region: eu-central-1, instance_type: m5.large}\n"
+        "  g: {type: gcp, gcp_project: my-project, region: europe-west4, machine_type: e2-small}\n"
+    )
+    aws, gcp = (f"{name} v{version(f'pulumi-{name}')}" for name in ("aws", "gcp"))
+    missing = f"Pulumi's plugin {{}} is not installed on this machine ({platform.node()})"
+    run = f"run: PULUMI_HOME={home} pulumi plugin install resource {{}}"
+    assert list(_programs(load_project(tmp_path))) == [
+        Check("pulumi", f"3.232.0 at {pulumi}"),
+        Check("pulumi", missing.format(aws), run.format(aws), wrong=True),
+        Check("pulumi", missing.format(gcp), run.format(gcp), wrong=True),
+    ]
+    kept = home / f"plugins/resource-{aws.replace(' ', '-')}/pulumi-resource-aws"
+    kept.parent.mkdir(parents=True)
+    beside = tmp_path / "pulumi-resource-gcp"
+    for plugin in (kept, beside):
+        plugin.touch(0o755)
+    assert [each.text for each in _programs(load_project(tmp_path))][1:] == [
+        f"plugin {aws} at {kept}",
+        f"plugin {gcp} at {beside}",
     ]
 
 

@@ -54,6 +54,18 @@ def test_one_that_is_too_old_is_passed_over(bare: Path) -> None:
     assert cli.find(pytest.fail).path == str(there)
 
 
+def test_a_shell_calls_it_by_its_path_where_that_is_not_on_the_path(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULUMI_HOME", str(bare / "a home"))
+    there = put(bare / "a home/bin/pulumi", PINNED)
+    assert cli.called() == f"'{there}'"
+    old = put(bare / "bin/pulumi", "3.100.0")
+    assert cli.called() == f"'{there}'"
+    put(old, PINNED)
+    assert cli.called() == "pulumi"
+
+
 def test_where_there_is_none_and_no_network_the_error_says_what_to_do(bare: Path) -> None:
     put(bare / "bin/pulumi", "3.100.0")
     said: list[str] = []

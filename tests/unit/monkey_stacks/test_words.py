@@ -35,7 +35,11 @@ def test_of_a_traceback_what_was_raised_is_left(text: str, said: str) -> None:
     [
         ("error: getting secrets manager: constructing secrets manager of type: incorrect passphrase", "passphrase"),
         ("error: the stack is currently locked by 1 lock(s). Either wait", "Pulumi itself is at work"),
-        ("error: no resource plugin 'pulumi-resource-aws' found in the workspace", "a plugin of Pulumi's is missing"),
+        (
+            "error: no resource plugin 'pulumi-resource-aws' found in the workspace at version v7.1.0 or on your $PATH",
+            "Pulumi's plugin aws v7.1.0 is not installed on this machine",
+        ),
+        ("error: no resource plugin 'pulumi-resource-pulumi-python' found in the workspace", "a plugin of Pulumi's is"),
         (
             "error: could not find latest version for provider pulumi-python: no such host",
             "a plugin of Pulumi's is missing",
@@ -52,6 +56,23 @@ def test_errors_say_what_to_do(text: str, message: str) -> None:
     assert isinstance(found, FleetError)
     assert message in found.message
     assert found.hint
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("'pulumi-resource-evil' found in the workspace", "'evil' of any version"),
+        ("'pulumi-resource-aws' found in the workspace or on your $PATH", "'aws' of any version"),
+        (
+            "'pulumi-resource-aws' found in the workspace at version v7.1.0 or on your $PATH from http://x/\x1b[2J",
+            r"'aws' v7.1.0 from 'http://x/\x1b[2J'",
+        ),
+    ],
+)
+def test_a_plugin_that_only_a_state_asks_for_is_not_to_be_installed(said: str, named: str) -> None:
+    found = translate(RuntimeError(f"error: no resource plugin {said}"), key="projects/p/x.json")
+    assert found.message.startswith("projects/p/x.json names a plugin") and f": {named}. Nothing" in found.message
+    assert "plugin install" not in str(found)
 
 
 def test_a_group_is_emptied_in_time_to_come_or_was() -> None:
