@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from monkey import origin
 from monkey.apply.departed import departed, likely_waits, number, ways
 from monkey.apply.fleets import MODULES, fleets
 from monkey.apply.observe import World, open_world
@@ -116,8 +117,7 @@ def _programs(project: Project) -> Iterator[Check]:
     for type_ in sorted(types & _PACKAGES.keys()):
         missing = list(filter(_missing, _PACKAGES[type_]))
         for package in missing:
-            hint = f"pip install 'monkey-sweep[{type_}]'"
-            yield Check("pulumi", f"{package} is not installed here", hint, wrong=True)
+            yield Check("pulumi", f"{package} is not installed here", origin.hint(type_), wrong=True)
         if not missing:
             yield _looked(partial(import_module(f"{stacks}.plugins").look, type_))
     if "ssh" in types and shutil.which("ssh") is None:

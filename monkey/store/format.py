@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 
-from monkey import __version__
+from monkey import __version__, origin
 from monkey.errors import Corrupt, StoreFormat
 
 #: The key.
@@ -46,7 +46,7 @@ def decode_format(data: bytes, url: str) -> Format:
         raise StoreFormat(
             f"the store {url} has layout {version} (written by monkey {said.get('written_by', 'unknown')}), "
             f"this is monkey {__version__}, which reads up to {VERSION}",
-            hint="upgrade with: pip install --upgrade monkey-sweep",
+            hint=f"get a newer monkey (`git pull` in its clone), then {origin.hint()}",
         )
     if not isinstance(store_id, str) or not store_id:
         raise Corrupt(FORMAT, f"expected an 'id', found {store_id!r} (store {url})")

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from monkey import origin
 from monkey.errors import FleetError
 from monkey_stacks.outcome import Say
 
@@ -96,9 +97,7 @@ def _found() -> tuple[Cli | None, list[str]]:
 def check_library() -> None:
     """Raise FleetError where Pulumi's library for Python is missing."""
     if importlib.util.find_spec("pulumi") is None:
-        raise FleetError(
-            "machines are made by Pulumi, whose library is not installed here", hint="pip install 'monkey-sweep[ssh]'"
-        )
+        raise FleetError("machines are made by Pulumi, whose library is not installed here", hint=origin.hint("ssh"))
 
 
 def _candidates() -> Iterator[Path]:

@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from monkey import origin
 from monkey.errors import FleetError
 from monkey.store.bucket_url import parse
 from monkey_stacks.aws.errors import refuse_pages, told
@@ -71,5 +72,5 @@ def account(region: str, store_url: str) -> Account:
     """Return who we are there: who we are for the store, where that names a profile. Raises FleetError, StoreError."""
     for package, what in (("boto3", "AWS is asked by boto3"), ("pulumi_aws", "machines of AWS are made by pulumi-aws")):
         if importlib.util.find_spec(package) is None:
-            raise FleetError(f"{what}, which is not installed here", hint="pip install 'monkey-sweep[aws]'")
+            raise FleetError(f"{what}, which is not installed here", hint=origin.hint("aws"))
     return Account(region, parse(store_url).options.get("profile") if store_url.startswith("s3://") else None)

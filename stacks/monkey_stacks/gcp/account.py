@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
+from monkey import origin
 from monkey.errors import FleetError
 from monkey.fleet.cloud.asking import Away, Refused, ask
 from monkey_stacks.gcp.errors import NO_JSON, told
@@ -161,7 +162,7 @@ def account(project: str, region: str) -> Account:
         ("pulumi_gcp", "machines of Google's are made by pulumi-gcp"),
     ):
         if not _installed(package):
-            raise FleetError(f"{what}, which is not installed here", hint="pip install 'monkey-sweep[gcp]'")
+            raise FleetError(f"{what}, which is not installed here", hint=origin.hint("gcp"))
     return Account(project, region)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from monkey import __version__
+from monkey import __version__, origin
 from monkey.errors import FleetError, KeyMissing
 from monkey.fleet.state import cache_home
 from monkey.store.base import Store
@@ -103,7 +103,7 @@ def sources() -> dict[str, Path]:
     for package in PACKAGES:
         spec = find_spec(package)
         if spec is None or spec.origin is None:
-            raise FleetError(f"{package} is not installed as files here", hint="pip install monkey-sweep, anew")
+            raise FleetError(f"{package} is not installed as files here", hint=origin.hint())
         root = Path(spec.origin).parent
         for path in root.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from email.parser import Parser
 from pathlib import Path
 
+from monkey import origin
 from monkey.errors import FleetError
 
 #: Scheme of a store to what an agent imports for it, beyond Python; what these need is found out.
@@ -59,7 +60,7 @@ def distributions(scheme: str) -> list[importlib.metadata.Distribution]:
         try:
             found[name] = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
-            raise FleetError(f"{name} is not installed here", hint="pip install monkey-sweep, anew") from None
+            raise FleetError(f"{name} is not installed here", hint=origin.hint()) from None
         left += [needed for needed in _requirements(found[name]) if _installed(needed)]
     return [found[name] for name in sorted(found)]
 

@@ -1,0 +1,49 @@
+"""Where the monkey that runs was installed from, and what installs it from there again.
+
+The name of our distribution alone will not do: whoever registers it at an index has what they like installed.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+#: Our distribution.
+NAME = "monkey-sweep"
+
+
+def hint(extra: str = "") -> str:
+    """Return what to run so that the monkey that runs is installed anew, with an extra where one is named."""
+    extras = f"[{extra}]" if extra else ""
+    found = _record()
+    if not found:
+        return f"run, with the directory of monkey's clone for CLONE: {_installer()} {shlex.quote(f'CLONE{extras}')}"
+    url = str(found["url"])
+    if "dir_info" in found:
+        editable = "-e " if found["dir_info"].get("editable") else ""
+        return f"run: {_installer()} {editable}{shlex.quote(unquote(urlsplit(url).path) + extras)}"
+    version = found.get("vcs_info", {})
+    revision = f"@{version['requested_revision']}" if "requested_revision" in version else ""
+    scheme = f"{version['vcs']}+" if version else ""
+    return f"run: {_installer()} {shlex.quote(f'{NAME}{extras} @ {scheme}{url}{revision}')}"
+
+
+def _record() -> dict[str, Any]:
+    """Return what the installer wrote down of where it is from (PEP 610); nothing where that was an index."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        found: dict[str, Any] = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        return {}
+    return found
+
+
+def _installer() -> str:
+    """Return the installer for the Python that runs: an environment that uv made has no pip."""
+    python = shlex.quote(sys.executable)
+    return f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
