@@ -12,15 +12,20 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pulumi import CustomTimeouts, ResourceOptions
-from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
-
 from monkey.errors import MonkeyError
 from monkey.spec.host import Host, parse
+from monkey_stacks.cli import check_library
 from monkey_stacks.ssh import operations
 from monkey_stacks.ssh.there.keeping import DETACHED
 from monkey_stacks.ssh.wanted import Observed, Wanted, differences
 from monkey_stacks.ssh_words import identity
+
+try:
+    from pulumi import CustomTimeouts, ResourceOptions
+    from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+except ModuleNotFoundError:  # a plan comes here before it looks for the program
+    check_library()
+    raise
 
 #: Names the variable by which a provider gets what is written down nowhere.
 HANDED = "MONKEY_HANDED"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -64,6 +66,14 @@ def test_a_shell_calls_it_by_its_path_where_that_is_not_on_the_path(
     assert cli.called() == f"'{there}'"
     put(old, PINNED)
     assert cli.called() == "pulumi"
+
+
+def test_without_the_library_a_plan_for_hosts_says_what_installs_it() -> None:
+    code = "import sys; sys.modules['pulumi'] = None; from monkey_stacks import ssh_fleet, hosts"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    assert "FleetError: machines are made by Pulumi, whose library is not installed here" in last
+    assert f"{sys.executable} -m pip install" in last and "[ssh]" in last
 
 
 def test_where_there_is_none_and_no_network_the_error_says_what_to_do(bare: Path) -> None:
