@@ -9,11 +9,33 @@ import os
 import stat
 
 
+def stat_directory(path: str) -> os.stat_result:
+    """Return the status of a directory that a job can replace. Raises OSError where it is a link, or no directory.
+
+    So it does where the directory above is one: a job can replace the whole of its workspace.
+    """
+    for each in (path.rpartition("/")[0], path):
+        status = os.lstat(each)
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, "is a link, or no directory", each)
+    return status
+
+
+def is_directory(path: str) -> bool:
+    """Say whether `stat_directory` finds one."""
+    try:
+        stat_directory(path)
+    except OSError:
+        return False
+    return True
+
+
 def open_regular(path: str, flags: int) -> int:
     """Return a descriptor of a file where a job can put anything. Raises OSError where it is no regular file.
 
-    Never waits (for the other end of a pipe), never follows a link.
+    Never waits (for the other end of a pipe), never follows a link, nor one in place of the two directories above.
     """
+    stat_directory(path.rpartition("/")[0])
     fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, 0o644)
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd

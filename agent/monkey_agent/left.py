@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from monkey.regular import open_regular
 from monkey_agent.workspace import Workspace, remove_tree
 
 #: Beside what such an attempt left: how it exited.
@@ -33,7 +35,8 @@ class Left:
 
     def _keep(self, space: Path, how: Exited) -> None:
         # The note comes first: whatever is among the left has one.
-        (space / NOTE).write_text(json.dumps(how))
+        with open(open_regular(f"{space}/{NOTE}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as note:  # noqa: PTH123
+            json.dump(how, note)
         space.rename(self._directory / space.name)
 
     def _look(self, space: Path) -> tuple[str, tuple[int, Exited]] | None:

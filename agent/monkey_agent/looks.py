@@ -13,6 +13,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from monkey.regular import stat_directory
 from monkey.store.keys import encodable
 
 #: Names under which programs write what they rename when it is whole. While such a file is being written nobody waits
@@ -58,6 +59,7 @@ def look(root: str) -> Tree:
     while waiting:
         below = waiting.pop()
         try:
+            stat_directory(root)
             with os.scandir(f"{root}/{below}") as found:
                 entries = list(found)
         except FileNotFoundError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from monkey.metrics.summary import Summary
-from monkey_agent.workspace import open_regular
+from monkey.regular import open_regular, stat_directory
 
 #: Bytes that are read at once: some milliseconds of parsing, so that heartbeats are not late for it.
 PIECE = 256 * 1024
@@ -37,6 +37,7 @@ class MetricFiles:
     def names(self) -> list[str]:
         """Return the names of the regular files there."""
         try:
+            stat_directory(self._directory)
             with os.scandir(self._directory) as found:
                 return sorted(entry.name for entry in found if entry.is_file(follow_symlinks=False))
         except OSError:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from monkey.regular import stat_directory
 from monkey.store.base import Store
 from monkey.store.keys import encodable
 from monkey.transfer.globs import Globs
@@ -48,6 +49,7 @@ def find(space: Workspace, globs: Globs | None, code: Snapshot | None, note: Not
 
 def _walk(root: str, below: str, note: Note, globs: Globs | None) -> Iterator[tuple[str, str]]:
     try:
+        stat_directory(root)
         entries = sorted(os.scandir(f"{root}/{below}"), key=lambda entry: entry.name)
     except FileNotFoundError:
         return  # the job removed it

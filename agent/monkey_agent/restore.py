@@ -12,6 +12,7 @@ from pathlib import Path
 
 from monkey.errors import Corrupt, KeyMissing
 from monkey.protocol.keys import Keys
+from monkey.regular import stat_directory
 from monkey.store.base import Store
 from monkey.transfer.lanes import in_lanes
 from monkey_agent.kept import Kept
@@ -36,6 +37,7 @@ class Restored:
 
 async def restore(store: Store, keys: Keys, kept: Kept, job: str, directory: str) -> Restored:
     """Fill the empty `directory` with the job's checkpoint, if it has one. Raises StoreError, OSError."""
+    stat_directory(directory)
     done = Restored()
     local = await asyncio.to_thread(kept.newest, job)
     for turn in range(ROUNDS):

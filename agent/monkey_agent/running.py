@@ -44,9 +44,10 @@ class Why(Enum):
     STOPPED = auto()
     TIMED_OUT = auto()
     MET = auto()
+    REPLACED = auto()
 
 
-_ENDINGS = {Why.STOPPED: Ending.STOPPED, Why.TIMED_OUT: Ending.FAILED, Why.MET: Ending.MET}
+_ENDINGS = dict.fromkeys(Why, Ending.FAILED) | {Why.STOPPED: Ending.STOPPED, Why.MET: Ending.MET}
 #: Nobody will read the outputs of an attempt that was stopped or lost in the middle.
 _KEPT = (Ending.SUCCEEDED, Ending.FAILED, Ending.MET)
 
@@ -159,10 +160,19 @@ class LocalRunning:
 
     def tick(self) -> None:
         """Do what is to be done every second."""
+        if self._at_work and (replaced := self._space.replaced()):
+            self._why = Why.REPLACED, replaced
+            self._runner.spawn(self._end())
         self._checkpoint.tick()
         if self._conditions is not None and not self._minding:
             self._minding = True
             self._runner.spawn(self._mind(self._conditions))
+
+    @property
+    def _at_work(self) -> bool:
+        """Does it run, without anybody having ended it?"""
+        ended = self._why is not None or self.process.ended.done()
+        return self.process.begun and not self._frozen and not ended
 
     async def _mind(self, conditions: Conditions) -> None:
         """End it if it meets one of its conditions; one that ended by itself meanwhile has ended so."""
@@ -171,8 +181,7 @@ class LocalRunning:
             silent = conditions.listen(await self.process.active()) if conditions.listens else None
             met = conditions.met() or silent
             rule = meets(self._attempt.settings.stop_when, met) if met else None
-            at_work = self.process.begun and not self._frozen and not self.process.ended.done()
-            if met and rule and self._why is None and at_work:
+            if met and rule and self._at_work:
                 self._met, self._why = met, (Why.MET, rule.told(met))
                 await self._end()
         finally:
@@ -209,6 +218,9 @@ class LocalRunning:
     async def _conclude(self, how: Exit) -> Outcome:
         """Return the outcome once all that it names is in the store; may be begun again after a StoreError."""
         outcome = self._verdict(how)
+        if outcome.ending in _KEPT and (replaced := self._space.replaced()):
+            reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))
+            outcome = replace(outcome, ending=Ending.FAILED, reason=reason, met=None)
         try:
             if is_touched(self._space.metrics):
                 outcome = replace(outcome, summary=await self._ship_metrics())
@@ -248,6 +260,7 @@ class LocalRunning:
             return Outcome(Ending.FAILED, endings.not_started(how, self._program, self._space.work))
         outcome = Outcome(Ending.SUCCEEDED, "", endings.exit_code(how.code), seconds=how.seconds)
         if how.left:
+            self._space.spoilt = True
             self.log.note(f"{how.left} of its processes could not be killed (a disk or share that does not answer?)")
         if self._why is not None:
             return replace(outcome, ending=_ENDINGS[self._why[0]], reason=self._why[1], met=self._met)

@@ -6,12 +6,11 @@ import asyncio
 import os
 import sys
 import time
-from pathlib import Path
 
 from monkey.metrics.usage import Usage, line
+from monkey.regular import open_regular
 from monkey_agent.job_meter import Use
 from monkey_agent.process import Exit
-from monkey_agent.workspace import open_regular
 
 #: Seconds that an attempt must have run for its end to tell what it used: below, it says nothing, in every record.
 LEAST = 1.0
@@ -61,13 +60,21 @@ class Samples:
     @property
     def any(self) -> bool:
         """Is there a file of them, of this life of the agent or an earlier one?"""
-        return Path(self.path).exists()
+        try:
+            os.close(open_regular(self.path, os.O_RDONLY))
+        except OSError:
+            return False
+        return True
+
+    def _earlier(self) -> bytes:
+        with open(open_regular(self.path, os.O_RDONLY), "rb") as file:  # noqa: PTH123
+            return file.read()
 
     async def finish(self, how: Exit) -> dict[str, float]:
         """Return what it used in all."""
         if how.seconds < LEAST:
             return {}
         if not self._count and self.any:
-            self._usage.feed(await asyncio.to_thread(Path(self.path).read_bytes))
+            self._usage.feed(await asyncio.to_thread(self._earlier))
         peak = how.peak * (1 if sys.platform == "darwin" else 1024)
         return self._usage.result(how.seconds, how.cpu, peak)

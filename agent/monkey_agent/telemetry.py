@@ -22,6 +22,7 @@ from monkey.fleet.secret_values import SecretValues
 from monkey.metrics import names
 from monkey.metrics.spool import Spool, influx_of, load, owed, rescue, spools
 from monkey.metrics.spool import names as names_in
+from monkey.regular import is_directory
 from monkey.spec.influx import Influx
 from monkey_agent.ports import Attempt
 from monkey_agent.processes import MARK
@@ -85,7 +86,7 @@ class Telemetry:
         if spool is None:
             return
         with self._guarded():
-            if is_touched(space.metrics):
+            if is_directory(space.metrics) and is_touched(space.metrics):
                 spool.keep(space.name, space.metrics)
             else:
                 spool.forget(space.name)

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH112, PTH116, PTH208
+# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH112, PTH114, PTH115, PTH116, PTH208
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """The directories of an attempt. They are made once and handed from job to job: that costs a tenth of making them."""
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.metrics.usage import FILE
-from monkey.regular import move_directory
+from monkey.regular import move_directory, stat_directory
 from monkey.regular import open_regular as open_regular
 
 if TYPE_CHECKING:
@@ -54,11 +54,35 @@ class Workspace:
         """All of them."""
         return self.work, self.outputs, self.metrics, self.checkpoint
 
+    def replaced(self) -> str:
+        """Say which directory the job replaced, by what, and what to do; "" for none, and for those it removed."""
+        places = {
+            "the directory above MONKEY_OUTPUT_DIR": self.root,
+            "its working directory": self.work,
+            "MONKEY_OUTPUT_DIR": self.outputs,
+            "MONKEY_METRICS_DIR": self.metrics,
+            "MONKEY_CHECKPOINT_DIR": self.checkpoint,
+        }
+        for name, path in places.items():
+            with contextlib.suppress(OSError):
+                if not stat.S_ISDIR(os.lstat(path).st_mode):
+                    return _replaced(name, path)
+        return ""
+
+
+def _replaced(name: str, path: str) -> str:
+    hint = "write into the directory itself"
+    if not os.path.islink(path):
+        return f"{name} was replaced by what is no directory, so nothing in it is kept (hint: {hint})"
+    target = os.fsencode(os.readlink(path)).decode(errors="backslashreplace")
+    hint += f", or have your program write to {target} by name"
+    return f"{name} was replaced by a link to {target}, so nothing in it is kept (hint: {hint})"
+
 
 def is_touched(directory: str) -> bool:
     """Say whether anything was made in (or removed from) a directory of a workspace."""
     try:
-        return os.stat(directory).st_mtime_ns != 0
+        return os.lstat(directory).st_mtime_ns != 0
     except OSError:
         return True
 
@@ -110,7 +134,7 @@ class Workspaces:
     def _reset(self, space: Workspace) -> bool:
         """Make a workspace as good as new; False where that is more work than making one."""
         for path in space.directories:
-            status = os.stat(path)
+            status = stat_directory(path)
             if status.st_mode != self._mode:
                 return False
             if status.st_mtime_ns != 0:
@@ -138,9 +162,12 @@ class Workspaces:
         return True
 
     def _discard(self, path: str) -> None:
-        """Move a tree to the trash, if it is there."""
+        """Move a tree to the trash, if it is there; of a link in its place, the link alone goes."""
         with contextlib.suppress(OSError):
-            self._to_trash(path)
+            if os.path.islink(path):
+                os.unlink(path)
+            else:
+                self._to_trash(path)
 
     def _to_trash(self, path: str) -> None:
         self._count += 1

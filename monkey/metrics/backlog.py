@@ -17,7 +17,7 @@ from monkey.metrics.points import metric_tags
 from monkey.metrics.records import Records
 from monkey.metrics.spool import load, names, publish, segments
 from monkey.metrics.summary import MAX_LINE
-from monkey.regular import open_regular
+from monkey.regular import is_directory, open_regular
 
 #: Bytes of a file that are read at once.
 PIECE = 256 * 1024
@@ -139,13 +139,13 @@ class Backlog:
     def _look_at(self, source: str) -> None:
         kept = f"{self._path}/kept/{source}"
         told = self._source(source)
-        over = os.path.isdir(kept)
+        over = is_directory(kept)
         if not told.get("tags"):
             self._drop(kept)  # a loss of power took it
             return
         directory = kept if over else str(told.get("directory", ""))
-        if not over and not os.path.isdir(directory):
-            over, directory = os.path.isdir(kept), kept  # it may have been moved between the two looks
+        if not over and not is_directory(directory):
+            over, directory = is_directory(kept), kept  # it may have been moved between the two looks
             if not over:
                 self._remove(f"{self._path}/sources/{source}")
                 return

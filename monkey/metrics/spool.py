@@ -24,7 +24,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from monkey.regular import move_directory
+from monkey.regular import move_directory, stat_directory
 from monkey.spec.influx import Influx
 
 #: Bytes after which a file of points is closed, and goes when all of it was confirmed.
@@ -116,7 +116,8 @@ def rescue(state: str, root: str) -> None:
                     told = load(f"{path}/sources/{name}") | {"directory": left}
                     publish(f"{path}/sources/{name}", json.dumps(told).encode())
                 elif not os.path.isdir(f"{path}/kept/{name}"):
-                    move_directory(f"{state}/attempts/{name}/metrics", f"{path}/kept/{name}")
+                    stat_directory(metrics := f"{state}/attempts/{name}/metrics")
+                    move_directory(metrics, f"{path}/kept/{name}")
 
 
 def owed(path: str) -> bool:

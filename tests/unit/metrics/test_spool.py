@@ -12,6 +12,7 @@ from monkey.metrics.backlog import PIECE, Backlog
 from monkey.metrics.spool import SEGMENT, Spool, influx_of, owed, rescue, spools
 from monkey.metrics.summary import MAX_LINE
 from monkey.spec.influx import Influx
+from tests.precious import Precious
 
 INFLUX = Influx("http://localhost:1", bucket="m", token="TOKEN")
 TAGS = {"sweep": "s", "job": "j", "attempt": 1, "host": "h"}
@@ -107,6 +108,32 @@ def test_strange_things_in_the_directory_hold_nobody_up(spool: Spool, directory:
     spool.keep("j.1", str(directory))
     assert drained(backlog) == b""
     assert not owed(spool.path)
+
+
+@pytest.mark.parametrize("place", ["attempts", "left"])
+@pytest.mark.parametrize("replaced", ["j.1", "j.1/metrics"])
+def test_a_link_in_place_of_the_directory_is_not_followed(
+    spool: Spool, tmp_path: Path, place: str, replaced: str
+) -> None:
+    precious = Precious(tmp_path / "precious")
+    link = tmp_path / place / replaced
+    link.parent.mkdir(parents=True)
+    link.symlink_to(precious.root)
+    for prepare in (lambda: None, lambda: rescue(str(tmp_path), str(Path(spool.path).parent))):
+        spool.register("j.1", f"{tmp_path}/{place}/j.1/metrics", TAGS)
+        prepare()
+        assert drained(Backlog(spool.path)) == b""
+        assert not owed(spool.path) and not list(Path(spool.path, "kept").iterdir())
+        precious.check(tmp_path / "metrics")
+
+
+def test_a_link_that_an_earlier_version_kept_is_not_followed(spool: Spool, tmp_path: Path, directory: Path) -> None:
+    precious = Precious(tmp_path / "precious")
+    spool.register("j.1", str(directory), TAGS)
+    directory.rmdir()
+    Path(spool.path, "kept/j.1").symlink_to(precious.root)
+    assert drained(Backlog(spool.path)) == b"" and not owed(spool.path)
+    precious.check()
 
 
 def test_a_line_without_an_end_is_passed_over(spool: Spool, directory: Path) -> None:
