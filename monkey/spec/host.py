@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from monkey.errors import FleetError
 
-_FORM = re.compile(
-    r"(?:(?P<user>[^@\s:]+)@)?(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<name>[^@\s:\[\]/]+))(?::(?P<port>\d+))?"
-)
+_FORM = re.compile(r"(?:(?P<user>[^@:]+)@)?(?:\[(?P<six>[^\[\]]+:[^\[\]]*)\]|(?P<name>[^@:\[\]]+))(?::(?P<port>\d+))?")
+
+#: Narrower than OpenSSH's own: a ProxyCommand puts names into a shell's line, and asyncssh lets any through.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_IPV6 = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._-]+)?")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@-]*")
 
 
 @dataclass(frozen=True)
@@ -38,17 +41,26 @@ class Host:
         return f"ssh {port}{f'{self.user}@' if self.user else ''}{self.name}"
 
 
+def mistake(name: str, user: str | None) -> str | None:
+    """Return what is wrong with the names of a host (an IPv6 address without brackets) and a user; None for nothing."""
+    if not (_NAME.fullmatch(name) or _IPV6.fullmatch(name)):
+        return "a host's name has letters, digits, '.', '_' and '-', and begins with a letter or digit"
+    if user is not None and not _USER.fullmatch(user):
+        return "a user's name has letters, digits, '.', '_', '+', '@' and '-', and begins with a letter, digit or '_'"
+    return None
+
+
 def parse(text: str) -> Host:
     """Return the host that `text` names; raises FleetError."""
     found = _FORM.fullmatch(text)
     name = (found["name"] or found["six"]) if found else ""
     port = int(found["port"]) if found and found["port"] else None
-    if found is None or name.startswith("-") or (found["user"] or "").startswith("-") or port not in (None, *_PORTS):
-        raise FleetError(
-            f"expected a host, found {text!r}",
-            hint="write NAME, USER@NAME or USER@NAME:PORT; all else belongs in ~/.ssh/config",
-        )
+    if found is None or port not in (None, *_PORTS):
+        raise FleetError(f"expected a host, found {text!r}", hint=_HINT)
+    if wrong := mistake(name, found["user"]):
+        raise FleetError(f"expected a host, found {text!r}: {wrong}", hint=_HINT)
     return Host(name, found["user"], port)
 
 
 _PORTS = range(1, 65536)
+_HINT = "write NAME, USER@NAME or USER@NAME:PORT; all else belongs in ~/.ssh/config"

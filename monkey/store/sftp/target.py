@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
 from monkey.errors import StoreError
+from monkey.spec.host import mistake
 
 _HINT = "write ssh://user@host/absolute/directory or ssh://host/~/directory; all else belongs in ~/.ssh/config"
 
@@ -46,9 +47,12 @@ def parse(url: str) -> Target:
         raise StoreError(
             f"expected no password in the URL of the store at {host}", hint="use a key: `ssh-keygen`, `ssh-copy-id`"
         )
-    if not host or host.startswith("-") or parts.query or parts.fragment:
+    if not host or parts.query or parts.fragment:
         raise StoreError(f"expected ssh://host/directory, found {url!r}", hint=_HINT)
-    return Target(unquote(user) if user else None, host, port, _directory(url, unquote(parts.path)))
+    user = unquote(user) if user else None
+    if wrong := mistake(host, user):
+        raise StoreError(f"expected ssh://host/directory, found {url!r}: {wrong}", hint=_HINT)
+    return Target(user, host, port, _directory(url, unquote(parts.path)))
 
 
 def _directory(url: str, path: str) -> str:
