@@ -54,7 +54,7 @@ def spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
 
 def _specs_at(path: Path) -> list[Path]:
     path = path.absolute()
-    if path.is_file():
+    if path.exists() and not path.is_dir():
         return [path]
     if not path.exists() and path.suffix:
         raise MonkeyError(

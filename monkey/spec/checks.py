@@ -14,6 +14,7 @@ from monkey.spec import condition
 from monkey.spec.command import CommandError, compile_command
 from monkey.spec.expires import mistakes
 from monkey.spec.identity import canonical
+from monkey.spec.inside import is_directory
 from monkey.spec.mistake import Mistake, describe, nearest, suggest
 from monkey.spec.models import MAX_JOBS, Spec
 from monkey.spec.parameters import Parameter
@@ -266,8 +267,7 @@ class Checks:
     def code(self) -> Iterator[Mistake]:
         """Check that the code's root is a directory of the project."""
         root = self.spec.code.root
-        inside = "\0" not in root and (self.root / root).resolve().is_relative_to(self.root.resolve())
-        if not inside or not (self.root / root).is_dir():
+        if not is_directory(self.root / root, self.root):
             yield Mistake(("code", "root"), f"there is no directory {root!r} in the project", "write root: .")
 
     def count(self) -> Iterator[Mistake]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from monkey.errors import Problem, SpecError
 from monkey.spec.composer import MAX_BYTES, Node, Refused, compose
+from monkey.spec.inside import locate, read_plain
 from monkey.spec.mistake import Mistake
 
 #: Characters of a source line shown in an error.
@@ -67,24 +68,33 @@ class Document:
         return node.line, node.column
 
 
-def read(path: FilePath, file: str) -> Document:
-    """Read a file that errors call `file`. Raises SpecError."""
+def read(path: FilePath, file: str, root: FilePath | None = None) -> Document:
+    """Read a file that errors call `file`, as `read_text` does. Raises SpecError."""
+    return parse(read_text(path, file, root), file)
+
+
+def read_text(path: FilePath, file: str, root: FilePath | None = None) -> str:
+    """Return the text of a file that errors call `file`; `root`: the project that it must not lead out of.
+
+    Raises SpecError.
+    """
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
+        raw = read_plain(path if root is None else locate(path, root), MAX_BYTES + 1)
     except FileNotFoundError as error:
         hint = "check the path, or begin with: monkey init"
         raise SpecError([Problem(file, 1, 1, "there is no such file", hint)]) from error
     except OSError as error:
         raise SpecError([Problem(file, 1, 1, f"the file cannot be read: {error.strerror or error}")]) from error
+    except ValueError as error:
+        hint = "write the file itself there; a link may lead to a file of the project"
+        raise SpecError([Problem(file, 1, 1, f"the file is not read: {error}", hint)]) from error
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = len(raw[raw.rfind(b"\n", 0, error.start) + 1 : error.start].decode("utf-8", "replace")) + 1
         message = f"expected UTF-8, found the byte 0x{raw[error.start]:02x}"
         raise SpecError([Problem(file, line, column, message, "save the file as UTF-8")]) from error
-    return parse(text, file)
 
 
 def parse(text: str, file: str) -> Document:

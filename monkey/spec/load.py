@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from monkey.spec import document
 from monkey.spec.checks import Checks
 from monkey.spec.explain import explain
+from monkey.spec.inside import locate
 from monkey.spec.mistake import Mistake, describe
 from monkey.spec.models import NAME, Spec
 from monkey.spec.planned import not_yet
@@ -29,13 +31,16 @@ _NEED_NAMES = {"command", "zip", "include", "exclude", "env", "outputs"}
 def load_spec(path: Path, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:
     """Read the sweep in `path`, of the project at `root` with these `providers` (None: any will do).
 
-    Raises SpecError with all that is wrong.
+    A path that leads out of the project only by a link is refused. Raises SpecError with all that is wrong.
     """
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - without '..', by which a user names what is outside
+    top = os.path.realpath(root)
+    inside = top in map(os.path.realpath, path.parents)
     try:
-        source = path.resolve().relative_to(root.resolve()).as_posix()
+        source = locate(path, root).relative_to(top).as_posix()
     except ValueError:
-        source = str(path)
-    return _spec(document.read(path, source), root, path.stem, providers)
+        source = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+    return _spec(document.read(path, source, root if inside else None), root, path.stem, providers)
 
 
 def parse_spec(text: str, source: str, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from monkey.errors import SpecError
 from monkey.spec import address, document, influx, notices, provider
 from monkey.spec.influx import Influx
 from monkey.spec.mistake import Mistake, describe, suggest
@@ -57,12 +56,10 @@ def find_root(start: Path) -> Path:
 
 
 def _read(path: Path, root: Path) -> Project:
-    try:
-        file = document.read(path, FILE)
-    except SpecError as error:
-        if _is_blank(path):
-            return _make({}, root)
-        raise error
+    text = document.read_text(path, FILE, root)
+    if _is_blank(text):
+        return _make({}, root)
+    file = document.parse(text, FILE)
     if not isinstance(file.data, dict):
         raise file.error([Mistake((), f"expected a mapping, found {describe(file.data)}", "write: project: NAME")])
     mistakes = [*_unknown(file.data), *_mistakes(file.data)]
@@ -71,13 +68,9 @@ def _read(path: Path, root: Path) -> Project:
     return _make(file.data, root)
 
 
-def _is_blank(path: Path) -> bool:
-    """Say whether a file holds nothing but comments: everything in it has a default."""
-    try:
-        lines = path.read_text("utf-8-sig").splitlines()
-    except (OSError, ValueError):
-        return False
-    return all(not line.strip() or line.lstrip().startswith("#") or line.strip() == "---" for line in lines)
+def _is_blank(text: str) -> bool:
+    """Say whether a text holds nothing but comments: everything in it has a default."""
+    return all(not line.strip() or line.lstrip().startswith("#") or line.strip() == "---" for line in text.splitlines())
 
 
 def _make(data: Mapping[str, Any], root: Path) -> Project:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import DatasetElsewhere, DatasetError
+from monkey.spec.inside import locate
 from monkey.store.copier import Signature, signature
 from monkey.transfer.dataset import Dataset
 from monkey.transfer.dataset_scan import Row, scan, scan_listed, trouble
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: What DVC calls the directory of a repository.
 DVC = ".dvc"
+#: DVC's settings there: its errors show their lines.
+_SETTINGS = ("config", "config.local")
 
 
 def repository(path: Path) -> Path | None:
@@ -53,6 +56,11 @@ def _repository(root: Path) -> Iterator[Repo]:
         raise DatasetError(
             f"{root} is a DVC repository, and DVC cannot be imported here: {exc}", hint="pip install dvc"
         ) from exc
+    for name in _SETTINGS:
+        try:
+            locate(root / DVC / name, root)
+        except ValueError as exc:
+            raise DatasetError(f"{root / DVC / name} is not read: {exc}", hint="write the file itself there") from exc
     try:
         with Repo(str(root)) as repo, repo.lock:
             yield repo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,54 @@ def test_a_spec_outside_of_the_project_is_named_by_its_whole_path(tmp_path: Path
     path.write_text("command: 'true'\n")
     (tmp_path / "project").mkdir()
     assert load_spec(path, tmp_path / "project").source == str(path)
+
+
+def test_a_link_may_lead_to_another_file_of_the_project_and_no_further(tmp_path: Path) -> None:
+    real, link, outside = tmp_path / "real", tmp_path / "link", tmp_path / "outside.yaml"
+    (real / "specs").mkdir(parents=True)
+    (real / ".git").mkdir()
+    link.symlink_to(real)
+    for path in (outside, real / "base.yaml", real / ".git" / "config"):
+        path.write_text("command: 'true'\nsecret: hunter2\n" if path.name == "config" else "command: 'true'\n")
+    spec = real / "specs" / "a.yaml"
+    spec.symlink_to("../base.yaml")
+    for root in (real, link):
+        for project in (real, link):
+            assert load_spec(root / "specs" / "a.yaml", project).source == "base.yaml"
+    for target, why in ((outside, "outside of the project"), (real / ".git" / "config", "one of git's own")):
+        spec.unlink()
+        spec.symlink_to(target)
+        for root in (real, link):
+            for path in (root / "specs" / "a.yaml", real / "specs" / "a.yaml"):
+                with pytest.raises(SpecError, match=why) as caught:
+                    load_spec(path, root)
+                assert "hunter2" not in str(caught.value) and caught.value.problems[0].hint
+    with pytest.raises(SpecError, match="one of git's own"):
+        load_spec(real / ".git" / "config", real)
+    assert load_spec(real / "specs" / ".." / ".." / "outside.yaml", real).source == str(outside)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("pipe", "no regular file"), ("/dev/zero", "regular file|outside"), ("circle", "symbolic"), ("none", "no such")],
+)
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, name: str, why: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "circle").symlink_to("circle")
+    link = tmp_path / "a.yaml"
+    link.symlink_to(name)
+    for path in (tmp_path / name, link):
+        with pytest.raises(SpecError, match=why):
+            load_spec(path, tmp_path)
+
+
+@pytest.mark.parametrize("name", [".git/config", "linked"])
+def test_requirements_and_code_are_none_of_git_s_own_files(tmp_path: Path, name: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text("token")
+    (tmp_path / "linked").symlink_to(".git/config")
+    assert "one of git's own" in problem(f"environment: {{requirements: {name}}}", tmp_path).message
+    assert "no directory '.git'" in problem("code: {root: .git}", tmp_path).message
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_a_caret_stands_right_after_tabs_and_quotes_and_in_blocks() -> None:
         ("environment: {requirements: nowhere.txt}", (1, 29), "cannot be read: No such file", "path"),
         ("environment: {requirements: /dev/zero}", (1, 29), "outside of the project", "path"),
         ("environment: {requirements: ../x}", (1, 29), "outside of the project", "path"),
-        ("environment: {requirements: .}", (1, 29), "no regular file", "path"),
+        ("environment: {requirements: .}", (1, 29), "Is a directory", "path"),
         ("code: {root: nowhere}", (1, 14), "there is no directory 'nowhere'", "root: ."),
         ("code: {root: ..}", (1, 14), "there is no directory '..' in the project", "root: ."),
         ("zip: [[a]]", (1, 8), "unknown parameter 'a'", "no parameters"),

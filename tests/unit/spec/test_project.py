@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,25 @@ def test_a_store_with_options_is_one_string(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "# nothing\n\n  # yet\n", "---\n"])
 def test_a_blank_file_is_all_defaults(text: str, tmp_path: Path) -> None:
     assert project(text, tmp_path).providers == {"local": Provider()}
+
+
+def test_it_is_a_file_of_the_project(tmp_path: Path) -> None:
+    keys, root = tmp_path / "keys", tmp_path / "project"
+    keys.write_text("# hunter2\n")
+    root.mkdir()
+    file = root / "monkey.yaml"
+    file.symlink_to(keys)
+    with pytest.raises(SpecError, match=r"monkey\.yaml:1:1: the file is not read: it is outside of the project"):
+        load_project(root)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(SpecError, match="it is no regular file"):
+        load_project(root)
+    file.unlink()
+    (root / "settings.yaml").write_text("project: here\n")
+    file.symlink_to("settings.yaml")
+    (tmp_path / "link").symlink_to(root)
+    assert load_project(tmp_path / "link").name == "here"
 
 
 def test_it_is_found_from_below(tmp_path: Path) -> None:

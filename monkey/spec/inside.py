@@ -1,0 +1,35 @@
+"""Files of the project that plan reads: a stranger's branch may have links there that lead to somebody's keys."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+
+def locate(path: Path, root: Path) -> Path:
+    """Return where `path` leads. Raises ValueError where that is outside of the project at `root`, or git's own."""
+    # Not resolve(), which raises for links in a circle: whoever opens the file is told so by an OSError.
+    real, top = (Path(os.path.realpath(each)) for each in (path, root))
+    if not real.is_relative_to(top):
+        raise ValueError("it is outside of the project")
+    if ".git" in real.relative_to(top).parts:
+        raise ValueError("it is one of git's own")
+    return real
+
+
+def is_directory(path: Path, root: Path) -> bool:
+    """Tell whether `path` is a directory of the project at `root`."""
+    try:
+        return locate(path, root).is_dir()
+    except ValueError:
+        return False
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """Return the first `most` bytes of a regular file. Raises OSError, and ValueError for any other file."""
+    # Not blocking: the open of a pipe that nobody writes to would never return.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is no regular file")
+        return file.read(most)
