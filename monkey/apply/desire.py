@@ -29,6 +29,10 @@ _OUTPUT = (
     "{} is being written by this command, so it is no part of the code now, but will be next time: call it *.log, "
     "let git ignore it, or name the code with `code: include:`"
 )
+_REPOSITORY = (
+    "{0} is a repository of its own and no submodule, so its files are no part of the code: add it with "
+    "`git submodule add URL {0}`, remove {0}/.git, or let git ignore it"
+)
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class _Codes:
             at = self._root / root
             names = {os.path.relpath(self._root / path, at) for path in self._leave_out}
             trees = [os.path.relpath(self._root / path, at) for path in data]
-            self._known[root, include, data] = snapshot(at, include, names, without=trees)
+            self._known[root, include, data] = snapshot(at, include, names, without=trees, project=self._root)
         return self._known[root, include, data]
 
 
@@ -166,6 +170,7 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: She
         warnings=(
             *notes,
             *(_OUTPUT.format(path) for path in code.left_out),
+            *(_REPOSITORY.format(Path(spec.code.root, path)) for path in code.repositories),
             *(one.words(name) for name, one in absent.items()),
         ),
     )

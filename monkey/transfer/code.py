@@ -42,6 +42,8 @@ class CodeSnapshot:
     size: int
     #: Files that would be code, had our own output not been sent to them.
     left_out: tuple[str, ...] = ()
+    #: Directories whose files would be code, were they no repositories of their own.
+    repositories: tuple[str, ...] = ()
 
     @property
     def files(self) -> dict[str, str]:
@@ -60,16 +62,20 @@ def snapshot(
     leave_out: Collection[str] = (),
     *,
     without: Collection[str] = (),
+    project: Path | None = None,
     max_total: int = MAX_TOTAL,
 ) -> CodeSnapshot:
     """Read the code under `root`: see `code_select.select` for which files. `without`: files and trees that are none.
 
-    Raises PlanError for what cannot be in a snapshot: links that lead out, devices, names that are not UTF-8, files
+    `project`: the root of the project; the code may lie in its repository, and in submodules of that. Raises PlanError
+    for code elsewhere, and what cannot be in a snapshot: links that lead out, devices, names that are not UTF-8, files
     over 50 MB, more than `max_total` bytes in all, files that change while they are read. Those that stdout and stderr
     are sent to change for sure, and are left out.
     """
     trees = tuple(f"{tree}/" for tree in without)
-    paths = [path for path in select(root, include, leave_out) if not f"{path}/".startswith(trees)]
+    chosen = [path for path in select(root, include, leave_out, project) if not f"{path}/".startswith(trees)]
+    repositories = tuple(path.rstrip("/") for path in chosen if path.endswith("/"))
+    paths = [path for path in chosen if not path.endswith("/")]
     left_out = _our_output(root, paths)
     entries: list[Entry] = []
     size = 0
@@ -87,7 +93,7 @@ def snapshot(
                 f"{MAX_FILES} files, found more",
                 hint="name what the jobs need with 'code: include:', or add the rest to .gitignore",
             )
-    return CodeSnapshot(root, code_hash(entries), tuple(entries), size, left_out)
+    return CodeSnapshot(root, code_hash(entries), tuple(entries), size, left_out, repositories)
 
 
 def _our_output(root: Path, paths: Sequence[str]) -> tuple[str, ...]:

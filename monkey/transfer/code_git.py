@@ -15,6 +15,16 @@ TIMEOUT = 120
 #: Set while a hook runs, for the hook's repository: not necessarily the one that is asked here.
 _HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 
+#: A repository can name programs that git then starts, and a stranger's branch can bring such a repository along.
+_START_NOTHING = (
+    *("-c", "safe.bareRepository=explicit"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+)
+
+#: What the index calls a submodule.
+_SUBMODULE = "160000 "
+
 
 class GitInfo(TypedDict):
     """Where the work tree stands."""
@@ -31,9 +41,10 @@ def git_info(root: Path) -> GitInfo | None:
 
     Raises PlanError where there is a work tree and git cannot read it.
     """
-    if work_tree(root) is None:
+    top = work_tree(root)
+    if top is None:
         return None
-    fields = _git(root, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal").split("\0")
+    fields = _git(top, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal").split("\0")
     headers = dict(field[2:].split(" ", 1) for field in fields if field.startswith("# ") and " " in field[2:])
     commit, branch = headers.get("branch.oid", "(initial)"), headers.get("branch.head", "(detached)")
     if commit == "(initial)":
@@ -44,34 +55,47 @@ def git_info(root: Path) -> GitInfo | None:
 
 def descends(root: Path, ancestor: str, commit: str) -> bool | None:
     """Tell whether `commit` is `ancestor` or descends from it; None where git does not know (a shallow clone)."""
-    done = _run(root, "merge-base", "--is-ancestor", "--end-of-options", ancestor, commit)
+    done = _run(work_tree(root) or root, "merge-base", "--is-ancestor", "--end-of-options", ancestor, commit)
     return {0: True, 1: False}.get(done.returncode)
 
 
 def work_tree(root: Path) -> Path | None:
-    """Return the directory with `.git` in it that `root` lies in, without asking git."""
-    absolute = root.absolute()
-    return next((path for path in (absolute, *absolute.parents) if os.path.lexists(path / ".git")), None)
+    """Return the directory with `.git` in it that `root` lies in, links followed, without asking git.
+
+    Git is asked there and nowhere below: a directory of the project may look like a repository.
+    """
+    real = root.resolve()
+    return next((path for path in (real, *real.parents) if os.path.lexists(path / ".git")), None)
 
 
-def list_files(root: Path) -> dict[str, bool] | None:
+def list_files(root: Path, project: Path | None = None) -> dict[str, bool] | None:
     """Return the paths below `root` that git sees, of submodules too: True if tracked, False if only not ignored.
 
-    Paths may be gone from the disk; a submodule that is not checked out is its directory. None outside of a work tree,
-    or where the whole of `root` is ignored. Raises PlanError where git cannot tell.
+    Paths may be gone from the disk. A submodule that is not checked out is its directory; a repository that is no
+    submodule is its directory and a '/'. None outside of a work tree, or where the whole of `root` is ignored. Raises
+    PlanError where git cannot tell, or `root` lies in a repository that is neither the `project`'s nor a submodule.
     """
-    if work_tree(root) is None:
+    top = work_tree(root)
+    if top is None:
         return None
-    tagged = _git(root, "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard").split("\0")
-    found = [(line[2:].rstrip("/"), line[0] != "?") for line in tagged if line]
-    if not found and _run(root, "check-ignore", "-q", ".").returncode == 0:
+    if project is not None:
+        _check_submodule(top, project)
+    below = root.resolve().relative_to(top).as_posix()
+    prefix = "" if below == "." else f"{below}/"
+    seen = ("-t", "--cached", "--others", "--exclude-standard")
+    tagged = _git(top, "ls-files", "-z", *seen, "--", f":(literal){below}").split("\0")
+    found = [(line[2:].rstrip("/"), line[0] != "?") for line in tagged if line and line[2:].startswith(prefix)]
+    if not found and _run(top, "check-ignore", "-q", "--", f"./{below}").returncode == 0:
         return None
+    nested = {name for name, _ in found if _is_repository(top / name)}
+    submodules = nested & _submodules(top) if nested else nested
     paths: dict[str, bool] = {}
     for name, tracked in found:
-        if _is_repository(root / name):
-            paths |= {f"{name}/{inner}": of for inner, of in (list_files(root / name) or {}).items()}
+        path = name.removeprefix(prefix)
+        if name in submodules:
+            paths |= {f"{path}/{inner}": of for inner, of in (list_files(top / name) or {}).items()}
         else:
-            paths[name] = tracked
+            paths[f"{path}/" if name in nested else path] = tracked
     return paths
 
 
@@ -80,21 +104,39 @@ def _is_repository(path: Path) -> bool:
     return os.path.lexists(path / ".git") and not path.is_symlink()
 
 
-def _git(root: Path, *arguments: str) -> str:
+def _submodules(top: Path) -> set[str]:
+    entries = _git(top, "ls-files", "-z", "--stage").split("\0")
+    return {entry.partition("\t")[2] for entry in entries if entry.startswith(_SUBMODULE)}
+
+
+def _check_submodule(top: Path, project: Path) -> None:
+    """Raise PlanError unless the work tree `top` is the one of `project`, or a submodule in it at any depth."""
+    own, at = work_tree(project), top
+    while own is not None and at != own:
+        outer = work_tree(at.parent)
+        if outer is None or at.relative_to(outer).as_posix() not in _submodules(outer):
+            raise PlanError(
+                f"expected code of the project, found that {at} is a repository of its own, and no submodule",
+                hint=f"add it with `git submodule add`, or remove {at / '.git'}",
+            )
+        at = outer
+
+
+def _git(top: Path, *arguments: str) -> str:
     """Return what git prints; raises PlanError with what it says when it fails."""
-    done = _run(root, *arguments)
+    done = _run(top, *arguments)
     if done.returncode != 0:
         said = os.fsdecode(done.stderr).strip() or f"exit code {done.returncode}"
-        raise PlanError(f"git cannot read the work tree of {root}: {said}", hint=f"try: git -C {root} status")
+        raise PlanError(f"git cannot read the work tree of {top}: {said}", hint=f"try: git -C {top} status")
     return os.fsdecode(done.stdout)
 
 
-def _run(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def _run(top: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     environment = {name: value for name, value in os.environ.items() if name not in _HOOK_VARIABLES}
     environment |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     try:
         return subprocess.run(
-            ["git", "-C", str(root), *arguments],
+            ["git", *_START_NOTHING, "-C", str(top), *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=environment,
@@ -103,8 +145,8 @@ def _run(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         )
     except FileNotFoundError as exc:
         raise PlanError(
-            f"{root} is in a git work tree, but there is no git here to tell which of its files are ignored",
+            f"{top} is in a git work tree, but there is no git here to tell which of its files are ignored",
             hint="install git",
         ) from exc
     except subprocess.TimeoutExpired as exc:
-        raise PlanError(f"git did not answer within {TIMEOUT} s in {root}") from exc
+        raise PlanError(f"git did not answer within {TIMEOUT} s in {top}") from exc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from monkey.errors import PlanError
@@ -90,35 +90,46 @@ FETCHED = ".monkey-fetched"
 _MARKS = frozenset(("pyvenv.cfg", "CACHEDIR.TAG", FETCHED))
 
 
-def select(root: Path, include: Sequence[str], leave_out: Collection[str] = ()) -> list[str]:
+def select(
+    root: Path, include: Sequence[str], leave_out: Collection[str] = (), project: Path | None = None
+) -> list[str]:
     """Return the paths, relative to `root`, '/'-separated and sorted, that belong to the code snapshot.
 
     `include`: globs that files must match; none: all that git sees less `leave_out`, Markdown, monkey.yaml, CI files
-    and, untracked, logs and what keeps keys. Litter is left out unless git tracks it. Raises PlanError for a bad
-    pattern, one that names nothing, or a missing root.
+    and, untracked, logs and what keeps keys. Litter is left out unless git tracks it. A path that ends in '/' is a
+    repository that is no submodule: files in it would belong, and cannot. Raises PlanError for a bad pattern, one that
+    names nothing, a missing root, or one in a repository that is neither the `project`'s nor a submodule.
     """
     if not root.is_dir():
         raise PlanError(f"expected a directory of code at {root}, found none", hint="check 'code: root:' in the spec")
     globs = _globs(include)
-    listed = list_files(root)
+    listed = list_files(root, project)
     tracked = {path for path, known in (listed or {}).items() if known}
     seen = list(_walk(root)) if listed is None else _without_litter(root, listed)
+
+    def belongs(path: str) -> bool:
+        if include:
+            return globs.match(path)
+        ours = path not in leave_out and not NOT_CODE.match(path)
+        return ours and (path in tracked or not (_LOGS.match(path) or _KEYS.match(path)))
+
     seen = [path for path in seen if not _NEVER.match(path)]
-    if not include:
-        return sorted(
-            path
-            for path in seen
-            if path not in leave_out
-            and not NOT_CODE.match(path)
-            and (path in tracked or not (_LOGS.match(path) or _KEYS.match(path)))
-        )
-    chosen = [path for path in seen if globs.match(path)]
-    if idle := globs.idle(chosen):
+    files = [path for path in seen if not path.endswith("/") and belongs(path)]
+    if idle := globs.idle(files):
         raise PlanError(
             f"expected files under {root} for code.include {idle[0]!r}, found none",
-            hint="patterns are relative to code.root; files that git ignores are never included",
+            hint="patterns are relative to code.root; files that git ignores are never included, nor are those of a "
+            "repository that is no submodule",
         )
-    return sorted(chosen)
+    return sorted([*files, *(path for path in seen if path.endswith("/") and _any(root, path, belongs))])
+
+
+def _any(root: Path, directory: str, belongs: Callable[[str], bool]) -> bool:
+    """Tell whether any file of a directory belongs; one that cannot be looked into may have some."""
+    try:
+        return any(map(belongs, _walk(root, directory.rstrip("/"))))
+    except OSError:
+        return True
 
 
 def _globs(include: Sequence[str]) -> Globs:

@@ -125,10 +125,67 @@ def test_submodules_belong_to_it(repository: Path, git: Git, tmp_path: Path) -> 
     assert select(repository, ["train.py"]) == ["train.py"]
 
 
-def test_a_repository_inside_that_nobody_added_belongs_to_it(repository: Path, git: Git) -> None:
-    write(repository, nested__n_py="n")
-    git(repository / "nested", "init", "-q")
-    assert "nested/n.py" in select(repository, ())
+def repository_at(path: Path, git: Git, **files: str) -> Path:
+    """Make a repository there, with these files committed."""
+    path.mkdir(parents=True)
+    write(path, **files)
+    git(path, "init", "-q")
+    git(path, "add", ".")
+    git(path, "commit", "-q", "-m", "theirs")
+    return path
+
+
+def test_a_submodule_of_a_submodule_is_one(repository: Path, git: Git, tmp_path: Path) -> None:
+    inner, other = repository_at(tmp_path / "inner", git, i_py=""), repository_at(tmp_path / "other", git, o_py="")
+    git(other, "submodule", "--quiet", "add", str(inner), "inner")
+    git(other, "commit", "-q", "-m", "s")
+    git(repository, "submodule", "--quiet", "add", str(other), "vendored")
+    git(repository, "submodule", "--quiet", "update", "--init", "--recursive")
+    assert {"vendored/o.py", "vendored/inner/i.py"} <= set(select(repository, ()))
+    assert select(repository / "vendored" / "inner", (), project=repository) == ["i.py"]
+
+
+def test_a_repository_that_is_no_submodule_is_named_where_its_files_would_be_code(repository: Path, git: Git) -> None:
+    repository_at(repository / "lib" / "nested", git, n_py="n", sub__m_py="m")
+    repository_at(repository / "notes", git, README_md="no code")
+    found = select(repository, ())
+    assert "lib/nested/" in found and not [path for path in found if path.startswith(("lib/nested/n", "notes"))]
+    assert select(repository / "lib", ["**/*.py"]) == ["model.py", "nested/"]
+    assert select(repository, ["train.py"]) == ["train.py"], "none of its files is missed"
+    taken = snapshot(repository)
+    assert taken.repositories == ("lib/nested",) and "lib/model.py" in taken.files
+    assert not snapshot(repository, without=["lib/nested"]).repositories, "a dataset is no code anyway"
+    with pytest.raises(PlanError, match=r"code\.include 'lib/nested/\*'") as caught:
+        select(repository, ["lib/nested/*", "train.py"])
+    assert "no submodule" in (caught.value.hint or "")
+    git(repository, "add", "lib/nested")  # makes a submodule of it, as far as the index knows
+    assert "lib/nested/n.py" in select(repository, ())
+
+
+def test_code_in_a_repository_that_is_no_submodule_is_a_mistake(repository: Path, git: Git, tmp_path: Path) -> None:
+    nested = repository_at(repository / "nested", git, sub__m_py="m")
+    (repository / "link").symlink_to("nested/sub")
+    for root in (nested, nested / "sub", repository / "link"):
+        with pytest.raises(PlanError, match="is a repository of its own") as caught:
+            snapshot(root, project=repository)
+        assert str(nested) in caught.value.message and "submodule add" in (caught.value.hint or "")
+    assert select(nested, (), project=nested) == ["sub/m.py"], "a project may lie in another's directory"
+    alone = repository_at(tmp_path / "no-git" / "code", git, a_py="")
+    assert select(alone, (), project=alone.parent) == ["a.py"]
+
+
+def test_a_directory_that_looks_like_a_bare_repository_is_listed(repository: Path, git: Git) -> None:
+    git(repository, "init", "-q", "--bare", "lib/bare")
+    write(repository, lib__bare__m_py="m", lib__bare__deep__d_py="d")
+    assert {"m.py", "deep/d.py", "HEAD"} <= set(select(repository / "lib" / "bare", (), project=repository))
+    assert select(repository / "lib" / "bare" / "deep", (), project=repository) == ["d.py"]
+
+
+def test_a_root_with_an_odd_name_is_no_pattern(repository: Path) -> None:
+    for name in ("x[ab]", "xa", ":(top)", "-C"):
+        (repository / name).mkdir()
+        (repository / name / f"{name}.py").touch()
+        assert select(repository / name, ()) == [f"{name}.py"]
 
 
 def test_a_root_that_git_ignores_is_walked(repository: Path) -> None:

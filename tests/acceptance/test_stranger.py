@@ -1,0 +1,164 @@
+"""A stranger's branch at `monkey plan`: it is read, it starts no program, and it shows nobody's keys."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.shop import MONKEY, Shop
+
+FLAGS = ["-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
+EXEC = re.compile(r'execve\("[^"]*", \[(.*?)\], .* = 0$', re.MULTILINE)
+ONE_JOB = "command: echo {i}\nparameters: {i: [1]}\noutputs: []\n"
+
+
+@pytest.fixture
+def pwned(tmp_path: Path) -> Path:
+    """Return the file that a stranger's program makes."""
+    return tmp_path / "pwned"
+
+
+@pytest.fixture
+def branch(shop: Shop, require: Callable[[str], str]) -> Shop:
+    """Return a project in a repository of git's."""
+    require("git")
+    shop.spec(ONE_JOB)
+    git(shop, "init", "-q")
+    return shop
+
+
+def git(shop: Shop, *words: str, at: str = ".") -> None:
+    """Run git in a directory of the project, without anybody's configuration."""
+    identity = ["-c", "user.name=n", "-c", "user.email=e@x", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", *identity, "-C", str(shop.root / at), *words], env=shop.env, check=True, timeout=60)
+
+
+def arm(config: Path, pwned: Path) -> None:
+    """Have a repository name a program that git starts to look at files."""
+    with config.open("a") as file:
+        file.write(f"[core]\n\tfsmonitor = \"sh -c 'touch {pwned}; exit 1'\"\n")
+
+
+def vendor(shop: Shop, pwned: Path, name: str = "vendored") -> Path:
+    """Put a repository into the project as one is unpacked from an archive."""
+    inner = shop.root / name
+    (inner / "lib").mkdir(parents=True)
+    (inner / "lib" / "model.py").write_text("model")
+    git(shop, "init", "-q", at=name)
+    git(shop, "add", ".", at=name)
+    git(shop, "commit", "-q", "-m", "theirs", at=name)
+    arm(inner / ".git" / "config", pwned)
+    return inner
+
+
+def clone_with_a_bare_one(shop: Shop, pwned: Path) -> None:
+    """Make the project a clone whose branch has a bare repository, with code in it."""
+    bare = shop.root / "lib" / "vendored"
+    git(shop, "init", "-q", "--bare", str(bare))
+    (bare / "train.py").write_text("train")
+    for name in ("objects", "refs"):
+        (bare / name / "keep").touch()  # git keeps no empty directory
+    config = bare / "config"
+    config.write_text("[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n")
+    arm(config, pwned)
+    git(shop, "add", ".")
+    git(shop, "commit", "-q", "-m", "innocent")
+    clone = shop.root.with_name("clone")
+    git(shop, "clone", "-q", str(shop.root), str(clone))
+    shop.root = clone
+
+
+def test_a_directory_that_looks_like_a_repository_is_code_and_no_more(branch: Shop, pwned: Path) -> None:
+    branch.spec(ONE_JOB + "code: {root: lib/vendored, include: [train.py]}\n")
+    clone_with_a_bare_one(branch, pwned)
+    assert "code: 5 bytes to upload" in branch.run("plan").stdout, "its files are listed as the project's"
+    assert not pwned.exists()
+
+
+def test_a_repository_that_is_no_submodule_is_not_asked_and_told(branch: Shop, pwned: Path) -> None:
+    vendor(branch, pwned)
+    said = branch.run("plan").stdout
+    assert "warning: vendored is a repository of its own and no submodule" in said and "git submodule add" in said
+    assert not pwned.exists()
+
+
+def test_code_in_a_repository_that_is_no_submodule_is_refused(branch: Shop, pwned: Path) -> None:
+    inner = vendor(branch, pwned)
+    branch.spec(ONE_JOB + "code: {root: vendored/lib}\n")
+    said = branch.run("plan", code=1).stderr
+    assert f"{inner} is a repository of its own" in said and "git submodule add" in said
+    assert not pwned.exists()
+
+
+def test_plan_starts_git_alone_and_always_with_its_flags(
+    branch: Shop, pwned: Path, require: Callable[[str], str], tmp_path: Path
+) -> None:
+    strace, trace = require("strace"), tmp_path / "trace"
+    clone_with_a_bare_one(branch, pwned)
+    vendor(branch, pwned)
+    vendor(branch, pwned, "module")
+    git(branch, "add", "module")
+    command = [strace, "-f", "-s", "4096", "-e", "trace=execve", "-o", str(trace), *MONKEY, "plan"]
+    done = subprocess.run(command, cwd=branch.root, env=branch.env, capture_output=True, text=True, timeout=120)
+    if "ptrace" in done.stderr:
+        pytest.skip(f"strace may not trace here: {done.stderr.splitlines()[0]}")
+    assert done.returncode == 0, done.stderr
+    _, *started = [re.findall(r'"([^"]*)"', words) for words in EXEC.findall(trace.read_text())]
+    assert all(Path(words[0]).name == "git" for words in started), started
+    # Git's own look into a submodule inherits them by its environment.
+    ours = [words for words in started if "--porcelain=2" not in words]
+    assert len(ours) == 4, "the state, the files, the submodules, and the files of one"
+    assert all(words[1 : 1 + len(FLAGS)] == FLAGS for words in ours), ours
+    assert not pwned.exists()
+
+
+@pytest.mark.parametrize("place", ["i-0abc$(id>pwned)", "$(id>pwned)@there", "%24(id%3epwned)@there"])
+def test_names_in_a_store_s_url_never_reach_a_shell(shop: Shop, place: str) -> None:
+    shop.spec(ONE_JOB)
+    settings = Path(shop.env["HOME"], ".ssh", "config")
+    settings.parent.mkdir()
+    # As AWS documents it for its session manager.
+    settings.write_text('Host *\n  ProxyCommand sh -c "echo --target %h --user %r; false"\n')
+    (shop.root / "monkey.yaml").write_text(f'project: shop\nstore: "ssh://{place}/data/x"\n')
+    said = shop.run("plan", code=1).stderr
+    assert not (shop.root / "pwned").exists()
+    assert "monkey.yaml:2:8: expected ssh://host/directory, found" in said
+
+
+@pytest.mark.parametrize(
+    ("link", "file", "named"),
+    [
+        ("monkey.yaml", "monkey.yaml", []),
+        ("specs/other.yaml", "specs/other.yaml", []),
+        ("specs/other.yaml", "specs/other.yaml", ["specs/other.yaml"]),
+        ("specs", "specs/keys.yaml", []),
+        ("more", "more/keys.yaml", ["more"]),
+    ],
+)
+def test_a_link_out_of_the_project_shows_nothing(shop: Shop, link: str, file: str, named: list[str]) -> None:
+    if link != "specs":
+        shop.spec(ONE_JOB)
+    keys = Path(shop.env["HOME"], "keys")
+    keys.mkdir()
+    (keys / "keys.yaml").write_text("[default]\naws_secret_access_key = hunter2hunter2\n")
+    path = shop.root / link
+    path.unlink(missing_ok=True)
+    path.symlink_to(keys / "keys.yaml" if link.endswith(".yaml") else keys)
+    done = shop.run("plan", *named, code=1)
+    assert f"{file}:1:1: the file is not read: it is outside of the project" in done.stderr
+    assert "default" not in done.stderr and "hunter2" not in done.stderr and str(keys) not in done.stderr
+
+
+def test_settings_of_dvc_that_are_a_link_out_are_not_shown(shop: Shop) -> None:
+    shop.spec(ONE_JOB + "datasets: {d: data}\ncode: {include: [job.py]}\n")
+    keys, settings = Path(shop.env["HOME"], ".netrc"), shop.root / ".dvc" / "config"
+    keys.write_text("machine lab login me password hunter2\n")
+    settings.parent.mkdir()
+    settings.symlink_to(keys)
+    (shop.root / "data").write_text("data")
+    said = shop.run("plan", code=1).stderr
+    assert "hunter2" not in said and f"{settings} is not read: it is outside of the project" in said
