@@ -125,7 +125,8 @@ def test_bombs_end_at_once(text: str) -> None:
         parse(text, NAMES).holds(JOB)
     except ConditionError as error:
         assert error.message
-    assert time.process_time() - begin < 0.1
+    # A bomb takes minutes; a garbage collection of all that the other tests left takes a tenth of a second.
+    assert time.process_time() - begin < 1
 
 
 TOKENS = ["lr", "n", "opt", "gone", "flag", "o.lr", "1", "0.5", "'a'", "and", "or", "not", "in", "(", ")", "[", "]",
