@@ -15,6 +15,7 @@ from monkey.errors import StoreError
 from monkey.protocol.entries import End, Ended
 from monkey.protocol.keys import Keys
 from monkey.protocol.log import Log
+from monkey.removal import remove_tree
 from monkey.store.base import Store
 from monkey_agent import captures, published
 from monkey_agent.captures import Capture
@@ -24,7 +25,7 @@ from monkey_agent.looks import Tree, look
 from monkey_agent.ports import Attempt
 from monkey_agent.published import Shelf
 from monkey_agent.restore import Restored, restore
-from monkey_agent.workspace import is_touched, remove_tree
+from monkey_agent.workspace import is_touched
 
 #: Seconds between looks at a job's directory.
 LOOK = 2.0

@@ -7,11 +7,11 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import JobFailed, KeyMissing
+from monkey.removal import remove_tree
 from monkey.store.base import Store
 from monkey.store.publish import copy
 from monkey_agent.cache import Cache, Use
@@ -171,4 +171,4 @@ class CodeCache:
     def forget(self, sha: str) -> None:
         """Remove a snapshot that turned out to be incomplete: some cleaner of caches was here."""
         self._known.pop(sha, None)
-        shutil.rmtree(self._directory / sha, ignore_errors=True)
+        remove_tree(str(self._directory / sha))

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from monkey_agent.workspace import remove_tree
+from monkey.removal import remove_tree
 
 #: Directories of the cache whose entries can be had again.
 KINDS = ("code", "environments", "datasets/trees")

@@ -8,12 +8,12 @@ import asyncio
 import contextlib
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from monkey.errors import Corrupt, JobFailed, KeyMissing, StoreError
+from monkey.removal import remove_tree
 from monkey.store.base import Store
 from monkey.store.contents import DAMAGED, SEND_AGAIN
 from monkey_agent import eviction, listing, trees
@@ -62,7 +62,7 @@ class Fetch:
         """
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._tree}.stamp")
-        await to_its_end(lambda: shutil.rmtree(self._incoming, ignore_errors=True))
+        await to_its_end(lambda: remove_tree(self._incoming))
         os.makedirs(self._incoming)
         if self._oid.endswith(".dir"):
             await self._directory()
@@ -178,7 +178,7 @@ class Fetch:
         return await asyncio.to_thread(trees.md5_of, path)
 
     def _finish(self) -> None:
-        shutil.rmtree(self._aside, ignore_errors=True)
+        remove_tree(self._aside)
         trees.write_stamp(self._tree)
         self._cache.note(Path(self._tree))
 

@@ -9,9 +9,9 @@ import re
 import time
 from pathlib import Path
 
+from monkey.removal import remove_tree
 from monkey_agent import captures
 from monkey_agent.captures import Capture
-from monkey_agent.workspace import remove_tree
 
 #: Days after which a checkpoint is given up whose job was not tried again on this machine.
 ABANDONED = 30
@@ -27,13 +27,15 @@ class Kept:
         os.makedirs(self._directory, exist_ok=True)
         #: Job to its captures, the newest last.
         self._known: dict[str, list[tuple[int, int]]] = {}
+        #: Paths that could not be removed.
+        self.stuck: list[str] = []
         self._parts = 0
         before = time.time() - ABANDONED * 86400
         with os.scandir(self._directory) as found:
             entries = [(entry, _NAME(entry.name)) for entry in found]
         for entry, name in entries:
             if name is None or entry.stat(follow_symlinks=False).st_mtime < before:
-                _remove(entry.path)
+                self._remove(entry.path)
             else:
                 self._known.setdefault(name[1], []).append((int(name[2]), int(name[3])))
         for spots in self._known.values():
@@ -57,7 +59,7 @@ class Kept:
         os.rename(made.root, capture.root)
         old, self._known[job] = spots, [spot]
         for other in old:
-            _remove(self._path(job, other))
+            self._remove(self._path(job, other))
         return capture
 
     def newest(self, job: str) -> tuple[int, Capture] | None:
@@ -71,14 +73,11 @@ class Kept:
     def forget(self, job: str) -> None:
         """Remove what there is of a job. Slow."""
         for spot in self._known.pop(job, ()):
-            _remove(self._path(job, spot))
+            self._remove(self._path(job, spot))
 
     def _path(self, job: str, spot: tuple[int, int]) -> str:
         return f"{self._directory}/{job}.{spot[0]}.{spot[1]}"
 
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
-        remove_tree(path)
-    else:
-        os.unlink(path)  # noqa: PTH108
+    def _remove(self, path: str) -> None:
+        if not remove_tree(path):
+            self.stuck.append(path)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from monkey.regular import open_regular
-from monkey_agent.workspace import Workspace, remove_tree
+from monkey.removal import remove_tree
+from monkey_agent.workspace import Workspace
 
 #: Beside what such an attempt left: how it exited.
 NOTE = "exit"

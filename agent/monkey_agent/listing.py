@@ -7,6 +7,7 @@ import json
 import re
 
 from monkey.errors import Corrupt
+from monkey.transfer.code_manifest import MAX_DEPTH
 
 #: What names a dataset: the MD5 of a file, or of a directory's list.
 OID = re.compile(r"[0-9a-f]{32}(\.dir)?\Z")
@@ -73,4 +74,4 @@ def _refusal(path: str, files: dict[str, str]) -> str:
         path.encode()
     except UnicodeEncodeError:
         return "is not UTF-8"
-    return ""
+    return "lies too deep" if path.count("/") > MAX_DEPTH else ""

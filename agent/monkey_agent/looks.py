@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from monkey.regular import stat_directory
 from monkey.store.keys import encodable
+from monkey.transfer.code_manifest import MAX_DEPTH
 
 #: Names under which programs write what they rename when it is whole. While such a file is being written nobody waits
 #: for it: it is no part of the checkpoint yet.
@@ -78,7 +79,9 @@ def _add(tree: Tree, path: str, entry: os.DirEntry[str]) -> bool:
     if not encodable(path):
         tree.odd[path] = "its name is not UTF-8"
     elif stat.S_ISDIR(status.st_mode):
-        return True
+        if path.count("/") < MAX_DEPTH:
+            return True
+        tree.odd[path] = "it lies too deep"
     elif stat.S_ISREG(status.st_mode):
         tree.files[path] = Seen(status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode & 0o777)
     elif stat.S_ISLNK(status.st_mode) and is_inner(os.readlink(entry.path)):

@@ -169,6 +169,8 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
         for task in beside:
             task.cancel()
         await runner.close()
+        for path in (*runner.checkpoints.kept.stuck, *runner.spaces.stuck):
+            _say(f"{path} could not be removed, and takes room")
         home.close()  # whoever is next need not wait for what follows
         await runner.telemetry.close()
     _say(f"agent {post.agent} leaves")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from monkey.regular import stat_directory
 from monkey.store.base import Store
-from monkey.store.keys import encodable
+from monkey.store.keys import encodable, shown
 from monkey.transfer.globs import Globs
 from monkey.transfer.lanes import in_lanes
 from monkey_agent.code import Snapshot
@@ -26,6 +26,9 @@ UPLOADS = 8
 #: How often a file is sent that changes while it is sent.
 CHANGES = 3
 
+#: Bytes that the path of an output may have: buckets take keys of 1,024, and ours begin with project, job and attempt.
+MAX_PATH = 800
+
 Note = Callable[[str], None]
 
 
@@ -37,40 +40,45 @@ def find(space: Workspace, globs: Globs | None, code: Snapshot | None, note: Not
     """
     found: dict[str, str] = {}
     if globs is not None:
-        for path, full in _walk(space.work, "", note, globs):
+        for path, full in _walk(space.work, note, globs):
             if code is None or not code.holds(path, full):
                 found[path] = full
-    for path, full in _walk(space.outputs, "", note, None):
+    for path, full in _walk(space.outputs, note, None):
         if path in found:
             note(f"{path} is both in MONKEY_OUTPUT_DIR and in the working directory; the former is kept")
         found[path] = full
     return found
 
 
-def _walk(root: str, below: str, note: Note, globs: Globs | None) -> Iterator[tuple[str, str]]:
-    try:
-        stat_directory(root)
-        entries = sorted(os.scandir(f"{root}/{below}"), key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return  # the job removed it
-    except OSError as exc:
-        note(f"{below or root} cannot be read, so nothing of it is kept: {exc.strerror}")
-        return
-    for entry in entries:
-        path = below + entry.name
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(root, f"{path}/", note, globs)
-        elif globs is None or globs.match(path):
-            why = _refusal(path, entry)
-            if why:
-                note(f"{path!r} is not kept: {why}")
-            else:
-                yield path, entry.path
+def _walk(root: str, note: Note, globs: Globs | None) -> Iterator[tuple[str, str]]:
+    waiting = [""]
+    while waiting:  # no recursion: a job may nest directories deeper than that goes
+        below = waiting.pop()
+        try:
+            stat_directory(root)
+            entries = sorted(os.scandir(f"{root}/{below}"), key=lambda entry: entry.name)
+        except FileNotFoundError:
+            continue  # the job removed it
+        except OSError as exc:
+            note(f"{shown(below or root)} cannot be read, so nothing of it is kept: {exc.strerror}")
+            continue
+        for entry in entries:
+            path = below + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(f"{path}/")
+            elif globs is None or globs.match(path):
+                why = _refusal(path, entry)
+                if why:
+                    note(f"{shown(path)!r} is not kept: {why}")
+                else:
+                    yield path, entry.path
 
 
 def _refusal(path: str, entry: os.DirEntry[str]) -> str:
     if not encodable(path):
         return "its name is not UTF-8"
+    if len(path.encode()) > MAX_PATH:
+        return f"its path has more than {MAX_PATH} bytes"
     if entry.is_symlink():
         return "it is a symbolic link; copy the file instead"
     return "" if entry.is_file(follow_symlinks=False) else "it is no regular file"

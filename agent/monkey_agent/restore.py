@@ -13,13 +13,13 @@ from pathlib import Path
 from monkey.errors import Corrupt, KeyMissing
 from monkey.protocol.keys import Keys
 from monkey.regular import stat_directory
+from monkey.removal import remove_tree
 from monkey.store.base import Store
 from monkey.transfer.lanes import in_lanes
 from monkey_agent.kept import Kept
 from monkey_agent.manifest import Manifest, Piece, decode
 from monkey_agent.outputs import LARGE, UPLOADS, sha256
 from monkey_agent.published import Spot, spots_of
-from monkey_agent.workspace import remove_tree
 
 #: How often the store is asked anew for what there is, when something was gone: a late agent may have tidied up.
 ROUNDS = 3

@@ -20,9 +20,9 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
+from monkey.removal import remove_tree
 from monkey_agent.listing import directories
 from monkey_agent.machine import boot_id
-from monkey_agent.workspace import remove_tree
 
 #: Every file's time of modification, in seconds (the year 2000): the same on all machines, and long before any write
 #: that could follow within one tick of the file system's clock.

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH112, PTH114, PTH115, PTH116, PTH208
+# ruff: noqa: PTH102, PTH103, PTH104, PTH108, PTH112, PTH114, PTH115, PTH116, PTH208
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """The directories of an attempt. They are made once and handed from job to job: that costs a tenth of making them."""
 
@@ -6,17 +6,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from monkey.metrics.usage import FILE
 from monkey.regular import move_directory, stat_directory
 from monkey.regular import open_regular as open_regular
+from monkey.removal import remove_tree
 
 if TYPE_CHECKING:
     from monkey_agent.needs import Hold
@@ -180,28 +178,14 @@ class Workspaces:
         for name in os.listdir(self._trash):
             remove_tree(f"{self._trash}/{name}")
 
+    @property
+    def stuck(self) -> list[str]:
+        """What is in the trash, once that was emptied: paths that could not be removed."""
+        return [f"{self._trash}/{name}" for name in os.listdir(self._trash)]
+
     def close(self) -> None:
         """Remove what was kept for the next jobs, and the trash."""
         for path in self._spare:
             self._discard(path)
         self._spare.clear()
         self.empty_trash()
-
-
-def remove_tree(path: str) -> None:
-    """Remove a tree as far as possible, also one whose directories the job made read-only."""
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(path, onexc=_retry_writable)
-    else:
-        shutil.rmtree(path, onerror=_retry_writable)
-
-
-def _retry_writable(function: Callable[..., Any], path: str, _: object) -> None:
-    with contextlib.suppress(OSError):
-        for directory in (os.path.dirname(path), path):  # noqa: PTH120
-            if stat.S_ISDIR(os.lstat(directory).st_mode):
-                os.chmod(directory, stat.S_IRWXU)
-        if function in (os.unlink, os.rmdir):
-            function(path)
-        else:
-            shutil.rmtree(path, ignore_errors=True)

@@ -18,24 +18,27 @@ def walk(path: str, directory: str, prefix: str, after: str) -> Iterator[Item]:
 
     `directory` is the key of `path` ('' for the root). What is removed meanwhile is left out. Raises OSError.
     """
-    base = directory + "/" if directory else ""
-    try:
-        entries = os.scandir(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    with entries:
-        for entry in entries:
-            name = entry.name
-            key = base + name
-            if entry.is_dir(follow_symlinks=False):
-                if wanted(key + "/", prefix, after) and key != RESERVED and encodable(name):
-                    yield from walk(entry.path, key, prefix, after)
-            elif key > after and key.startswith(prefix) and _is_object(entry):
-                try:
-                    found = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                yield Item(key, found.st_size, _version(found))
+    waiting = [(path, directory)]
+    while waiting:  # no recursion: whoever may write to the store may nest directories deeper than that goes
+        path, directory = waiting.pop()
+        base = directory + "/" if directory else ""
+        try:
+            entries = os.scandir(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        with entries:
+            for entry in entries:
+                name = entry.name
+                key = base + name
+                if entry.is_dir(follow_symlinks=False):
+                    if wanted(key + "/", prefix, after) and key != RESERVED and encodable(name):
+                        waiting.append((entry.path, key))
+                elif key > after and key.startswith(prefix) and _is_object(entry):
+                    try:
+                        found = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue
+                    yield Item(key, found.st_size, _version(found))
 
 
 def _version(found: os.stat_result) -> str:

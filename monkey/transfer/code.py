@@ -22,7 +22,17 @@ from monkey.errors import PlanError
 from monkey.store.base import Store
 from monkey.transfer.code_extract import extract
 from monkey.transfer.code_git import descends, git_info
-from monkey.transfer.code_manifest import MAX_FILE, MAX_FILES, MAX_TOTAL, Entry, Kind, code_hash, inside, is_path
+from monkey.transfer.code_manifest import (
+    MAX_DEPTH,
+    MAX_FILE,
+    MAX_FILES,
+    MAX_TOTAL,
+    Entry,
+    Kind,
+    code_hash,
+    inside,
+    is_path,
+)
 from monkey.transfer.code_select import select
 
 __all__ = ["CodeSnapshot", "code_key", "descends", "extract", "git_info", "pack", "snapshot", "upload"]
@@ -114,7 +124,8 @@ def _read(root: Path, path: str) -> tuple[Entry | None, int]:
     """Return the entry of `path` and its size; None where it is gone from the disk."""
     if not is_path(path):
         raise PlanError(
-            f"the file name {path.encode(errors='surrogateescape')!r} under {root} is not UTF-8, or no plain path",
+            f"the file name {path.encode(errors='surrogateescape')!r} under {root} is not UTF-8, no plain path, or "
+            f"deeper than {MAX_DEPTH} directories",
             hint="rename it, or leave it out with 'code: include:' or .gitignore",
         )
     full = root / path

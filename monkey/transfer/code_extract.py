@@ -6,15 +6,25 @@ import gzip
 import hashlib
 import os
 import secrets
-import shutil
 import tarfile
 import zlib
 from pathlib import Path
 from typing import BinaryIO
 
 from monkey.errors import Corrupt
+from monkey.removal import remove_tree
 from monkey.store.sync import flush, flush_directory
-from monkey.transfer.code_manifest import MAX_FILE, MAX_FILES, MAX_TOTAL, Entry, Kind, code_hash, inside, is_path
+from monkey.transfer.code_manifest import (
+    MAX_DEPTH,
+    MAX_FILE,
+    MAX_FILES,
+    MAX_TOTAL,
+    Entry,
+    Kind,
+    code_hash,
+    inside,
+    is_path,
+)
 
 #: Bytes of headers and padding that a tar may have beside its files.
 _OVERHEAD = 10_240 + MAX_FILES * 4096
@@ -40,7 +50,7 @@ def extract(archive: Path, into: Path, sha: str, *, max_total: int = MAX_TOTAL) 
             flush_directory(directory)
         _publish(aside, into)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        remove_tree(str(aside))
 
 
 def _publish(aside: Path, into: Path) -> None:
@@ -79,7 +89,7 @@ class _Unpacking:
 
     def _member(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         if not is_path(member.name):
-            raise self._corrupt(f"{member.name!r} is no path inside")
+            raise self._corrupt(f"{member.name!r} is no path inside, or deeper than {MAX_DEPTH} directories")
         if member.name in self.entries or len(self.entries) >= MAX_FILES:
             raise self._corrupt(f"{member.name!r} comes twice, or there are too many files")
         if member.issym():

@@ -17,6 +17,8 @@ MAX_FILE = 50 * 10**6
 #: Bytes and files that a snapshot may have.
 MAX_TOTAL = 500 * 10**6
 MAX_FILES = 100_000
+#: Directories that a file may lie in: what walks over trees recurses, and Python ends that at a thousand.
+MAX_DEPTH = 256
 
 
 class Kind(StrEnum):
@@ -50,8 +52,10 @@ def code_hash(entries: Iterable[Entry]) -> str:
 
 
 def is_path(path: str) -> bool:
-    """Tell whether `path` is plain: relative, without '.', '..', empty parts or NUL, in UTF-8."""
-    return {"", ".", ".."}.isdisjoint(path.split("/")) and "\0" not in path and encodable(path)
+    """Tell whether `path` is plain: relative, without '.', '..', empty parts or NUL, in UTF-8, and not too deep."""
+    parts = path.split("/")
+    plain = {"", ".", ".."}.isdisjoint(parts) and "\0" not in path and encodable(path)
+    return plain and len(parts) <= MAX_DEPTH + 1
 
 
 def inside(path: str, target: str) -> bool:

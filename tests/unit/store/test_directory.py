@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from monkey.errors import KeyMissing, StoreRefused, StoreUnavailable
+from monkey.removal import remove_tree
 from monkey.store.base import Store
 from monkey.store.commit import BATCH
 from monkey.store.open import open_store
 from monkey.store.place import Place, translate
 from monkey.store.publish import STALE, publish, write_aside
 from tests.loops import Run
+from tests.nested import nest
 
 
 def test_nothing_stays_aside(store: Store, root: Path, run: Run, tmp_path: Path) -> None:
@@ -232,3 +234,11 @@ def test_errors_are_translated(number: str, kind: type[Exception]) -> None:
     assert "/the/root" in error.message
     assert "the/key" in error.message
     assert kind is StoreUnavailable or error.hint
+
+
+def test_directories_that_somebody_nested_too_deep_hinder_no_listing(store: Store, root: Path, run: Run) -> None:
+    run(store.create("jobs/a/1", b"x"))
+    nest(root / "jobs" / "b", 1_500)
+    keys = [item.key for item in run(store.list("jobs/"))]
+    assert len(keys) == 2 and keys[0] == "jobs/a/1"
+    assert remove_tree(str(root / "jobs" / "b"))

@@ -61,6 +61,7 @@ HOSTILE: dict[str, tuple[list[tuple[tarfile.TarInfo, bytes]], str]] = {
     "link up": ([other("d/l", SYM, "../../x")], "leads out"),
     "no target": ([other("l", SYM, "")], "leads out"),
     "link through a link": ([other("a/d", SYM, ".."), other("l", SYM, "a/d/../x")], "leads out"),
+    "deep": ([file("/".join("d" * 2_000))], "deeper than 256 directories"),
     "hard link": ([file("a"), other("b", LINK, "a")], "neither a file nor a link"),
     "hard link out": ([other("b", LINK, "/etc/passwd")], "neither a file nor a link"),
     "device": ([other("d", tarfile.CHRTYPE)], "neither a file nor a link"),

@@ -1,0 +1,56 @@
+"""Directories that a job nests deeper than any path may be long: left out with a word, and a hindrance to nobody."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from monkey_agent.kept import Kept
+from monkey_agent.ports import Ending
+from tests.loops import Run
+from tests.nested import NEST
+from tests.unit.monkey_agent.body import Body
+
+
+@pytest.fixture
+def nester(tmp_path: Path) -> str:
+    """Return the command that nests directories: NESTER DIRECTORY DEPTH."""
+    (tmp_path / "nest.py").write_text(NEST)
+    return f"{sys.executable} {tmp_path}/nest.py"
+
+
+@pytest.mark.parametrize("depth", [1_500, 3_000])
+@pytest.mark.parametrize("where", ["$MONKEY_OUTPUT_DIR", "."])
+def test_outputs_that_lie_too_deep_are_left_out_with_a_word(
+    body: Body, run: Run, nester: str, where: str, depth: int
+) -> None:
+    async def scenario() -> None:
+        command = f"echo good > {where}/good; {nester} {where} {depth}"
+        running = await body.start(["sh", "-c", command], outputs=["**"])
+        outcome = await running.wait()
+        assert (outcome.ending, list(outcome.outputs)) == (Ending.SUCCEEDED, ["good"])
+        left = await body.stored(running)
+        running.leave(recorded=True)
+        said = left["log/000000"].decode()
+        assert left["outputs/good"] == b"good\n" and said.count("kept") == 1, said
+        assert ("more than 800 bytes" if depth == 1_500 else "File name too long") in said
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("depth", [1_500, 3_000])
+def test_a_checkpoint_that_is_too_deep_is_removed_with_its_job(
+    body: Body, run: Run, nester: str, depth: int, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        command = f"{nester} $MONKEY_CHECKPOINT_DIR {depth}; exit 3"
+        assert (await body.run(["sh", "-c", command], job="a" * 16)).reason == "exit code 3"
+        again = await body.run(["sh", "-c", "echo $MONKEY_ATTEMPT"], job="a" * 16, k=3)
+        assert again.ending is Ending.SUCCEEDED
+        assert b"'d/d/d" in (said := (await body.stored("a" * 16))["log/000000"]) and b"it lies too deep" in said
+
+    run(scenario())
+    run(body.runner.close())
+    assert Kept(tmp_path / "state").jobs == []
