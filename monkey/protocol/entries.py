@@ -119,8 +119,8 @@ SHAPE = {
     "outcome": shape.text,
     "reason": shape.text,
     "exit_code": shape.whole,
-    "seconds": shape.number,
-    "at": shape.number,
+    "seconds": shape.moment,
+    "at": shape.moment,
     "out": shape.whole,
     "metrics": shape.text_to_object,
     "outputs": shape.text_to_text,
@@ -150,4 +150,5 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def _dump(body: dict[str, Any]) -> bytes:
-    return _ENCODER.encode(body).encode()
+    # What is no UTF-8 (a file's name in a reason) stays what it is: the escape that this makes of it is JSON's, too.
+    return _ENCODER.encode(body).encode(errors="backslashreplace")

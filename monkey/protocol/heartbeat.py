@@ -51,7 +51,7 @@ SHAPE = {
     "held": shape.claims,
     "sealed": shape.whole,
     "journal": lambda value: isinstance(value, dict),
-    "at": shape.number,
+    "at": shape.moment,
     "left": shape.flag,
     "vitals": lambda value: (
         isinstance(value, dict)
@@ -64,7 +64,7 @@ RUNNING = {
     "job": shape.text,
     "k": shape.whole,
     "sweep": shape.text,
-    "began": shape.number,
+    "began": shape.moment,
     "frozen": shape.flag,
     "metrics": shape.text_to_object,
     "usage": shape.text_to_number,
@@ -83,7 +83,7 @@ def decode_beat(agent: str, key: str, data: bytes) -> Beat:
         body = shape.parse(data)
         shape.check(body, SHAPE)
         for told in body["vitals"].get("running", ()):
-            shape.check(told, RUNNING)
+            shape.check({"job": None, **told}, RUNNING)
         return Beat(
             agent=agent,
             seq=body["seq"],

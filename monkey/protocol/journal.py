@@ -61,8 +61,8 @@ SHAPE = {
     "outcomes": shape.text,
     "names": shape.texts,
     "sweeps": shape.wholes,
-    "seconds": shape.numbers,
-    "at": shape.numbers,
+    "seconds": shape.moments,
+    "at": shape.moments,
     "extra": shape.text_to_object,
 }
 

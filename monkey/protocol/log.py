@@ -56,11 +56,10 @@ class Log:
 
     async def jump(self, store: Store) -> None:
         """Read the last entry alone, by one listing: for logs of which only the end matters (permits)."""
-        items = await store.list(self.base, after=self.key(self.head))
-        if items:
-            last = int(items[-1].key.removeprefix(self.base))
-            if last > self.head + 1:
-                self.skipped, self.entries = last - 1, []
+        names = [item.key.removeprefix(self.base) for item in await store.list(self.base, after=self.key(self.head))]
+        last = max((int(name) for name in names if name.isdecimal()), default=0)
+        if last > self.head + 1:
+            self.skipped, self.entries = last - 1, []
         await self.refresh(store)
 
     async def append(self, store: Store, create: Create, k: int, entry: Claim | End, *, durable: bool = True) -> bool:
@@ -127,4 +126,4 @@ def got_on(log: Log, k: int) -> bool:
 async def newest_checkpoint(store: Store, prefix: str) -> int:
     """Return the newest attempt that has a checkpoint below `prefix`; 0 for none. Raises StoreError."""
     paths = (item.key.removeprefix(prefix).split("/") for item in await store.list(prefix))
-    return max((int(path[0]) for path in paths if len(path) == 2 and path[0].isdigit()), default=0)
+    return max((int(path[0]) for path in paths if len(path) == 2 and path[0].isdecimal()), default=0)

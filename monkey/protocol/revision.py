@@ -8,6 +8,7 @@ from typing import Any
 
 from monkey.errors import Corrupt
 from monkey.protocol import shape
+from monkey.protocol.revision_shape import REVISION
 from monkey.spec.recipe import Recipe, Settings
 from monkey.spec.table import JobTable
 
@@ -89,12 +90,12 @@ def decode_order(key: str, data: bytes) -> dict[str, Any]:
     """Read an entry of a sweep's log, whatever its kind; raises Corrupt."""
     try:
         body = shape.parse(data)
-        if body.get("kind") in KINDS:
-            shape.check({name: body[name] for name in SHAPE if name in body}, SHAPE)
-            return body
-    except ValueError:
-        pass
-    raise Corrupt(key, f"expected a sweep's log entry ({', '.join(KINDS)}), found {data[:40]!r}")
+        if body.get("kind") not in KINDS:
+            raise shape.Misshapen(f"its kind is none of {', '.join(KINDS)}")
+        shape.check({name: body[name] for name in SHAPE if name in body}, SHAPE)
+    except ValueError as exc:
+        raise Corrupt(key, f"expected a sweep's log entry, found {data[:40]!r} ({exc})") from exc
+    return body
 
 
 #: What the fields of orders are.
@@ -103,10 +104,8 @@ SHAPE = {
     "jobs": shape.text_to_whole,
     "goal": shape.flag,
     "cause": lambda value: shape.claims([value]),
-    "adopted": shape.text_to_text,
-    "code_files": shape.text_to_text,
-    "applied": shape.number,
-    "until": shape.number,
+    "until": shape.moment,
+    **REVISION,
 }
 
 #: What may stand in a sweep's log.

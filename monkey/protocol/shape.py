@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+import reprlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from monkey.store.keys import encodable
+
+#: Says whether a value is of a shape. May raise Misshapen to say what of it is not.
+Test = Callable[[Any], bool]
+
+#: Seconds since the epoch: from here on years have five digits, and Python has no such date.
+LAST = 253_402_300_800
 
 
 class Misshapen(ValueError):
@@ -22,12 +33,12 @@ def parse(data: bytes) -> dict[str, Any]:
     return body
 
 
-def check(body: dict[str, Any], shape: Mapping[str, Callable[[Any], bool]]) -> None:
+def check(body: dict[str, Any], shape: Mapping[str, Test]) -> None:
     """Check every field that is there. Raises Misshapen for one of another type, or one that is not known."""
     for name, value in body.items():
         test = shape.get(name)
         if test is None or not test(value):
-            raise Misshapen(f"{name!r} is {value!r:.40}")
+            raise Misshapen(f"{name!r:.40} is {reprlib.repr(value):.40}")
 
 
 def text(value: Any) -> bool:
@@ -35,14 +46,35 @@ def text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def plain(value: Any) -> bool:
+    """Is it a string that programs can be handed: UTF-8 without NUL?"""
+    return text(value) and "\0" not in value and encodable(value)
+
+
+def matching(pattern: str) -> Test:
+    """Return the test for strings that a regular expression describes whole."""
+    expression = re.compile(pattern)
+    return lambda value: text(value) and expression.fullmatch(value) is not None
+
+
 def whole(value: Any) -> bool:
-    """Is it an integer (and no bool)?"""
-    return type(value) is int
+    """Is it an integer of 64 bits (and no bool)?"""
+    return type(value) is int and -(1 << 63) <= value < 1 << 63
+
+
+def count(value: Any) -> bool:
+    """Is it an integer from 0 on?"""
+    return whole(value) and value >= 0
 
 
 def number(value: Any) -> bool:
-    """Is it a number (and no bool)?"""
-    return type(value) in (int, float)
+    """Is it a finite number (and no bool)?"""
+    return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
+
+
+def moment(value: Any) -> bool:
+    """Is it a time, or a duration, in seconds?"""
+    return number(value) and 0 <= value < LAST
 
 
 def flag(value: Any) -> bool:
@@ -56,13 +88,37 @@ def texts(value: Any) -> bool:
 
 
 def wholes(value: Any) -> bool:
-    """Is it a list of integers?"""
-    return isinstance(value, list) and set(map(type, value)) <= {int}
+    """Is it a list of integers of 64 bits?"""
+    integers = isinstance(value, list) and set(map(type, value)) <= {int}
+    return integers and (not value or (whole(min(value)) and whole(max(value))))
 
 
-def numbers(value: Any) -> bool:
-    """Is it a list of numbers?"""
-    return isinstance(value, list) and set(map(type, value)) <= {int, float}
+def moments(value: Any) -> bool:
+    """Is it a list of times, or durations?"""
+    numbers = isinstance(value, list) and set(map(type, value)) <= {int, float}
+    # NaN hides from min and max, and not from the sum.
+    return numbers and (not value or (min(value) >= 0 and max(value) < LAST and sum(value) >= 0))
+
+
+def list_of(test: Test) -> Test:
+    """Return the test for lists of such values."""
+    return lambda value: isinstance(value, list) and all(map(test, value))
+
+
+def optional(test: Test) -> Test:
+    """Return the test for such a value, or none."""
+    return lambda value: value is None or test(value)
+
+
+def object_of(shape: Mapping[str, Test]) -> Test:
+    """Return the test for objects whose fields, as far as they are there, are of this shape."""
+
+    def test(value: Any) -> bool:
+        if isinstance(value, dict):
+            check(value, shape)
+        return isinstance(value, dict)
+
+    return test
 
 
 def text_to_text(value: Any) -> bool:
@@ -72,12 +128,12 @@ def text_to_text(value: Any) -> bool:
 
 def text_to_whole(value: Any) -> bool:
     """Is it an object whose values are integers?"""
-    return isinstance(value, dict) and set(map(type, value.values())) <= {int}
+    return isinstance(value, dict) and wholes(list(value.values()))
 
 
 def text_to_number(value: Any) -> bool:
     """Is it an object whose values are numbers?"""
-    return isinstance(value, dict) and set(map(type, value.values())) <= {int, float}
+    return isinstance(value, dict) and all(map(number, value.values()))
 
 
 def text_to_object(value: Any) -> bool:

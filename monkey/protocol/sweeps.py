@@ -127,7 +127,7 @@ async def peek_sweep(store: Store, keys: Keys, name: str, known: SweepState | No
             state = fold(state, decode_order(key, data))
         except Corrupt as exc:
             return replace(state, corrupt=exc)
-        except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        except Exception as exc:  # whatever is wrong with it is wrong with this entry alone
             return replace(state, corrupt=Corrupt(key, f"not a readable entry of a sweep's log ({exc!r})"))
 
 
@@ -206,7 +206,7 @@ async def open_markers(store: Store, keys: Keys, fleet: str) -> dict[str, list[i
     for item in await store.list(prefix):
         sweep, _, name = item.key.removeprefix(prefix).partition("/")
         n = name.removesuffix(".end")
-        if not n.isdigit():
+        if not n.isdecimal():
             continue
         if name.endswith(".end"):
             ended.add((sweep, int(n)))

@@ -56,12 +56,23 @@ class JobTable:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> JobTable:
-        """Read what `to_json` wrote."""
-        ids = data["ids"]
-        return cls(
-            ids=[ids[at : at + 16] for at in range(0, len(ids), 16)],
-            columns={n: Column(c["values"], array("i", c["index"])) for n, c in data["columns"].items()},
-        )
+        """Read what `to_json` wrote. Raises ValueError for ids that are none, and columns that do not fit them."""
+        text = data["ids"]
+        if len(text) % 16 or bytes.fromhex(text).hex() != text:
+            raise ValueError("its ids are not of 16 hex digits each")
+        ids = [text[at : at + 16] for at in range(0, len(text), 16)]
+        return cls(ids, {name: _column(name, raw, len(ids)) for name, raw in data["columns"].items()})
+
+
+def _column(name: str, raw: dict[str, Any], jobs: int) -> Column:
+    values, index = raw["values"], raw["index"]
+    if not isinstance(values, list) or not isinstance(index, list) or len(index) != jobs:
+        raise ValueError(f"column {name!r:.40} has no value for each job")
+    # Quick, since there may be a million jobs: a set is, as long as it is small.
+    pointed = set(index) if len(values) < 128 else index
+    if index and (min(pointed) < ABSENT or max(pointed) >= len(values)):
+        raise ValueError(f"column {name!r:.40} points to a value that it does not have")
+    return Column(values, array("i", index))
 
 
 def nested(parameters: dict[str, Value]) -> dict[str, Value]:
