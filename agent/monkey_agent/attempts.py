@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from monkey.errors import Corrupt, JobFailed, StoreError
+from monkey.errors import Corrupt, FleetError, JobFailed, StoreError
 from monkey.protocol.claims import RETRY, Claims, Held
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import End, Ended
@@ -14,6 +15,7 @@ from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
 from monkey.protocol.permits import Permits
 from monkey.protocol.sweeps import SweepState
+from monkey_agent.mishaps import Mishaps
 from monkey_agent.picker import Picker
 from monkey_agent.ports import Ending, Outcome, Runner, Running, Seat, Turn
 from monkey_agent.work import Work
@@ -54,6 +56,7 @@ class Attempts:
         self.on_recorded: Callable[[Work, Held, End], None] = lambda work, held, end: None
         #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
         self.on_over: Callable[[Work, Held | None], None] = lambda work, held: None
+        self.mishaps = Mishaps()
         #: What the store last refused to take, for people.
         self.trouble = ""
 
@@ -87,21 +90,34 @@ class Attempts:
         async with work.lock:
             held, work.held = work.held, None
             recorded = held is not None and await self._conclude(work, held, outcome)
-        if work.running:
-            work.running.leave(recorded=recorded)
+        with self.mishaps.alone(f"job {work.job}"):
+            if work.running:
+                work.running.leave(recorded=recorded)
         self.in_hand.pop(work.job, None)
         self.on_over(work, held)
 
     async def _execute(self, work: Work) -> Outcome:
         try:
             await self._begun(work)
+            if work.running is None:
+                return Outcome(Ending.STOPPED, reason=work.stopping or "out of touch with the store")
+            return await self._outcome(work.running)
         except (JobFailed, Corrupt) as exc:
             return Outcome(Ending.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
         except StoreError as exc:
             return Outcome(Ending.STOPPED, reason=f"the store did not give what the job needs: {exc.message}")
-        if work.running is None:
-            return Outcome(Ending.STOPPED, reason=work.stopping or "out of touch with the store")
-        return await self._outcome(work.running)
+        except FleetError:
+            raise  # where no warden can be started, nothing can
+        except Exception as exc:
+            return await self._broken(work, exc)
+
+    async def _broken(self, work: Work, exc: Exception) -> Outcome:
+        """End an attempt alone in which something happened that nobody expected."""
+        reason = self.mishaps.tell(f"job {work.job}", exc)
+        if work.running:
+            with contextlib.suppress(Exception):
+                await work.running.stop(reason)
+        return Outcome(Ending.FAILED, reason=reason)
 
     async def _begun(self, work: Work) -> None:
         """Wait until it runs, or will not: `work.stop` cancels what it waits for. Raises as `Runner.start` does."""

@@ -16,6 +16,7 @@ from monkey.store.base import Store
 from monkey_agent.attempts import Attempts
 from monkey_agent.desk import Desk
 from monkey_agent.dispatch import Dispatcher, Seats
+from monkey_agent.mishaps import Mishaps
 from monkey_agent.notices import Herald
 from monkey_agent.pauses import Pauses
 from monkey_agent.picker import Picker
@@ -58,6 +59,7 @@ class Agent:
         self.herald = Herald(store, self.keys, self.claims, self.heart, clock, rng, self._spawn)
         self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create, self.herald)
         self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts, clock, self._ours)
+        self.mishaps = Mishaps(lambda line: self.say(line))
         self._wire()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -78,6 +80,7 @@ class Agent:
         self.picker.on_failed, self.picker.on_goal = self.desk.job_failed, self.desk.goal_reached
         self.dispatcher.on_change = lambda: self._wake.set()
         self.claims.on_trouble = self.heart.on_trouble = self._trouble
+        self.attempts.mishaps = self.desk.mishaps = self.herald.mishaps = self.mishaps
 
     # -- a life -------------------------------------------------------------------------------------------------------
 
@@ -248,11 +251,8 @@ class Agent:
         """See that an attempt is still wanted by its sweep; else by another; else release it."""
         if work.stopping or work.lock.locked() or self.desk.wanted(work.sweep, work.job):
             return
-        other = self.desk.wanted_by(work.job)
-        if other:
-            self._spawn(self.attempts.hand_over(work, other))
-        else:
-            self._spawn(work.stop(self.desk.why_not(work.sweep)))
+        to = self.desk.wanted_by(work.job)
+        self._spawn(self.attempts.hand_over(work, to) if to else work.stop(self.desk.why_not(work.sweep)))
 
     def _idle(self) -> None:
         now = self.clock.now()

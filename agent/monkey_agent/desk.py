@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from monkey.errors import Corrupt
+from monkey.errors import Corrupt, StoreError
 from monkey.fleet.capacity import counted
 from monkey.protocol.clock import Clock
 from monkey.protocol.keys import Keys
@@ -16,6 +16,7 @@ from monkey.protocol.verdicts import Verdict, verdict
 from monkey.spec.recipe import Resources
 from monkey.store.base import Store
 from monkey_agent.board import Board
+from monkey_agent.mishaps import Mishaps
 from monkey_agent.notices import Herald
 
 #: Seconds after which a watcher's marker that does not change counts for nothing.
@@ -49,6 +50,9 @@ class Desk:
         self._watchers: dict[str, tuple[str, float]] = {}
         self.watched = False
         self._unreadable: dict[str, str] = {}
+        #: Sweep to the head of its log at which something happened here that nobody expected.
+        self._aside: dict[str, int] = {}
+        self.mishaps = Mishaps()
         #: Did the store acknowledge all that this agent knows of ends? Only then may it say that nothing is left.
         self.all_told: Callable[[], bool] = lambda: True
         #: Names of all secrets that any sweep declared: who does not list one is not to inherit it.
@@ -61,7 +65,12 @@ class Desk:
         await self._observer.look()
         self._markers = await open_markers(self._store, self._keys, self._fleet)
         for name in sorted({*self._markers, *at_work}):
-            await self._read(name)
+            try:
+                await self._read(name)
+            except StoreError:
+                raise
+            except Exception as exc:
+                self.set_aside(name, exc)
         for name in self.boards.keys() - self._markers.keys():
             del self.boards[name]
         await self._watch()
@@ -75,10 +84,13 @@ class Desk:
         known = self.sweeps.get(name)
         try:
             state = await read_sweep(self._store, self._keys, name, known)
-            self._unreadable.pop(name, None)
         except Corrupt as exc:
+            self.mishaps.once(exc.message)
             self._unreadable[name] = exc.message
             return
+        if self._aside.get(name) == state.head:
+            return
+        self._unreadable.pop(name, None)
         changed = known is None or known.head != state.head
         self.sweeps[name] = state
         if (
@@ -92,6 +104,14 @@ class Desk:
         elif changed or name not in self.boards:
             self.boards[name] = Board(state, self._random)
             self.unfit.pop(name, None)
+
+    def set_aside(self, name: str, exc: Exception) -> None:
+        """Leave a sweep alone in which something happened that nobody expected, until its log says more."""
+        key, known = self._keys.sweep_log(name), self.sweeps.get(name)
+        self._aside[name] = known.head if known else 0
+        self._unreadable[name] = f"{key}: this agent leaves it alone: {self.mishaps.tell(key, exc)}"
+        self.boards.pop(name, None)
+        self._endings.pop(name, None)
 
     def _ours(self, state: SweepState) -> bool:
         """Does it have work that we may do now?"""
@@ -165,7 +185,20 @@ class Desk:
 
     async def tidy(self, at_work: set[str]) -> None:
         """Act on what was noticed: end sweeps that fail fast or reached a goal; end markers with nothing behind."""
-        for name, (cause, reason, goal) in list(self._endings.items()):
+        for name in sorted({*self._endings, *self._markers}):
+            try:
+                await self._tidy(name, at_work)
+            except StoreError:
+                raise
+            except Exception as exc:
+                self.set_aside(name, exc)
+        self.herald.forget(self._markers)
+        left = [board.state for board in self.boards.values() if not board.done]
+        await self.herald.listen(left, self.unfit, self.over, busy=bool(at_work))
+
+    async def _tidy(self, name: str, at_work: set[str]) -> None:
+        if name in self._endings:
+            cause, reason, goal = self._endings[name]
             await append_order(
                 self._store,
                 self._keys,
@@ -179,12 +212,9 @@ class Desk:
                 nonce=f"{self._random.getrandbits(64):016x}",
             )
             del self._endings[name]
-        for name in sorted(self._markers.keys() - at_work):
-            if self._nothing_left(name) and self.herald.told(self.sweeps[name], self.boards.get(name)):
-                await self._end_markers(name)
-        self.herald.forget(self._markers)
-        left = [board.state for board in self.boards.values() if not board.done]
-        await self.herald.listen(left, self.unfit, self.over, busy=bool(at_work))
+        idle = name in self._markers and name not in at_work and self._nothing_left(name)
+        if idle and self.herald.told(self.sweeps[name], self.boards.get(name)):
+            await self._end_markers(name)
 
     def _nothing_left(self, name: str) -> bool:
         state, board = self.sweeps.get(name), self.boards.get(name)

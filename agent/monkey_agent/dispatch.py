@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from monkey.errors import StoreError
 from monkey.protocol.claims import Held
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim
@@ -105,15 +106,19 @@ class Dispatcher:
                 continue  # a look came between
             if urgent is not None and board.revision.settings.priority < urgent:
                 return False  # seats are kept free for a larger job that is more urgent
-            need = board.revision.settings.resources
-            if not self._seats.fits(need):
-                self._desk.unfit[name] = need
-                continue
-            seat = self._seats.take(need)
-            if (seat or self._may_claim_ahead(board)) and await self._begin(board, seat):
-                return True
-            if seat is None and len(self._desk.boards) > 1 and await self._waits(board):
-                urgent = board.revision.settings.priority
+            try:
+                if not self._seats.fits(board.revision.settings.resources):
+                    self._desk.unfit[name] = board.revision.settings.resources
+                    continue
+                seat = self._seats.take(board.revision.settings.resources)
+                if (seat or self._may_claim_ahead(board)) and await self._begin(board, seat):
+                    return True
+                if seat is None and len(self._desk.boards) > 1 and await self._waits(board):
+                    urgent = board.revision.settings.priority
+            except StoreError:
+                raise
+            except Exception as exc:
+                self._desk.set_aside(name, exc)
         return False
 
     def _may_claim_ahead(self, board: Board) -> bool:

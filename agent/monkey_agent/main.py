@@ -149,9 +149,8 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
         machine=asked.name,
     )
     seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign, room)
-    runner.on_trouble = room.note
     agent = Agent(store, post, MachineClock(), runner, seats, random.Random())
-    agent.say = _say
+    agent.say, runner.on_trouble, runner.mishaps = _say, room.note, agent.mishaps
     if foreign is not None:
         foreign.on_answer = agent.dispatcher.on_change
     _tell_more(agent, runner, asked.max_slots or int(machine.cpus))

@@ -23,6 +23,7 @@ from monkey.spec.notices import Channel
 from monkey.spec.units import duration_text
 from monkey.store.base import Store
 from monkey_agent.board import Board
+from monkey_agent.mishaps import Mishaps
 
 #: Seconds between tries, doubling, and after which a notice is given up.
 FIRST, SLOWEST, GIVE_UP = 1.0, 60.0, 900.0
@@ -62,6 +63,7 @@ class Herald:
         self._clock, self._random, self._spawn = clock, rng, spawn
         #: Sends one notice; raises Undelivered.
         self.deliver: Callable[[Channel, Notice], Awaitable[None]] = _deliver
+        self.mishaps = Mishaps()
         #: Logs of notices that need no more thought, and those that a task of ours sees to.
         self._settled: set[str] = set()
         self._at_work: set[str] = set()
@@ -224,6 +226,9 @@ class Herald:
                 self._settled.add(base)
         except StoreError:
             pass  # looked at again with the next look
+        except Exception as exc:
+            self._settled.add(base)
+            self.troubles[base] = f"{base}: nobody is told: {self.mishaps.tell(base, exc)}"
         finally:
             self._at_work.discard(base)
 

@@ -30,6 +30,7 @@ from monkey_agent.left import Exited, Left
 from monkey_agent.logs import Log
 from monkey_agent.machine import MachineClock
 from monkey_agent.masking import Mask
+from monkey_agent.mishaps import Mishaps
 from monkey_agent.needs import Hold, Needs
 from monkey_agent.ports import Attempt, Turn
 from monkey_agent.prepared import Prepared, Preparer, wanted
@@ -71,23 +72,21 @@ class LocalRunner:
         inherited = {k: v for k, v in given.items() if not k.startswith("MONKEY_") and k not in withheld}
         self.store, self._keys, self._gpus = store, keys, gpus
         self.clock = MachineClock()
+        self.mishaps = Mishaps()
         #: Called when a job could not be prepared.
         self.on_trouble: Callable[[OSError], None] = lambda exc: None
         #: Seconds that a job may take to end at most, whatever its sweep says.
         self.most_grace = float("inf")
         self.left = Left(state, leftovers.exits(state))
         self.telemetry = Telemetry(state, machine, SecretValues(env))
-        self.spaces = Workspaces(state)
-        self.checkpoints = Checkpoints(store, keys, Kept(state))
-        self._launcher = Launcher(state, self.clock)
-        self._cache = Cache(cache, cache_size)
+        self.spaces, self.checkpoints = Workspaces(state), Checkpoints(store, keys, Kept(state))
+        self._launcher, self._cache = Launcher(state, self.clock), Cache(cache, cache_size)
         self._code = CodeCache(store, self._cache)
         # Marked, so that our successor ends a build that outlives us.
         building = {**inherited, MARK: f"{state}:{BUILD}"}
         self._needs = Needs(Environments(self._cache, building), Datasets(store, self._cache), SecretValues(env))
         self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
-        self._deadline = 0.0
-        self._followed = False
+        self._deadline, self._followed = 0.0, False
         self._running: set[LocalRunning] = set()
         self.sampler = Sampler(self._launcher, self._running, state)
         self._ticker: asyncio.Task[None] | None = None
@@ -250,11 +249,12 @@ class LocalRunner:
             await asyncio.sleep(SHIP_FOLLOWED)
             waited += SHIP_FOLLOWED
             for running in self._running:
-                running.tick()
+                with self.mishaps.alone(f"job {running.job}"):
+                    running.tick()
             if self._followed or waited >= SHIP:
                 waited = 0
                 for running in list(self._running):
-                    with contextlib.suppress(StoreError):
+                    with contextlib.suppress(StoreError), self.mishaps.alone(f"job {running.job}"):
                         await running.log.ship()
 
     def ended(self, running: LocalRunning) -> None:

@@ -82,8 +82,7 @@ class Warden:
         self.reap()
         if self.wards.jobs:
             self.check_deadline()
-        if self.hunted:
-            self.hunt()
+        self.hunt()
         return alive and self.flush()
 
     def timeout(self) -> float | None:
@@ -98,7 +97,10 @@ class Warden:
     def receive(self) -> bool:
         messages = self.pipe.receive()
         for name, *rest in messages or ():
-            getattr(self, f"do_{name}")(*rest)
+            try:
+                getattr(self, f"do_{name}")(*rest)
+            except Exception:  # of one job; we are the parent of others
+                sys.excepthook(*sys.exc_info())
         return messages is not None
 
     def flush(self) -> bool:
@@ -144,7 +146,7 @@ class Warden:
         try:
             marked = encoded({**env, MARK: f"{self.state}:{key}"})
             pid = self.launch(argv, {**self.bases[base], **marked}, cwd, log)
-        except (OSError, ValueError) as exc:  # ValueError: a NUL in a word
+        except Exception as exc:  # of the machine, or what is no word: of another type, or with a NUL in it
             self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or str(exc))
             return
         entry = self.register.enter(pid, before, self.now())
@@ -223,8 +225,6 @@ class Warden:
         if not self.late and now >= self.register.deadline:
             self.late = True
             self.wards.freeze_all()
-
-    # -- ends ---------------------------------------------------------------------------------------------------------
 
     def reap(self) -> None:
         """Take in all who died; a job's end is reported when nothing of it is left."""
