@@ -37,8 +37,10 @@ def decode_format(data: bytes, url: str) -> Format:
     """Read what `encode` wrote; raises StoreFormat where it is newer than we are, Corrupt where it is none."""
     try:
         said = json.loads(data)
-        version, store_id = int(said["format"]), said["id"]
-    except (ValueError, TypeError, KeyError) as exc:
+        version, store_id = said["format"], said["id"]
+        if type(version) is not int:
+            raise TypeError(version)
+    except (ValueError, TypeError, KeyError, RecursionError) as exc:
         raise Corrupt(
             FORMAT, f"expected a JSON object with 'format' and 'id', found {data[:60]!r} (store {url})"
         ) from exc

@@ -15,8 +15,9 @@ from monkey.protocol import revision_shape
 from monkey.protocol.heartbeat import decode_beat
 from monkey.protocol.journal import Block
 from monkey.protocol.keys import Keys
+from monkey.protocol.log import Log, newest_checkpoint
 from monkey.protocol.revision import Revision
-from monkey.protocol.sweeps import SweepState, read_sweep
+from monkey.protocol.sweeps import SweepState, mark_queue, open_markers, read_sweep
 from monkey.spec.expires import Expires
 from monkey.spec.influx import Influx
 from monkey.spec.notices import Channel
@@ -183,6 +184,25 @@ def test_no_field_is_left_out_above() -> None:
 def test_a_misshapen_order_is_told_by_its_key(order: dict[str, Any]) -> None:
     with pytest.raises(Corrupt, match="sweeps/digits/00000002: "):
         read(order)
+
+
+STRAY = ("²", "x", "0000000x", "1/2", "00000001.end.end", "\x1b[2J")
+
+
+@pytest.mark.parametrize("name", STRAY)
+def test_keys_that_nobody_of_ours_writes_are_passed_over(name: str) -> None:
+    async def reading() -> None:
+        store = MemoryStore()
+        log = Log(KEYS.permit_log("digits", 0))
+        for base in (f"{KEYS.queue('local')}digits/", KEYS.checkpoints(JOBS[0]), log.base):
+            await store.put(base + name, b"{}")
+        await mark_queue(store, KEYS, ["local"], "digits", 1)
+        assert await open_markers(store, KEYS, "local") == {"digits": [1]}
+        await log.jump(store)
+        assert log.head == 0
+        assert await newest_checkpoint(store, KEYS.checkpoints(JOBS[0])) in (0, 1)
+
+    asyncio.run(reading())
 
 
 BEAT = {"seq": 1, "held": [], "sealed": 0, "journal": Block().to_json(), "at": 1.7e9, "left": False, "vitals": {}}

@@ -136,7 +136,20 @@ def test_a_newer_store_is_not_touched(root: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b"1", b"{}", b'{"format": 1}', b'{"format": "x", "id": "y"}', b"\xff"]
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"{}",
+        b'{"format": 1}',
+        b'{"format": "x", "id": "y"}',
+        b"\xff",
+        b'{"format": Infinity, "id": "y"}',
+        b'{"format": true, "id": "y"}',
+        b"[" * 100_000,
+    ],
 )
 def test_a_torn_format_is_reported(root: Path, run: Run, data: bytes) -> None:
     root.mkdir()
