@@ -85,8 +85,7 @@ class Desk:
         try:
             state = await read_sweep(self._store, self._keys, name, known)
         except Corrupt as exc:
-            self.mishaps.once(exc.message)
-            self._unreadable[name] = exc.message
+            self._tell_corrupt(name, exc)
             return
         if self._aside.get(name) == state.head:
             return
@@ -104,6 +103,10 @@ class Desk:
         elif changed or name not in self.boards:
             self.boards[name] = Board(state, self._random)
             self.unfit.pop(name, None)
+
+    def _tell_corrupt(self, name: str, exc: Corrupt) -> None:
+        self.mishaps.once(exc.message)
+        self._unreadable[name] = exc.message
 
     def set_aside(self, name: str, exc: Exception) -> None:
         """Leave a sweep alone in which something happened that nobody expected, until its log says more."""
@@ -190,6 +193,8 @@ class Desk:
                 await self._tidy(name, at_work)
             except StoreError:
                 raise
+            except Corrupt as exc:
+                self._tell_corrupt(name, exc)  # tried again with the next look: somebody may take the entry away
             except Exception as exc:
                 self.set_aside(name, exc)
         self.herald.forget(self._markers)

@@ -147,7 +147,7 @@ class Warden:
             marked = encoded({**env, MARK: f"{self.state}:{key}"})
             pid = self.launch(argv, {**self.bases[base], **marked}, cwd, log)
         except Exception as exc:  # of the machine, or what is no word: of another type, or with a NUL in it
-            self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or str(exc))
+            self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or repr(exc))
             return
         entry = self.register.enter(pid, before, self.now())
         self.wards.jobs[key] = self.wards.mains[pid] = Job(key, name, pid, before, entry)

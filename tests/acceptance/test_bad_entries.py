@@ -78,13 +78,18 @@ def test_an_entry_that_cannot_be_read_when_a_sweep_is_to_end_ends_no_agent(shop:
     shop.run("apply", "specs/fragile.yaml", "--detach")
     until(Path(f"{gate}.open").exists, "the job runs")
     agents = shop.agents
-    (store(shop) / "projects/shop/sweeps/fragile/00000002").write_text('{"kind": "retry", "jobs": 5}')
+    entry = store(shop) / "projects/shop/sweeps/fragile/00000002"
+    entry.write_text('{"kind": "retry", "jobs": 5}')
     gate.touch()
     until(lambda: "fragile/00000002" in shop.agent_log, "the agent has met it")
     shop.spec(jobs=2, name="honest")
     shop.run("apply", "specs/honest.yaml")
     assert shop.ledger.executions == 2 and shop.agents == agents
     assert "fragile/00000002" in shop.run("status", code=None).stdout
+    entry.unlink()
+    until(entry.exists, "what was to be noted is")
+    assert json.loads(entry.read_text())["kind"] == "cancel"
+    assert "Traceback" not in shop.agent_log
 
 
 def test_trees_that_are_too_deep_harm_neither_neighbours_nor_later_agents(shop: Shop) -> None:
