@@ -20,10 +20,10 @@ from monkey.metrics.points import MAX_TIME, as_float, escape, metric_field, tagg
 from monkey.metrics.summary import MAX_LINE, MAX_STEP, as_number
 
 # A record as `monkey.log` itself writes it, of names that are known, and whose numbers cannot be too large: a run of
-# those is translated by exchanging its punctuation. Only greedy quantifiers: CPython before 3.11.5 matches half of a
-# record by possessive ones (python/cpython#106052), and the next piece of it is nothing that InfluxDB takes.
+# those is translated by exchanging its punctuation. Atomic groups: nothing is tried twice. No possessive quantifiers
+# (`++`): by them CPython before 3.11.5 matches half of a record (python/cpython#106052).
 _PLAIN = re.compile(r"(?!(?:step|t|m)\Z)[ !#-\[\]-~]{1,200}\Z")
-_VALUE = rb"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,20})?(?:e[+-]\d\d)?"
+_VALUE = rb"(?>-?(?:0|[1-9]\d{0,17})(?:\.\d{1,20})?(?:e[+-]\d\d)?)"
 _STEP = rb"(?:null|-?(?:0|[1-9]\d{0,17}))"
 #: Names of one file that are sent; further ones are counted.
 MAX_FIELDS = 10_000
@@ -42,7 +42,7 @@ def _run_of(known: tuple[str, ...]) -> re.Pattern[bytes] | None:
     if not plain or len(known) > _FEW:
         return None
     pair = rb'"(?:' + b"|".join(plain) + rb')":' + _VALUE
-    head, tail = rb'\{"m":\{' + pair + rb"(?:," + pair + rb")*", rb',"t":[1-8]\d{18}e-9\}\n'
+    head, tail = rb'\{"m":\{' + pair + rb"(?>(?:," + pair + rb")*)", rb',"t":[1-8]\d{18}e-9\}\n'
     return re.compile(rb"(?:" + head + rb'\},"step":' + _STEP + tail + rb")+")
 
 
