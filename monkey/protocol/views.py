@@ -165,13 +165,10 @@ class SweepView:
         k = stopped_at(known, revision.settings.stop_when, self.state.retries.get(job, 0))
         return known.stopped.get(k)
 
-    def _met_goal(self, job: str) -> bool:
-        met, revision = self.met(job), self.state.revision
-        if revision is None or met is None:
-            return False
-        settings = revision.settings
-        rule = meets(settings.stop_when, met)
-        return rule is not None and rule.is_goal(settings.metric, settings.maximize)
+    def _met_goal(self, met: Evidence | None) -> bool:
+        revision = self.state.revision
+        rule = meets(revision.settings.stop_when, met) if revision and met else None
+        return bool(revision and rule and rule.is_goal(revision.settings.metric, revision.settings.maximize))
 
     @property
     def left_out(self) -> int:
@@ -229,7 +226,10 @@ class SweepView:
                 "exit_code": None,
             }
         where = self.where(job)
-        return JobView(job, where, goal=where is State.STOPPED and self._met_goal(job), **view)
+        if where is State.STOPPED and record and tally and not running:
+            # Of the attempt that the rest is about: another sweep may have had the job tried again since.
+            view["goal"] = self._met_goal(tally.stopped.get(record.k))
+        return JobView(job, where, **view)
 
 
 _EXTRA = ("reason", "metrics", "outputs", "log_tail", "usage", "agent")

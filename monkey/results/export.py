@@ -43,17 +43,17 @@ def row_json(row: Row) -> dict[str, Any]:
 
 
 def rows_csv(results: Results) -> str:
-    """Return all rows as CSV (RFC 4180): job, state, every parameter, every metric, seconds, attempt, what it
-    used (cpus, memory_bytes, gpu_percent, gpu_memory_bytes, where any job has it), reason.
+    """Return all rows as CSV (RFC 4180): job, state, every parameter, every metric, counts (true or false),
+    seconds, attempt, what it used (cpus, memory_bytes, gpu_percent, gpu_memory_bytes, where any job has it), reason.
 
     A metric that is called like another column is prefixed "metric.". A parameter that a job lacks is empty.
     """
     metrics = results.metrics
-    taken = {"job", "state", "seconds", "attempt", "reason", *results.parameters, *results.usages}
+    taken = {"job", "state", "counts", "seconds", "attempt", "reason", *results.parameters, *results.usages}
     head = [
         *("job", "state", *results.parameters),
         *(f"metric.{name}" if name in taken else name for name in metrics),
-        *("seconds", "attempt", *results.usages, "reason"),
+        *("counts", "seconds", "attempt", *results.usages, "reason"),
     ]
     rows = (
         [
@@ -61,6 +61,7 @@ def rows_csv(results: Results) -> str:
             row.state,
             *(_parameter(row.parameters, name) for name in results.parameters),
             *(_number(row.metrics.get(name)) for name in metrics),
+            text_of(row.counts),
             _number(row.seconds),
             str(row.attempt),
             *(_number(row.usage.get(name)) for name in results.usages),

@@ -222,7 +222,7 @@ def test_csv_has_everything() -> None:
     text = rows_csv(made(JOBS, [*accs(0.5, 0.25, None), Job(reason="exit 1", state="failed", seconds=None)]))
     assert text.count("\r\n") == 5
     rows = read(text)
-    assert list(rows[0]) == ["job", "state", "lr", "epochs", "seed", "acc", "seconds", "attempt", "reason"]
+    assert list(rows[0]) == ["job", "state", "lr", "epochs", "seed", "acc", "counts", "seconds", "attempt", "reason"]
     assert [row["acc"] for row in rows] == ["0.5", "0.25", "", ""]
     assert rows[3]["reason"] == "exit 1" and rows[3]["seconds"] == "" and rows[0]["seconds"] == "2.5"
 
