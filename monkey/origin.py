@@ -29,7 +29,8 @@ def hint(extra: str = "") -> str:
     version = found.get("vcs_info", {})
     revision = f"@{version['requested_revision']}" if "requested_revision" in version else ""
     scheme = f"{version['vcs']}+" if version else ""
-    return f"run: {_installer()} {shlex.quote(f'{NAME}{extras} @ {scheme}{url}{revision}')}"
+    # Of one version, pip installs another commit only where it is told to.
+    return f"run: {_installer()} --force-reinstall {shlex.quote(f'{NAME}{extras} @ {scheme}{url}{revision}')}"
 
 
 def _record() -> dict[str, Any]:

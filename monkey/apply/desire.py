@@ -30,8 +30,8 @@ _OUTPUT = (
     "let git ignore it, or name the code with `code: include:`"
 )
 _REPOSITORY = (
-    "{0} is a repository of its own and no submodule, so its files are no part of the code: add it with "
-    "`git submodule add URL {0}`, remove {0}/.git, or let git ignore it"
+    "{0} is a repository of its own and no submodule, so its files are no part of the code: if jobs need them, make it "
+    "a submodule (`git submodule add URL {0}`) or commit a copy of its files; else let git ignore it"
 )
 
 

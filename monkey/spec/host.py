@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from monkey.errors import FleetError
 
-_FORM = re.compile(r"(?:(?P<user>[^@:]+)@)?(?:\[(?P<six>[^\[\]]+:[^\[\]]*)\]|(?P<name>[^@:\[\]]+))(?::(?P<port>\d+))?")
+_FORM = re.compile(r"(?:(?P<user>[^:]+)@)?(?:\[(?P<six>[^\[\]]+:[^\[\]]*)\]|(?P<name>[^@:\[\]]+))(?::(?P<port>\d+))?")
 
 #: Narrower than OpenSSH's own: a ProxyCommand puts names into a shell's line, and asyncssh lets any through.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

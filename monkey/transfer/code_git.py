@@ -12,8 +12,14 @@ from monkey.errors import PlanError
 #: Seconds after which git is taken to hang (a dead network file system, a prompt).
 TIMEOUT = 120
 
-#: Set while a hook runs, for the hook's repository: not necessarily the one that is asked here.
-_HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE")
+#: Set while a hook runs, for the hook's repository: not necessarily the one that is asked here. And what changes how
+#: paths are read: `git --literal-pathspecs commit` hands that on to its hooks.
+_NOT_OURS = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
+    *("GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
+)
+#: Nothing is fetched: a partial clone would, by a program that its own settings name.
+_ASK_NOBODY = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
 
 #: A repository can name programs that git then starts, and a stranger's branch can bring such a repository along.
 _START_NOTHING = (
@@ -32,7 +38,7 @@ class GitInfo(TypedDict):
     commit: str
     #: None when no branch is checked out, as in most CI.
     branch: str | None
-    #: Something differs from the commit, untracked files included.
+    #: Something differs from the commit, untracked files included; changes inside submodules are not.
     dirty: bool
 
 
@@ -44,7 +50,10 @@ def git_info(root: Path) -> GitInfo | None:
     top = work_tree(root)
     if top is None:
         return None
-    fields = _git(top, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal").split("\0")
+    # Not what was changed inside submodules: git would look by a process of its own there, and start what clean filters
+    # of that repository name.
+    seen = ("--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
+    fields = _git(top, "status", "--porcelain=v2", "--branch", "-z", *seen).split("\0")
     headers = dict(field[2:].split(" ", 1) for field in fields if field.startswith("# ") and " " in field[2:])
     commit, branch = headers.get("branch.oid", "(initial)"), headers.get("branch.head", "(detached)")
     if commit == "(initial)":
@@ -132,8 +141,7 @@ def _git(top: Path, *arguments: str) -> str:
 
 
 def _run(top: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {name: value for name, value in os.environ.items() if name not in _HOOK_VARIABLES}
-    environment |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS} | _ASK_NOBODY
     try:
         return subprocess.run(
             ["git", *_START_NOTHING, "-C", str(top), *arguments],

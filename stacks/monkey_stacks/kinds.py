@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from monkey.errors import FleetError
 from monkey_stacks.outcome import Resource
@@ -16,10 +16,20 @@ def kind(known: Iterable[Resource]) -> str:
     return next((name for each in known for name, begins in KINDS.items() if each.type.startswith(begins)), "")
 
 
-def check(known: Iterable[Resource], type_: str, fleet: str) -> None:
-    """Raise FleetError where another type of provider made these: ours could neither change nor remove them."""
+def check(known: Sequence[Resource], type_: str, fleet: str) -> None:
+    """Raise FleetError where not all of these were made by this type of provider.
+
+    Ours could neither change nor remove those of another; what none of ours makes, somebody wrote into the state.
+    """
     if (found := kind(known)) not in ("", type_):
         raise FleetError(
             f"provider {fleet!r} is of type {type_} now, and has machines of type {found} still",
             hint=f"give the new one another name; then `monkey destroy --fleet {fleet}` takes the old ones away",
+        )
+    strange = next((each for each in known if not each.type.startswith(KINDS[type_])), None)
+    if strange is not None:
+        raise FleetError(
+            f"the state of provider {fleet!r} (below machines/{fleet}/state in the store) names {strange.name!r} "
+            f"of type {strange.type!r}, which monkey does not make",
+            hint="somebody may have changed that object: find out who wrote it, and put an older version in its place",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -94,6 +95,40 @@ def test_code_in_a_repository_that_is_no_submodule_is_refused(branch: Shop, pwne
     assert not pwned.exists()
 
 
+def test_an_unpacked_repository_that_is_a_submodule_of_the_index_starts_nothing(branch: Shop, pwned: Path) -> None:
+    """Its settings came with the archive, and not from a clone; `git add` makes a submodule of it."""
+    inner = vendor(branch, pwned)
+    with (inner / ".git" / "config").open("a") as config:
+        config.write(f'[filter "evil"]\n\tclean = "sh -c \\"touch {pwned}; cat\\""\n')
+    (inner / ".gitattributes").write_text("*.py filter=evil\n")
+    git(branch, "-c", "advice.addEmbeddedRepo=false", "add", ".")
+    git(branch, "commit", "-q", "-m", "innocent")
+    os.utime(inner / "lib" / "model.py", (1, 1))  # git must look into it again, by way of the filter
+    pwned.unlink(missing_ok=True)
+    assert "vendored is a repository" not in branch.run("plan").stdout, "its files are code"
+    assert not pwned.exists()
+
+
+def test_what_a_partial_clone_lacks_is_fetched_by_nobody(branch: Shop, pwned: Path) -> None:
+    inner = vendor(branch, pwned)
+    (inner / "other").mkdir()
+    (inner / "other" / "data.py").write_text("data")
+    git(branch, "add", ".", at="vendored")
+    git(branch, "commit", "-q", "-m", "more", at="vendored")
+    git(branch, "sparse-checkout", "set", "--cone", "--sparse-index", "lib", at="vendored")
+    command = ["git", "-C", str(inner), "rev-parse", "HEAD:other"]
+    tree = subprocess.run(command, env=branch.env, check=True, capture_output=True, text=True).stdout.strip()
+    (inner / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    with (inner / ".git" / "config").open("a") as config:
+        config.write("[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n")
+        config.write(f'[remote "origin"]\n\turl = {branch.root}\n\tpromisor = true\n')
+        config.write(f"\tuploadpack = \"sh -c 'touch {pwned}; exit 1' --\"\n")
+    git(branch, "-c", "advice.addEmbeddedRepo=false", "add", ".")
+    pwned.unlink(missing_ok=True)
+    branch.run("plan")
+    assert not pwned.exists()
+
+
 def test_plan_starts_git_alone_and_always_with_its_flags(
     branch: Shop, pwned: Path, require: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -109,10 +144,8 @@ def test_plan_starts_git_alone_and_always_with_its_flags(
     assert done.returncode == 0, done.stderr
     _, *started = [re.findall(r'"([^"]*)"', words) for words in EXEC.findall(trace.read_text())]
     assert all(Path(words[0]).name == "git" for words in started), started
-    # Git's own look into a submodule inherits them by its environment.
-    ours = [words for words in started if "--porcelain=2" not in words]
-    assert len(ours) == 4, "the state, the files, the submodules, and the files of one"
-    assert all(words[1 : 1 + len(FLAGS)] == FLAGS for words in ours), ours
+    assert len(started) == 4, "the state, the files, the submodules, and the files of one"
+    assert all(words[1 : 1 + len(FLAGS)] == FLAGS for words in started), started
     assert not pwned.exists()
 
 

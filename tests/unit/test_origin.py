@@ -44,14 +44,17 @@ def test_from_a_clone(tmp_path: Path) -> None:
     ("record", "source"),
     [
         ({"url": "file:///home/me/clone", "dir_info": {}}, "'/home/me/clone[aws]'"),
-        ({"url": "file:///w/m.whl", "archive_info": {"hash": "sha256=0"}}, "'monkey-sweep[aws] @ file:///w/m.whl'"),
+        (
+            {"url": "file:///w/m.whl", "archive_info": {"hash": "sha256=0"}},
+            "--force-reinstall 'monkey-sweep[aws] @ file:///w/m.whl'",
+        ),
         (
             {"url": "https://h/m.git", "vcs_info": {"vcs": "git", "commit_id": "0" * 40, "requested_revision": "main"}},
-            "'monkey-sweep[aws] @ git+https://h/m.git@main'",
+            "--force-reinstall 'monkey-sweep[aws] @ git+https://h/m.git@main'",
         ),
         (
             {"url": "https://h/m.git", "vcs_info": {"vcs": "git", "commit_id": "0" * 40}},
-            "'monkey-sweep[aws] @ git+https://h/m.git'",
+            "--force-reinstall 'monkey-sweep[aws] @ git+https://h/m.git'",
         ),
     ],
 )

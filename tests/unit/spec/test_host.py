@@ -17,6 +17,7 @@ from monkey.store.sftp import target
         ("me.you@10.0.0.1", Host("10.0.0.1", "me.you"), "ssh me.you@10.0.0.1"),
         ("[fd00::1]:22", Host("fd00::1", None, 22), "ssh -p 22 fd00::1"),
         ("xn--gpu-gre-2ya.lab", Host("xn--gpu-gre-2ya.lab"), "ssh xn--gpu-gre-2ya.lab"),
+        ("me@corp.example@gpu1", Host("gpu1", "me@corp.example"), "ssh me@corp.example@gpu1"),
         ("_svc-1@GPU_1.lab", Host("GPU_1.lab", "_svc-1"), "ssh _svc-1@GPU_1.lab"),
         ("[fe80::1%eth0]", Host("fe80::1%eth0"), "ssh fe80::1%eth0"),
     ],
@@ -29,7 +30,7 @@ def test_hosts(text: str, host: Host, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-oProxyCommand=x", "a b", "-l@gpu", "gpu:", "gpu:0", "gpu:70000", "gpu:x", "a@b@c", "fd00::1", "a/b"]
+    "text", ["", "-oProxyCommand=x", "a b", "-l@gpu", "gpu:", "gpu:0", "gpu:70000", "gpu:x", "@gpu", "fd00::1", "a/b"]
 )
 def test_what_is_no_host(text: str) -> None:
     with pytest.raises(FleetError, match="expected a host, found"):

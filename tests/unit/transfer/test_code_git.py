@@ -8,6 +8,7 @@ import pytest
 
 from monkey.errors import PlanError
 from monkey.transfer.code import descends, git_info
+from monkey.transfer.code_git import list_files
 from tests.unit.transfer.conftest import Git
 
 
@@ -26,6 +27,16 @@ def test_outside_of_git_and_before_the_first_commit_there_is_nothing(tmp_path: P
     assert git_info(tmp_path) is None
     git(tmp_path, "init", "-q")
     assert git_info(tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS"])
+def test_how_a_hook_s_git_reads_paths_is_not_how_ours_does(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    found = list_files(repository / "lib")
+    assert found
+    monkeypatch.setenv(name, "1")
+    assert list_files(repository / "lib") == found
 
 
 def test_a_broken_repository_is_told(repository: Path) -> None:
