@@ -9,6 +9,7 @@ from typing import Any
 
 from monkey.metrics.summary import Summary
 from monkey.regular import open_regular, stat_directory
+from monkey.store.keys import encodable
 
 #: Bytes that are read at once: some milliseconds of parsing, so that heartbeats are not late for it.
 PIECE = 256 * 1024
@@ -35,11 +36,12 @@ class MetricFiles:
         return self._summary.crowded
 
     def names(self) -> list[str]:
-        """Return the names of the regular files there."""
+        """Return the names of the regular files there; those that are no UTF-8 are no key, and none that we write."""
         try:
             stat_directory(self._directory)
             with os.scandir(self._directory) as found:
-                return sorted(entry.name for entry in found if entry.is_file(follow_symlinks=False))
+                files = (entry.name for entry in found if entry.is_file(follow_symlinks=False))
+                return sorted(filter(encodable, files))
         except OSError:
             return []
 

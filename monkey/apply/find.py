@@ -23,9 +23,12 @@ class Found(NamedTuple):
 
 
 def find(snapshot: Snapshot, what: str) -> Found:
-    """Return the sweep of that name, or the job whose id begins so, in the first sweep that has it. Raises NotFound."""
-    if what in snapshot.sweeps and snapshot.sweeps[what].state.revision is not None:
-        return Found(snapshot.sweeps[what])
+    """Return the sweep of that name, or the job whose id begins so, in the first sweep that has it.
+
+    Raises NotFound, and Corrupt where nothing of the sweep can be read.
+    """
+    if what in snapshot.sweeps and (snapshot.sweeps[what].state.revision or snapshot.sweeps[what].state.corrupt):
+        return Found(find_sweep(snapshot, what))
     matches = _jobs(snapshot.sweeps.values(), what)
     if not matches:
         raise nothing(what, snapshot.sweeps, "sweep or job")
@@ -42,11 +45,13 @@ def find_job(view: SweepView, beginning: str) -> str:
 
 
 def find_sweep(snapshot: Snapshot, name: str) -> SweepView:
-    """Return the sweep of that name. Raises NotFound."""
+    """Return the sweep of that name. Raises NotFound, and Corrupt where nothing of it can be read."""
     view = snapshot.sweeps.get(name)
-    if view is None or view.state.revision is None:
-        raise nothing(name, snapshot.sweeps, "sweep")
-    return view
+    if view is not None and view.state.revision is not None:
+        return view
+    if view is not None and view.state.corrupt:
+        raise view.state.corrupt
+    raise nothing(name, snapshot.sweeps, "sweep")
 
 
 def nothing(what: str, sweeps: Iterable[str], kind: str) -> NotFound:

@@ -48,10 +48,13 @@ def sweeps(as_json: bool) -> None:
 
     async def show(world: World) -> str:
         from monkey.cli.render.lists import sweeps_json, sweeps_lines
-        from monkey.cli.render.words import json_text, terminal
+        from monkey.cli.render.words import json_text, one_line, terminal
 
         snapshot = await world.reader().read()
         views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
+        for view in snapshot.sweeps.values():
+            if view.state.corrupt:
+                click.echo(f"warning: {one_line(view.state.corrupt.message)}", err=True)
         return json_text(sweeps_json(views), indent=2) if as_json else "\n".join(sweeps_lines(views, terminal()))
 
     click.echo(in_world(show))

@@ -38,18 +38,18 @@ _variable = shape.matching(r"[A-Za-z_][A-Za-z0-9_]*")
 _of_rule = shape.object_of(
     {
         "metric": shape.text,
-        "is": stopping.KINDS.__contains__,
+        "is": shape.one_of(stopping.KINDS),
         "above": shape.number,
         "below": shape.number,
         "not_reported_for": _duration,
         "after_step": shape.count,
-        "scope": stopping.SCOPES.__contains__,
+        "scope": shape.one_of(stopping.SCOPES),
     }
 )
 _of_channel = shape.object_of(
     {
         **dict.fromkeys(KINDS, shape.plain),
-        "on": shape.list_of(EVENTS.__contains__),
+        "on": shape.list_of(shape.one_of(EVENTS)),
         "key": shape.plain,
         "after": lambda value: _duration(value) and value > 0,
     }

@@ -6,7 +6,7 @@ import json
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from monkey.store.keys import encodable
@@ -55,6 +55,11 @@ def matching(pattern: str) -> Test:
     """Return the test for strings that a regular expression describes whole."""
     expression = re.compile(pattern)
     return lambda value: text(value) and expression.fullmatch(value) is not None
+
+
+def one_of(texts: Collection[str]) -> Test:
+    """Return the test for strings that are one of these."""
+    return lambda value: text(value) and value in texts
 
 
 def whole(value: Any) -> bool:

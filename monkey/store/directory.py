@@ -22,7 +22,7 @@ from monkey.store.commit import Committer, Write, clean
 from monkey.store.contents import Moved, Source
 from monkey.store.keys import check_prefix
 from monkey.store.listing import walk
-from monkey.store.place import Place
+from monkey.store.place import READ, Place
 from monkey.store.publish import copy, open_aside, publish, remove, write_aside
 from monkey.store.stamp import stamp
 
@@ -187,7 +187,7 @@ class DirectoryStore(Store):
 
 
 def _read(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(path, READ)
     try:
         size = os.fstat(fd).st_size
         data = os.read(fd, size)
@@ -199,7 +199,7 @@ def _read(path: str) -> bytes:
 
 
 def _copy_out(source: str, aside: str) -> None:
-    fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(source, READ)
     try:
         target = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:

@@ -37,6 +37,9 @@ _REFUSALS = {
     errno.ENOSYS: ("the file system cannot link files", "use one that can (most can; FAT cannot)"),
 }
 
+#: How objects are opened to be read: a pipe that somebody put in the place of one must stop nobody.
+READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+
 #: Directories that are remembered as being there.
 MET = 10_000
 
@@ -122,7 +125,7 @@ class Place:
         self._seen = _identity(found)
 
     def _read(self, name: str, root: int | None) -> None:
-        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=root)
+        fd = os.open(name, READ, dir_fd=root)
         try:
             found = decode_format(os.read(fd, 65536), self.root)
         finally:

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import math
+import os
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -53,14 +54,21 @@ def test_forged_revisions_stop_nobody_else_and_are_told_by_their_keys(shop: Shop
     shop.run("apply", "specs/one.yaml")
     for n, (name, (path, value)) in enumerate(FORGED.items()):
         forge(shop, name, path, value, f"{n:016x}")
+    forge(shop, "pipe", "spec", "", "e" * 16)
+    (store(shop) / "projects/shop/sweeps/pipe/00000001").unlink()
+    os.mkfifo(store(shop) / "projects/shop/sweeps/pipe/00000001")
     # Of the right shape, and no job's parameters all the same: found out when it is prepared.
     forge(shop, "clash", "table.columns", {name: {"values": [1], "index": [0]} for name in ("a", "a.b", "i")}, "f" * 16)
     shop.spec(jobs=4, name="honest")
     shop.run("apply", "specs/honest.yaml")
     assert shop.ledger.executions == 5
     told = shop.run("status", code=None).stdout
+    assert "sweeps/pipe/00000001" in told
     for name in FORGED:
         assert f"sweeps/{name}/00000001" in told, told
+        # Whoever asks for it by its name is told no less.
+        assert f"sweeps/{name}/00000001" in shop.run("pause", name, code=1).stderr
+    assert "sweeps/env/00000001" in shop.run("list", "sweeps").stderr
     assert "honest" in told
     until(lambda: shop.states("clash") == {"failed": 1}, "the job whose parameters are none has failed")
     assert "bug in monkey" in shop.run("info", "f" * 16).stdout

@@ -51,7 +51,8 @@ def test_a_log_that_is_a_pipe_or_a_link_holds_nobody_up(body: Body, tmp_path: Pa
             f"mkfifo ../log; ln -s {secret} $MONKEY_METRICS_DIR/x",
         ):
             body.runner.follow(True)
-            command = f"rm ../log; {replace}; mkfifo $MONKEY_METRICS_DIR/pipe.jsonl; exit 3"
+            odd = "mkfifo $MONKEY_METRICS_DIR/pipe.jsonl; touch $MONKEY_METRICS_DIR/$(printf '\\377').jsonl"
+            command = f"rm ../log; {replace}; {odd}; exit 3"
             running = await body.start(["sh", "-c", command])
             await running.process.ended
             running.progress()

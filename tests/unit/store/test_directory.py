@@ -236,6 +236,25 @@ def test_errors_are_translated(number: str, kind: type[Exception]) -> None:
     assert kind is StoreUnavailable or error.hint
 
 
+def test_a_pipe_in_place_of_an_object_stops_nobody(store: Store, root: Path, run: Run, tmp_path: Path) -> None:
+    run(store.create("jobs/a/1", b"x"))
+    os.mkfifo(root / "jobs" / "a" / "2")
+    found: list[bytes] = []
+
+    def read() -> None:
+        found.append(run(store.get("jobs/a/2")))
+        run(store.get_file("jobs/a/2", tmp_path / "copy"))
+        found.append((tmp_path / "copy").read_bytes())
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join(10)
+    while thread.is_alive():  # who waits for a writer gets one
+        os.close(os.open(root / "jobs" / "a" / "2", os.O_RDWR))
+        thread.join(0.1)
+    assert found == [b"", b""]
+
+
 def test_directories_that_somebody_nested_too_deep_hinder_no_listing(store: Store, root: Path, run: Run) -> None:
     run(store.create("jobs/a/1", b"x"))
     nest(root / "jobs" / "b", 1_500)
