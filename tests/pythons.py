@@ -57,5 +57,7 @@ def _uv(*words: str) -> subprocess.CompletedProcess[str]:
     # pyenv has programs on the PATH that fail; its interpreters themselves lie elsewhere.
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv").glob("versions/*/bin")
     path = os.pathsep.join([*map(str, pyenv), os.environ.get("PATH", os.defpath)])
-    env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"} | {"PATH": path}
+    # The machine trusts what stands between it and the index, where something does; uv's own list does not.
+    ours = {"PATH": path, "UV_SYSTEM_CERTS": "1"}
+    env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"} | ours
     return subprocess.run([program, *words], cwd="/", env=env, capture_output=True, text=True)
