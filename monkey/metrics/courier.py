@@ -223,14 +223,15 @@ class Route(threading.Thread):
         self._error = error
 
     def _tell(self) -> None:
-        told = {
-            "url": self._influx.url,
-            "owed": self._backlog.owed,
-            **self._backlog.counts,
-            "error": self._error or self._disk,
-            "since": round(self._since) if self._error else 0,
-        }
+        # Two threads tell: what one saw before the other's look must not be written after it.
         with self._tending:
+            told = {
+                "url": self._influx.url,
+                "owed": self._backlog.owed,
+                **self._backlog.counts,
+                "error": self._error or self._disk,
+                "since": round(self._since) if self._error else 0,
+            }
             if told != self._told:
                 self._told = told
                 self._guard(lambda: publish(f"{self._path}/state.json", json.dumps(told).encode()))
