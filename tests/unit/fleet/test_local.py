@@ -67,9 +67,12 @@ def test_a_held_lock_is_a_living_agent(fleet: Scripted) -> None:
 
 
 def test_started_agent_is_detached_and_logs(fleet: Scripted) -> None:
-    fleet.script = "import os, sys; print(os.getsid(0) == os.getpid(), os.getcwd(), sys.stdin.read() == '')"
+    stay = "while not os.path.exists('go'): time.sleep(0.01)"
+    said = "print(os.getsid(0) == os.getpid(), os.getcwd(), sys.stdin.read() == '')"
+    fleet.script = f"import os, sys, time; {said}\n{stay}"
     asyncio.run(fleet.converge(Work(1), silent))
     assert asyncio.run(fleet.check())
+    (fleet.directory / "go").touch()
     wait_for_death(fleet)
     assert not asyncio.run(fleet.check()), "an agent that ended well has left; that is no error"
     assert fleet.log.read_text().split() == ["True", str(fleet.directory), "True"]
