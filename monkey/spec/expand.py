@@ -72,15 +72,15 @@ def _grid(spec: Spec) -> tuple[dict[str, Column], int, tuple[str, ...]]:
 def _apply_conditions(spec: Spec, columns: dict[str, Column]) -> dict[str, Column]:
     """Take each parameter away (or to its `else`) where its `when` does not hold; what others depend on goes first."""
     columns = dict(columns)
-    conditions = {
+    pending = {
         name: [(path, condition.parse(text, spec.parameters)) for path, text in parameter.when]
         for name, parameter in spec.parameters.items()
         if parameter.when
     }
-    while conditions:
-        ready = [name for name, found in conditions.items() if not any(c.uses & conditions.keys() for _, c in found)]
+    while pending:
+        ready = [name for name, found in pending.items() if not any(c.uses & pending.keys() for _, c in found)]
         for name in ready:
-            for path, when in conditions.pop(name):
+            for path, when in pending.pop(name):
                 columns[name] = _where(columns, spec.parameters[name], ("parameters", *path), when)
     return columns
 

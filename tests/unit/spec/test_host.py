@@ -60,7 +60,7 @@ def test_hostile_names_are_refused_alike(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "user", "host"),
+    ("store_url", "user", "host"),
     [
         ("ssh://Me.you@GPU_1.lab/x", "Me.you", "gpu_1.lab"),
         ("ssh://me%40corp.example@gpu/x", "me@corp.example", "gpu"),
@@ -68,7 +68,7 @@ def test_hostile_names_are_refused_alike(name: str) -> None:
         ("ssh://[fe80::1%eth0.7]:22/x", None, "fe80::1%eth0.7"),
     ],
 )
-def test_names_in_the_url_of_a_store(url: str, user: str | None, host: str) -> None:
-    found = target.parse(url)
+def test_names_in_the_url_of_a_store(store_url: str, user: str | None, host: str) -> None:
+    found = target.parse(store_url)
     assert (found.user, found.host) == (user, host)
     assert target.parse(found.url) == found
