@@ -13,11 +13,11 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from monkey.regular import open_regular
 from monkey.removal import remove_tree
 from monkey.store.publish import copy
 from monkey_agent.looks import Seen, Tree, is_inner, look, settled
 from monkey_agent.machine import boot_id
-from monkey_agent.workspace import open_regular
 
 #: In a capture: the files, what they were when they were taken, and the mark of one that is in the store.
 TREE, SEEN, PUBLISHED = "tree", "seen.json", "published"

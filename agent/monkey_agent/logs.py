@@ -9,10 +9,10 @@ import os
 import stat
 
 from monkey.protocol.keys import log_segment
+from monkey.regular import open_regular
 from monkey.store.base import Store
 from monkey.store.create import Lost, create
 from monkey_agent.masking import Mask
-from monkey_agent.workspace import open_regular
 
 #: Bytes of a segment at most: what an agent holds of a log in memory.
 SEGMENT = 4 * 1024 * 1024

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from monkey.metrics.usage import FILE
 from monkey.regular import move_directory, stat_directory
-from monkey.regular import open_regular as open_regular
 from monkey.removal import remove_tree
 
 if TYPE_CHECKING:
