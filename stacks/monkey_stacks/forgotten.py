@@ -21,16 +21,16 @@ async def fleet(name: str, project: str, store_url: str, opened: Callable[[], St
     if not known:
         return None
     if kind(known) == "aws":
-        from monkey_stacks import aws_fleet
+        from monkey_stacks.aws_fleet import make as make_aws_fleet
 
-        return aws_fleet.make(name, _aws(known), project, store_url, opened)
+        return make_aws_fleet(name, _aws(known), project, store_url, opened)
     if kind(known) == "gcp":
-        from monkey_stacks import gcp_fleet
+        from monkey_stacks.gcp_fleet import make as make_gcp_fleet
 
-        return gcp_fleet.make(name, _gcp(known), project, store_url, opened)
-    from monkey_stacks import ssh_fleet
+        return make_gcp_fleet(name, _gcp(known), project, store_url, opened)
+    from monkey_stacks.ssh_fleet import make as make_ssh_fleet
 
-    return ssh_fleet.make(name, Provider("ssh"), project, store_url, opened)
+    return make_ssh_fleet(name, Provider("ssh"), project, store_url, opened)
 
 
 async def remains(name: str, project: str, opened: Callable[[], Store | None]) -> bool:
