@@ -12,15 +12,15 @@ from monkey.metrics.summary import Summary
 from monkey.protocol.entries import End, Ended
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
-from monkey.protocol.keys import Keys
-from monkey.protocol.revision import Revision
-from monkey.protocol.sweeps import append_revision, mark_queue
-from monkey.spec.expand import expand
-from monkey.spec.identity import identify
-from monkey.spec.load import load_spec
-from monkey.store.base import Store
+from monkey.protocol.layout import Keys
+from monkey.protocol.sweeps.revision import Revision
+from monkey.protocol.sweeps.sweep_log import append_revision, mark_queue
+from monkey.spec.job.job_id import identify
+from monkey.spec.sweep.expand import expand
+from monkey.spec.sweep.load import load_spec
 from monkey.store.create import create
 from monkey.store.open import open_store
+from monkey.store.store_port import Store
 from monkey_agent.machine import MachineClock
 
 AGENTS = 50

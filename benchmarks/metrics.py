@@ -60,9 +60,9 @@ def written(directory: Path, names: tuple[str, ...]) -> int:
 
 def bodies(directory: Path, scratch: Path) -> list[bytes]:
     """Return the same as batches, such as the courier makes them."""
-    from monkey.metrics.backlog import Backlog
     from monkey.metrics.spool import Spool
-    from monkey.spec.influx import Influx
+    from monkey.metrics.spool_reader import Backlog
+    from monkey.spec.project.influx_settings import Influx
 
     spool = Spool(str(scratch), Influx("http://nowhere", bucket="none"))
     spool.register("job.1", str(directory), TAGS)
@@ -109,7 +109,7 @@ class Contest:
     def courier(self) -> float:
         """Send what is in the files, by a courier that has sent something before; until the last confirmation."""
         from monkey.metrics.spool import Spool
-        from monkey.spec.influx import read
+        from monkey.spec.project.influx_settings import read
 
         database = self.server.database()
         said = read({"influxdb": dict(database.settings)})
@@ -118,7 +118,7 @@ class Contest:
         root = self.place / f"spool{self._turn}"
         spool = Spool(str(root), said)
         spool.add(b"metrics,job=first step=1i 1790000000000000000\n")
-        command = [sys.executable, "-m", "monkey.metrics.courier", str(root)]
+        command = [sys.executable, "-m", "monkey.metrics.exporter", str(root)]
         with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
             assert process.stdin is not None
             process.stdin.write(json.dumps({"secrets": dict(database.secrets)}).encode() + b"\n")

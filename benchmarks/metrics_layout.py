@@ -23,7 +23,7 @@ from _common import report
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from monkey.metrics import names
-from monkey.metrics.points import job_point, metric_tags
+from monkey.metrics.influx_points import job_point, metric_tags
 from monkey.metrics.records import Records
 from tests import influx
 

@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from monkey.job import checkpoint_dir, output_dir, params
-    from monkey.metrics.log import log
+    from monkey.metrics.metric_log import log
 
 __all__ = ["__version__", "checkpoint_dir", "log", "output_dir", "params"]
 __version__ = "0.1.0"
 
 _HOMES = {
     "checkpoint_dir": "monkey.job",
-    "log": "monkey.metrics.log",
+    "log": "monkey.metrics.metric_log",
     "output_dir": "monkey.job",
     "params": "monkey.job",
 }

@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from monkey.protocol.clock import Clock
-from monkey.spec.recipe import Recipe, Settings
-from monkey.spec.stopping import Evidence
-from monkey.spec.table import Value
+from monkey.spec.job.job_table import Value
+from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.stop_when import Evidence
 
 __all__ = ["Attempt", "Clock", "Ending", "Outcome", "Runner", "Running", "Seat", "Turn"]
 

@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from monkey.apply.data import send
-from monkey.apply.desire import Wanted
-from monkey.apply.fleets import planned_work, recount
-from monkey.apply.observe import World
+from monkey.apply.fleet_work import planned_work, recount
+from monkey.apply.world.dataset_loader import send
+from monkey.apply.world.desired_state import Wanted
+from monkey.apply.world.observe import World
 from monkey.errors import ConcurrentApply, FleetError, NotADescendant
-from monkey.fleet.state import host_name
+from monkey.fleet.agent_state import host_name
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.explain import setting_changes
-from monkey.plan.sizes import size_text
-from monkey.protocol.revision import Revision
-from monkey.protocol.sweeps import SweepState, append_revision, mark_queue, read_sweep
-from monkey.transfer.code import upload
+from monkey.plan.text.sizes import size_text
+from monkey.protocol.sweeps.revision import Revision
+from monkey.protocol.sweeps.sweep_log import SweepState, append_revision, mark_queue, read_sweep
+from monkey.transfer.code.code_snapshot import upload
 
 #: Is told each thing that was done, in a word: ("digits", "revision 3").
 Say = Callable[[str, str], None]

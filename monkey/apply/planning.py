@@ -7,19 +7,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monkey.apply.absent import recall
-from monkey.apply.claimed import with_claimed
-from monkey.apply.desire import Wanted, check_providers, desire_specs, placed_in_history, read_specs, spec_files
-from monkey.apply.fleets import left_behind, with_machines
-from monkey.apply.money import check_costs, check_expires
-from monkey.apply.observe import World, check_secrets, observe, with_shortage
+from monkey.apply.cost_limits import check_costs, check_expires
+from monkey.apply.fleet_work import left_behind, with_machines
+from monkey.apply.unreported_jobs import with_claimed
+from monkey.apply.world.absent_datasets import recall
+from monkey.apply.world.desired_state import (
+    Wanted,
+    check_providers,
+    desire_specs,
+    placed_in_history,
+    read_specs,
+    spec_files,
+)
+from monkey.apply.world.observe import World, check_secrets, observe, with_shortage
 from monkey.errors import StalePlan
 from monkey.plan.change import Plan
 from monkey.plan.diff import diff
-from monkey.plan.document import Saved, load, verify
+from monkey.plan.saved_plan import Saved, load, verify
 
 if TYPE_CHECKING:
-    from monkey.protocol.snapshot import Snapshot
+    from monkey.protocol.status.store_snapshot import Snapshot
 
 
 @dataclass(frozen=True)

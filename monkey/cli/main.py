@@ -10,7 +10,7 @@ import os
 import sys
 
 from monkey import __version__
-from monkey.leaving import leave
+from monkey.process_exit import leave
 
 TYPE_CHECKING = False  # not from typing, nor errors with its dataclasses: each costs the help some milliseconds
 
@@ -133,11 +133,11 @@ def _called(arguments: list[str]) -> int:
 
     try:
         if paths := _plain_paths(arguments):
-            from monkey.cli.pushed import push_paths, told
+            from monkey.cli.push_report import push_paths, told
 
             print(told(push_paths(paths)))
             return 0
-        from monkey.cli.verbs import call
+        from monkey.cli.registry import call
 
         return call(arguments)
     except MonkeyError as exc:
@@ -153,7 +153,7 @@ def _plain_paths(arguments: list[str]) -> list[str]:
 
 
 def _explain(exc: MonkeyError) -> None:
-    from monkey.cli.render.words import printable
+    from monkey.cli.terminal.text import printable
 
     print(f"error: {printable(exc.message)}", file=sys.stderr)
     if exc.hint:
@@ -164,7 +164,7 @@ def _explain(exc: MonkeyError) -> None:
 
 def _system_said_no(exc: OSError) -> int:
     """Report what the operating system refused: a full disk or a missing right is no bug of ours."""
-    from monkey.cli.render.words import printable
+    from monkey.cli.terminal.text import printable
     from monkey.store.keys import shown
 
     where = f": {printable(shown(str(exc.filename)))}" if exc.filename is not None else ""

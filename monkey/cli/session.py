@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from monkey.apply.observe import World
-    from monkey.fleet.base import Fleet
-    from monkey.spec.project import Project
+    from monkey.apply.world.observe import World
+    from monkey.fleet.fleet_port import Fleet
+    from monkey.spec.project.project import Project
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def one_format(**chosen: bool) -> None:
 
 def project() -> Project:
     """Return the project around the working directory."""
-    from monkey.spec.project import load_project
+    from monkey.spec.project.project import load_project
 
     return load_project(Path.cwd())
 
@@ -40,8 +40,8 @@ def in_world(work: Callable[[World], Awaitable[T]]) -> T:
     import asyncio
     import signal
 
-    from monkey.apply.observe import open_world
-    from monkey.cli.bars import Bars
+    from monkey.apply.world.observe import open_world
+    from monkey.cli.terminal.progress_bars import Bars
 
     here, fleets = project(), list["Fleet"]()
 
@@ -90,6 +90,6 @@ def names_complete(ctx: click.Context, parameter: click.Parameter, incomplete: s
 
 
 async def _names(world: World) -> list[str]:
-    from monkey.protocol.sweeps import list_sweeps
+    from monkey.protocol.sweeps.sweep_log import list_sweeps
 
     return await list_sweeps(world.at, world.keys)

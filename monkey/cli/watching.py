@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monkey.cli.render.words import one_line, terminal
+from monkey.cli.terminal.text import one_line, terminal
 
 if TYPE_CHECKING:
-    from monkey.apply.observe import World
-    from monkey.apply.wait import Progress
-    from monkey.cli.render.progress import Best
-    from monkey.protocol.snapshot import Snapshot
-    from monkey.results.rows import Results
+    from monkey.apply.watch.sweep_progress import Progress
+    from monkey.apply.world.observe import World
+    from monkey.cli.render.progress_lines import Best
+    from monkey.protocol.status.store_snapshot import Snapshot
+    from monkey.results.result_rows import Results
 
 #: Is told how far sweeps are.
 Looked = Callable[[Sequence["Progress"]], None]
@@ -30,9 +30,9 @@ async def watch_to_end(
     `looked`: is told how far they are at each look; `changed`: something was applied just now; without it an end that
     is there at once is told in a word.
     """
-    from monkey.apply.wait import Watch
-    from monkey.cli.live import Live
-    from monkey.cli.render.outcome import outcome
+    from monkey.apply.watch.sweep_progress import Watch
+    from monkey.cli.render.apply_outcome import outcome
+    from monkey.cli.terminal.live_view import Live
 
     with Live(find_best) as live:
 
@@ -50,7 +50,7 @@ async def watch_to_end(
 
 def _results(one: Progress) -> Results | None:
     """Return the results so far of a sweep that ranks its jobs; None of another."""
-    from monkey.results.rows import gather
+    from monkey.results.result_rows import gather
 
     revision = one.view.state.revision
     if revision is None or revision.settings.metric is None:
@@ -59,8 +59,8 @@ def _results(one: Progress) -> Results | None:
 
 
 def _top(one: Progress) -> list[str]:
-    from monkey.cli.render.results import results_lines
-    from monkey.results.rows import unmeasured
+    from monkey.cli.render.results_table import results_lines
+    from monkey.results.result_rows import unmeasured
 
     results = _results(one)
     if results is None:
@@ -72,8 +72,8 @@ def _top(one: Progress) -> list[str]:
 
 def find_best(one: Progress) -> Best | None:
     """Return the best job so far by the sweep's own metric; None where no job that counts has it."""
-    from monkey.cli.render.parameters import parameters_text
-    from monkey.cli.render.progress import Best
+    from monkey.cli.render.parameter_text import parameters_text
+    from monkey.cli.render.progress_lines import Best
 
     results = _results(one)
     if results is None or results.metric is None or (best := results.best) is None:

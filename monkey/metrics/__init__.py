@@ -1,1 +1,1 @@
-
+"""Metrics from `monkey.log` to InfluxDB: metric log, spool, exporter."""

@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 from monkey.metrics import names
-from monkey.metrics.log import valid_name
-from monkey.metrics.points import MAX_TIME, as_float, escape, metric_field, tagged
+from monkey.metrics.influx_points import MAX_TIME, as_float, escape, metric_field, tagged
+from monkey.metrics.metric_log import valid_name
 from monkey.metrics.summary import MAX_LINE, MAX_STEP, as_number
 
 # A record as `monkey.log` itself writes it, of names that are known, and whose numbers cannot be too large: a run of

@@ -24,8 +24,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from monkey.regular import move_directory, stat_directory
-from monkey.spec.influx import Influx
+from monkey.files import move_directory, stat_directory
+from monkey.spec.project.influx_settings import Influx
 
 #: Bytes after which a file of points is closed, and goes when all of it was confirmed.
 SEGMENT = 1 << 20

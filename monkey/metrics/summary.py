@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from monkey.metrics.log import valid_name
+from monkey.metrics.metric_log import valid_name
 
 #: Longest line that is read, in bytes: what is longer is garbage, not a record to wait for.
 MAX_LINE = 1 << 20

@@ -1,1 +1,1 @@
-
+"""The plan, pure: desired and observed state in, changes with reasons out."""

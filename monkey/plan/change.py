@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from monkey.plan.cost import Cost
 from monkey.plan.desired import Desired, Upload
 from monkey.plan.observed import ObservedSweep
-from monkey.spec.recipe import Resources
+from monkey.spec.job.recipe import Resources
 
 
 class Reason(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from monkey.spec.expires import time_text
+from monkey.spec.job.expires import time_text
 
 #: Seconds of an hour.
 HOUR = 3600.0

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from monkey.spec.recipe import Recipe, Settings
-from monkey.spec.table import JobTable
+from monkey.spec.job.job_table import JobTable
+from monkey.spec.job.recipe import Recipe, Settings
 
 
 class Upload(NamedTuple):

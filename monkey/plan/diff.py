@@ -13,12 +13,12 @@ from monkey.plan.advice import Standing, goes_on, opens, tries_again
 from monkey.plan.change import Jobs, Plan, Stale, SweepPlan
 from monkey.plan.desired import Desired, Upload
 from monkey.plan.explain import KEEPABLE, UNKNOWN, parameter_reasons, recipe_reasons, setting_changes
-from monkey.plan.match import Matched, match
+from monkey.plan.matching import Matched, match
 from monkey.plan.observed import Applied, Observed, ObservedSweep
 from monkey.plan.states import reopened, states, whole
 from monkey.plan.work import fleet_plans
-from monkey.spec.expires import time_text
-from monkey.spec.table import ABSENT
+from monkey.spec.job.expires import time_text
+from monkey.spec.job.job_table import ABSENT
 
 
 def diff(desired: Sequence[Desired], observed: Observed, keep_stale: Collection[str] = ()) -> Plan:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from monkey.plan.change import Reason, SettingChange
-from monkey.plan.sizes import size_text
-from monkey.spec.expires import Expires
-from monkey.spec.notices import Channel
-from monkey.spec.recipe import Recipe, Settings
-from monkey.spec.stopping import Rule
+from monkey.plan.text.sizes import size_text
+from monkey.spec.job.expires import Expires
+from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.stop_when import Rule
+from monkey.spec.project.notify import Channel
 
 #: What `--keep-stale` may name. Not "parameter": a result under other parameters is another result.
 KEEPABLE = ("code", "command", "dataset", "requirements", "python", "setup", "image", "env", "outputs")

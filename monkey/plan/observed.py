@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from monkey.plan.desired import Upload
-from monkey.spec.recipe import Recipe, Settings
-from monkey.spec.stopping import Evidence
-from monkey.spec.table import JobTable
+from monkey.spec.job.job_table import JobTable
+from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.stop_when import Evidence
 
 
 class Applied(Protocol):
-    """The newest revision of a sweep; `monkey.protocol.revision.Revision` is one."""
+    """The newest revision of a sweep; `monkey.protocol.sweeps.revision.Revision` is one."""
 
     @property
     def recipe(self) -> Recipe: ...

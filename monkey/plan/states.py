@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from monkey.plan.observed import ObservedSweep
-from monkey.spec.stopping import Rule, meets
+from monkey.spec.job.stop_when import Rule, meets
 
 
 def reopened(seen: ObservedSweep, rules: Sequence[Rule]) -> set[str]:

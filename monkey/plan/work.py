@@ -10,7 +10,7 @@ from functools import partial
 from monkey.plan.change import FleetPlan, SweepPlan
 from monkey.plan.observed import Observed, ObservedSweep
 from monkey.plan.states import reopened
-from monkey.spec.recipe import Resources
+from monkey.spec.job.recipe import Resources
 
 
 @dataclass(frozen=True)

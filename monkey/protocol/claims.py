@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from monkey.errors import StoreError
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim, End, Ended, Torn
+from monkey.protocol.entry_log import Create, Log
 from monkey.protocol.heartbeat import Heart
-from monkey.protocol.log import Create, Log
 from monkey.protocol.observer import Observer
-from monkey.store.base import Store
+from monkey.store.store_port import Store
 
 #: Seconds before a create is tried again that the store did not answer.
 RETRY = 3.0

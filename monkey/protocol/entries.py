@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from monkey.protocol import shape
-from monkey.spec.stopping import Evidence
+from monkey.protocol import entry_shape
+from monkey.spec.job.stop_when import Evidence
 
 
 class Ended(StrEnum):
@@ -75,7 +75,7 @@ class End:
     #: Relative path to SHA-256 of every file that was kept.
     outputs: dict[str, str] = field(default_factory=dict)
     log_tail: list[str] = field(default_factory=list)
-    #: What met a condition of `stop_when`, as `monkey.spec.stopping.Evidence` writes it.
+    #: What met a condition of `stop_when`, as `monkey.spec.job.stop_when.Evidence` writes it.
     met: dict[str, Any] = field(default_factory=dict)
     #: What the attempt used of its machine, as `monkey.metrics.usage` has it.
     usage: dict[str, float] = field(default_factory=dict)
@@ -110,32 +110,32 @@ Entry = Claim | End | Torn
 
 #: What each field of an entry is.
 SHAPE = {
-    "agent": shape.text,
-    "nonce": shape.whole,
-    "seq": shape.whole,
-    "sweep": shape.text,
-    "continues": shape.flag,
-    "checkpoint": shape.whole,
-    "outcome": shape.text,
-    "reason": shape.text,
-    "exit_code": shape.whole,
-    "seconds": shape.moment,
-    "at": shape.moment,
-    "out": shape.whole,
-    "metrics": shape.text_to_object,
-    "outputs": shape.text_to_text,
-    "log_tail": shape.texts,
+    "agent": entry_shape.text,
+    "nonce": entry_shape.whole,
+    "seq": entry_shape.whole,
+    "sweep": entry_shape.text,
+    "continues": entry_shape.flag,
+    "checkpoint": entry_shape.whole,
+    "outcome": entry_shape.text,
+    "reason": entry_shape.text,
+    "exit_code": entry_shape.whole,
+    "seconds": entry_shape.moment,
+    "at": entry_shape.moment,
+    "out": entry_shape.whole,
+    "metrics": entry_shape.text_to_object,
+    "outputs": entry_shape.text_to_text,
+    "log_tail": entry_shape.texts,
     "met": lambda value: isinstance(value, dict) and bool(Evidence.from_json(value)),
-    "usage": shape.text_to_number,
+    "usage": entry_shape.text_to_number,
 }
 
 
 def decode(key: str, data: bytes) -> Entry:
     """Read an entry; bytes that are none become Torn."""
     try:
-        body = shape.parse(data)
+        body = entry_shape.parse(data)
         kind = body.pop("kind")
-        shape.check(body, SHAPE)
+        entry_shape.check(body, SHAPE)
         if kind == "claim":
             return Claim(**body)
         if kind == "end":

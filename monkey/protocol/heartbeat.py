@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monkey.errors import Corrupt, StoreError
-from monkey.protocol import shape
+from monkey.protocol import entry_shape
 from monkey.protocol.clock import Clock
 from monkey.protocol.journal import Block, Journal
-from monkey.store.base import Store
+from monkey.store.store_port import Store
 
 #: Seconds between heartbeats; a fraction of OWN, so that three may be lost.
 BEAT = 15.0
@@ -47,43 +47,43 @@ class Beat:
 
 #: What each field of a stored heartbeat is, and of each of `vitals.running`.
 SHAPE = {
-    "seq": shape.whole,
-    "held": shape.claims,
-    "sealed": shape.whole,
+    "seq": entry_shape.whole,
+    "held": entry_shape.claims,
+    "sealed": entry_shape.whole,
     "journal": lambda value: isinstance(value, dict),
-    "at": shape.moment,
-    "left": shape.flag,
+    "at": entry_shape.moment,
+    "left": entry_shape.flag,
     "vitals": lambda value: (
         isinstance(value, dict)
-        and shape.text(value.get("alert", ""))
-        and shape.texts(value.get("idle", []))
+        and entry_shape.text(value.get("alert", ""))
+        and entry_shape.texts(value.get("idle", []))
         and _of_machine(value.get("system", {}))
     ),
 }
 RUNNING = {
-    "job": shape.text,
-    "k": shape.whole,
-    "sweep": shape.text,
-    "began": shape.moment,
-    "frozen": shape.flag,
-    "metrics": shape.text_to_object,
-    "usage": shape.text_to_number,
+    "job": entry_shape.text,
+    "k": entry_shape.whole,
+    "sweep": entry_shape.text,
+    "began": entry_shape.moment,
+    "frozen": entry_shape.flag,
+    "metrics": entry_shape.text_to_object,
+    "usage": entry_shape.text_to_number,
 }
 
 
 def _of_machine(told: Any) -> bool:
     """Is it what an agent tells of its machine: percents, and what is wrong with it?"""
     percents = [told.get("cpu"), told.get("memory"), *told.get("gpus", ())] if isinstance(told, dict) else [""]
-    return all(one is None or shape.number(one) for one in percents) and shape.text(told.get("trouble", ""))
+    return all(one is None or entry_shape.number(one) for one in percents) and entry_shape.text(told.get("trouble", ""))
 
 
 def decode_beat(agent: str, key: str, data: bytes) -> Beat:
     """Read a heartbeat; raises Corrupt (an empty or cut one: power was lost while it was written)."""
     try:
-        body = shape.parse(data)
-        shape.check(body, SHAPE)
+        body = entry_shape.parse(data)
+        entry_shape.check(body, SHAPE)
         for told in body["vitals"].get("running", ()):
-            shape.check({"job": None, **told}, RUNNING)
+            entry_shape.check({"job": None, **told}, RUNNING)
         return Beat(
             agent=agent,
             seq=body["seq"],

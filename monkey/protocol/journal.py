@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from monkey.errors import Corrupt
-from monkey.protocol import entries, shape
+from monkey.protocol import entries, entry_shape
 from monkey.protocol.entries import End, Ended
 
 #: Records after which a segment is sealed; with 5,000, status of 100,000 jobs reads some tens of objects.
@@ -56,14 +56,14 @@ def record_of(job: str, k: int, end: End) -> Record:
 
 #: What each field of a stored block is.
 SHAPE = {
-    "jobs": shape.text,
-    "ks": shape.wholes,
-    "outcomes": shape.text,
-    "names": shape.texts,
-    "sweeps": shape.wholes,
-    "seconds": shape.moments,
-    "at": shape.moments,
-    "extra": shape.text_to_object,
+    "jobs": entry_shape.text,
+    "ks": entry_shape.wholes,
+    "outcomes": entry_shape.text,
+    "names": entry_shape.texts,
+    "sweeps": entry_shape.wholes,
+    "seconds": entry_shape.moments,
+    "at": entry_shape.moments,
+    "extra": entry_shape.text_to_object,
 }
 
 #: The columns of a block.
@@ -134,7 +134,7 @@ class Block:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Block:
         """Read what `to_json` wrote. Raises ValueError, KeyError or IndexError for anything else."""
-        shape.check(data, SHAPE)
+        entry_shape.check(data, SHAPE)
         jobs, names = data["jobs"], data["names"]
         block = cls(
             jobs=[jobs[at : at + 16] for at in range(0, len(jobs), 16)],
@@ -146,9 +146,9 @@ class Block:
             extra={int(row): extra for row, extra in data["extra"].items()},
         )
         if any(len(getattr(block, name)) != len(block) for name in COLUMNS):
-            raise shape.Misshapen("its columns differ in length")
+            raise entry_shape.Misshapen("its columns differ in length")
         for extra in block.extra.values():
-            shape.check(extra, entries.SHAPE)
+            entry_shape.check(extra, entries.SHAPE)
         return block
 
     def encode(self) -> bytes:
@@ -159,7 +159,7 @@ class Block:
     def decode(cls, key: str, data: bytes) -> Block:
         """Read a segment; raises Corrupt."""
         try:
-            return cls.from_json(shape.parse(data))
+            return cls.from_json(entry_shape.parse(data))
         except (ValueError, KeyError, TypeError, IndexError) as exc:
             raise Corrupt(key, f"not a segment of a journal ({exc!r})") from exc
 

@@ -12,12 +12,12 @@ from typing import Any
 from monkey.errors import Corrupt, KeyMissing
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim, Torn
+from monkey.protocol.entry_log import Tally
 from monkey.protocol.heartbeat import GAP, TAKE, Beat, decode_beat
 from monkey.protocol.journal import LOST, SAVED, Block, Record
-from monkey.protocol.keys import Keys
-from monkey.protocol.log import Tally
-from monkey.spec.stopping import Evidence
-from monkey.store.base import Item, Store
+from monkey.protocol.layout import Keys
+from monkey.spec.job.stop_when import Evidence
+from monkey.store.store_port import Item, Store
 
 
 class Index:

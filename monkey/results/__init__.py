@@ -1,1 +1,1 @@
-
+"""The table of results: rows, groups, export."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from monkey.metrics.summary import finite
 from monkey.results.groups import Group
-from monkey.results.rows import Results, Row
-from monkey.spec.command import text_of
-from monkey.spec.table import Value
+from monkey.results.result_rows import Results, Row
+from monkey.spec.command.command import text_of
+from monkey.spec.job.job_table import Value
 
 #: A spreadsheet takes a cell that begins so as a formula; the wide forms are what some of them make of these.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")

@@ -10,9 +10,9 @@ from math import frexp, ldexp, sqrt
 from statistics import fmean
 from typing import Any
 
-from monkey.results.rows import Results, Row, known, rank_key
-from monkey.spec.identity import canonical
-from monkey.spec.table import Value
+from monkey.results.result_rows import Results, Row, known, rank_key
+from monkey.spec.job.job_id import canonical
+from monkey.spec.job.job_table import Value
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-
+"""What users write, and what a job is."""

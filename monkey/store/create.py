@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from monkey.errors import KeyMissing, StoreError, StoreUnavailable, Unresolved
-from monkey.store.base import Store
+from monkey.store.store_port import Store
 
 #: Seconds before the second try; each further one waits twice as long.
 BACKOFF = 0.1

@@ -14,7 +14,7 @@ _SHOWN = 160
 
 
 def check_key(key: str) -> str:
-    """Return `key`; raises ValueError where it is none: see `monkey.store.base`."""
+    """Return `key`; raises ValueError where it is none: see `monkey.store.store_port`."""
     parts = key.split("/")
     if not _NOT_NAMES.isdisjoint(parts) or "\0" in key or parts[0] == RESERVED or not encodable(key):
         raise ValueError(

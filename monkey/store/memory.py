@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from monkey.errors import KeyMissing
-from monkey.store.base import Item, Store
 from monkey.store.keys import check_key, check_prefix
+from monkey.store.store_port import Item, Store
 
 
 class MemoryState:

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused
-from monkey.store.base import Store
-from monkey.store.contents import FILES
+from monkey.store.content.objects import FILES
 from monkey.store.create import Won, create
-from monkey.store.directory import DirectoryStore
+from monkey.store.directory.root import missing, translate
+from monkey.store.directory.store import DirectoryStore
 from monkey.store.format import FORMAT, decode_format, new_format
 from monkey.store.keys import RESERVED
 from monkey.store.memory import MemoryState, MemoryStore
-from monkey.store.place import missing, translate
 from monkey.store.probe import PROBE, probe
+from monkey.store.store_port import Store
 
 
 class Backend(Protocol):
@@ -39,12 +39,12 @@ class Backend(Protocol):
 
 
 #: Scheme to its module, which is imported where the scheme is used and nowhere else: what it needs is heavy. The
-#: options of its URLs are in `monkey.spec.address`.
+#: options of its URLs are in `monkey.spec.project.store_url`.
 BACKENDS: Mapping[str, str] = {
-    "s3": "monkey.store.buckets",
-    "gs": "monkey.store.buckets",
-    "az": "monkey.store.buckets",
-    "ssh": "monkey.store.sftp.open",
+    "s3": "monkey.store.bucket.scheme",
+    "gs": "monkey.store.bucket.scheme",
+    "az": "monkey.store.bucket.scheme",
+    "ssh": "monkey.store.sftp.scheme",
 }
 
 #: Stores of this process, by the name in memory://name: that is where its clients meet.

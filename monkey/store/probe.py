@@ -6,7 +6,7 @@ import asyncio
 import secrets
 
 from monkey.errors import StoreUnsafe
-from monkey.store.base import Store
+from monkey.store.store_port import Store
 
 #: Where it is asked.
 PROBE = "probe"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import KeyMissing, MonkeyError, StoreUnavailable
-from monkey.store.base import Store
 from monkey.store.keys import encodable
-from monkey.transfer.lanes import in_lanes
+from monkey.store.store_port import Store
+from monkey.transfer.concurrency import in_lanes
 
 #: Files that are under way at a time.
 LANES = 16

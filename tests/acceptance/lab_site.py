@@ -96,7 +96,7 @@ class LabSite(Site):
     @property
     def leftovers(self) -> list[int]:
         """Processes of Pulumi's here, and of its plugins."""
-        return [*self.shop.processes("pulumi"), *self.shop.processes("leash.py")]
+        return [*self.shop.processes("pulumi"), *self.shop.processes("engine_supervisor.py")]
 
     def audit(self) -> None:
         """Have nothing astray, by monkey's own word."""

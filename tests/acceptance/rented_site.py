@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from monkey.apply.execute import execute
-from monkey.apply.observe import open_world
 from monkey.apply.planning import make_plan
-from monkey.spec.project import load_project
-from monkey.store.base import Store
+from monkey.apply.world.observe import open_world
+from monkey.spec.project.project import load_project
 from monkey.store.open import locate, open_store
-from monkey_stacks.boot import Settings, code, user_data
-from monkey_stacks.ssh.bundle import Bundle
+from monkey.store.store_port import Store
+from monkey_stacks.boot import Settings, user_data
+from monkey_stacks.bundle import publishing
+from monkey_stacks.bundle.bundle import Bundle
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.shop import Shop, until
 from tests.acceptance.site import Elsewhere
@@ -85,8 +86,8 @@ class RentedSite:
 
     def publish(self) -> Bundle:
         """Put the agent's code into the store."""
-        built = code.build(self.url, "x86_64")
-        self.in_store(lambda store: code.publish(store, built))
+        built = publishing.build(self.url, "x86_64")
+        self.in_store(lambda store: publishing.publish(store, built))
         return built
 
     def in_store(self, do: Callable[[Store], Any]) -> Any:

@@ -145,7 +145,7 @@ class Shop:
     @property
     def agents(self) -> list[int]:
         """The agents' processes."""
-        return self.processes("monkey_agent.main")
+        return self.processes("monkey_agent.command_line")
 
     @property
     def jobs(self) -> list[int]:

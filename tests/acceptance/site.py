@@ -11,18 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from monkey.apply.execute import execute
-from monkey.apply.observe import open_world
 from monkey.apply.planning import make_plan
-from monkey.spec.host import parse
-from monkey.spec.project import load_project
+from monkey.apply.world.observe import open_world
+from monkey.spec.project.project import load_project
+from monkey.spec.project.ssh_host import parse
 from monkey.store.open import locate, open_store
+from monkey_stacks.ssh.host_state import Observed, Wanted
 from monkey_stacks.ssh.operations import converge, observe, remove
-from monkey_stacks.ssh.wanted import Observed, Wanted
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.shop import Shop
 from tests.host_root import USER
 from tests.hosts import Lab, Machine
-from tests.unit.apply.world import StillFleet
+from tests.unit.apply.small_project import StillFleet
 
 Result = TypeVar("Result")
 #: A user's processes that are none of ours.

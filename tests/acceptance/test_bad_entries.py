@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from monkey.transfer.code_manifest import Entry, Kind, code_hash
+from monkey.transfer.code.code_manifest import Entry, Kind, code_hash
 from tests.acceptance.shop import Shop, until
 from tests.nested import NEST
 

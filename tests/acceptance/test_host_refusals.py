@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError, HostAway
-from monkey.spec.host import parse
+from monkey.spec.project.ssh_host import parse
 from monkey_stacks.ssh.operations import converge, look, observe
 from tests.acceptance.site import Site, left_on
 from tests.host_root import USER

@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from monkey.errors import HostAway
-from monkey.spec.host import parse
+from monkey.spec.project.ssh_host import parse
+from monkey_stacks.ssh.host_state import differences
 from monkey_stacks.ssh.operations import bundle_for, converge, inventory, observe, remove
-from monkey_stacks.ssh.wanted import differences
 from tests.acceptance.shop import until
 from tests.acceptance.site import Site, left_on
 from tests.hosts import Machine
@@ -111,7 +111,7 @@ def test_agents_outlive_logins_and_reboots(site: Site) -> None:
 
 
 def _agents(machine: Machine) -> list[str]:
-    return [line for line in machine.processes().splitlines() if "/bundles/" in line and "warden.py" not in line]
+    return [line for line in machine.processes().splitlines() if "/bundles/" in line and "supervisor.py" not in line]
 
 
 @pytest.mark.slow
@@ -165,9 +165,9 @@ def test_fleets_on_one_host_leave_each_other_alone(site: Site) -> None:
 
 APPLY = """
 import sys
-from monkey.spec.host import parse
+from monkey.spec.project.ssh_host import parse
 from monkey_stacks.ssh.operations import converge
-from monkey_stacks.ssh.wanted import Wanted
+from monkey_stacks.ssh.host_state import Wanted
 converge(parse(sys.argv[1]), Wanted(sys.argv[2], "shop", "lab", idle_timeout=3000, max_slots=int(sys.argv[3])))
 """
 

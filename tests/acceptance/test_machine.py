@@ -42,7 +42,7 @@ def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) 
     applying = shop.start("apply", str(saved))
     until(lambda: len(shop.processes("sh -c while")) == 2, "both jobs run")
     lines = [command_line(int(process.name)) for process in Path("/proc").glob("[0-9]*")]
-    assert any(b"monkey_agent.main" in line for line in lines)
+    assert any(b"monkey_agent.command_line" in line for line in lines)
     assert not any(SECRET.encode() in line or ELSEWHERE.encode() in line for line in lines)
     assert not holders(SECRET, shop.root.parent) and not holders(ELSEWHERE, shop.root.parent)
     go.touch()

@@ -69,7 +69,18 @@ def test_each_end_is_told_once_and_no_job_knows_the_secrets(shop: Shop, server: 
 def agent(shop: Shop) -> Any:
     """Start an agent as a machine would: nobody else looks after the fleet."""
     store = str(shop.root / ".monkey" / "store")
-    command = [MONKEY[0], "-P", "-m", "monkey_agent.main", "--store", store, "--project", "shop", "--idle-timeout", "5"]
+    command = [
+        MONKEY[0],
+        "-P",
+        "-m",
+        "monkey_agent.command_line",
+        "--store",
+        store,
+        "--project",
+        "shop",
+        "--idle-timeout",
+        "5",
+    ]
     return subprocess.Popen(command, env=shop.env, cwd=shop.root, stdin=subprocess.DEVNULL, start_new_session=True)
 
 

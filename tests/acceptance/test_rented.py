@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from monkey.fleet.cloud.places import LEFT
-from monkey_stacks.ssh.bundle import pack
+from monkey.fleet.cloud.machine_paths import LEFT
+from monkey_stacks.bundle.bundle import pack
 from tests.acceptance.renting import BUCKET, Renting, digest, slowness
 from tests.acceptance.shop import Shop
 from tests.hosts import Lab

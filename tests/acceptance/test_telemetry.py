@@ -113,8 +113,8 @@ def test_nothing_is_lost_though_all_are_killed(
                 server.kill()
                 server.start()
             elif order == "courier":
-                until(lambda: shop.processes("monkey.metrics.courier"), "a courier is there")
-                shop.kill(shop.processes("monkey.metrics.courier"))
+                until(lambda: shop.processes("monkey.metrics.exporter"), "a courier is there")
+                shop.kill(shop.processes("monkey.metrics.exporter"))
             else:
                 shop.kill(shop.agents)
                 shop.run("apply", "--detach")

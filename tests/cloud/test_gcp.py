@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from monkey_stacks.gcp import group, inventory
-from monkey_stacks.gcp.account import account
-from monkey_stacks.gcp.stack import Stack, stack
+from monkey_stacks.gcp.api import group, inventory
+from monkey_stacks.gcp.api.account import account
+from monkey_stacks.gcp.api.naming import Stack, stack
 from tests.acceptance.shop import Shop, until
 
 #: As it was before the tests' own settings: these are somebody's real keys.

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from monkey.store.open import open_store
-from monkey_stacks.engine import Engine
-from monkey_stacks.outcome import Outcome
+from monkey_stacks.engine.engine_outcome import Outcome
+from monkey_stacks.engine.pulumi_engine import Engine
 
 T = TypeVar("T")
 

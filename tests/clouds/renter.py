@@ -15,14 +15,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-from monkey.fleet.base import Forecast, Work
-from monkey.spec.provider import read
-from monkey.spec.recipe import Resources
-from monkey.store.base import Store
+from monkey.fleet.fleet_port import Forecast, Work
+from monkey.spec.job.recipe import Resources
+from monkey.spec.project.provider import read
 from monkey.store.open import open_store
-from monkey_stacks.aws_fleet import make
-from monkey_stacks.outcome import Resource
-from monkey_stacks.rented_fleet import RentedFleet
+from monkey.store.store_port import Store
+from monkey_stacks.aws.fleet import make
+from monkey_stacks.cloud.cloud_fleet import RentedFleet
+from monkey_stacks.engine.engine_outcome import Resource
 from tests.clouds.account import REGION, ROOT
 
 T = TypeVar("T")

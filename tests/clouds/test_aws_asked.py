@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from monkey.apply.fleets import strangers
+from monkey.apply.fleet_work import strangers
 from monkey.errors import FleetError
-from monkey_stacks import aws_audit
-from monkey_stacks.aws import facts, group, inventory, policies, strays
-from monkey_stacks.aws.account import Account as Product
-from monkey_stacks.aws.account import account
-from monkey_stacks.aws.stack import MADE, Stack, stack
-from monkey_stacks.course import ROUNDED
+from monkey_stacks.aws import machine_audit, machine_rights
+from monkey_stacks.aws.api import catalog, group, inventory, orphans
+from monkey_stacks.aws.api.account import Account as Product
+from monkey_stacks.aws.api.account import account
+from monkey_stacks.aws.api.naming import MADE, Stack, stack
+from monkey_stacks.cloud.scaling import ROUNDED
 from tests.clouds.account import REGION, Account
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def build(aws: Account, of: Stack, image: str) -> str:
     tags = [{"Key": key, "Value": value} for key, value in of.tags("role").items()]
     iam.create_role(RoleName=of.name, AssumeRolePolicyDocument="{}", Tags=tags)
     iam.put_role_policy(
-        RoleName=of.name, PolicyName=of.name, PolicyDocument=policies.machine(URL, of, REGION, "aws", {})
+        RoleName=of.name, PolicyName=of.name, PolicyDocument=machine_rights.machine(URL, of, REGION, "aws", {})
     )
     iam.create_instance_profile(InstanceProfileName=of.name, Tags=tags)
     iam.add_role_to_instance_profile(InstanceProfileName=of.name, RoleName=of.name)
@@ -88,7 +88,7 @@ def test_what_is_astray_is_found_and_taken_away_and_nobody_elses(aws: Account, p
     assert sorted(each.kind for each in found) == sorted(kinds)
     held_for_others(aws, product, ours, theirs)
     said: list[str] = []
-    strays.remove(product, strays.strays(found, []), said.append)
+    orphans.remove(product, orphans.strays(found, []), said.append)
     assert len(said) == len(inventory.TYPES) and inventory.look(product, ours) == ()
     assert aws.there("monkey:stack", ours.id) == {}
     assert {each.kind for each in inventory.look(product, theirs)} == set(kinds)
@@ -100,7 +100,7 @@ def held_for_others(aws: Account, product: Product, ours: Stack, theirs: Stack) 
     ec2 = aws.client("ec2")
     [vpc, _] = [ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"] for _ in range(2)]
     ec2.create_tags(Resources=[vpc], Tags=lone)
-    held = aws_audit.holdings(product, ours, {"m5.large": 0.1}, partial(stack, URL, "digits"))
+    held = machine_audit.holdings(product, ours, {"m5.large": 0.1}, partial(stack, URL, "digits"))
     assert {each.id for each in held if each.of is None} == {each.id for each in inventory.look(product, ours)}
     alien = {each.id for each in held if each.of is not None and each.of.stack == theirs.id}
     assert alien == {each.id for each in inventory.look(product, theirs)}
@@ -110,7 +110,7 @@ def held_for_others(aws: Account, product: Product, ours: Stack, theirs: Stack) 
     assert "for $0.10 an hour" in told.text and "of another store" in told.text
     assert f"--region {REGION} --tag-filters Key=monkey:stack,Values={theirs.id}" in told.hint
     # Seen by a fleet beside it, that nobody names any more.
-    beside = aws_audit.holdings(product, stack(URL, "digits", "beside"), {}, partial(stack, URL, "digits"))
+    beside = machine_audit.holdings(product, stack(URL, "digits", "beside"), {}, partial(stack, URL, "digits"))
     texts = {each.of.text for each in beside if each.of is not None and each.of.stack == ours.id}
     assert texts == {"of this store, though it knows of no such provider any more"}
 
@@ -136,39 +136,39 @@ def test_a_groups_machines_end_and_it_is_emptied_in_time(aws: Account, product: 
 
 
 def test_what_monkey_yaml_asks_for_must_be_there(aws: Account, product: Product) -> None:
-    [large] = facts.machines(product, ["g5.12xlarge"])
+    [large] = catalog.machines(product, ["g5.12xlarge"])
     assert (large.cpus, large.memory, large.gpus, large.arch) == (48, 192 << 30, 4, "x86_64")
     asked = len(aws.wire.calls)
-    assert facts.machines(product, ["g5.12xlarge"]) == (large,) and len(aws.wire.calls) == asked
+    assert catalog.machines(product, ["g5.12xlarge"]) == (large,) and len(aws.wire.calls) == asked
     with pytest.raises(FleetError, match="no such type of machines in this region"):
-        facts.machines(product, ["zz9.huge"])
+        catalog.machines(product, ["zz9.huge"])
     with pytest.raises(FleetError, match=r"one architecture, found m5.large is x86_64, m6g.large is arm64"):
-        facts.machines(product, ["m5.large", "m6g.large"])
-    assert facts.zones(product, ["m5.large"]) == (f"{REGION}a", f"{REGION}b", f"{REGION}c")
+        catalog.machines(product, ["m5.large", "m6g.large"])
+    assert catalog.zones(product, ["m5.large"]) == (f"{REGION}a", f"{REGION}b", f"{REGION}c")
 
     image = aws.image()
-    found = facts.image(product, image, "x86_64")
+    found = catalog.image(product, image, "x86_64")
     assert (found.id, found.arch) == (image, "x86_64") and found.device.startswith("/dev/")
     with pytest.raises(FleetError, match=f"there is no image ami-0000 in {REGION}"):
-        facts.image(product, "ami-0000", "x86_64")
+        catalog.image(product, "ami-0000", "x86_64")
     with pytest.raises(FleetError, match=f"expected an image for arm64, found {image}, which is for x86_64"):
-        facts.image(product, image, "arm64")
+        catalog.image(product, image, "arm64")
     # By a parameter: looked up once, and gone on with as long as it is there.
     ssm = aws.client("ssm")
     ssm.put_parameter(Name="/team/image", Value=image, Type="String")
-    assert facts.image(product, "resolve:ssm:/team/image", "x86_64").id == image
+    assert catalog.image(product, "resolve:ssm:/team/image", "x86_64").id == image
     ssm.put_parameter(Name="/team/image", Value="ami-0000", Type="String", Overwrite=True)
-    assert facts.image(product, "resolve:ssm:/team/image", "x86_64", kept=image).id == image
+    assert catalog.image(product, "resolve:ssm:/team/image", "x86_64", kept=image).id == image
     with pytest.raises(FleetError, match="there is no image resolve:ssm:/team/image"):
-        facts.image(product, "resolve:ssm:/team/image", "x86_64", kept="ami-0001")
+        catalog.image(product, "resolve:ssm:/team/image", "x86_64", kept="ami-0001")
     with pytest.raises(FleetError, match="no such image in this region"):
-        facts.image(product, "resolve:ssm:/team/none", "x86_64")
+        catalog.image(product, "resolve:ssm:/team/none", "x86_64")
     with pytest.raises(FleetError, match="no such network in this region"):
-        facts.check_network(product, "vpc-0", ["subnet-0"])
+        catalog.check_network(product, "vpc-0", ["subnet-0"])
 
 
 def test_who_may_not_is_told_so(aws: Account, product: Product) -> None:
     aws.wire.refuse("DescribeImages", "UnauthorizedOperation", "You are not authorized to perform this operation.", 403)
     with pytest.raises(FleetError, match=r"AWS does not permit it: UnauthorizedOperation.*DescribeImages") as raised:
-        facts.image(product, "ami-0000", "x86_64")
+        catalog.image(product, "ami-0000", "x86_64")
     assert "monkey init --provider aws" in (raised.value.hint or "")

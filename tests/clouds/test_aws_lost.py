@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.fleet.base import Work
-from monkey_stacks.rented_fleet import RentedFleet
+from monkey.fleet.fleet_port import Work
+from monkey_stacks.cloud.cloud_fleet import RentedFleet
 from tests import services
 from tests.clouds.account import Account
 from tests.clouds.renter import FLEET, PROJECT, Renter

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.rented_fleet import RentedFleet
+from monkey_stacks.cloud.cloud_fleet import RentedFleet
 from tests.clouds.gcp.desk import Google
 from tests.clouds.gcp.offers import REGION, ZONES
 from tests.clouds.gcp.renter import Renter

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks import plugins
+from monkey_stacks.engine import plugins
 from tests import services
 from tests.clouds import account
 from tests.clouds.gcp.desk import Google

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.store.base import Store
 from monkey.store.open import open_store
+from monkey.store.store_port import Store
 from tests.bucket import FakeBucket
 from tests.loops import Run
 from tests.services import BUCKET

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from monkey.errors import StoreUnavailable
-from monkey.store.base import Item, Store
+from monkey.store.store_port import Item, Store
 
 
 class Fault(Enum):

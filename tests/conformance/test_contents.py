@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import DatasetError
-from monkey.store.base import Store
-from monkey.store.contents import FILES, Source, object_key
-from monkey.store.copier import signature
+from monkey.store.content.hash_worker import signature
+from monkey.store.content.objects import FILES, Source, object_key
+from monkey.store.store_port import Store
 from tests.loops import Run
 
 LARGE = b"0123456789" * 900_000

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from monkey.metrics.backlog import Backlog
 from monkey.metrics.spool import Spool, load
-from monkey.spec.influx import read
+from monkey.metrics.spool_reader import Backlog
+from monkey.spec.project.influx_settings import read
 from tests import influx
 
 #: Seconds that anything here may take before it counts as never.
@@ -46,7 +46,7 @@ class Site:
             file.write(data)
 
     def start(self, secrets: dict[str, str] | None = None) -> None:
-        command = [sys.executable, "-m", "monkey.metrics.courier", self.root]
+        command = [sys.executable, "-m", "monkey.metrics.exporter", self.root]
         self._courier = subprocess.Popen(command, stdin=subprocess.PIPE)
         self.say(secrets=self.database.secrets if secrets is None else secrets)
 

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable
 import pytest
 
 from monkey.errors import KeyMissing, StoreMissing, StoreRefused, StoreUnavailable, Unresolved
-from monkey.store.base import Store
 from monkey.store.create import Lost, Won, create
+from monkey.store.store_port import Store
 from tests.conformance.faulty import Fault, FaultyStore
 from tests.loops import Run
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from monkey.metrics import names
-from monkey.metrics.points import job_point, point
+from monkey.metrics.influx_points import job_point, point
 from tests import digits as sweep_of_digits
 from tests import influx
 from tests.digits import METRIC, Digits

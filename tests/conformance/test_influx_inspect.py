@@ -6,10 +6,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from monkey.apply.doctor import _influx
-from monkey.metrics.inspect import inspect
-from monkey.protocol.views import JobView, State
-from monkey.spec.influx import read
+from monkey.apply.inspect.doctor_checks import _influx
+from monkey.metrics.influx_check import inspect
+from monkey.protocol.status.agent_views import JobView, State
+from monkey.spec.project.influx_settings import read
 from tests import influx
 from tests.loops import Run
 

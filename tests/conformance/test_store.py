@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from monkey.errors import KeyMissing
-from monkey.store.base import Item, Store
 from monkey.store.open import open_store
 from monkey.store.probe import probe
+from monkey.store.store_port import Item, Store
 from tests.conformance.racer import race
 from tests.loops import Run
 

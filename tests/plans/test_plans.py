@@ -15,16 +15,16 @@ import pytest
 from monkey.plan.change import Plan
 from monkey.plan.desired import Desired
 from monkey.plan.diff import diff
-from monkey.plan.document import document
-from monkey.plan.markdown import markdown
 from monkey.plan.observed import Observed, ObservedSweep
-from monkey.spec.condition import parse
-from monkey.spec.expand import expand
-from monkey.spec.identity import identify
-from monkey.spec.load import load_spec, parse_spec
-from monkey.spec.models import Spec
-from monkey.spec.recipe import Recipe, Settings
-from monkey.spec.table import JobTable
+from monkey.plan.saved_plan import document
+from monkey.plan.text.markdown import markdown
+from monkey.spec.job.job_id import identify
+from monkey.spec.job.job_table import JobTable
+from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.parameters.conditions import parse
+from monkey.spec.sweep.expand import expand
+from monkey.spec.sweep.load import load_spec, parse_spec
+from monkey.spec.sweep.models import Spec
 
 HERE = Path(__file__).parent
 CASES = sorted(path.parent for path in HERE.glob("*/spec.yaml"))

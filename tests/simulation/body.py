@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import JobFailed
-from monkey.protocol.keys import Keys
-from monkey.spec.recipe import Resources
-from monkey.spec.stopping import Evidence
+from monkey.protocol.layout import Keys
+from monkey.spec.job.recipe import Resources
+from monkey.spec.job.stop_when import Evidence
 from monkey_agent.ports import Attempt, Ending, Outcome, Running, Seat, Turn
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from monkey.protocol.entries import Claim, End, Ended, Entry
-from monkey.protocol.log import Log, tally
-from monkey.protocol.revision import decode_order
-from monkey.protocol.sweeps import SweepState, fold
-from monkey.spec.stopping import Evidence, Rule, meets
+from monkey.protocol.entry_log import Log, tally
+from monkey.protocol.sweeps.revision import decode_order
+from monkey.protocol.sweeps.sweep_log import SweepState, fold
+from monkey.spec.job.stop_when import Evidence, Rule, meets
 from tests.simulation.body import KEYS
 from tests.simulation.net import WALL
 

@@ -8,15 +8,15 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monkey_agent.daemon import Agent
-from monkey_agent.notices import Notice, Undelivered
-from monkey_agent.post import Post
+from monkey_agent.notifications.notifier import Notice, Undelivered
+from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.agent_identity import Post
 from tests.simulation.body import Body, Seats
 from tests.simulation.net import Host, Net
 
 if TYPE_CHECKING:
-    from monkey.protocol.sweeps import SweepState
-    from monkey.spec.notices import Channel
+    from monkey.protocol.sweeps.sweep_log import SweepState
+    from monkey.spec.project.notify import Channel
     from tests.simulation.world import Mutant, World
 
 

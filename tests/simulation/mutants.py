@@ -11,9 +11,9 @@ from monkey.protocol.claims import Claims, Held
 from monkey.protocol.entries import Claim, End, Torn
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.observer import Observer
-from monkey.store.base import Store
 from monkey.store.create import Lost, Won
-from monkey_agent.post import Parts
+from monkey.store.store_port import Store
+from monkey_agent.scheduling.agent_identity import Parts
 from tests.simulation.world import Mutant
 
 

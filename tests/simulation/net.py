@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import KeyMissing, StoreUnavailable
-from monkey.store.base import Item
+from monkey.store.store_port import Item
 from monkey_agent.ports import Outcome
 
 if TYPE_CHECKING:

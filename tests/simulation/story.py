@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from monkey.errors import NotFound
-from monkey.protocol.log import tally
-from monkey.protocol.revision import Revision
-from monkey.protocol.snapshot import Reader, State
-from monkey.protocol.sweeps import append_order, append_revision, mark_queue, read_sweep
-from monkey.protocol.verdicts import Verdict, verdict
-from monkey.spec.notices import Channel
-from monkey.spec.recipe import Recipe, Settings
-from monkey.spec.stopping import Rule
-from monkey.spec.table import Column, JobTable
+from monkey.protocol.entry_log import tally
+from monkey.protocol.status.store_snapshot import Reader, State
+from monkey.protocol.status.verdicts import Verdict, verdict
+from monkey.protocol.sweeps.revision import Revision
+from monkey.protocol.sweeps.sweep_log import append_order, append_revision, mark_queue, read_sweep
+from monkey.spec.job.job_table import Column, JobTable
+from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.stop_when import Rule
+from monkey.spec.project.notify import Channel
 from tests.simulation.net import Host, Net
 from tests.simulation.result import Result
 from tests.simulation.terms import Terms

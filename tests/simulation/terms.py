@@ -7,8 +7,8 @@ import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from monkey.protocol.sweeps import append_order, mark_queue, read_sweep
-from monkey.spec.expires import Expires
+from monkey.protocol.sweeps.sweep_log import append_order, mark_queue, read_sweep
+from monkey.spec.job.expires import Expires
 from tests.simulation.body import KEYS
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
-from monkey_agent.daemon import Agent
-from monkey_agent.post import Post
+from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.agent_identity import Post
 from tests.simulation.body import Body, Seats
 from tests.simulation.net import Host, Net
 from tests.simulation.world import Weather, World

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from monkey.spec.notices import Channel
-from monkey.spec.recipe import Resources, Settings
-from monkey.spec.stopping import Rule
+from monkey.spec.job.recipe import Resources, Settings
+from monkey.spec.job.stop_when import Rule
+from monkey.spec.project.notify import Channel
 from tests.simulation.campaign import campaign
 from tests.simulation.story import Story, revision
 from tests.simulation.test_protocol import QUIET

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monkey.protocol.entries import Claim, End, Ended, Torn, decode
-from monkey.protocol.log import Log, got_on
-from monkey.store.base import Item
+from monkey.protocol.entry_log import Log, got_on
 from monkey.store.memory import MemoryState
-from monkey_agent.post import Parts
+from monkey.store.store_port import Item
+from monkey_agent.scheduling.agent_identity import Parts
 from tests.simulation.body import KEYS, Execution
 from tests.simulation.endings import Endings
 from tests.simulation.life import Life

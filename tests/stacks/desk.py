@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from monkey.store.base import Store
 from monkey.store.open import open_store
-from monkey_stacks.engine import Engine
-from monkey_stacks.outcome import Outcome, Progress
+from monkey.store.store_port import Store
+from monkey_stacks.engine.engine_outcome import Outcome, Progress
+from monkey_stacks.engine.pulumi_engine import Engine
 from tests.acceptance.ledger import whole_lines
 from tests.stacks.paper import Paper, identify
 

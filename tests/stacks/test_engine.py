@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.engine import Engine
-from monkey_stacks.outcome import Op, Outcome, Stage
-from monkey_stacks.space import KEPT
+from monkey_stacks.engine.engine_outcome import Op, Outcome, Stage
+from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.engine.state_bucket import KEPT
 from tests import services, sshd
 from tests.acceptance.shop import until
 from tests.stacks.desk import FLEET, HELD, PROJECT, Desk, Sheet, leftovers, ops

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_stacks.outcome import Resource
+from monkey_stacks.engine.engine_outcome import Resource
 from tests.acceptance.shop import until
 from tests.stacks.desk import HELD, Desk, Sheet, leftovers
 

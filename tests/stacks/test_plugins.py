@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.engine import Engine
-from monkey_stacks.outcome import Outcome
+from monkey_stacks.engine.engine_outcome import Outcome
+from monkey_stacks.engine.pulumi_engine import Engine
 from tests.stacks.desk import FLEET, PROJECT, Desk, Sheet
 
 pytestmark = pytest.mark.slow

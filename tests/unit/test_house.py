@@ -80,12 +80,12 @@ def test_agent_loads_nothing_heavy() -> None:
 
 
 def test_a_push_that_moves_nothing_loads_no_event_loop() -> None:
-    loaded = modules_after("import monkey.cli.push, monkey.apply.push, monkey.spec.project")
+    loaded = modules_after("import monkey.cli.commands.push, monkey.apply.push_datasets, monkey.spec.project.project")
     assert not loaded & {"asyncio", "ssl", "socket", *HEAVY - {"click"}}
 
 
 def test_engine_of_machines_loads_pulumi_only_when_it_runs() -> None:
-    loaded = modules_after("import monkey_stacks.engine")
+    loaded = modules_after("import monkey_stacks.engine.pulumi_engine")
     assert not loaded & {"pulumi", "grpc", "http", *HEAVY}, loaded
 
 

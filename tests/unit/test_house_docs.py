@@ -14,12 +14,12 @@ import pytest
 
 from monkey import errors
 from monkey.cli.main import VERBS
-from monkey.spec.command import compile_command
-from monkey.spec.expand import expand
-from monkey.spec.load import load_spec
-from monkey.spec.models import Spec
-from monkey.spec.project import load_project
-from monkey.spec.schema import schema
+from monkey.spec.command.command import compile_command
+from monkey.spec.project.project import load_project
+from monkey.spec.sweep.expand import expand
+from monkey.spec.sweep.json_schema import schema
+from monkey.spec.sweep.load import load_spec
+from monkey.spec.sweep.models import Spec
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

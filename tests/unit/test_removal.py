@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from monkey.removal import remove_tree
-from monkey_agent.kept import Kept
-from monkey_agent.workspace import Workspaces
+from monkey.tree_removal import remove_tree
+from monkey_agent.checkpoints.local_checkpoints import Kept
+from monkey_agent.execution.workspace import Workspaces
 from tests.nested import nest
 
 
@@ -67,7 +67,7 @@ def test_rights_that_a_job_took_away_are_no_hindrance(tmp_path: Path, require: C
     require("unprivileged")
     make = "a = Path('tree/a'); b = a / 'b' / 'c'; b.mkdir(parents=True); (b / 'file').touch(); (a / 'file').touch(); "
     take = "[path.chmod(0o400 if path.name == 'a' else 0) for path in (b, b.parent, a, a.parent)]; "
-    script = UNPRIVILEGED.format("monkey.removal", "remove_tree") + make + take + "print(remove_tree('tree'))"
+    script = UNPRIVILEGED.format("monkey.tree_removal", "remove_tree") + make + take + "print(remove_tree('tree'))"
     assert unprivileged(tmp_path, script) == "True"
     assert list(tmp_path.iterdir()) == []
 
@@ -80,6 +80,9 @@ def test_what_cannot_be_removed_is_told_and_hinders_nobody(tmp_path: Path, requi
     foreign.chmod(0o555)
     for directory in (tmp_path / "checkpoints", foreign.parent):
         directory.chmod(0o777)
-    told = unprivileged(tmp_path, UNPRIVILEGED.format("monkey_agent.kept", "Kept") + "print(Kept(Path('.')).stuck)")
+    told = unprivileged(
+        tmp_path,
+        UNPRIVILEGED.format("monkey_agent.checkpoints.local_checkpoints", "Kept") + "print(Kept(Path('.')).stuck)",
+    )
     assert told == "['./checkpoints/1.part']"
     assert (foreign / "file").exists()

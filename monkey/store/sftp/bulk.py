@@ -1,6 +1,6 @@
 """Many files to the host, durably: written aside all together, synced at once, then named.
 
-The order is `monkey.store.bulk`'s: bytes on disk before the name, names on disk before anyone is told.
+The order is `monkey.store.directory.bulk`'s: bytes on disk before the name, names on disk before anyone is told.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
-from monkey.store.base import Store
-from monkey.store.contents import Moved, Source, object_key
-from monkey.store.each import WHOLE, put_large, read_whole
-from monkey.store.sftp.calls import Calls
-from monkey.store.sftp.flush import Flusher
-from monkey.store.sftp.link import Link
-from monkey.store.sftp.place import Place
+from monkey.store.content.objects import Moved, Source, object_key
 from monkey.store.sftp.publish import Publisher
+from monkey.store.sftp.root import Place
+from monkey.store.sftp.sync import Flusher
+from monkey.store.sftp.wire.sftp_connection import Link
+from monkey.store.sftp.wire.sftp_requests import Calls
+from monkey.store.store_port import Store
+from monkey.store.upload_each import WHOLE, put_large, read_whole
 
 #: Files that are synced and named together, and their bytes: a lost connection costs no more than that.
 BATCH_FILES, BATCH_BYTES = 4096, 64 * 1024 * 1024

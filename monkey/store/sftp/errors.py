@@ -10,10 +10,10 @@ import asyncssh
 
 from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreUnavailable
 from monkey.store.keys import shown
-from monkey.store.sftp import wire
-from monkey.store.sftp.calls import Calls, is_directory
-from monkey.store.sftp.dial import Way
-from monkey.store.sftp.wire import LinkLost, Status
+from monkey.store.sftp.wire import sftp_protocol
+from monkey.store.sftp.wire.connect import Way
+from monkey.store.sftp.wire.sftp_protocol import LinkLost, Status
+from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
 
 #: What asyncssh and the system raise where no connection comes about.
 NO_CONNECTION = (asyncssh.Error, OSError, ValueError)
@@ -110,11 +110,11 @@ async def explain(exc: Status, calls: Calls, url: str, root: bytes, key: str, pa
     Most things that go wrong are "failure" in SFTP. Raises LinkLost.
     """
     what = f"the store {shown(url)}" + (f", key {shown(key)!r}" if key else "")
-    if exc.code == wire.DENIED:
+    if exc.code == sftp_protocol.DENIED:
         return StoreRefused(f"{what}: permission denied", hint="give the user there rights to read and write")
-    if exc.code == wire.BAD_MESSAGE:
+    if exc.code == sftp_protocol.BAD_MESSAGE:
         return StoreRefused(f"{what}: the name is too long, or none that the file system there can hold")
-    if exc.code == wire.UNSUPPORTED:
+    if exc.code == sftp_protocol.UNSUPPORTED:
         return StoreRefused(f"{what}: the SFTP server or its file system cannot do this: {exc}")
     try:
         return await _look(exc, calls, what, root, key, path)
@@ -139,7 +139,7 @@ async def _look(exc: Status, calls: Calls, what: str, root: bytes, key: str, pat
         return StoreRefused(f"{what}: the file system is read-only", hint="mount it for writing")
     if exc.full or (free is not None and free.none):
         return StoreRefused(f"{what}: no space left on the device", hint="free some space there")
-    if exc.code == wire.NO_SUCH_FILE:
+    if exc.code == sftp_protocol.NO_SUCH_FILE:
         return StoreUnavailable(f"{what}: a file or directory vanished in the middle of it")
     return StoreUnavailable(
         f"{what}: {exc}", hint="the disk quota, the file system (it must know hard links) or the server's log may tell"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import stat
 
-from monkey.store.base import Item
+from monkey.store.directory.listing import hidden, wanted
 from monkey.store.keys import RESERVED
-from monkey.store.listing import hidden, wanted
-from monkey.store.sftp.calls import Calls, is_directory
-from monkey.store.sftp.streams import entries
-from monkey.store.sftp.wire import NO_SUCH_FILE, Attrs, Status
-from monkey.store.stamp import stamp_of
+from monkey.store.replacement_stamp import stamp_of
+from monkey.store.sftp.wire.sftp_protocol import NO_SUCH_FILE, Attrs, Status
+from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
+from monkey.store.sftp.wire.transfers import entries
+from monkey.store.store_port import Item
 
 #: Directories that are read at the same time; each holds a handle on the server.
 AT_ONCE = 64

@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 
-from monkey.store.sftp import wire
-from monkey.store.sftp.calls import Calls, is_directory
-from monkey.store.sftp.flush import Flusher
-from monkey.store.sftp.place import Place
-from monkey.store.sftp.streams import Sender
-from monkey.store.sftp.wire import Status
-from monkey.store.stamp import new_stamp
+from monkey.store.replacement_stamp import new_stamp
+from monkey.store.sftp.root import Place
+from monkey.store.sftp.sync import Flusher
+from monkey.store.sftp.wire import sftp_protocol
+from monkey.store.sftp.wire.sftp_protocol import Status
+from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
+from monkey.store.sftp.wire.transfers import Sender
 
 
 class Publisher:
@@ -36,7 +36,7 @@ class Publisher:
             await sender.finish()
         except BaseException as exc:
             sender.drop()
-            if isinstance(exc, Status) and exc.code == wire.FAILURE:  # look now: what is removed leaves room
+            if isinstance(exc, Status) and exc.code == sftp_protocol.FAILURE:  # look now: what is removed leaves room
                 free = await calls.free(temp)
                 exc.full = free is not None and free.none
             calls.forget(temp)
@@ -58,7 +58,7 @@ class Publisher:
         try:
             return await calls.new(temp)
         except Status as exc:
-            if exc.code != wire.NO_SUCH_FILE:
+            if exc.code != sftp_protocol.NO_SUCH_FILE:
                 raise
         await self._place.make_parents(calls, temp)
         return await calls.new(temp)
@@ -70,7 +70,7 @@ class Publisher:
             return True
         except Status as exc:
             # "Failure" is all that SFTP says of a name that is taken.
-            found = await calls.look(target) if exc.code == wire.FAILURE else None
+            found = await calls.look(target) if exc.code == sftp_protocol.FAILURE else None
             if found is None or is_directory(found):
                 raise
             return False
@@ -80,7 +80,7 @@ class Publisher:
         try:
             await rename()
         except Status as exc:
-            if exc.code != wire.NO_SUCH_FILE:
+            if exc.code != sftp_protocol.NO_SUCH_FILE:
                 raise
             await self._place.make_parents(calls, target)
             await rename()

@@ -1,4 +1,4 @@
-"""The store in a directory on an SSH host; on its disk it looks as `monkey.store.directory` makes it.
+"""The store in a directory on an SSH host; on its disk it looks as `monkey.store.directory.store` makes it.
 
 An agent on that host may open the same directory as a directory store, at the same time: `tmp/` holds what is being
 written, keys come into being by link(2), and are replaced by rename(2).
@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import TypeVar
 
 from monkey.errors import KeyMissing, StoreRefused
-from monkey.store.base import Item, Store
-from monkey.store.contents import Moved, Source
+from monkey.store.content.objects import Moved, Source
 from monkey.store.format import FORMAT
 from monkey.store.keys import check_prefix
-from monkey.store.sftp import wire
 from monkey.store.sftp.bulk import Batch, in_batches
-from monkey.store.sftp.calls import Calls
-from monkey.store.sftp.dial import Patience
-from monkey.store.sftp.flush import MANY, Flusher
-from monkey.store.sftp.link import Link
 from monkey.store.sftp.listing import Walk
-from monkey.store.sftp.place import Place
 from monkey.store.sftp.publish import Publisher
-from monkey.store.sftp.reach import Reach
-from monkey.store.sftp.streams import chunks, read, save
-from monkey.store.sftp.target import Target
-from monkey.store.sftp.wire import Status
+from monkey.store.sftp.root import Place
+from monkey.store.sftp.sync import MANY, Flusher
+from monkey.store.sftp.url import Target
+from monkey.store.sftp.wire import sftp_protocol
+from monkey.store.sftp.wire.connect import Patience
+from monkey.store.sftp.wire.reconnect import Reach
+from monkey.store.sftp.wire.sftp_connection import Link
+from monkey.store.sftp.wire.sftp_protocol import Status
+from monkey.store.sftp.wire.sftp_requests import Calls
+from monkey.store.sftp.wire.transfers import chunks, read, save
+from monkey.store.store_port import Item, Store
 
 T = TypeVar("T")
 
@@ -208,7 +208,7 @@ class SftpStore(Store):
             try:
                 await link.main.remove(path)
             except Status as exc:
-                if exc.code != wire.NO_SUCH_FILE:
+                if exc.code != sftp_protocol.NO_SUCH_FILE:
                     raise
                 await self._place.check(link.main)
 
@@ -281,7 +281,7 @@ class SftpStore(Store):
             await self._reach.do(self._guarded(key, work))
 
     async def _missing(self, exc: Status, calls: Calls, key: str) -> Exception:
-        if exc.code != wire.NO_SUCH_FILE:
+        if exc.code != sftp_protocol.NO_SUCH_FILE:
             return exc
         await self._place.check(calls)
         return KeyMissing(key)

@@ -10,9 +10,9 @@ import pulumi_aws as aws
 from pulumi import Input, ResourceOptions
 from pulumi_aws import autoscaling, ec2, iam
 
-from monkey_stacks.aws import policies
-from monkey_stacks.aws.stack import IMAGE, MADE
-from monkey_stacks.aws.wanted import NETWORK, Wanted, subnet_range
+from monkey_stacks.aws import machine_rights
+from monkey_stacks.aws.api.naming import IMAGE, MADE
+from monkey_stacks.aws.desired_resources import NETWORK, Wanted, subnet_range
 
 _ANYWHERE, _ANYWHERE_SIX = "0.0.0.0/0", "::/0"
 
@@ -118,7 +118,7 @@ class _Fleet:
         """Return the profile by which machines have their role, and the role's policy."""
         name = self.wanted.stack.name
         role = iam.Role(
-            "role", name=name, assume_role_policy=policies.trust(), tags=self._tags("role"), opts=self.options
+            "role", name=name, assume_role_policy=machine_rights.trust(), tags=self._tags("role"), opts=self.options
         )
         policy = iam.RolePolicy("policy", name=name, role=role.name, policy=self.wanted.role, opts=self.options)
         profile = iam.InstanceProfile(

@@ -15,8 +15,8 @@ class Settings:
 
     #: "aws" or "gcp".
     cloud: str
-    #: The store's URL in its one form, without a profile (`monkey_stacks.credentials.without_profile`): s3:// on aws,
-    #: gs:// on gcp.
+    #: The store's URL in its one form, without a profile (`store_credentials.without_profile`): s3:// on aws, gs:// on
+    #: gcp.
     store: str
     project: str
     fleet: str

@@ -7,18 +7,21 @@ from dataclasses import asdict
 from functools import cache
 
 from monkey.errors import FleetError
-from monkey_stacks.boot.plain import joined
 from monkey_stacks.boot.settings import Settings
+from monkey_stacks.boot.source_bundling import joined
 
 #: Bytes that user data may have on aws.
 MOST = 16 * 1024
 #: The modules that run on a machine of each cloud.
-_CLOUDS = {"aws": ("monkey.fleet.cloud.signing", "monkey.fleet.cloud.aws"), "gcp": ("monkey.fleet.cloud.gcp",)}
-_BOTH = ("monkey.fleet.cloud.asking", "monkey.fleet.cloud.places")
+_CLOUDS = {
+    "aws": ("monkey.fleet.cloud.signing", "monkey.fleet.cloud.aws_machine"),
+    "gcp": ("monkey.fleet.cloud.gcp_machine",),
+}
+_BOTH = ("monkey.fleet.cloud.http_client", "monkey.fleet.cloud.machine_paths")
 _THERE = (
-    *("monkey_stacks.boot.there.telling", "monkey_stacks.boot.there.goodbye"),
-    *("monkey_stacks.ssh.there.unpack", "monkey_stacks.boot.there.install"),
-    *("monkey_stacks.boot.there.watch", "monkey_stacks.boot.there.main"),
+    *("monkey_stacks.boot.remote.boot_report", "monkey_stacks.boot.remote.terminate"),
+    *("monkey_stacks.bundle.unpack", "monkey_stacks.boot.remote.install"),
+    *("monkey_stacks.boot.remote.dead_man_switch", "monkey_stacks.boot.remote.machine_main"),
 )
 
 

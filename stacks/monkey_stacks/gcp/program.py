@@ -10,11 +10,11 @@ import pulumi_gcp as gcp
 from pulumi import Input, ResourceOptions
 from pulumi_gcp import compute, projects, secretmanager, serviceaccount, storage
 
-from monkey.fleet.cloud.gcp import ENDS
-from monkey_stacks.gcp import rights
-from monkey_stacks.gcp.group import seconds
-from monkey_stacks.gcp.stack import IMAGE
-from monkey_stacks.gcp.wanted import SUBNETWORK, Wanted
+from monkey.fleet.cloud.gcp_machine import ENDS
+from monkey_stacks.gcp import machine_rights
+from monkey_stacks.gcp.api.group import seconds
+from monkey_stacks.gcp.api.naming import IMAGE
+from monkey_stacks.gcp.desired_resources import SUBNETWORK, Wanted
 
 
 def program(wanted: Wanted) -> Callable[[], None]:
@@ -106,17 +106,17 @@ class _Fleet:
         objects = storage.BucketIAMMember(
             "objects",
             bucket=wanted.bucket,
-            role=rights.OBJECTS,
+            role=machine_rights.OBJECTS,
             member=account.member,
-            condition=rights.below(wanted.bucket, wanted.prefix, wanted.stack.project),
+            condition=machine_rights.below(wanted.bucket, wanted.prefix, wanted.stack.project),
             opts=opts,
         )
         leave = projects.IAMMember(
             "leave",
             project=wanted.gcp_project,
-            role=rights.GROUP,
+            role=machine_rights.GROUP,
             member=account.member,
-            condition=rights.own_group(wanted.stack.name),
+            condition=machine_rights.own_group(wanted.stack.name),
             opts=opts,
         )
         secrets = [
@@ -124,7 +124,7 @@ class _Fleet:
                 f"secret-{path.split('/')[1]}-{path.split('/')[3]}",
                 project=path.split("/")[1],
                 secret_id=path.split("/")[3],
-                role=rights.SECRET,
+                role=machine_rights.SECRET,
                 member=account.member,
                 opts=opts,
             )

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.spec.host import Host
+from monkey.spec.project.ssh_host import Host
 from monkey_stacks.ssh import errors
 
 #: Names an ssh_config to read instead of the user's (as `ssh -F`); stores at ssh:// heed it, too.
@@ -55,12 +55,11 @@ OPTIONS = {
 }
 #: The modules that an operation is made of, in an order in which each finds what it imports.
 MODULES = (
-    *("monkey.fleet.state", "monkey.fleet.gpus"),
-    *(
-        f"monkey_stacks.ssh.there.{name}"
-        for name in ("paths", "facts", "keeping", "unpack", "bundles", "agents", "keys")
-    ),
-    *(f"monkey_stacks.ssh.there.{name}" for name in ("setup", "main")),
+    *("monkey.fleet.agent_state", "monkey.fleet.gpus"),
+    *("monkey_stacks.ssh.remote.paths", "monkey_stacks.ssh.remote.host_facts", "monkey_stacks.ssh.remote.keep_alive"),
+    *("monkey_stacks.bundle.unpack", "monkey_stacks.ssh.remote.bundles", "monkey_stacks.ssh.remote.agents"),
+    *("monkey_stacks.ssh.remote.authorized_keys", "monkey_stacks.ssh.remote.host_setup"),
+    "monkey_stacks.ssh.remote.host_main",
 )
 #: Runs there first: takes the modules for ones that were imported.
 _BEGIN = """

@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from monkey.errors import FleetError, HostAway
-from monkey.spec.host import Host
+from monkey.spec.project.ssh_host import Host
 
 #: How an operation exits on a host without a Python that is new enough.
 NO_PYTHON = 96

@@ -9,11 +9,11 @@ import re
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.spec.host import Host
-from monkey_stacks.ssh import access, errors
-from monkey_stacks.ssh.bundle import Bundle, build
+from monkey.spec.project.ssh_host import Host
+from monkey_stacks.bundle.bundle import Bundle, build
+from monkey_stacks.ssh import errors, store_access
 from monkey_stacks.ssh.connection import LONG, Connection
-from monkey_stacks.ssh.wanted import Inventory, Observed, Wanted, read
+from monkey_stacks.ssh.host_state import Inventory, Observed, Wanted, read
 
 #: Bytes that must be free for a bundle and what an agent writes before its first job.
 LEAST = 64 << 20
@@ -65,7 +65,7 @@ def converge(host: Host, wanted: Wanted) -> Observed:
             _install(there, wanted, bundle)
         public = there.ask("prepare", _preparation(seen, wanted))
         if public:
-            access.authorize(wanted.store, public, mark(seen, wanted))
+            store_access.authorize(wanted.store, public, mark(seen, wanted))
         for _ in range(TRIES):
             if not there.ask("converge", _request(seen, wanted, bundle), limit=LONG):
                 return _observe(there, wanted)
@@ -84,7 +84,7 @@ def remove(host: Host, wanted: Wanted) -> None:
         seen = _observe(there, wanted)
         there.ask("remove", wanted.place, limit=LONG)
     if wanted.scheme == "ssh":
-        access.revoke(wanted.store, mark(seen, wanted))
+        store_access.revoke(wanted.store, mark(seen, wanted))
 
 
 def mark(seen: Observed, wanted: Wanted) -> str:
@@ -142,7 +142,7 @@ def _install(there: Connection, wanted: Wanted, bundle: Bundle) -> None:
 def _preparation(seen: Observed, wanted: Wanted) -> dict[str, Any]:
     said: dict[str, Any] = {**wanted.place, "secrets": wanted.secret_lines, "kept": list(wanted.kept), "ssh": None}
     if wanted.scheme == "ssh":
-        way = access.way(wanted.store)
+        way = store_access.way(wanted.store)
         said["ssh"] = {"config": way.config, "known_hosts": way.known_hosts, "comment": mark(seen, wanted)}
     return said
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from monkey_stacks.gcp_fleet import make
+from monkey_stacks.gcp.fleet import make
 from tests.clouds import renter
 from tests.clouds.gcp.offers import REGION
 

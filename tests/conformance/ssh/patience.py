@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from monkey.errors import StoreUnavailable
-from monkey.store.sftp.dial import Patience
 from monkey.store.sftp.store import SftpStore
-from monkey.store.sftp.target import parse
+from monkey.store.sftp.url import parse
+from monkey.store.sftp.wire.connect import Patience
 from tests.loops import Run
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from monkey.store.base import Store
 from monkey.store.create import Won, create
 from monkey.store.open import open_store
+from monkey.store.store_port import Store
 from tests.conformance.racer import race
 from tests.loops import Run
 from tests.sshd import Sshd

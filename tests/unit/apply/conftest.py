@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.apply.world import write_project
+from tests.unit.apply.small_project import write_project
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from monkey.apply.observe import World, open_world
-from monkey.fleet.base import Finding, Forecast, Holding, Say, Work
+from monkey.apply.world.observe import World, open_world
+from monkey.fleet.fleet_port import Finding, Forecast, Holding, Say, Work
 from monkey.plan.cost import HOUR, Cost
-from monkey.spec.cloud import Cloud
-from monkey.spec.project import load_project
-from tests.unit.apply.world import SPEC, StillFleet
+from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.project import load_project
+from tests.unit.apply.small_project import SPEC, StillFleet
 
 YAML = """\
 project: test

@@ -11,8 +11,8 @@ import pytest
 from monkey.apply.execute import execute
 from monkey.apply.planning import make_plan
 from monkey.errors import NotADescendant
-from monkey.protocol.sweeps import read_sweep
-from tests.unit.apply.world import apply, opened
+from monkey.protocol.sweeps.sweep_log import read_sweep
+from tests.unit.apply.small_project import apply, opened
 
 
 def git(root: Path, *arguments: str) -> str:

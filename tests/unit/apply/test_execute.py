@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.execute import execute
-from monkey.apply.observe import open_world
 from monkey.apply.planning import make_plan, read_saved, remake_plan
+from monkey.apply.world.observe import open_world
 from monkey.errors import ConcurrentApply, FleetError, MonkeyError, SpecError, StalePlan, StoreMissing
-from monkey.plan.document import save
-from monkey.plan.lines import sweep_lines
+from monkey.plan.saved_plan import save
+from monkey.plan.text.lines import sweep_lines
 from monkey.protocol.entries import Ended
-from monkey.protocol.sweeps import append_order, open_markers, read_sweep
-from monkey.spec.project import load_project
-from tests.unit.apply.world import SPEC, Pen, StillFleet, apply, opened, write_project
+from monkey.protocol.sweeps.sweep_log import append_order, open_markers, read_sweep
+from monkey.spec.project.project import load_project
+from tests.unit.apply.small_project import SPEC, Pen, StillFleet, apply, opened, write_project
 
 
 def test_first_apply_begins_the_store_and_leaves_nothing_to_do(root: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.observe import World
+from monkey.apply.world.observe import World
 from monkey.cli import session
 from monkey.cli.main import guarded
-from tests.unit.apply.world import StillFleet, write_project
+from tests.unit.apply.small_project import StillFleet, write_project
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, number: int, *, touched: bool) -> int:
@@ -27,7 +27,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, number: 
     inside = session.in_world
     write_project(root)
     monkeypatch.chdir(root)
-    module = __import__(f"monkey.cli.{verb}", fromlist=["in_world"])
+    module = __import__(f"monkey.cli.commands.{verb}", fromlist=["in_world"])
     monkeypatch.setattr(module, "in_world", lambda _: inside(work))
     return guarded([verb, *(["sweep"] if verb == "resume" else [])])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from monkey.cli.main import VERBS, guarded, help_text
-from monkey.cli.verbs import Verbs, monkey
+from monkey.cli.registry import Verbs, monkey
 
 ALL = [verb for verbs in VERBS.values() for verb in verbs]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monkey.cli.render.words import (
+from monkey.cli.terminal.text import (
     Terminal,
     bar,
     cut,

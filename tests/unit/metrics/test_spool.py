@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from monkey.metrics.backlog import PIECE, Backlog
 from monkey.metrics.spool import SEGMENT, Spool, influx_of, owed, rescue, spools
+from monkey.metrics.spool_reader import PIECE, Backlog
 from monkey.metrics.summary import MAX_LINE
-from monkey.spec.influx import Influx
+from monkey.spec.project.influx_settings import Influx
 from tests.precious import Precious
 
 INFLUX = Influx("http://localhost:1", bucket="m", token="TOKEN")

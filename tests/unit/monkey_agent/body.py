@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from monkey.protocol.keys import Keys
-from monkey.spec.recipe import Recipe, Settings
-from monkey.store.base import Store
+from monkey.protocol.layout import Keys
+from monkey.spec.job.recipe import Recipe, Settings
 from monkey.store.memory import MemoryStore
-from monkey.transfer.code import snapshot, upload
-from monkey_agent import leftovers, processes
+from monkey.store.store_port import Store
+from monkey.transfer.code.code_snapshot import snapshot, upload
+from monkey_agent.execution.runner import LocalRunner
+from monkey_agent.execution.running_attempt import LocalRunning
 from monkey_agent.ports import Attempt, Outcome, Running, Seat, Turn
-from monkey_agent.runner import LocalRunner
-from monkey_agent.running import LocalRunning
+from monkey_agent.supervisor import leftover_processes, process_tree
 
 #: Seconds that anything here may take before it counts as never.
 NEVER = 60.0
@@ -107,17 +107,17 @@ async def until(condition: Callable[[], Any], seconds: float = NEVER) -> Any:
 
 def alive(pid: int) -> bool:
     """Say whether a process lives; a zombie does not."""
-    return not processes.is_dead(pid)
+    return not process_tree.is_dead(pid)
 
 
 def warden_of(state: Path) -> int:
     """Return the warden's pid, as the register has it."""
-    return leftovers._entries(state)[0][0]
+    return leftover_processes._entries(state)[0][0]
 
 
 def guard_of(state: Path) -> int:
     """Return the pid of the warden's guard, 0 where there is none."""
-    return leftovers._entries(state)[1][0]
+    return leftover_processes._entries(state)[1][0]
 
 
 def pids(*files: Path) -> list[int]:

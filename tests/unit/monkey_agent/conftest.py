@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent import leftovers
+from monkey_agent.supervisor import leftover_processes
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
 
@@ -47,7 +47,7 @@ def victim(tmp_path: Path) -> Iterator[Callable[..., int]]:
     for agent in started:
         agent.kill()
         agent.wait()
-    leftovers.clear(tmp_path / "state")
+    leftover_processes.clear(tmp_path / "state")
 
 
 @pytest.fixture

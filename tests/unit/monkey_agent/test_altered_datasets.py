@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from monkey.spec.recipe import Recipe, Settings
+from monkey.spec.job.recipe import Recipe, Settings
 from monkey.store.memory import MemoryStore
-from monkey_agent import listing
-from monkey_agent.cache import Cache
-from monkey_agent.datasets import Datasets
+from monkey_agent.cache.cache import Cache
+from monkey_agent.datasets import dataset_listing
+from monkey_agent.datasets.dataset_pool import Datasets
 from monkey_agent.ports import Attempt, Ending, Turn
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, turn
@@ -121,7 +121,7 @@ def test_two_datasets_that_share_an_altered_object_are_both_mended(tmp_path: Pat
         assert (second / "y").read_bytes() == b"SAME"
         assert (await path_of(datasets, other) / "y").read_bytes() == b"same"
         assert (await path_of(datasets, one) / "x").read_bytes() == b"same"
-        assert store.fetched == [listing.key(md5(b"same"))]
+        assert store.fetched == [dataset_listing.key(md5(b"same"))]
 
     run(scenario())
 

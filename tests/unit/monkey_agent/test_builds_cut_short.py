@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import JobFailed
-from monkey_agent import leftovers, processes
-from monkey_agent.cache import Cache
-from monkey_agent.environment import Environments, name_of
+from monkey_agent.cache.cache import Cache
+from monkey_agent.environments.environment_pool import Environments, name_of
 from monkey_agent.ports import Ending
+from monkey_agent.supervisor import leftover_processes, process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, alive, until, warden_of
-from tests.unit.monkey_agent.environments import answer, path_of
+from tests.unit.monkey_agent.environment_answers import answer, path_of
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ def test_a_build_that_is_killed_every_time_fails(tmp_path: Path, slow: dict[str,
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from monkey_agent.cache import Cache
-from monkey_agent.environment import Environments
+from monkey_agent.cache.cache import Cache
+from monkey_agent.environments.environment_pool import Environments
 wanted = {"requirements": sys.argv[2], "setup": "for i in 1 2 3 4 5; do echo $i > $i; sleep 0.15; done"}
 print("begin", flush=True)
 path, use = asyncio.run(Environments(Cache(Path(sys.argv[1])), os.environ).use(wanted))
@@ -106,9 +106,9 @@ def test_killed_at_any_moment_the_next_one_builds_it_whole(tmp_path: Path, wheel
             agent.wait()
             killed += agent.returncode < 0
             if chance.random() < 0.5:  # its builder, too; else that goes on, and the next agent waits for it
-                for pid in processes.everyone():
-                    if str(tmp_path).encode() in processes.read(f"/proc/{pid}/cmdline"):
-                        processes.send(pid, 9)
+                for pid in process_tree.everyone():
+                    if str(tmp_path).encode() in process_tree.read(f"/proc/{pid}/cmdline"):
+                        process_tree.send(pid, 9)
     assert killed >= 3
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     path = Path(done.stdout.split()[-1])
@@ -119,9 +119,9 @@ def test_killed_at_any_moment_the_next_one_builds_it_whole(tmp_path: Path, wheel
 BUILD = """
 import asyncio, os, sys
 from pathlib import Path
-from monkey_agent import leftovers, processes
-from monkey_agent.cache import Cache
-from monkey_agent.environment import Environments
+from monkey_agent.supervisor import leftover_processes, process_tree
+from monkey_agent.cache.cache import Cache
+from monkey_agent.environments.environment_pool import Environments
 asyncio.run(Environments(Cache(Path(sys.argv[1])), os.environ).use({"requirements": sys.argv[2]}))
 """
 
@@ -169,11 +169,13 @@ def test_closing_ends_a_build(tmp_path: Path, without_uv: dict[str, str], run: R
 
     run(scenario())
     assert not list(tmp_path.glob("environments/*/bin"))
-    builders = [pid for pid in processes.everyone() if str(tmp_path).encode() in processes.read(f"/proc/{pid}/cmdline")]
+    builders = [
+        pid for pid in process_tree.everyone() if str(tmp_path).encode() in process_tree.read(f"/proc/{pid}/cmdline")
+    ]
     assert not any(map(alive, builders))
 
 
-@pytest.mark.skipif(not processes.HAS_PROC, reason="needs /proc")
+@pytest.mark.skipif(not process_tree.HAS_PROC, reason="needs /proc")
 def test_a_successor_ends_the_build_of_an_agent_that_was_killed(
     tmp_path: Path, wheel: str, without_uv: dict[str, str], run: Run
 ) -> None:
@@ -186,5 +188,7 @@ def test_a_successor_ends_the_build_of_an_agent_that_was_killed(
     finally:
         agent.kill()
         agent.wait()
-    assert leftovers.clear(tmp_path / "state") >= 1
-    assert not [pid for pid in processes.everyone() if str(tmp_path).encode() in processes.read(f"/proc/{pid}/cmdline")]
+    assert leftover_processes.clear(tmp_path / "state") >= 1
+    assert not [
+        pid for pid in process_tree.everyone() if str(tmp_path).encode() in process_tree.read(f"/proc/{pid}/cmdline")
+    ]

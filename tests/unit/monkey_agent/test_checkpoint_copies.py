@@ -9,7 +9,7 @@ from typing import Any
 from monkey.store.memory import MemoryStore
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
-from tests.unit.monkey_agent.checkpoints import COUNT, JOB, OFTEN, in_store, kept, objects, said, saved
+from tests.unit.monkey_agent.saving_jobs import COUNT, JOB, OFTEN, in_store, kept, objects, said, saved
 
 
 def test_a_first_try_asks_the_store_for_nothing(body: Body, run: Run) -> None:

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from monkey.store.open import open_store
-from monkey_agent.cache import Cache
-from monkey_agent.datasets import Datasets
+from monkey_agent.cache.cache import Cache
+from monkey_agent.datasets.dataset_pool import Datasets
 from tests.loops import Run
 from tests.unit.monkey_agent.trees import FILES, path_of, read, send
 
@@ -19,8 +19,8 @@ FETCH = """
 import asyncio, sys
 from pathlib import Path
 from monkey.store.open import open_store
-from monkey_agent.cache import Cache
-from monkey_agent.datasets import Datasets
+from monkey_agent.cache.cache import Cache
+from monkey_agent.datasets.dataset_pool import Datasets
 async def main():
     store = await open_store(sys.argv[1])
     print("begin", flush=True)

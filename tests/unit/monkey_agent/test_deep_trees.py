@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent.kept import Kept
+from monkey_agent.checkpoints.local_checkpoints import Kept
 from monkey_agent.ports import Ending
 from tests.loops import Run
 from tests.nested import NEST

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from monkey_agent.execution.running_attempt import LocalRunning
 from monkey_agent.ports import Ending
-from monkey_agent.running import LocalRunning
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
 

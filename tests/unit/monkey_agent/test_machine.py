@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from monkey.errors import FleetError
 from monkey.fleet import gpus
-from monkey.fleet.capacity import Capacity, capacity, counted, shortage
-from monkey.fleet.state import agent_pid, lives
-from monkey.spec.recipe import Resources
-from monkey_agent.home import Home
+from monkey.fleet.agent_state import agent_pid, lives
+from monkey.fleet.machine_capacity import Capacity, capacity, counted, shortage
+from monkey.spec.job.recipe import Resources
+from monkey_agent.lifecycle.state_directory import Home
 from monkey_agent.machine import MachineClock
-from monkey_agent.register import ENTRIES, Register
-from monkey_agent.seats import MachineSeats
+from monkey_agent.slots.slot_allocator import MachineSeats
+from monkey_agent.supervisor.shared_state import ENTRIES, Register
 
 GIB = 1 << 30
 
@@ -49,7 +49,7 @@ def test_numbers_and_their_nouns() -> None:
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone has affinities")
 def test_capacity_respects_the_affinity() -> None:
     code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-    code += "from monkey.fleet.capacity import capacity; print(capacity().cpus)"
+    code += "from monkey.fleet.machine_capacity import capacity; print(capacity().cpus)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout) <= 1.0
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from monkey.store.memory import MemoryStore
-from monkey_agent import listing
-from monkey_agent.datasets import Datasets
+from monkey_agent.datasets import dataset_listing
+from monkey_agent.datasets.dataset_pool import Datasets
 
 FILES = {"train/a.txt": b"first\n", "train/b c.bin": b"\0" * 3_000_000, "é/deep/x": b"", "top": b"first\n"}
 
@@ -23,10 +23,10 @@ def md5(data: bytes) -> str:
 async def send(store: Any, files: dict[str, bytes]) -> str:
     """Put a directory into a store as DVC does, by the plainest means; returns its id."""
     for data in files.values():
-        await store.put(listing.key(md5(data)), data)
+        await store.put(dataset_listing.key(md5(data)), data)
     entries = [{"md5": md5(data), "relpath": path} for path, data in sorted(files.items())]
     text = json.dumps(entries, sort_keys=True).encode()
-    await store.put(listing.key(f"{md5(text)}.dir"), text)
+    await store.put(dataset_listing.key(f"{md5(text)}.dir"), text)
     return f"{md5(text)}.dir"
 
 

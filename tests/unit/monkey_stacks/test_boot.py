@@ -13,8 +13,8 @@ import pytest
 
 from monkey.errors import FleetError
 from monkey_stacks.boot import MOST, Settings, user_data
-from monkey_stacks.boot.there.telling import LINES, last_words, masked
-from monkey_stacks.boot.there.watch import End, Seen, verdict
+from monkey_stacks.boot.remote.boot_report import LINES, last_words, masked
+from monkey_stacks.boot.remote.dead_man_switch import End, Seen, verdict
 
 AWS = Settings(
     cloud="aws",

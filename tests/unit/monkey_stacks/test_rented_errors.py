@@ -9,10 +9,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from monkey.errors import FleetError
-from monkey.spec.provider import read
-from monkey_stacks import rented_words as words
-from monkey_stacks.aws.errors import told
-from monkey_stacks.aws_fleet import make
+from monkey.spec.project.provider import read
+from monkey_stacks.aws.api.errors import told
+from monkey_stacks.aws.fleet import make
+from monkey_stacks.cloud import cloud_descriptions as words
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 
 from monkey.plan.desired import Desired
 from monkey.plan.observed import ObservedSweep
-from monkey.spec.identity import canonical, identify
-from monkey.spec.recipe import Recipe, Settings
-from monkey.spec.table import ABSENT, Column, JobTable
+from monkey.spec.job.job_id import canonical, identify
+from monkey.spec.job.job_table import ABSENT, Column, JobTable
+from monkey.spec.job.recipe import Recipe, Settings
 
 RECIPE = Recipe(command="python train.py --lr {lr}", code="c" * 64)
 FILES = {"train.py": "t1", "model.py": "m1"}

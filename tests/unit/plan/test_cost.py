@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from monkey.fleet.base import Forecast
+from monkey.fleet.fleet_port import Forecast
 from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.plan.cost import HOUR, Cost, Kept, dollars, total_text
-from monkey.plan.lines import summary
+from monkey.plan.text.lines import summary
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from monkey.errors import NotADescendant, PlanError
 from monkey.plan.change import FleetPlan, Plan, Reason
 from monkey.plan.diff import check_descent, diff
 from monkey.plan.observed import Observed
-from monkey.spec.recipe import Resources, Settings
+from monkey.spec.job.recipe import Resources, Settings
 from tests.unit.plan.making import RECIPE, grid, seen, table, want
 from tests.unit.plan.planning import CODE, DONE, EDITED, JOBS, counts, planned, why
 

@@ -14,8 +14,8 @@ from monkey.plan.explain import (
     setting_text,
     size_text,
 )
-from monkey.spec.influx import Influx
-from monkey.spec.recipe import Recipe, Resources, Settings
+from monkey.spec.job.recipe import Recipe, Resources, Settings
+from monkey.spec.project.influx_settings import Influx
 
 INFLUX = Influx("http://a", "b", token="INFLUX_TOKEN")
 BASE = Recipe(

@@ -12,8 +12,8 @@ from monkey.plan.desired import Desired
 from monkey.plan.diff import diff
 from monkey.plan.observed import Observed, ObservedSweep
 from monkey.plan.work import left_of
-from monkey.spec.recipe import Resources, Settings
-from monkey.spec.stopping import Evidence
+from monkey.spec.job.recipe import Resources, Settings
+from monkey.spec.job.stop_when import Evidence
 from tests.unit.plan.making import RECIPE, grid, seen, want
 from tests.unit.plan.planning import CODE, JOBS
 

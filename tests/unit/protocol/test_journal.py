@@ -11,7 +11,7 @@ from monkey.errors import Corrupt
 from monkey.protocol.entries import End, Ended
 from monkey.protocol.heartbeat import Heart, decode_beat
 from monkey.protocol.journal import Block, Journal, Record, record_of
-from monkey.protocol.keys import Keys
+from monkey.protocol.layout import Keys
 from monkey.protocol.observer import Index
 from monkey.store.memory import MemoryStore
 

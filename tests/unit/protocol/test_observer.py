@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from monkey.protocol.entries import Claim
 from monkey.protocol.heartbeat import TAKE, Heart
-from monkey.protocol.keys import Keys
+from monkey.protocol.layout import Keys
 from monkey.protocol.observer import READS, Observer
 from monkey.store.memory import MemoryStore
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from monkey.apply.wait import Progress
-from monkey.cli.render.results import results_lines
-from monkey.cli.render.words import Terminal
+from monkey.apply.watch.sweep_progress import Progress
+from monkey.cli.render.results_table import results_lines
+from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import Ended
-from monkey.protocol.sweeps import append_order
-from monkey.results.rows import Results, Row, rank
-from tests.unit.apply.world import Pen, apply, opened, write_project
+from monkey.protocol.sweeps.sweep_log import append_order
+from monkey.results.result_rows import Results, Row, rank
+from tests.unit.apply.small_project import Pen, apply, opened, write_project
 
 SPEC = """\
 name: small

@@ -8,8 +8,8 @@ import pytest
 
 from monkey.results.export import groups_csv, rows_csv
 from monkey.results.groups import group
-from monkey.results.rows import Results, Row, choose
-from monkey.results.table import groups_table, rows_table
+from monkey.results.result_rows import Results, Row, choose
+from monkey.results.result_table import groups_table, rows_table
 
 NAMES = ("lr", "seed")
 

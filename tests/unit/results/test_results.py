@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from monkey.errors import MonkeyError
 from monkey.results.export import groups_csv, row_json, rows_csv, safe
 from monkey.results.groups import group, group_json, spread
-from monkey.results.rows import Pick, Results, choose, gather, unmeasured
-from monkey.results.table import groups_table, rows_table
-from monkey.spec.recipe import Settings
+from monkey.results.result_rows import Pick, Results, choose, gather, unmeasured
+from monkey.results.result_table import groups_table, rows_table
+from monkey.spec.job.recipe import Settings
 from tests.unit.plan.making import grid, table
 
 

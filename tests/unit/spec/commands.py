@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from hypothesis import strategies as st
 
-from monkey.spec.command import Command, CommandError, compile_command
-from monkey.spec.table import Value
+from monkey.spec.command.command import Command, CommandError, compile_command
+from monkey.spec.job.job_table import Value
 
 PRINTF = shutil.which("printf") or "/usr/bin/printf"
 NAMES = ["x", "y", "lr", "optimizer.lr"]

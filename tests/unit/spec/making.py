@@ -8,10 +8,10 @@ from textwrap import dedent
 import pytest
 
 from monkey.errors import Problem, SpecError
-from monkey.spec.expand import expand
-from monkey.spec.load import parse_spec
-from monkey.spec.models import Spec
-from monkey.spec.table import JobTable, Value
+from monkey.spec.job.job_table import JobTable, Value
+from monkey.spec.sweep.expand import expand
+from monkey.spec.sweep.load import parse_spec
+from monkey.spec.sweep.models import Spec
 
 HERE = Path(__file__).parent
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.store.base import Store
 from monkey.store.open import open_store
+from monkey.store.store_port import Store
 from tests.loops import Run
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.memo import Memo
-from monkey.apply.opening import open_known
+from monkey.apply.world.known_stores import Memo
+from monkey.apply.world.project_store import open_known
 from monkey.errors import KeyMissing, StoreError
-from monkey.store.base import Store
-from monkey.store.contents import FILES
+from monkey.store.content.objects import FILES
 from monkey.store.open import open_store
-from monkey.transfer.dataset_push import hash_into
-from monkey.transfer.dataset_upload import missing, upload
+from monkey.store.store_port import Store
+from monkey.transfer.datasets.dataset_push import hash_into
+from monkey.transfer.datasets.dataset_upload import missing, upload
 from tests.bucket import FakeBucket, Fault
 from tests.loops import Run
 

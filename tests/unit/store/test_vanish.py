@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from monkey.errors import StoreError, StoreMissing
-from monkey.store.base import Store
 from monkey.store.open import open_store
+from monkey.store.store_port import Store
 from tests.loops import Run
 
 WORKER = Path(__file__).with_name("worker.py")

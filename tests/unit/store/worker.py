@@ -63,8 +63,8 @@ async def forget(place: str) -> None:
 
 async def contents(place: str) -> None:
     """Store many small files, by several processes, and a large one."""
-    from monkey.store.contents import Source, object_key
-    from monkey.store.copier import signature
+    from monkey.store.content.hash_worker import signature
+    from monkey.store.content.objects import Source, object_key
 
     data = Path(place).with_name("data")
     data.mkdir()

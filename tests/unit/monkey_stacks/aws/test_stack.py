@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 
 from monkey.errors import FleetError
-from monkey.spec.cloud import Cloud
-from monkey.spec.provider import Provider
-from monkey_stacks import told
-from monkey_stacks.aws import errors, wanted
-from monkey_stacks.aws.facts import Image
-from monkey_stacks.aws.inventory import Thing, identify
-from monkey_stacks.aws.stack import stack
-from monkey_stacks.aws.strays import finder, strays
-from monkey_stacks.outcome import Resource
+from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.provider import Provider
+from monkey_stacks.aws import desired_resources
+from monkey_stacks.aws.api import errors
+from monkey_stacks.aws.api.catalog import Image
+from monkey_stacks.aws.api.inventory import Thing, identify
+from monkey_stacks.aws.api.naming import stack
+from monkey_stacks.aws.api.orphans import finder, strays
+from monkey_stacks.cloud import machine_settings
+from monkey_stacks.engine.engine_outcome import Resource
 
 URL = "s3://bucket/team"
 CLOUD = Cloud("eu-central-1", ("g5.xlarge",))
@@ -38,8 +39,8 @@ def test_a_stack_is_of_one_place_in_one_bucket() -> None:
 def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
     def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None) -> str:
         provider = Provider("aws", max_slots, cloud=cloud)
-        said = told.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
-        return told.made_from(cloud, IMAGE.id, said)
+        said = machine_settings.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
+        return machine_settings.made_from(cloud, IMAGE.id, said)
 
     one = made(CLOUD)
     assert (
@@ -103,5 +104,5 @@ def test_what_was_cut_off_is_found_again_and_what_nobody_knows_is_astray() -> No
 
 
 def test_each_zone_has_its_own_addresses() -> None:
-    ranges = [wanted.subnet_range(f"eu-central-1{letter}") for letter in "abcdef"]
+    ranges = [desired_resources.subnet_range(f"eu-central-1{letter}") for letter in "abcdef"]
     assert ranges[:2] == ["10.73.0.0/20", "10.73.16.0/20"] and len(set(ranges)) == 6

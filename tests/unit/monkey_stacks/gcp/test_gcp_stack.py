@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from monkey.errors import FleetError
-from monkey.fleet.cloud.asking import Refused
-from monkey.spec.cloud import Cloud
-from monkey.spec.provider import Provider
-from monkey_stacks import gcp_words as words
-from monkey_stacks import told
-from monkey_stacks.gcp import errors, rights, wanted
-from monkey_stacks.gcp.account import Account
-from monkey_stacks.gcp.facts import Image, disk_type
-from monkey_stacks.gcp.inventory import TYPES, Thing, email, identify, strays
-from monkey_stacks.gcp.stack import stack
-from monkey_stacks.outcome import Change, Op, Resource
+from monkey.fleet.cloud.http_client import Refused
+from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.provider import Provider
+from monkey_stacks.cloud import machine_settings
+from monkey_stacks.engine.engine_outcome import Change, Op, Resource
+from monkey_stacks.gcp import descriptions as words
+from monkey_stacks.gcp import desired_resources, machine_rights
+from monkey_stacks.gcp.api import errors
+from monkey_stacks.gcp.api.account import Account
+from monkey_stacks.gcp.api.catalog import Image, disk_type
+from monkey_stacks.gcp.api.inventory import TYPES, Thing, email, identify, strays
+from monkey_stacks.gcp.api.naming import stack
 
 URL = "gs://bucket/team"
 CLOUD = Cloud("europe-west4", ("g2-standard-8",), gcp_project="my-project")
@@ -58,8 +59,8 @@ def test_a_stack_is_of_one_place_in_one_bucket() -> None:
 def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
     def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None, zones: tuple[str, ...] = ("b", "a")) -> str:
         provider = Provider("gcp", max_slots, cloud=cloud)
-        said = told.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
-        return told.made_from(cloud, IMAGE.id, said, zones)
+        said = machine_settings.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
+        return machine_settings.made_from(cloud, IMAGE.id, said, zones)
 
     one = made(CLOUD)
     assert one == made(CLOUD, "another") == made(replace(CLOUD, max_instances=9, prices={"x": 1}))
@@ -74,22 +75,22 @@ def test_machines_end_at_the_time_of_their_sweeps_and_none_is_replaced_for_a_min
         return [Resource(TYPES["instance-template"], "template", "t", {"scheduling": {"terminationTime": at}})]
 
     at = time.time() // 60 * 60 + 3600
-    said = wanted.until(at, [])
-    assert wanted.seconds(said) == at
-    assert wanted.until(at + 30, template(said)) == wanted.until(None, template(said)) == said
-    assert wanted.until(time.time() - 1, template(said)) == said, "what is over is not asked for"
-    assert wanted.until(at + 90, template(said)) != said and wanted.until(None, []) == ""
+    said = desired_resources.until(at, [])
+    assert desired_resources.seconds(said) == at
+    assert desired_resources.until(at + 30, template(said)) == desired_resources.until(None, template(said)) == said
+    assert desired_resources.until(time.time() - 1, template(said)) == said, "what is over is not asked for"
+    assert desired_resources.until(at + 90, template(said)) != said and desired_resources.until(None, []) == ""
     with pytest.raises(FleetError, match="after 120 days"):
-        wanted.until(time.time() + 121 * 86400, [])
+        desired_resources.until(time.time() + 121 * 86400, [])
 
 
 def test_what_was_cut_off_is_known_by_its_name_and_what_is_astray_by_not_being_known() -> None:
     one = stack(URL, "digits", "cloud")
     network = identify(HERE, one, TYPES["network"], {"name": one.name})
     assert network == f"projects/my-project/global/networks/{one.name}"
-    member = {"bucket": "b", "role": rights.OBJECTS, "member": "serviceAccount:x", "condition": {"title": "t"}}
+    member = {"bucket": "b", "role": machine_rights.OBJECTS, "member": "serviceAccount:x", "condition": {"title": "t"}}
     assert identify(HERE, one, "gcp:storage/bucketIAMMember:BucketIAMMember", member) == (
-        f"b/b/{rights.OBJECTS}/serviceAccount:x/t"
+        f"b/b/{machine_rights.OBJECTS}/serviceAccount:x/t"
     )
     assert identify(HERE, one, "gcp:other:Other", {}) is None
     things = [Thing("network", network), Thing("subnetwork", "projects/my-project/s"), Thing("instance", "i")]
@@ -105,8 +106,8 @@ def _allowed(expression: str, name: str) -> bool:
 
 
 def test_rights_end_at_the_prefix_and_at_the_own_group() -> None:
-    below = rights.below("b", "team/x", "digits")
-    assert below is not None and rights.below("b", "", "digits") is None
+    below = machine_rights.below("b", "team/x", "digits")
+    assert below is not None and machine_rights.below("b", "", "digits") is None
     rows = {
         "team/x/code/1.tar.gz": True,
         "team/x/files/damaged/1": True,
@@ -117,7 +118,7 @@ def test_rights_end_at_the_prefix_and_at_the_own_group() -> None:
         "team/y/bell": False,
     }
     assert {key: _allowed(below["expression"], f"projects/_/buckets/b/objects/{key}") for key in rows} == rows
-    assert rights.own_group("g")["expression"] == 'resource.name.endsWith("/instanceGroupManagers/g")'
+    assert machine_rights.own_group("g")["expression"] == 'resource.name.endsWith("/instanceGroupManagers/g")'
 
 
 def test_changes_are_told_as_monkey_yaml_has_them() -> None:

@@ -1,0 +1,138 @@
+"""An agent on a host that `monkey apply` set up: started by systemd, cron or over SSH, always with the same settings.
+
+Runs as `python -I -S BUNDLE DIRECTORY [--detach] [--patient]`; everything else is in the directory.
+`python -I -S BUNDLE --check URL` says whether this host can use a store; `--machine NAME` makes a machine of a cloud
+ready for its agent, with settings from standard input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from monkey.errors import MonkeyError, StoreUnavailable
+from monkey.process_exit import leave
+
+#: In the agent's directory: its arguments and variables; and, readable for its user alone, variables that are secret.
+SETTINGS, CREDENTIALS = "settings.json", "credentials.json"
+LOG = "agent.log"
+#: Bytes of agent.log after which it is begun anew when an agent starts (the old one stays beside it).
+LOG_LIMIT = 10_000_000
+#: Seconds between looks for a store that does not answer after a boot, and for how long: networks come up late.
+LOOK, BOOT = 10, 3600
+#: What to exit with where another try would end the same.
+UNFIT = 78
+#: In the environment of the process that was begun anew with the right variables.
+_READY = "MONKEY_HOSTED"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the agent of a directory, or check a store."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["--check"]:
+        leave(check(words[1]))
+    if words[:1] == ["--machine"]:
+        from monkey_agent.bootstrap.machine_setup import settle
+
+        settle(json.load(sys.stdin), words[1], Path(sys.argv[0]))
+        return
+    directory = Path(words[0])
+    settings = json.loads((directory / SETTINGS).read_bytes())
+    if "--detach" in words:
+        _detach()
+    if os.environ.get(_READY) != words[0]:
+        _begin_anew(directory, settings, [word for word in words if word != "--detach"])
+    del os.environ[_READY]
+    if "--patient" in words:
+        asyncio.run(_await_store(settings["store"]))
+    from monkey_agent.command_line import main as live
+
+    live([*settings["arguments"], "--state", str(directory)])
+
+
+def _begin_anew(directory: Path, settings: dict[str, Any], words: list[str]) -> None:
+    """Replace this process by one that has the agent's variables, whoever started it: cron knows others than systemd.
+
+    Its output goes to the log of the agent.
+    """
+    log = directory / LOG
+    if log.exists() and log.stat().st_size > LOG_LIMIT:
+        log.replace(log.with_suffix(".log.old"))
+    fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for target in (1, 2):
+        os.dup2(fd, target)
+    os.close(fd)
+    secret = json.loads((directory / CREDENTIALS).read_bytes())
+    secret |= _read_secrets(settings["machine"]) if "machine" in settings else {}
+    os.chdir(directory)
+    environment = {**settings["environment"], **secret, _READY: words[0]}
+    os.execve(sys.executable, [sys.executable, "-I", "-S", sys.argv[0], *words], environment)
+
+
+def _read_secrets(machine: dict[str, Any]) -> dict[str, str]:
+    """Return the jobs' secrets, which a rented machine may read itself; they are written down nowhere."""
+    from monkey.fleet.secret_values import WITHHELD
+    from monkey_agent.lifecycle.cloud_notices import secrets
+
+    try:
+        found = secrets(machine)
+        return {**found, WITHHELD: ",".join(found)}
+    except MonkeyError as exc:
+        print(f"error: {exc.message}\nhint: {exc.hint}", file=sys.stderr, flush=True)
+        leave(UNFIT)
+
+
+def _detach() -> None:
+    """Go on without a terminal, a session or a parent that could take us along."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for target in range(3):
+        os.dup2(null, target)
+    os.close(null)
+
+
+def check(url: str) -> int:
+    """Create something in the store at `url`, read it, and say what hinders; returns what to exit with."""
+    try:
+        asyncio.run(_check(url))
+    except MonkeyError as exc:
+        print(json.dumps({"message": exc.message, "hint": exc.hint}))
+        return 1
+    print("{}")
+    return 0
+
+
+async def _await_store(url: str) -> None:
+    """Wait until the store answers; what else hinders is met, and told, by the agent."""
+    from monkey.store.open import open_store
+
+    until = time.monotonic() + BOOT
+    while time.monotonic() < until:
+        try:
+            await (await open_store(url)).close()
+        except StoreUnavailable as exc:
+            print(exc.message, file=sys.stderr, flush=True)
+            await asyncio.sleep(LOOK)
+        except MonkeyError:
+            return
+        else:
+            return
+
+
+async def _check(url: str) -> None:
+    from monkey.store.open import open_store
+    from monkey.store.probe import probe
+
+    store = await open_store(url)
+    try:
+        await probe(store)
+    finally:
+        await store.close()

@@ -1,0 +1,114 @@
+"""A machine of a cloud, made ready for its agent, by root, once the agent's code is there. Each step finds what is.
+
+What comes before is the text that boots it (`monkey_stacks/boot`), which knows no more than it must.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from monkey.fleet.cloud.machine_paths import AGENT, CAUGHT, GOODBYE, LEFT, STATE
+from monkey_agent.bootstrap.bundle_entry import CREDENTIALS, SETTINGS, UNFIT
+from monkey_agent.lifecycle import draining
+
+USER = "monkey"
+UNIT = Path("/etc/systemd/system/monkey-agent.service")
+#: Variables of this machine that its agent has, too: they say where clouds and proxies are.
+_HANDED = re.compile(r"AWS_ENDPOINT_URL\w*|AWS_(EC2_)?METADATA\w+|GCE_METADATA_HOST|CLOUDSDK_\w+|(?i:https?|no)_proxy")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_TEXT = """\
+[Unit]
+Description=monkey-agent of {fleet}
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=300
+StartLimitBurst=5
+
+[Service]
+Type=exec
+User={user}
+ExecStartPre=/bin/rm -f {directory}/{left} {directory}/{goodbye} {directory}/{drain}
+ExecStart={python} -I -S {bundle} {directory} --patient
+Restart=on-failure
+RestartPreventExitStatus={unfit}
+RestartSec=2
+KillMode=mixed
+TimeoutStopSec=150
+# A job that takes too much memory is ended by the kernel; the agent tells of it.
+OOMPolicy=continue
+TasksMax=infinity
+StandardOutput=append:{caught}
+StandardError=inherit
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def settle(settings: Mapping[str, Any], name: str, bundle: Path) -> None:
+    """Make the machine `name` ready for the agent whose code is `bundle`. Raises OSError, CalledProcessError."""
+    uv = bundle / "tools/uv"
+    if uv.exists():
+        uv.chmod(0o755)
+    _make_user()
+    _write_settings(settings, name, bundle)
+    UNIT.write_text(
+        _TEXT.format(
+            fleet=settings["fleet"],
+            user=USER,
+            directory=AGENT,
+            left=LEFT,
+            goodbye=GOODBYE,
+            drain=draining.FILE,
+            python=sys.executable,
+            bundle=bundle,
+            unfit=UNFIT,
+            caught=CAUGHT,
+        )
+    )
+
+
+def _make_user() -> None:
+    """See that there is a user for the agent, who has nothing but his own directories."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    try:
+        pwd.getpwnam(USER)
+    except KeyError:
+        home = ["--home-dir", str(STATE / "home"), "--create-home", "--shell", "/bin/bash"]
+        subprocess.run(["useradd", "--system", "--user-group", *home, USER], stdin=subprocess.DEVNULL, check=True)
+    for directory in (AGENT, STATE / "cache"):
+        directory.mkdir(exist_ok=True, mode=0o700)
+        shutil.chown(directory, USER, USER)
+
+
+def _write_settings(settings: Mapping[str, Any], name: str, bundle: Path) -> None:
+    """Write down what `hosted` starts the agent with."""
+    said = {"--store": settings["store"], "--project": settings["project"], "--fleet": settings["fleet"]}
+    said |= {"--name": name, "--cloud": settings["cloud"], "--idle-timeout": settings["idle_timeout"]}
+    said |= {"--cache": STATE / "cache", "--max-slots": settings["max_slots"], "--cache-size": settings["cache_size"]}
+    told = {
+        "store": settings["store"],
+        "arguments": [str(word) for flag, value in said.items() if value is not None for word in (flag, value)],
+        "environment": {**_environment(settings, bundle), **settings["environment"]},
+        "machine": settings,
+    }
+    for file, contents in ((SETTINGS, told), (CREDENTIALS, {})):
+        (AGENT / file).write_text(json.dumps(contents, indent=1))
+        shutil.chown(AGENT / file, USER, USER)
+
+
+def _environment(settings: Mapping[str, Any], bundle: Path) -> dict[str, str]:
+    said = {"HOME": f"{STATE}/home", "USER": USER, "LOGNAME": USER, "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
+    said["PATH"] = f"{bundle}/tools:{_PATH}"
+    if settings["cloud"] == "aws":
+        said |= {"AWS_REGION": settings["region"], "AWS_DEFAULT_REGION": settings["region"]}
+    return said | {each: value for each, value in os.environ.items() if _HANDED.fullmatch(each)}

@@ -1,0 +1,174 @@
+# ruff: noqa: PTH101, PTH102, PTH112, PTH115, PTH211
+# Paths are plain strings in what runs once a job: pathlib costs as much as the system calls.
+"""Code snapshots on this machine: fetched and unpacked once, then copied for every attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from monkey.errors import JobFailed, KeyMissing
+from monkey.store.directory.publish import copy
+from monkey.store.store_port import Store
+from monkey.tree_removal import remove_tree
+from monkey_agent.cache.cache import Cache, Use
+from monkey_agent.cache.single_flight import Flights
+
+#: Files up to so many bytes are kept in memory, and so many bytes of a snapshot in all: most code is this small.
+SMALL, KEPT = 64 * 1024, 8 * 1024 * 1024
+#: A snapshot with more bytes or files than this is copied in another thread.
+LARGE, MANY = 4 * 1024 * 1024, 200
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a snapshot: path, permissions, and its bytes if they are few."""
+
+    path: str
+    mode: int
+    data: bytes | None
+
+
+@dataclass
+class Snapshot:
+    """An unpacked snapshot, read once; never linked to, so that no job can change what another gets."""
+
+    root: str
+    directories: list[str] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)
+    links: list[tuple[str, str]] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def large(self) -> bool:
+        """Say whether copying it takes long."""
+        return self.size > LARGE or len(self.files) > MANY
+
+    def copy_to(self, target: str) -> None:
+        """Copy everything into an empty directory; raises OSError."""
+        for path in self.directories:
+            os.mkdir(f"{target}/{path}")
+        for file in self.files:
+            fd = os.open(f"{target}/{file.path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, file.mode)
+            try:
+                if file.data is None:
+                    self._copy(file.path, fd)
+                elif os.write(fd, file.data) != len(file.data):
+                    raise OSError(28, os.strerror(28), f"{target}/{file.path}")
+            finally:
+                os.close(fd)
+        for path, to in self.links:
+            os.symlink(to, f"{target}/{path}")
+
+    def _copy(self, path: str, target: int) -> None:
+        source = os.open(f"{self.root}/{path}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            copy(source, target)
+        finally:
+            os.close(source)
+
+    def holds(self, path: str, full: str) -> bool:
+        """Say whether the file `full` is the snapshot's own `path`, byte for byte."""
+        ours = Path(self.root, path)
+        try:
+            return ours.is_file() and ours.stat().st_size == Path(full).stat().st_size and _same(ours, Path(full))
+        except OSError:
+            return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    with one.open("rb") as left, other.open("rb") as right:
+        while piece := left.read(1 << 20):
+            if piece != right.read(1 << 20):
+                return False
+    return True
+
+
+def read_snapshot(root: str) -> Snapshot:
+    """Read an unpacked snapshot, and take its files' write permission away."""
+    found = Snapshot(root)
+    for directory, names, files in os.walk(root):
+        below = directory[len(root) + 1 :]
+        prefix = f"{below}/" if below else ""
+        for name in (*names, *files):
+            full, path = f"{directory}/{name}", prefix + name
+            if os.path.islink(full):  # noqa: PTH114
+                found.links.append((path, os.readlink(full)))
+            elif os.path.isdir(full):
+                found.directories.append(path)
+            else:
+                _read_file(found, full, path)
+    return found
+
+
+def _read_file(found: Snapshot, full: str, path: str) -> None:
+    with open(full, "rb") as file:  # noqa: PTH123
+        status = os.fstat(file.fileno())
+        if status.st_mode & 0o222:
+            os.chmod(full, status.st_mode & 0o555)
+        keep = status.st_size <= SMALL and found.size + status.st_size <= KEPT
+        found.files.append(File(path, 0o777 if status.st_mode & 0o100 else 0o666, file.read() if keep else None))
+        found.size += status.st_size
+
+
+class CodeCache:
+    """The snapshots that this machine has, shared by all agents of the user."""
+
+    def __init__(self, store: Store, cache: Cache) -> None:
+        """Keep snapshots in `cache`."""
+        self._store, self._cache, self._directory = store, cache, cache.root / "code"
+        self._flights: Flights[Snapshot] = Flights()
+        self._known: dict[str, Snapshot] = {}
+        #: The rights to those that are known: they are asked for by every job, and cost nothing for as long as we live.
+        self._uses: dict[str, Use] = {}
+
+    def known(self, sha: str) -> Snapshot | None:
+        """Return a snapshot that is at hand."""
+        return self._known.get(sha)
+
+    async def get(self, sha: str, key: str) -> Snapshot:
+        """Return the snapshot `sha`, fetched from the store's `key` if need be.
+
+        Raises StoreError, Corrupt, JobFailed (it is not in the store), OSError (the cache cannot be written).
+        """
+        if sha not in self._known:
+            self._known[sha] = await self._flights.join(sha, lambda: self._load(sha, key))
+        return self._known[sha]
+
+    async def _load(self, sha: str, key: str) -> Snapshot:
+        into = self._directory / sha
+        if sha not in self._uses:
+            self._uses[sha] = await self._cache.use(into)
+        if not into.is_dir():
+            await self._cache.with_room(lambda: self._fetch(sha, key, into))
+            await asyncio.to_thread(self._cache.note, into)
+            self._cache.trim_soon()
+        return await asyncio.to_thread(read_snapshot, str(into))
+
+    async def _fetch(self, sha: str, key: str, into: Path) -> None:
+        from monkey.transfer.code.extract import extract
+
+        self._directory.mkdir(parents=True, exist_ok=True)
+        archive = self._directory / f".{sha}.{secrets.token_hex(6)}.tar.gz"
+        try:
+            await self._store.get_file(key, archive)
+            await asyncio.to_thread(extract, archive, into, sha)
+        except KeyMissing as exc:
+            raise JobFailed(f"its code is not in the store: {key} (hint: run `monkey apply` again)") from exc
+        finally:
+            archive.unlink(missing_ok=True)
+
+    async def close(self) -> None:
+        """Stop what is being fetched."""
+        await self._flights.close()
+        for use in self._uses.values():
+            use.close()
+        self._uses.clear()
+
+    def forget(self, sha: str) -> None:
+        """Remove a snapshot that turned out to be incomplete: some cleaner of caches was here."""
+        self._known.pop(sha, None)
+        remove_tree(str(self._directory / sha))

@@ -1,0 +1,145 @@
+# ruff: noqa: PTH103, PTH123, PTH211
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""A copy of a job's checkpoint at a moment at which it was whole: hard links, which cost no bytes and no time.
+
+A link holds the file though the job replaces it. It holds no bytes if the job writes into the file itself: that shows,
+since size or time of change move, and such a job's files are copied instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from monkey.files import open_regular
+from monkey.store.directory.publish import copy
+from monkey.tree_removal import remove_tree
+from monkey_agent.checkpoints.directory_scan import Seen, Tree, is_inner, look, settled
+from monkey_agent.machine import boot_id
+
+#: In a capture: the files, what they were when they were taken, and the mark of one that is in the store.
+TREE, SEEN, PUBLISHED = "tree", "seen.json", "published"
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A capture in the directory `root`."""
+
+    root: str
+    #: As it was in the job's directory.
+    tree: Tree
+
+    def path(self, file: str) -> str:
+        """Return where a file of it lies."""
+        return f"{self.root}/{TREE}/{file}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Are all files still what they were when they were taken?"""
+        try:
+            return all(_same(os.lstat(self.path(path)), seen) for path, seen in self.tree.files.items())
+        except OSError:
+            return False
+
+    @property
+    def is_published(self) -> bool:
+        """Is it in the store?"""
+        return os.path.exists(f"{self.root}/{PUBLISHED}")  # noqa: PTH110
+
+    def mark_published(self) -> None:
+        """Note that it is in the store."""
+        os.close(os.open(f"{self.root}/{PUBLISHED}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+    def put_into(self, directory: str) -> None:
+        """Let an empty directory hold what this holds (the same files, linked). Raises OSError."""
+        for path in sorted(self.tree.directories):
+            os.makedirs(f"{directory}/{path}", exist_ok=True)
+        for path in self.tree.files:
+            os.link(self.path(path), f"{directory}/{path}", follow_symlinks=False)
+        for path, target in self.tree.links.items():
+            os.symlink(target, f"{directory}/{path}")
+
+
+def _same(status: os.stat_result, seen: Seen) -> bool:
+    return (status.st_size, status.st_mtime_ns) == (seen.size, seen.mtime)
+
+
+def take(directory: str, before: Tree, root: str, *, copies: bool) -> Capture | None:
+    """Capture `directory` into the new directory `root`, if a look `before` saw what is there now.
+
+    None where something is being written, and nothing is left of it. `copies`: links are not to be trusted.
+    Raises OSError.
+    """
+    now = look(directory)
+    tree = settled(directory, before, now)
+    if tree is None:
+        return None
+    try:
+        _fill(directory, tree, f"{root}/{TREE}", copies=copies)
+        capture = Capture(root, tree)
+        if settled(directory, now, look(directory)) == tree and (copies or _is_linked(capture)):
+            with open(f"{root}/{SEEN}", "w") as file:
+                json.dump(_to_json(tree), file)
+            return capture
+    except FileNotFoundError:
+        pass  # replaced between look and link
+    except BaseException:
+        remove_tree(root)
+        raise
+    remove_tree(root)
+    return None
+
+
+def _fill(directory: str, tree: Tree, to: str, *, copies: bool) -> None:
+    os.makedirs(to)
+    for path in sorted(tree.directories):
+        os.makedirs(f"{to}/{path}", exist_ok=True)
+    for path, seen in tree.files.items():
+        if copies:
+            _copy(f"{directory}/{path}", f"{to}/{path}", seen)
+        else:
+            os.link(f"{directory}/{path}", f"{to}/{path}", follow_symlinks=False)
+
+
+def _copy(path: str, to: str, seen: Seen) -> None:
+    source = open_regular(path, os.O_RDONLY)
+    try:
+        target = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            copy(source, target)
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+    os.utime(to, ns=(seen.mtime, seen.mtime))
+
+
+def _is_linked(capture: Capture) -> bool:
+    return all(os.lstat(capture.path(path)).st_ino == seen.inode for path, seen in capture.tree.files.items())
+
+
+def read(root: str) -> Capture | None:
+    """Return the capture in `root`; None where it cannot be relied on: damaged, or older than this boot.
+
+    (What was not written with an fsync may have lost its bytes, and kept its size, with the machine's power.)
+    """
+    try:
+        with open(f"{root}/{SEEN}") as file:
+            told = json.load(file)
+        if told["boot"] != boot_id():
+            return None
+        tree = Tree(
+            {path: Seen(*seen) for path, seen in told["files"].items()},
+            frozenset(told["directories"]),
+            {path: target for path, target in told["links"].items() if is_inner(target)},
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    capture = Capture(root, tree)
+    return capture if capture.is_whole else None
+
+
+def _to_json(tree: Tree) -> dict[str, Any]:
+    return {"boot": boot_id(), "files": tree.files, "directories": sorted(tree.directories), "links": tree.links}

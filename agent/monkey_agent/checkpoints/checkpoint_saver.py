@@ -1,0 +1,240 @@
+"""Checkpoints of running jobs: captured when they are whole, sent to the store now and then and at the end.
+
+What a job's directory holds when the job was killed may be half-written, so it is never relied on. Relied on is what
+was captured while nobody wrote, and what a job left that ended by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable
+
+from monkey.errors import StoreError
+from monkey.protocol.entries import End, Ended
+from monkey.protocol.entry_log import Log
+from monkey.protocol.layout import Keys
+from monkey.store.store_port import Store
+from monkey.tree_removal import remove_tree
+from monkey_agent.checkpoints import captures, remote_checkpoints
+from monkey_agent.checkpoints.captures import Capture
+from monkey_agent.checkpoints.directory_scan import Tree, look
+from monkey_agent.checkpoints.local_checkpoints import Kept
+from monkey_agent.checkpoints.remote_checkpoints import Shelf
+from monkey_agent.checkpoints.restore import Restored, restore
+from monkey_agent.execution.exit_reasons import trouble
+from monkey_agent.execution.workspace import is_touched
+from monkey_agent.ports import Attempt
+
+#: Seconds between looks at a job's directory.
+LOOK = 2.0
+#: Seconds between looks where a copy is due and the job does not stop writing, at most.
+EAGER = 0.3
+#: Seconds in which nothing may have changed. A job that never rests so long is caught in a shorter pause: whoever
+#: replaces single files is whole at any moment, and who writes several should write aside and rename.
+QUIET = (1.0, 0.25, 0.03)
+#: Looks in vain before a shorter pause is enough.
+PATIENCE = 4
+#: Seconds that a job which is to be stopped may stand still for a last capture, and how often that is tried: what is
+#: half-written stays so while it stands.
+LAST, TRIES = 10.0, 3
+#: Reasons why something is left out that are told.
+NOTES = 5
+
+
+class Checkpoints:
+    """The checkpoints of all jobs of an agent."""
+
+    def __init__(self, store: Store, keys: Keys, kept: Kept) -> None:
+        """Keep them in `store` and, on this machine, in `kept`."""
+        self.store, self.keys, self.kept = store, keys, kept
+
+    async def restore(self, attempt: Attempt, directory: str) -> Checkpoint:
+        """Fill the directory of a new attempt; a first one asks nobody. Raises StoreError, OSError."""
+        checkpoint = Checkpoint(self, attempt, directory)
+        if attempt.number > 1:
+            restored = await restore(self.store, self.keys, self.kept, attempt.job, directory)
+            await checkpoint.begin_from(restored)
+        return checkpoint
+
+    async def forget(self, job: str) -> None:
+        """Remove all there is of a job that has succeeded; what the store does not take away now only takes room."""
+        await asyncio.to_thread(self.kept.forget, job)
+        with contextlib.suppress(StoreError):
+            await remote_checkpoints.remove(self.store, self.keys, job)
+
+    async def tidy(self) -> None:
+        """Remove those of jobs that have succeeded elsewhere, or right before our predecessor died."""
+        for job in self.kept.jobs:
+            with contextlib.suppress(StoreError):
+                log = Log(self.keys.job_log(job))
+                await log.refresh(self.store)
+                if isinstance(log.tail, End) and log.tail.outcome is Ended.SUCCEEDED:
+                    await self.forget(job)
+
+
+class Checkpoint:
+    """The checkpoint of one attempt."""
+
+    def __init__(self, checkpoints: Checkpoints, attempt: Attempt, directory: str) -> None:
+        """Look after `directory`, once something is in it."""
+        self._all, self._attempt, self._directory = checkpoints, attempt, directory
+        self._newest: Capture | None = None
+        #: What the store has, as it was in the directory.
+        self._sent: Tree | None = None
+        self._shelf: Shelf | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._noted: set[str] = set()
+        #: The job writes into its files instead of replacing them.
+        self._copies = False
+        self._level = self._misses = 0
+        self._due = 0.0
+        self._ended = self._done = False
+        self.restored = False
+        #: Writes to the job's log.
+        self.note: Callable[[str], None] = lambda text: None
+        self.frozen: Callable[[], bool] = lambda: False
+        #: For the job's log, of what was before it began.
+        self.notes: list[str] = []
+
+    async def begin_from(self, restored: Restored) -> None:
+        """Take note of what was brought back."""
+        self.notes, self.restored = restored.notes, is_touched(self._directory)
+        if restored.published:
+            self._sent = await asyncio.to_thread(look, self._directory)
+
+    # -- while the job runs -------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Begin to look after the directory if anything is in it; cheap, and called every second."""
+        if self._task is None and self.in_use:
+            loop = asyncio.get_running_loop()
+            self._due = loop.time() + self._attempt.settings.checkpoint_every
+            self._task = loop.create_task(self._look_after())
+
+    async def _look_after(self) -> None:
+        while True:
+            rests = True
+            try:
+                if not self.frozen():
+                    rests = await self._round()
+            except StoreError:
+                pass  # the store is away; the next round may meet it
+            except OSError as exc:
+                self._tell(f"its checkpoint cannot be saved: {trouble(exc)}")
+            left = self._due - asyncio.get_running_loop().time()
+            await asyncio.sleep(min(LOOK, max(EAGER, left)) if rests else random.uniform(0.05, EAGER))
+
+    async def _round(self) -> bool:
+        """Capture what is new, and send it if it is time. False: it is time, and the job does not rest."""
+        due = asyncio.get_running_loop().time() >= self._due
+        if self._newest is not None and not await asyncio.to_thread(lambda held: held.is_whole, self._newest):
+            self._newest, self._copies = None, True
+        if self._copies and not due:
+            return True
+        if not await self._capture(QUIET[self._level]):
+            self._missed()
+            return not due
+        if due and await self._publish():
+            self._due = asyncio.get_running_loop().time() + self._attempt.settings.checkpoint_every
+        return True
+
+    def _missed(self) -> None:
+        self._misses += 1
+        if self._misses % PATIENCE == 0:
+            self._level = min(self._level + 1, len(QUIET) - 1)
+
+    async def _capture(self, quiet: float) -> bool:
+        """Capture the directory if nothing in it changes for so many seconds. Raises OSError."""
+        before = await asyncio.to_thread(look, self._directory)
+        if self._newest is not None and before == self._newest.tree:
+            return True
+        await asyncio.sleep(quiet)
+        aside = self._all.kept.aside()
+        made = await asyncio.to_thread(captures.take, self._directory, before, aside, copies=self._copies)
+        if made is not None:
+            await self._keep(made)
+        return made is not None
+
+    async def _keep(self, made: Capture) -> None:
+        for path, why in list(made.tree.odd.items())[:NOTES]:
+            self._tell(f"{path!r} is no part of its checkpoint: {why}")
+        if self._newest is not None and made.tree == self._newest.tree:
+            await asyncio.to_thread(remove_tree, made.root)
+            return
+        self._newest = await asyncio.to_thread(self._all.kept.add, made, self._attempt.job, self._attempt.k)
+
+    async def _publish(self) -> bool:
+        """Send the newest capture, unless the store has it. False: the job changed it meanwhile. Raises StoreError."""
+        newest = self._newest
+        if newest is None or newest.tree == self._sent:
+            return True
+        if self._shelf is None:
+            self._shelf = Shelf(self._all.store, self._all.keys, self._attempt.job, self._attempt.k)
+        if not await self._shelf.publish(newest):
+            self._newest, self._copies = None, True
+            return False
+        self._sent = newest.tree
+        newest.mark_published()
+        with contextlib.suppress(StoreError):
+            await self._shelf.prune(self._attempt.settings.checkpoint_keep)
+        return True
+
+    def _tell(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            self.note(text)
+
+    # -- when it ends -------------------------------------------------------------------------------------------------
+
+    @property
+    def in_use(self) -> bool:
+        """Has the job anything there?"""
+        return not self._ended and is_touched(self._directory)
+
+    async def last_moment(self) -> None:
+        """Capture what a job has that stands still and is then asked to end: it may end in the middle of writing."""
+        capture = asyncio.ensure_future(self._still())
+        await asyncio.wait([capture], timeout=LAST)
+        capture.cancel()
+        await asyncio.gather(capture, return_exceptions=True)
+
+    async def _still(self) -> None:
+        for _ in range(TRIES):
+            if await self._capture(QUIET[-1]):
+                return
+
+    async def finish(self, *, by_itself: bool) -> None:
+        """Save what the next attempt begins from; called again after a StoreError.
+
+        `by_itself`: the job ended of its own accord, and so its directory is what it wanted to leave.
+        """
+        await self._stop_looking()
+        if self._done or not (self.restored or is_touched(self._directory)):
+            return
+        try:
+            if by_itself and not self._ended:
+                self._copies = False
+                await self._capture(0)
+            self._ended = True
+            await self._publish()
+        except OSError as exc:
+            self._tell(f"its checkpoint cannot be saved: {trouble(exc)}")
+        self._done = True
+
+    async def succeeded(self) -> None:
+        """Look after the directory no more."""
+        await self._stop_looking()
+        self._ended = True
+
+    async def _stop_looking(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    @property
+    def left_any(self) -> bool:
+        """May there be checkpoints of the job, here or in the store?"""
+        return self._attempt.number > 1 or self._newest is not None or self._shelf is not None

@@ -1,0 +1,147 @@
+# ruff: noqa: PTH115
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""A directory that a job writes to, as one look sees it; and which of it the job is not writing at the moment."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import signal
+import stat
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from monkey.files import stat_directory
+from monkey.store.keys import encodable
+from monkey.transfer.code.code_manifest import MAX_DEPTH
+
+#: Names under which programs write what they rename when it is whole. While such a file is being written nobody waits
+#: for it: it is no part of the checkpoint yet.
+_ASIDE = re.compile(
+    r"(.*[._-])?te?mp([._-]\w*)?"  # state.tmp, state.tmp.1234, step-7.checkpoint-tmp-99
+    r"|[._-]?te?mp[._-].*|tmp\w{6,}"  # .tmp-state, tmp-step-7, tmpx1y2z3
+    r"|(.*[._-])?(part|partial|incomplete)|[._-]?(partial|incomplete)[._-].*"
+    r"|.*\.new|.*~|\.\#.*"
+)
+
+
+class Seen(NamedTuple):
+    """What tells one state of a file from another; `mtime` in nanoseconds."""
+
+    inode: int
+    size: int
+    mtime: int
+    mode: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Everything below a directory; paths are relative, and two trees are equal if nothing seems to have changed."""
+
+    files: dict[str, Seen] = field(default_factory=dict)
+    directories: frozenset[str] = frozenset()
+    #: Path to target, of links that stay below the directory.
+    links: dict[str, str] = field(default_factory=dict)
+    #: Path to why it is left out.
+    odd: dict[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(seen.size for seen in self.files.values())
+
+
+def look(root: str) -> Tree:
+    """Return what is below `root` now. Raises OSError where it cannot be read."""
+    tree, directories = Tree(), set()
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            stat_directory(root)
+            with os.scandir(f"{root}/{below}") as found:
+                entries = list(found)
+        except FileNotFoundError:
+            continue  # removed since it was seen
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                if _add(tree, below + entry.name, entry):
+                    directories.add(below + entry.name)
+                    waiting.append(f"{below}{entry.name}/")
+    return Tree(tree.files, frozenset(directories), tree.links, tree.odd)
+
+
+def _add(tree: Tree, path: str, entry: os.DirEntry[str]) -> bool:
+    """Add an entry; True for a directory, to be looked into."""
+    status = entry.stat(follow_symlinks=False)
+    if not encodable(path):
+        tree.odd[path] = "its name is not UTF-8"
+    elif stat.S_ISDIR(status.st_mode):
+        if path.count("/") < MAX_DEPTH:
+            return True
+        tree.odd[path] = "it lies too deep"
+    elif stat.S_ISREG(status.st_mode):
+        tree.files[path] = Seen(status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode & 0o777)
+    elif stat.S_ISLNK(status.st_mode) and is_inner(os.readlink(entry.path)):
+        tree.links[path] = os.readlink(entry.path)
+    else:
+        link = stat.S_ISLNK(status.st_mode)
+        tree.odd[path] = "it is a link that leads elsewhere" if link else "it is no regular file"
+    return False
+
+
+def is_inner(target: str) -> bool:
+    """Does a link's target lead nowhere but down?"""
+    return {"", ".", ".."}.isdisjoint(target.split("/")) and "\0" not in target and encodable(target)
+
+
+def is_written(path: str) -> bool:
+    """Has anybody the file open for writing, or mapped so? False where the system cannot tell.
+
+    The kernel grants a read lease only on a file that nobody writes. It is given back at once: whoever opened the file
+    meanwhile waited for microseconds, and the signal that the kernel sends us for it is one that is ignored.
+    """
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return False  # pragma: no cover - macOS
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a file system without leases, or somebody else's file
+    finally:
+        os.close(fd)
+    return False
+
+
+def settled(root: str, before: Tree, now: Tree) -> Tree | None:
+    """Return what of `now` is whole, where a look `before` saw the same; None where a file is being written.
+
+    Files that have a name for half-written ones and are being written are left out, and nothing waits for them.
+    """
+    loose = {path for path, seen in now.files.items() if before.files.get(path) != seen}
+    for path in now.files.keys() - loose:
+        try:
+            if is_written(f"{root}/{path}"):
+                loose.add(path)
+        except OSError:  # removed, or not ours to read
+            loose.add(path)
+    gone = before.files.keys() - now.files.keys()
+    if any(not is_aside(path) for path in loose | gone) or before.links != now.links:
+        return None
+    directories = frozenset(filter(lambda path: not is_aside(path), now.directories))
+    if directories != frozenset(path for path in before.directories if not is_aside(path)):
+        return None
+    files = {path: seen for path, seen in now.files.items() if path not in loose}
+    kept = {path for path in now.directories if any(file.startswith(f"{path}/") for file in files if is_aside(file))}
+    return Tree(files, directories | kept, now.links, now.odd)
+
+
+def is_aside(path: str) -> bool:
+    """Is this a name for something half-written?"""
+    return any(map(_ASIDE.fullmatch, path.split("/")))

@@ -1,0 +1,117 @@
+"""Checkpoints in the store.
+
+An attempt writes below its own claim's number and relies on nothing that another attempt wrote: one that is late, and
+does not know yet that it was taken over, can neither overwrite nor take away what its successor counts on. Who restores
+takes the newest of the highest claim. Only the attempt of the highest claim removes anything of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from monkey.errors import Corrupt, KeyMissing
+from monkey.protocol.layout import Keys
+from monkey.store.create import Lost, create
+from monkey.store.store_port import Store
+from monkey.transfer.concurrency import in_lanes
+from monkey_agent.checkpoints.captures import Capture
+from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode
+from monkey_agent.checkpoints.directory_scan import Seen
+from monkey_agent.execution.job_outputs import LARGE, UPLOADS, sha256
+
+#: Claim and number of a checkpoint.
+Spot = tuple[int, int]
+
+
+class Shelf:
+    """What one attempt, claimed at `k`, has in the store."""
+
+    def __init__(self, store: Store, keys: Keys, job: str, k: int) -> None:
+        """Begin with nothing of this attempt there."""
+        self._store, self._keys, self._job, self._k = store, keys, job, k
+        self._n = 0
+        #: What was hashed: a file that did not change since has the same digest.
+        self._digests: dict[str, tuple[Seen, str]] = {}
+        self._sent: set[str] = set()
+        self._manifests: dict[Spot, Manifest] = {}
+
+    async def publish(self, capture: Capture) -> bool:
+        """Send what of a capture is not there yet, then the list of its files. False: it changed meanwhile.
+
+        Raises StoreError; OSError where a file cannot be read.
+        """
+        files = dict(capture.tree.files)
+        await in_lanes(files.items(), lambda item: self._hash(capture, *item), UPLOADS)
+        pieces = {path: Piece(self._digests[path][1], seen.size, seen.mtime, seen.mode) for path, seen in files.items()}
+        waiting = {each.sha256: path for path, each in pieces.items() if each.sha256 not in self._sent}
+        await in_lanes(waiting.items(), lambda item: self._send(capture, *item), UPLOADS)
+        if not await asyncio.to_thread(lambda: capture.is_whole):
+            self._digests.clear()
+            return False
+        self._sent.update(waiting)
+        await self._list(Manifest(pieces, sorted(capture.tree.directories), capture.tree.links))
+        return True
+
+    async def _hash(self, capture: Capture, path: str, seen: Seen) -> None:
+        known = self._digests.get(path)
+        if known is None or known[0] != seen:
+            full = capture.path(path)
+            digest = await asyncio.to_thread(sha256, full) if seen.size > LARGE else sha256(full)
+            self._digests[path] = seen, digest
+
+    async def _send(self, capture: Capture, digest: str, path: str) -> None:
+        await self._store.put_file(self._keys.checkpoint_file(self._job, self._k, digest), Path(capture.path(path)))
+
+    async def _list(self, manifest: Manifest) -> None:
+        data = manifest.encode()
+        while True:
+            key = self._keys.checkpoint(self._job, self._k, self._n + 1)
+            answer = await create(self._store, key, data)
+            self._n += 1
+            if not isinstance(answer, Lost) or answer.existing == data:
+                self._manifests[self._k, self._n] = manifest
+                return
+
+    async def prune(self, keep: int) -> None:
+        """Leave the newest `keep` checkpoints of the job. Does nothing where a later attempt is at work."""
+        prefix = self._keys.checkpoints(self._job)
+        found = [item.key.removeprefix(prefix) for item in await self._store.list(prefix)]
+        spots = spots_of(found)
+        if not spots or spots[0][0] > self._k:
+            return
+        stays = {spot: await self._manifest(spot) for spot in spots[:keep]}
+        wanted = {f"{spot[0]:08d}/files/{piece}" for spot, held in stays.items() if held for piece in held.pieces}
+        # First the lists, then the files: who finds a list finds its files, or finds that it is gone and asks again.
+        old = [f"{k:08d}/{n:08d}" for k, n in spots[keep:]]
+        # What a later attempt sends before it has a list is none of ours.
+        files = [p for p in found if "/files/" in p and p not in wanted and p[:8].isdigit() and int(p[:8]) <= self._k]
+        for path in [*reversed(old), *files]:
+            await self._store.delete(prefix + path)
+        self._sent.intersection_update(piece.rpartition("/")[2] for piece in wanted)
+        self._manifests = {spot: held for spot, held in stays.items() if held}
+
+    async def _manifest(self, spot: Spot) -> Manifest | None:
+        if spot not in self._manifests:
+            key = self._keys.checkpoint(self._job, *spot)
+            try:
+                return decode(key, await self._store.get(key))
+            except (KeyMissing, Corrupt):
+                return None
+        return self._manifests[spot]
+
+
+def spots_of(paths: list[str]) -> list[Spot]:
+    """Return the checkpoints among keys below a job's, the newest first."""
+    parts = (path.split("/") for path in paths)
+    return sorted(
+        ((int(k), int(n)) for k, n in (pair for pair in parts if len(pair) == 2) if k.isdigit() and n.isdigit()),
+        reverse=True,
+    )
+
+
+async def remove(store: Store, keys: Keys, job: str) -> None:
+    """Remove all checkpoints of a job that needs none any more. Raises StoreError."""
+    items = await store.list(keys.checkpoints(job))
+    for item in sorted(items, key=lambda item: "/files/" in item.key):
+        await store.delete(item.key)

@@ -1,0 +1,128 @@
+# ruff: noqa: PTH101, PTH103, PTH208, PTH211
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""A job's checkpoint, brought back before it begins: this machine's own, or the newest in the store that is whole."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from monkey.errors import Corrupt, KeyMissing
+from monkey.files import stat_directory
+from monkey.protocol.layout import Keys
+from monkey.store.store_port import Store
+from monkey.transfer.concurrency import in_lanes
+from monkey.tree_removal import remove_tree
+from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode
+from monkey_agent.checkpoints.local_checkpoints import Kept
+from monkey_agent.checkpoints.remote_checkpoints import Spot, spots_of
+from monkey_agent.execution.job_outputs import LARGE, UPLOADS, sha256
+
+#: How often the store is asked anew for what there is, when something was gone: a late agent may have tidied up.
+ROUNDS = 3
+
+
+@dataclass
+class Restored:
+    """What was brought back."""
+
+    #: Is what the job finds in the store, as it is?
+    published: bool = False
+    #: For the job's log.
+    notes: list[str] = field(default_factory=list)
+
+
+async def restore(store: Store, keys: Keys, kept: Kept, job: str, directory: str) -> Restored:
+    """Fill the empty `directory` with the job's checkpoint, if it has one. Raises StoreError, OSError."""
+    stat_directory(directory)
+    done = Restored()
+    local = await asyncio.to_thread(kept.newest, job)
+    for turn in range(ROUNDS):
+        spots = await _spots(store, keys, job)
+        if local is not None and (not spots or local[0] >= spots[0][0]):
+            capture, local = local[1], None
+            if await asyncio.to_thread(_linked, capture.put_into, directory):
+                done.published = capture.is_published
+                done.notes.append("goes on from the checkpoint on this machine")
+                return done
+        gone = await _newest(store, keys, job, spots, directory, done)
+        if gone is None or turn == ROUNDS - 1:
+            break
+        done.notes.clear()
+    return done
+
+
+async def _spots(store: Store, keys: Keys, job: str) -> list[Spot]:
+    prefix = keys.checkpoints(job)
+    return spots_of([item.key.removeprefix(prefix) for item in await store.list(prefix)])
+
+
+async def _newest(
+    store: Store, keys: Keys, job: str, spots: list[Spot], directory: str, done: Restored
+) -> KeyMissing | None:
+    """Fetch the newest that is whole. Returns what was gone meanwhile, where that is why there is none."""
+    gone = None
+    for spot in spots:
+        key = keys.checkpoint(job, *spot)
+        try:
+            manifest = decode(key, await store.get(key))
+            await _fetch(store, keys, job, spot[0], manifest, directory)
+            await asyncio.to_thread(_finish, manifest, directory)
+        except (Corrupt, KeyMissing) as exc:
+            gone = exc if isinstance(exc, KeyMissing) else gone
+            done.notes.append(f"checkpoint {spot[0]}.{spot[1]} is left out: {exc.message}")
+            await asyncio.to_thread(_clear, directory)
+            continue
+        done.published = True
+        done.notes.append(f"goes on from checkpoint {spot[0]}.{spot[1]} of the store")
+        return None
+    return gone
+
+
+async def _fetch(store: Store, keys: Keys, job: str, k: int, manifest: Manifest, directory: str) -> None:
+    async def bring(item: tuple[str, Piece]) -> None:
+        path, file = f"{directory}/{item[0]}", item[1]
+        key = keys.checkpoint_file(job, k, file.sha256)
+        os.makedirs(path.rpartition("/")[0], exist_ok=True)
+        await store.get_file(key, Path(path))
+        found = await asyncio.to_thread(sha256, path) if file.size > LARGE else sha256(path)
+        if found != file.sha256:
+            raise Corrupt(key, f"has other bytes (SHA-256 {found[:16]}…)")
+
+    await in_lanes(manifest.files.items(), bring, UPLOADS)
+
+
+def _finish(manifest: Manifest, directory: str) -> None:
+    """Make what is no file, and let files be as old as they were: jobs look for the latest of theirs."""
+    try:
+        for path in manifest.directories:
+            os.makedirs(f"{directory}/{path}", exist_ok=True)
+        for path, file in manifest.files.items():
+            os.chmod(f"{directory}/{path}", file.mode | 0o600)
+            os.utime(f"{directory}/{path}", ns=(file.mtime, file.mtime))
+        # The last: nothing is ever written through one.
+        for path, target in manifest.links.items():
+            os.symlink(target, f"{directory}/{path}")
+    except (FileExistsError, NotADirectoryError) as exc:
+        raise Corrupt("the list of its files", f"names {exc.filename} twice") from exc
+
+
+def _linked(put_into: Callable[[str], None], directory: str) -> bool:
+    try:
+        put_into(directory)
+    except OSError:
+        _clear(directory)
+        return False
+    return True
+
+
+def _clear(directory: str) -> None:
+    for name in os.listdir(directory):
+        path = f"{directory}/{name}"
+        if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+            remove_tree(path)
+        else:
+            os.unlink(path)  # noqa: PTH108

@@ -1,0 +1,290 @@
+"""`monkey-agent`: one agent, from the command line to its last heartbeat. Only this file exits."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import random
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from monkey.errors import FleetError, MonkeyError, StoreError
+from monkey.fleet import environment_digest
+from monkey.fleet.agent_state import cache_home, host_name, state_dir
+from monkey.fleet.gpus import gpus, select
+from monkey.fleet.machine_capacity import Capacity, capacity, counted
+from monkey.process_exit import leave
+from monkey.protocol.layout import NAME, Keys
+from monkey.spec.yaml.mistakes import Mistakes
+from monkey.spec.yaml.units import size
+from monkey.store.open import open_store
+from monkey.store.store_port import Store
+from monkey_agent.execution.runner import LocalRunner
+from monkey_agent.lifecycle import draining, incarnations
+from monkey_agent.lifecycle.job_points import Points
+from monkey_agent.lifecycle.state_directory import Home
+from monkey_agent.machine import MachineClock
+from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.agent_identity import Post
+from monkey_agent.slots.busy_gpus import Foreign
+from monkey_agent.slots.disk_space import Room
+from monkey_agent.slots.shared_machine import Neighbours
+from monkey_agent.slots.slot_allocator import MachineSeats
+from monkey_agent.supervisor import leftover_processes
+from monkey_agent.telemetry.gpu_meter import GpuMeter
+
+#: New objects after which cycles are looked for (Python's own: 700).
+GARBAGE = 50_000
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="monkey-agent", description="Work for a store until nothing is left to do.")
+    parser.add_argument("--store", required=True, help="URL or directory of the store")
+    parser.add_argument("--project", required=True, type=_name, help="the project whose sweeps to work on")
+    parser.add_argument("--fleet", default="local", type=_name, help="the provider entry that this agent belongs to")
+    parser.add_argument("--name", default=host_name(), type=_name, help="one a machine and fleet (default: host name)")
+    parser.add_argument("--max-slots", type=_count, help="how many jobs may run at once (default: as many as fit)")
+    parser.add_argument(
+        "--gpus",
+        type=_gpus,
+        metavar="auto|none|0,2",
+        help="auto: leave out those on which others compute now; or the driver's numbers of ours (default: all)",
+    )
+    parser.add_argument(
+        "--idle-timeout", type=float, default=10.0, metavar="SECONDS", help="leave after so long without work"
+    )
+    parser.add_argument(
+        "--cache-size",
+        type=_size,
+        default=os.environ.get("MONKEY_CACHE_SIZE"),
+        metavar="SIZE",
+        help="what this machine may keep of code, environments and datasets: 200GiB (default: half of the disk)",
+    )
+    parser.add_argument(
+        "--state", type=Path, metavar="DIRECTORY", help="where it keeps what must outlive it (default: by the store)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, metavar="DIRECTORY", help="where it keeps what can be had again (default: the user's)"
+    )
+    parser.add_argument(
+        "--beside",
+        type=Path,
+        metavar="DIRECTORY",
+        action="append",
+        default=[],
+        help="another agent's: what its jobs hold of this machine is not handed out",
+    )
+    parser.add_argument("--cloud", choices=("aws", "gcp"), help="this machine is rented, and ends when it leaves")
+    parser.add_argument("--gate", action="store_true", help="begin when the path of the log comes on standard input")
+    return parser.parse_args(argv)
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"expected letters, digits, '.', '_' and '-', found {text!r}")
+    return text
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of jobs from 1 on, found {text!r}")
+    return int(text)
+
+
+def _gpus(text: str) -> str | frozenset[int]:
+    if text == "auto":
+        return text
+    if text == "none":
+        return frozenset()
+    if not all(number.isdigit() for number in text.split(",")):
+        raise argparse.ArgumentTypeError(f"expected 'auto', 'none' or numbers as 0,2, found {text!r}")
+    return frozenset(map(int, text.split(",")))
+
+
+def _size(text: str) -> int:
+    try:
+        return size(int(text) if text.isdigit() else text)
+    except Mistakes as error:
+        raise argparse.ArgumentTypeError(error.mistakes[0].message) from error
+
+
+def _machine(asked: argparse.Namespace) -> Capacity:
+    """Return what this machine has, less the GPUs that are not to be used."""
+    machine = capacity()
+    return replace(machine, gpus=_chosen(asked.gpus)) if isinstance(asked.gpus, frozenset) else machine
+
+
+async def live(asked: argparse.Namespace) -> bool:
+    """Live one life, and say whether work came as it ended. Raises MonkeyError where it cannot begin, or go on."""
+    store = await open_store(asked.store)
+    try:
+        return await _live(asked, store)
+    finally:
+        await store.close()
+
+
+async def _live(asked: argparse.Namespace, store: Store) -> bool:
+    home = Home(asked.state or state_dir(store.url, asked.project, asked.fleet, asked.name))
+    leftover_processes.clear(home.directory)
+    post = _post(asked, home)
+    machine = _machine(asked)
+    foreign = Foreign() if asked.gpus == "auto" and machine.gpus else None
+    cache = asked.cache or cache_home()
+    room = Room([home.directory, cache])
+    runner = LocalRunner(
+        store,
+        Keys(asked.project),
+        home.directory,
+        cache,
+        gpus=bool(machine.gpus),
+        cache_size=asked.cache_size,
+        machine=asked.name,
+    )
+    seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign, room)
+    agent = Agent(store, post, MachineClock(), runner, seats, random.Random())
+    agent.say, runner.on_trouble, runner.mishaps = _say, room.note, agent.mishaps
+    if foreign is not None:
+        foreign.on_answer = agent.dispatcher.on_change
+    _tell_more(agent, runner, asked.max_slots or int(machine.cpus))
+    signals: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, _asked, agent, runner, asked.cloud, signals, number)
+    _say(f"agent {post.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
+    runner.sampler.begin(gpus=GpuMeter() if machine.gpus else None)
+    beside = [asyncio.create_task(chore) for chore in _chores(asked, agent, runner, home.directory)]
+    try:
+        await agent.run()
+        if not signals:  # a machine that is shut down asks, too
+            home.leave()
+    finally:
+        for task in beside:
+            task.cancel()
+        await runner.close()
+        for path in (*runner.checkpoints.kept.stuck, *runner.spaces.stuck):
+            _say(f"{path} could not be removed, and takes room")
+        home.close()  # whoever is next need not wait for what follows
+        await runner.telemetry.close()
+    _say(f"agent {post.agent} leaves")
+    return not signals and agent.found_nothing and await _recalled(agent)
+
+
+async def _recalled(agent: Agent) -> bool:
+    """Say whether work came while the agent left because there was none.
+
+    Whoever brings work looks afterwards who is there: either he sees that the agent is gone, or it sees the work.
+    """
+    try:
+        return await agent.desk.brought()
+    except StoreError:
+        return False
+
+
+def _chores(
+    asked: argparse.Namespace, agent: Agent, runner: LocalRunner, directory: Path
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """Yield what is done beside the protocol."""
+    yield draining.heed(agent, directory)
+    yield runner.sampler.run()
+    if asked.cloud:
+        from monkey_agent.lifecycle import cloud_notices  # an HTTP client, which nobody else needs: 12 ms
+
+        yield cloud_notices.be_heard(agent, directory)
+        yield cloud_notices.heed(agent, asked.cloud, directory, runner.hurry)
+
+
+def _tell_more(agent: Agent, runner: LocalRunner, slots: int) -> None:
+    """Have what becomes of jobs, and what this machine does, told as points, and by heartbeats."""
+    agent.more_vitals = lambda: {
+        **({"system": runner.sampler.vitals} if runner.sampler.vitals else {}),
+        **runner.telemetry.vitals(),
+    }
+    points = Points(runner.telemetry, agent, slots)
+    agent.attempts.on_claimed, agent.attempts.on_recorded = points.claimed, points.ended
+    runner.sampler.on_samples = points.sampled
+    runner.telemetry.wake()
+
+
+def _asked(agent: Agent, runner: LocalRunner, cloud: str | None, signals: list[int], number: int) -> None:
+    signals.append(number)
+    if cloud:  # the machine goes down, and waits for nobody for long
+        from monkey_agent.lifecycle import cloud_notices
+
+        runner.hurry(cloud_notices.grace(cloud))
+    agent.stop()
+
+
+def _chosen(numbers: frozenset[int]) -> tuple[str, ...]:
+    found = select(numbers)
+    if len(found) < len(numbers):
+        raise FleetError(
+            f"expected GPU{'s' * (len(numbers) > 1)} {', '.join(map(str, sorted(numbers)))}, found {len(gpus())} here",
+            hint="`nvidia-smi -L` counts them",
+        )
+    return found
+
+
+def _post(asked: argparse.Namespace, home: Home) -> Post:
+    boot = secrets.token_hex(4)
+    try:
+        before = incarnations.begin(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
+        environment_digest.record(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
+    except OSError as exc:
+        raise FleetError(f"the agent's directory {home.directory} cannot be written: {exc.strerror}") from exc
+    return Post(asked.project, asked.fleet, asked.name, boot, before, asked.idle_timeout)
+
+
+def _told(machine: Capacity, slots: int | None) -> str:
+    told = f"{counted(machine.cpus, 'CPU')}, {machine.memory / 2**30:.1f} GiB, {counted(len(machine.gpus), 'GPU')}"
+    return f"{told}, at most {counted(slots, 'job')} at once" if slots else told
+
+
+def _let_in() -> bool:
+    """Wait until who started us tells where our log is; False where they went away without a word."""
+    log = os.fsdecode(sys.stdin.buffer.read())
+    if not log:
+        return False
+    for path, flags, targets in ((os.devnull, os.O_RDONLY, (0,)), (log, os.O_WRONLY | os.O_APPEND, (1, 2))):
+        fd = os.open(path, flags)
+        for target in targets:
+            os.dup2(fd, target)
+        os.close(fd)
+    os.chdir(os.path.dirname(log))  # noqa: PTH120
+    return True
+
+
+def _say(line: str) -> None:
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=sys.stderr, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run `monkey-agent`. Exits 0 when it left in peace, 1 on an error, 2 on a wrong command line."""
+    asked = arguments(argv)
+    if asked.gate and not _let_in():
+        return
+    # Claims and ends make many small objects, and hardly a cycle: looking for those was a twentieth of a no-op job.
+    gc.freeze()
+    gc.set_threshold(GARBAGE)
+    try:
+        while asyncio.run(live(asked)):
+            _say("work came as the agent left: it begins again")
+    except MonkeyError as exc:
+        _say(f"error: {exc.message}")
+        if exc.hint:
+            _say(f"hint: {exc.hint}")
+        if os.environ.get("MONKEY_DEBUG"):
+            raise
+        leave(1)
+    leave(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Datasets on the agent's machine: fetched once, verified, shared by jobs."""

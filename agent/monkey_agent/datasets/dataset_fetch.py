@@ -1,0 +1,189 @@
+# ruff: noqa: PTH103, PTH104, PTH108, PTH116, PTH120
+# Paths are plain strings here: there may be 100,000 of them.
+"""From the store to a tree on this machine: what is missing is fetched, what is there verified, all of it linked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from monkey.errors import Corrupt, JobFailed, KeyMissing, StoreError
+from monkey.store.content.objects import DAMAGED, SEND_AGAIN
+from monkey.store.store_port import Store
+from monkey.tree_removal import remove_tree
+from monkey_agent.cache import eviction
+from monkey_agent.cache.cache import Cache
+from monkey_agent.cache.single_flight import to_its_end
+from monkey_agent.datasets import dataset_listing, dataset_trees
+
+#: Objects that are fetched at once.
+LANES = 16
+#: Times that an object is fetched that comes with wrong bytes, or that somebody removes before it is linked.
+TRIES = 3
+
+
+class Lacking(JobFailed):
+    """The store does not have an object, or has it damaged, and whoever has the data is asked to send it."""
+
+    #: Key of the object that was missing, or of the word that it is damaged, which goes when it is sent.
+    key, missing = "", False
+
+    @classmethod
+    def of(cls, key: str, *, missing: bool, why: str) -> Lacking:
+        """Return the error for an object; `key`: what is looked at to see whether it was sent."""
+        lacking = cls(f"{why} {SEND_AGAIN}")
+        lacking.key, lacking.missing = key, missing
+        return lacking
+
+    async def sent(self, store: Store) -> bool:
+        """Ask whether it was sent since. Raises StoreError."""
+        there = any(item.key == self.key for item in await store.list(self.key))
+        return there is self.missing
+
+
+class Fetch:
+    """One dataset on its way; may be run again, and goes on where it stopped."""
+
+    def __init__(self, store: Store, cache: Cache, oid: str, tree: str) -> None:
+        """Bring the dataset `oid` to `tree`, whose lock is held, as is the right to use it."""
+        self._store, self._cache, self._oid, self._tree = store, cache, oid, tree
+        self._objects = f"{cache.root}/{eviction.OBJECTS}"
+        self._aside = f"{cache.root}/{eviction.ASIDE}/{oid}"
+        self._incoming = f"{self._aside}/incoming"
+
+    async def run(self) -> None:
+        """Fetch what is missing or altered. Raises JobFailed, Corrupt, StoreError, OSError.
+
+        A tree that is there is mended in its place, as running jobs use it; a new one is made aside.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self._tree}.stamp")
+        await to_its_end(lambda: remove_tree(self._incoming))
+        os.makedirs(self._incoming)
+        if self._oid.endswith(".dir"):
+            await self._directory()
+        else:
+            await self._object(self._oid, [self._tree])
+        await to_its_end(self._finish)
+
+    async def _directory(self) -> None:
+        files = await self._files()
+        place = self._place()
+        making = dataset_trees.Tree(place)
+        await to_its_end(lambda: making.begin(files))
+        await self._fill(place, files)
+        await to_its_end(lambda: making.finish(files))
+        if place != self._tree:
+            os.rename(place, self._tree)
+        os.chmod(self._tree, 0o555)  # noqa: PTH101 - only now: a directory that cannot be written to cannot be moved
+
+    def _place(self) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.lstat(self._tree).st_mode):
+                return self._tree
+            self._cache.trash(Path(self._tree))
+        return f"{self._aside}/tree"
+
+    async def _files(self) -> dict[str, str]:
+        """Return path → MD5 of what is in the directory."""
+        kept = Path(f"{self._tree}.list")
+        with contextlib.suppress(FileNotFoundError, Corrupt):
+            return await asyncio.to_thread(lambda: dataset_listing.read(self._oid, kept.read_bytes()))
+        try:
+            data = await self._store.get(dataset_listing.key(self._oid))
+        except KeyMissing as exc:
+            raise Lacking.of(dataset_listing.key(self._oid), missing=True, why=exc.message) from exc
+        if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
+            raise await self._damaged(self._oid)
+        files = await asyncio.to_thread(dataset_listing.read, self._oid, data)
+        await to_its_end(lambda: self._keep(data, kept))
+        return files
+
+    def _keep(self, data: bytes, kept: Path) -> None:
+        aside = Path(f"{self._incoming}/list")
+        aside.write_bytes(data)
+        aside.replace(kept)
+
+    async def _fill(self, place: str, files: dict[str, str]) -> None:
+        paths: dict[str, list[str]] = {}
+        for path, md5 in files.items():
+            paths.setdefault(md5, []).append(f"{place}/{path}")
+        waiting = iter(paths.items())
+        lanes = [asyncio.ensure_future(self._lane(waiting)) for _ in range(min(LANES, len(paths)))]
+        try:
+            await asyncio.gather(*lanes)
+        finally:
+            for lane in lanes:
+                lane.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+
+    async def _lane(self, waiting: Iterator[tuple[str, list[str]]]) -> None:
+        for md5, targets in waiting:
+            await self._object(md5, targets)
+            await asyncio.sleep(0)  # small objects never wait for anything: heartbeats must not be late for them
+
+    async def _object(self, md5: str, targets: list[str]) -> None:
+        source = f"{self._objects}/{md5[:2]}/{md5[2:]}"
+        for _ in range(TRIES):
+            if not await self._is_whole(source, md5):
+                await self._get(md5, source)
+            # Whoever makes room may remove it before it is linked.
+            with contextlib.suppress(FileNotFoundError):
+                for target in targets:
+                    dataset_trees.link(source, target)
+                return
+        raise JobFailed(f"files vanish from the cache {self._cache.root} as soon as they are there")
+
+    async def _is_whole(self, source: str, md5: str) -> bool:
+        """Verify an object that is there; one that was altered is removed, whichever trees have it."""
+        try:
+            status = os.lstat(source)
+        except FileNotFoundError:
+            return False
+        if stat.S_ISREG(status.st_mode) and await self._md5(source) == md5:
+            if status.st_mode & 0o222 or status.st_mtime != dataset_trees.MODIFIED:
+                dataset_trees.seal(source)
+            return True
+        self._cache.trash(Path(source))
+        return False
+
+    async def _get(self, md5: str, source: str) -> None:
+        key, incoming = dataset_listing.key(md5), f"{self._incoming}/{md5}"
+        for _ in range(TRIES):
+            try:
+                await self._store.get_file(key, Path(incoming))
+            except KeyMissing as exc:
+                raise Lacking.of(key, missing=True, why=exc.message) from exc
+            if await self._md5(incoming) == md5:
+                dataset_trees.seal(incoming)
+                os.makedirs(os.path.dirname(source), exist_ok=True)
+                os.rename(incoming, source)
+                return
+        raise await self._damaged(md5)
+
+    async def _damaged(self, oid: str) -> Lacking:
+        """Have the object sent again by whoever has the data (its size may be right), and return what to raise."""
+        with contextlib.suppress(StoreError):  # the next fetch finds it damaged, too
+            await self._store.put(f"{DAMAGED}{oid}", b"")
+        why = f"{dataset_listing.key(oid)} is damaged in the store: its bytes have another MD5"
+        return Lacking.of(f"{DAMAGED}{oid}", missing=False, why=why)
+
+    async def _md5(self, path: str) -> str:
+        if os.stat(path).st_size <= dataset_trees.SMALL:
+            return dataset_trees.md5_of(path)
+        return await asyncio.to_thread(dataset_trees.md5_of, path)
+
+    def _finish(self) -> None:
+        remove_tree(self._aside)
+        dataset_trees.write_stamp(self._tree)
+        self._cache.note(Path(self._tree))
+
+    def give_up(self) -> None:
+        """Leave no half a dataset on a full disk."""
+        self._cache.trash(Path(self._aside))
+        eviction.drop_rubbish(str(self._cache.root))

@@ -1,0 +1,187 @@
+# ruff: noqa: PTH114, PTH101, PTH102, PTH103, PTH105, PTH108, PTH112, PTH123
+# Paths are plain strings here: there may be 100,000 of them.
+"""A dataset as jobs see it: a read-only tree of hard links to objects, and a stamp that says what it was when verified.
+
+Who owns a file may write to it all the same, and root needs not even ask. So the tree's stamp holds a digest of the
+identity of every file (inode, size, times): whatever writes to one, replaces or removes it, or changes its rights,
+moves its time of change, which nobody can set back. So does our own linking to an object for another tree; its files
+are then read once more, and stamped anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from monkey.tree_removal import remove_tree
+from monkey_agent.datasets.dataset_listing import directories
+from monkey_agent.machine import boot_id
+
+#: Every file's time of modification, in seconds (the year 2000): the same on all machines, and long before any write
+#: that could follow within one tick of the file system's clock.
+MODIFIED = 946_684_800
+#: Bytes that are hashed without leaving the event loop.
+SMALL = 256 * 1024
+#: What is no link to the object: made so where an object has as many names as the file system allows.
+_FULL = (errno.EMLINK,)
+
+
+class Stamp(NamedTuple):
+    """What a tree was when it was verified."""
+
+    #: The boot of the machine then: a loss of power may take what was written, and leaves the names.
+    boot: str
+    files: int
+    digest: str
+
+
+def read_stamp(tree: str) -> Stamp | None:
+    """Return a tree's stamp, None where it was never finished."""
+    try:
+        with open(f"{tree}.stamp", "rb") as file:
+            said = json.load(file)
+        return Stamp(str(said["boot"]), int(said["files"]), str(said["digest"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def is_there(tree: str) -> bool:
+    """Say whether a tree was finished since the machine's boot, altered or not."""
+    stamp = read_stamp(tree)
+    return stamp is not None and stamp.boot == boot_id() and os.path.lexists(tree)
+
+
+def is_sound(tree: str, stamp: Stamp | None) -> bool:
+    """Say whether a tree is what it was when it was stamped. About 2 µs a file."""
+    if stamp is None or stamp.boot != boot_id():
+        return False
+    try:
+        return _look(tree) == (stamp.files, stamp.digest)
+    except OSError:
+        return False
+
+
+def write_stamp(tree: str) -> None:
+    """Stamp a tree whose files were all verified; raises OSError."""
+    files, digest = _look(tree)
+    aside = f"{tree}.stamp.{secrets.token_hex(4)}"
+    with open(aside, "w") as file:
+        json.dump(Stamp(boot_id(), files, digest)._asdict(), file)
+    os.replace(aside, f"{tree}.stamp")
+
+
+def _look(tree: str) -> tuple[int, str]:
+    """Return how many files there are, and a digest of what identifies each."""
+    status = os.lstat(tree)
+    if not stat.S_ISDIR(status.st_mode):
+        return 1, hashlib.sha256(_identity("", status)).hexdigest()
+    digest, count, todo = hashlib.sha256(), 0, [tree]
+    while todo:
+        directory = todo.pop()
+        digest.update(os.fsencode(f"{directory[len(tree) :]}/\n"))
+        with os.scandir(directory) as found:
+            for item in sorted(found, key=_name):
+                if item.is_dir(follow_symlinks=False):
+                    todo.append(item.path)
+                else:
+                    count += 1
+                    digest.update(_identity(item.name, item.stat(follow_symlinks=False)))
+    return count, digest.hexdigest()
+
+
+def _name(item: os.DirEntry[str]) -> str:
+    return item.name
+
+
+def _identity(name: str, status: os.stat_result) -> bytes:
+    numbers = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode)
+    return os.fsencode(f"{name}\0{numbers}\n")
+
+
+class Tree:
+    """One tree in the making, or in repair, as a plain path."""
+
+    def __init__(self, root: str) -> None:
+        """Work on the tree at `root`, whose lock is held."""
+        self.root = root
+
+    def begin(self, files: dict[str, str]) -> None:
+        """Make all directories, writable, and remove what is none of `files`; raises OSError."""
+        os.makedirs(self.root, exist_ok=True)
+        os.chmod(self.root, 0o755)
+        wanted = set(directories(files))
+        for directory, names, others in os.walk(self.root):
+            below = directory[len(self.root) + 1 :]
+            prefix = f"{below}/" if below else ""
+            for name in list(names):
+                if prefix + name in wanted and not os.path.islink(f"{directory}/{name}"):
+                    os.chmod(f"{directory}/{name}", 0o755)
+                else:
+                    names.remove(name)
+                    _remove(f"{directory}/{name}")
+            for name in others:
+                if prefix + name not in files:
+                    os.unlink(f"{directory}/{name}")
+        for path in directories(files):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(f"{self.root}/{path}")
+
+    def finish(self, files: dict[str, str]) -> None:
+        """Take the right to write to directories away; raises OSError."""
+        for path in reversed(directories(files)):
+            os.chmod(f"{self.root}/{path}", 0o555)
+        os.chmod(self.root, 0o555)
+
+
+def link(source: str, target: str) -> None:
+    """Give an object a name in a tree, in place of what has it; raises OSError (FileNotFoundError: no object)."""
+    try:
+        os.link(source, target)
+        return
+    except FileExistsError:
+        if os.path.samestat(os.lstat(source), os.lstat(target)):
+            return
+        if os.path.isdir(target) and not os.path.islink(target):
+            remove_tree(target)
+    except OSError as exc:
+        if exc.errno not in _FULL:
+            raise
+        _renew(source)
+    aside = f"{target}.{secrets.token_hex(4)}"
+    os.link(source, aside)
+    os.replace(aside, target)  # running jobs that read there go on with what they had opened
+
+
+def _renew(source: str) -> None:
+    """Put a copy in an object's place: the one that is there has as many names as a file can have."""
+    aside = f"{source}.{secrets.token_hex(4)}"
+    with open(source, "rb") as file:
+        Path(aside).write_bytes(file.read())
+    seal(aside)
+    os.replace(aside, source)
+
+
+def seal(path: str) -> None:
+    """Make a file what jobs may see: read-only, and of the one time of modification."""
+    os.chmod(path, 0o444)
+    os.utime(path, (MODIFIED, MODIFIED))
+
+
+def md5_of(path: str) -> str:
+    """Return the MD5 of a file, 32 hex."""
+    with open(path, "rb", buffering=0) as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _remove(path: str) -> None:
+    if os.path.islink(path):
+        os.unlink(path)
+    else:
+        remove_tree(path)

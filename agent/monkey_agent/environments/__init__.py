@@ -1,0 +1,1 @@
+"""Environments of jobs: an interpreter and packages, built once, shared."""

@@ -1,0 +1,1 @@
+"""One attempt at a job: workspace, variables, process, outputs, end."""

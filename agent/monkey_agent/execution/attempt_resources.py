@@ -1,0 +1,103 @@
+"""What an attempt needs of this machine besides code: environment, datasets, secrets; held while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from monkey.errors import FleetError, JobFailed
+from monkey.fleet.secret_values import SecretValues
+from monkey.spec.sweep.datasets import variable
+from monkey_agent.cache.cache import Use
+from monkey_agent.datasets.dataset_pool import Datasets
+from monkey_agent.environments.environment_build import BuildFailed
+from monkey_agent.environments.environment_pool import Environments
+from monkey_agent.logs.masking import Mask
+from monkey_agent.ports import Attempt
+
+
+class Hold:
+    """What one attempt uses of the machine; nothing of it is removed until it is given back."""
+
+    __slots__ = ("_uses", "datasets", "mask", "secrets", "venv")
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.venv: Path | None = None
+        self.datasets: dict[str, Path] = {}
+        self.secrets: dict[str, str] = {}
+        self.mask: Mask | None = None
+        self._uses: list[Use] = []
+
+    def add(self, use: Use) -> None:
+        """Hold this, too."""
+        self._uses.append(use)
+
+    def close(self) -> None:
+        """Give everything back; may be called again."""
+        while self._uses:
+            self._uses.pop().close()
+
+
+class Needs:
+    """Provides what recipes need."""
+
+    def __init__(self, environments: Environments, datasets: Datasets, secrets: SecretValues) -> None:
+        """Take it from these."""
+        self._environments, self._datasets, self._secrets = environments, datasets, secrets
+
+    async def hold(self, attempt: Attempt) -> Hold | None:
+        """Return what an attempt needs, made or fetched if need be; None where it needs nothing.
+
+        Raises JobFailed, Corrupt, StoreError.
+        """
+        recipe, secrets = attempt.recipe, attempt.settings.secrets
+        if not (recipe.environment or recipe.datasets or secrets):
+            return None
+        hold = Hold()
+        try:
+            if secrets:
+                self._tell(hold, secrets)
+            if recipe.environment:
+                limit = attempt.settings.build_timeout
+                hold.venv, use = await self._environments.use(recipe.environment, attempt.withheld, limit)
+                hold.add(use)
+            for name, oid in recipe.datasets.items():
+                path, use = await self._datasets.use(oid)
+                hold.add(use)
+                hold.datasets[name] = self._datasets.named(path, attempt.settings.dataset_files.get(name, ""))
+        except BaseException as exc:
+            if isinstance(exc, BuildFailed):
+                exc.mask = hold.mask
+            hold.close()
+            raise
+        return hold
+
+    def secrets(self, attempt: Attempt) -> Hold | None:
+        """Return what is to be masked of an attempt that has ended; raises JobFailed where nobody knows that."""
+        hold = Hold()
+        if attempt.settings.secrets:
+            self._tell(hold, attempt.settings.secrets)
+        return hold if attempt.settings.secrets else None
+
+    async def look(self, attempt: Attempt) -> None:
+        """See that nobody altered what an attempt holds; right before it begins. Raises as `hold` does."""
+        for oid in attempt.recipe.datasets.values():
+            await self._datasets.look(oid)
+
+    def _tell(self, hold: Hold, secrets: list[str]) -> None:
+        try:
+            hold.secrets = self._secrets.get(secrets)
+        except FleetError as exc:
+            raise JobFailed(str(exc)) from exc
+        hold.mask = Mask(hold.secrets.values())
+
+    async def close(self) -> None:
+        """Stop what is being made or fetched."""
+        await self._environments.close()
+        await self._datasets.close()
+
+
+def variables(datasets: Mapping[str, Path]) -> dict[str, str]:
+    """Return the variables in which a job finds its datasets."""
+    return {variable(name): str(path) for name, path in datasets.items()}

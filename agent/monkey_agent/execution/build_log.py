@@ -1,0 +1,44 @@
+"""The log of a build that failed becomes the log of an attempt that wanted the environment: so it can be read."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+
+from monkey_agent.cache.single_flight import to_its_end
+from monkey_agent.environments.environment_build import BuildFailed
+from monkey_agent.execution.workspace import Workspace
+from monkey_agent.logs.job_log import Log
+from monkey_agent.logs.masking import Mask
+from monkey_agent.ports import Attempt
+
+
+async def tell(
+    failed: BuildFailed, attempt: Attempt, space: Workspace, open_log: Callable[[str, Mask | None], Log]
+) -> None:
+    """Bring the whole log to the store by way of the fresh workspace `space`; one job's for all that fail alike.
+
+    Others say whose it is. What `failed` quotes is masked. Raises StoreError.
+    """
+    log, mask = failed.log, failed.mask
+    if mask is not None:
+        failed.message = _masked(mask, failed.message)
+        failed.log_tail = [_masked(mask, line) for line in failed.log_tail]
+    if log is None:
+        return
+    if log.job not in ("", attempt.job):
+        failed.message += f" (its whole log: monkey logs {log.job})"
+        return
+    log.job = attempt.job
+    try:
+        with contextlib.suppress(OSError):  # its end is in the error, anyhow
+            await to_its_end(lambda: shutil.copyfile(log.path, space.log))
+            await open_log(space.log, mask).ship(over=True)
+    except BaseException:
+        log.job = ""
+        raise
+
+
+def _masked(mask: Mask, text: str) -> str:
+    return mask.hide(text.encode(errors="replace")).decode(errors="replace")

@@ -1,0 +1,101 @@
+"""What to say about how a process ended."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from pathlib import Path
+
+from monkey_agent.supervisor.process import Exit
+
+#: Exit codes of shells that ran nothing themselves.
+_SHELL = {126: "the shell found the command, but could not run it", 127: "the shell did not find the command"}
+
+
+def exit_code(code: int) -> int:
+    """Return the code as a shell would say it: 128 + signal where a signal ended it."""
+    return 128 - code if code < 0 else code
+
+
+def reason(how: Exit) -> str:
+    """Return why an attempt failed that ran and ended by itself; "" for exit code 0."""
+    if how.code == 0:
+        return ""
+    if how.code < 0:
+        return f"killed by {_signal(-how.code)}" + (_memory(how) if -how.code == signal.SIGKILL else "")
+    text = f"exit code {how.code}"
+    if how.code in _SHELL:
+        return f"{text} ({_SHELL[how.code]})"
+    if how.code == 128 + signal.SIGKILL:
+        return text + _memory(how)
+    if how.code > 128 and _signal(how.code - 128).startswith("SIG"):
+        return f"{text} ({_signal(how.code - 128)})"
+    return text
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _memory(how: Exit) -> str:
+    """Return the hint for a SIGKILL that nobody here sent."""
+    peak = how.peak * (1 if sys.platform == "darwin" else 1024)
+    return f" (out of memory? its largest process had used {size(peak)})"
+
+
+def not_started(how: Exit, program: str, work: str) -> str:
+    """Return why a program could not be started."""
+    if how.code == errno.ENOENT and how.file == work:
+        return "its working directory vanished"
+    if how.code == errno.ENOENT:
+        return _not_found(program, work)
+    if how.code == errno.EACCES:
+        return f"{how.file or program} is not executable" + _hint("chmod +x it, or name its interpreter")
+    if how.code == errno.ENOEXEC:
+        return f"{program} is no program" + _hint("a script begins with #! and its interpreter, or names it: sh FILE")
+    if how.code == errno.E2BIG:
+        return "its command line and environment are too long" + _hint("pass large values by a file")
+    if how.code in (errno.EAGAIN, errno.ENOMEM):
+        return f"this machine has no room for another process ({os.strerror(how.code)})"
+    if not how.code:
+        return f"it could not be started: {how.file}"
+    return trouble(OSError(how.code, os.strerror(how.code), how.file))
+
+
+def _not_found(program: str, work: str) -> str:
+    path = Path(work, program)
+    if "/" in program and path.is_file():
+        with path.open("rb") as file:
+            first = file.readline(200).decode(errors="replace").strip()
+        return f"the interpreter of {program} is missing: {first}"
+    if "/" in program:
+        return f"command not found: {program}" + _hint("it must be part of the code snapshot, or an absolute path")
+    more = "python3, or `environment:` in the spec" if program == "python" else "install it on this machine"
+    return f"command not found: {program}" + _hint(more)
+
+
+def _hint(text: str) -> str:
+    return f" (hint: {text})"
+
+
+def trouble(exc: OSError) -> str:
+    """Return what an error of the machine means."""
+    where = f": {exc.filename}" if exc.filename else ""
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk of this machine is full{where}"
+    return f"{exc.strerror or exc}{where}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people read it."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} TiB"

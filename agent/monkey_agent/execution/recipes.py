@@ -1,0 +1,90 @@
+"""What all jobs of one recipe share, found out once: command, code, environment, variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from monkey.errors import JobFailed
+from monkey.spec.command.command import Command, compile_command
+from monkey.spec.job.job_table import Value
+from monkey.spec.job.recipe import Recipe
+from monkey.transfer.globs import Globs
+from monkey_agent.cache.code_cache import Snapshot
+from monkey_agent.environments.environment_build import activated
+from monkey_agent.execution.attempt_resources import Hold, variables
+from monkey_agent.supervisor.supervisor_client import Launcher
+
+#: Recipes that are remembered.
+REMEMBERED = 64
+
+
+@dataclass
+class Prepared:
+    """A recipe, ready to run; `base` is its environment's number at the warden."""
+
+    recipe: Recipe
+    code: Snapshot
+    base: int
+    #: Variables that are not in its environment.
+    withheld: frozenset[str]
+    globs: Globs | None
+    _commands: dict[frozenset[str], Command] = field(default_factory=dict)
+
+    def command(self, parameters: Mapping[str, Value]) -> Command:
+        """Return the command for jobs that have these parameters (`when` takes some away); raises CommandError."""
+        names = frozenset(parameters)
+        command = self._commands.get(names)
+        if command is None:
+            command = self._commands[names] = compile_command(self.recipe.command, names)
+        return command
+
+
+def wanted(recipe: Recipe) -> Globs | None:
+    """Return which of its files a job's outputs are, if the spec says so; raises JobFailed."""
+    try:
+        return Globs(recipe.outputs) if recipe.outputs else None
+    except ValueError as exc:
+        raise JobFailed(f"outputs: {exc}") from exc
+
+
+class Preparer:
+    """Prepares recipes and remembers them."""
+
+    def __init__(self, launcher: Launcher, inherited: Mapping[str, str], client: Callable[[], str]) -> None:
+        """Let jobs inherit the variables `inherited`, and import monkey from the directory that `client` returns."""
+        self._launcher, self._inherited, self._client = launcher, inherited, client
+        #: By the recipe's identity as an object: a revision has one, and hashing it would cost more than it saves.
+        self._known: dict[int, Prepared] = {}
+
+    def known(self, recipe: Recipe, withheld: frozenset[str]) -> Prepared | None:
+        """Return what is prepared already."""
+        prepared = self._known.get(id(recipe))
+        same = prepared is not None and prepared.recipe is recipe and prepared.withheld == withheld
+        return prepared if same else None
+
+    def prepare(self, recipe: Recipe, code: Snapshot, hold: Hold | None, withheld: frozenset[str]) -> Prepared:
+        """Prepare a recipe whose jobs are not to inherit the variables `withheld`; raises JobFailed, OSError."""
+        base = self._launcher.base(self._environment(recipe, hold, withheld))
+        prepared = Prepared(recipe, code, base, withheld, wanted(recipe))
+        while len(self._known) >= REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[id(recipe)] = prepared
+        return prepared
+
+    def _environment(self, recipe: Recipe, hold: Hold | None, withheld: frozenset[str]) -> dict[str, str]:
+        env = {name: value for name, value in self._inherited.items() if name not in withheld}
+        # A log that is followed must show what was printed; block-wise, a killed job's last words would be lost, too.
+        env.setdefault("PYTHONUNBUFFERED", "1")
+        env.update(recipe.env)
+        if hold is not None and hold.venv is not None:
+            env = activated(env, hold.venv)
+        env |= variables(hold.datasets) if hold is not None else {}
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), self._client())))
+        return env
+
+    def forget(self, code: str) -> None:
+        """Forget all recipes of a code snapshot."""
+        for key in [key for key, prepared in self._known.items() if prepared.recipe.code == code]:
+            del self._known[key]

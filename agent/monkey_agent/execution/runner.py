@@ -1,0 +1,300 @@
+"""Runs attempts on this machine: workspace, process, and everything that it leaves to the store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+from monkey.errors import FleetError, JobFailed, StoreError
+from monkey.fleet.secret_values import WITHHELD, SecretValues
+from monkey.metrics.job_import_path import client_path
+from monkey.protocol.layout import Keys
+from monkey.spec.command.command import CommandError
+from monkey.store.store_port import Store
+from monkey_agent.cache.cache import Cache
+from monkey_agent.cache.code_cache import CodeCache, Snapshot
+from monkey_agent.checkpoints.checkpoint_saver import Checkpoint, Checkpoints
+from monkey_agent.checkpoints.local_checkpoints import Kept
+from monkey_agent.datasets.dataset_pool import Datasets
+from monkey_agent.environments.environment_build import BuildFailed
+from monkey_agent.environments.environment_pool import Environments
+from monkey_agent.execution.attempt_resources import Hold, Needs
+from monkey_agent.execution.build_log import tell
+from monkey_agent.execution.exit_reasons import trouble
+from monkey_agent.execution.job_variables import job_variables
+from monkey_agent.execution.recipes import Prepared, Preparer, wanted
+from monkey_agent.execution.running_attempt import LocalRunning
+from monkey_agent.execution.unrecorded_attempts import Exited, Left
+from monkey_agent.execution.workspace import Workspace, Workspaces
+from monkey_agent.logs.job_log import Log
+from monkey_agent.logs.masking import Mask
+from monkey_agent.machine import MachineClock
+from monkey_agent.ports import Attempt, Turn
+from monkey_agent.supervisor import leftover_processes
+from monkey_agent.supervisor.process import Exit
+from monkey_agent.supervisor.process_tree import BUILD, MARK
+from monkey_agent.supervisor.shared_state import TIMED_OUT
+from monkey_agent.supervisor.supervisor_client import Launcher
+from monkey_agent.telemetry.sampler import Sampler
+from monkey_agent.telemetry.spooling import Telemetry
+from monkey_agent.unexpected_errors import Mishaps
+
+#: Seconds between shipments of what running jobs wrote, and while somebody watches.
+SHIP, SHIP_FOLLOWED = 30, 1
+
+
+class LocalRunner:
+    """The real `Runner`: everything that an agent does to its machine."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        state: Path,
+        cache: Path,
+        env: Mapping[str, str] | None = None,
+        gpus: bool = False,
+        cache_size: int | None = None,
+        machine: str = "",
+    ) -> None:
+        """Run below the state directory `state`, whose lock is held and which holds no leftovers.
+
+        `cache`: the user's, shared with other agents. `env`: what jobs inherit, ours by default. `gpus`: the machine
+        has some, so a job that asked for none is to see none. `cache_size`: bytes that the cache may keep of what no
+        job uses. `machine`: its name, for metrics. Raises OSError where `state` cannot be written.
+        """
+        given = os.environ if env is None else env
+        withheld = set(given.get(WITHHELD, "").split(","))
+        inherited = {k: v for k, v in given.items() if not k.startswith("MONKEY_") and k not in withheld}
+        self.store, self._keys, self._gpus = store, keys, gpus
+        self.clock = MachineClock()
+        self.mishaps = Mishaps()
+        #: Called when a job could not be prepared.
+        self.on_trouble: Callable[[OSError], None] = lambda exc: None
+        #: Seconds that a job may take to end at most, whatever its sweep says.
+        self.most_grace = float("inf")
+        self.left = Left(state, leftover_processes.exits(state))
+        self.telemetry = Telemetry(state, machine, SecretValues(env))
+        self.spaces, self.checkpoints = Workspaces(state), Checkpoints(store, keys, Kept(state))
+        self._launcher, self._cache = Launcher(state, self.clock), Cache(cache, cache_size)
+        self._code = CodeCache(store, self._cache)
+        # Marked, so that our successor ends a build that outlives us.
+        building = {**inherited, MARK: f"{state}:{BUILD}"}
+        self._needs = Needs(Environments(self._cache, building), Datasets(store, self._cache), SecretValues(env))
+        self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
+        self._deadline, self._followed = 0.0, False
+        self._running: set[LocalRunning] = set()
+        self.sampler = Sampler(self._launcher, self._running, state)
+        self._ticker: asyncio.Task[None] | None = None
+        self._cleaner: asyncio.Future[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
+        self._chores: set[asyncio.Task[None]] = set()
+
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LocalRunning | None:
+        """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
+        try:
+            exited = self._exited(attempt)
+            if exited:
+                return await self._go_on(attempt, exited)
+            prepared, hold = await self._prepare(attempt)
+            try:
+                rendered = prepared.command(attempt.parameters).render(attempt.parameters)
+                space = self.spaces.take(attempt.job, attempt.k)
+            except BaseException:
+                if hold is not None:
+                    hold.close()
+                raise
+            space.hold = hold
+            try:
+                await self._fill(prepared.code, space)
+                checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
+                variables = rendered.env | job_variables(attempt, space) | (hold.secrets if hold else {})
+                given = await turn()
+                if not self._launcher.up:
+                    await self._launcher.start()
+                    given = await turn()
+                if given and attempt.recipe.datasets:
+                    await self._needs.look(attempt)  # only now: who had the seat before may have altered them
+                    given = await turn()
+                running = self._launch(attempt, prepared, rendered.argv, variables, space, checkpoint, given)
+            except BaseException:
+                space.spoilt = True  # by a thread that nobody waits for any more
+                self.give(space)
+                raise
+        except OSError as exc:
+            self.on_trouble(exc)
+            raise JobFailed(f"the job could not be prepared: {trouble(exc)}") from exc
+        except CommandError as exc:
+            hint = f" (hint: {exc.hint})" if exc.hint else ""
+            raise JobFailed(f"its command cannot be run: {exc.message}{hint}") from exc
+        if running is None:
+            self.give(space)
+        return running
+
+    def _exited(self, attempt: Attempt) -> Exited | None:
+        """Return how the job exited in an earlier life, if nobody can have run it since."""
+        k, exited = self.left.found.get(attempt.job, (0, None))
+        if exited and not attempt.ours_since <= k < attempt.k:
+            self.give(self.left.workspace(attempt.job))
+            return None
+        return exited
+
+    async def _go_on(self, attempt: Attempt, exited: Exited) -> LocalRunning:
+        """Return an attempt that exited in an earlier life: only the record of it is missing."""
+        worth, code, seconds, peak = exited
+        recipe, prefix = attempt.recipe, self._keys.out(attempt.job, attempt.k)
+        snapshot = await self._code.get(recipe.code, self._keys.code(recipe.code))
+        globs, space = wanted(recipe), self.left.workspace(attempt.job)
+        space.hold = self._needs.secrets(attempt)
+        log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
+        checkpoint = Checkpoint(self.checkpoints, attempt, space.checkpoint)
+        process = self._launcher.exited(space.name, Exit("ended", code, seconds, peak))
+        running = LocalRunning(self, attempt, snapshot, globs, process, space, log, checkpoint, "", prefix)
+        if worth == TIMED_OUT:
+            running.timed_out()
+        return running
+
+    async def _prepare(self, attempt: Attempt) -> tuple[Prepared, Hold | None]:
+        """Return what is the same for all jobs of a recipe, and what this one holds of the cache."""
+        recipe = attempt.recipe
+        prepared = self._preparer.known(recipe, attempt.withheld)
+        code = prepared.code if prepared else await self._code.get(recipe.code, self._keys.code(recipe.code))
+        try:
+            hold = await self._needs.hold(attempt)
+        except BuildFailed as exc:
+            await self._tell_build(attempt, exc)
+            raise
+        if prepared is None:
+            try:
+                prepared = self._preparer.prepare(recipe, code, hold, attempt.withheld)
+            except BaseException:
+                if hold is not None:
+                    hold.close()
+                raise
+        return prepared, hold
+
+    async def _tell_build(self, attempt: Attempt, failed: BuildFailed) -> None:
+        """Let the log of the build that failed be read. Raises StoreError, OSError."""
+        prefix, space = self._keys.out(attempt.job, attempt.k), self.spaces.take(attempt.job, attempt.k)
+        try:
+            await tell(failed, attempt, space, lambda path, mask: self.open_log(prefix, path, mask))
+        finally:
+            self.give(space)
+
+    async def _fill(self, code: Snapshot, space: Workspace) -> None:
+        try:
+            if code.large:
+                await asyncio.to_thread(code.copy_to, space.work)
+            else:
+                code.copy_to(space.work)
+        except FileNotFoundError as exc:
+            sha = Path(code.root).name
+            self._code.forget(sha)
+            self._preparer.forget(sha)
+            raise JobFailed(f"the cache lost a file of the code snapshot ({exc.filename}); it is fetched anew") from exc
+
+    def _launch(
+        self,
+        attempt: Attempt,
+        prepared: Prepared,
+        argv: list[str],
+        env: dict[str, str],
+        space: Workspace,
+        checkpoint: Checkpoint,
+        turn: Turn | None,
+    ) -> LocalRunning | None:
+        if turn is None or self.clock.now() >= self._deadline:
+            return None
+        if self._gpus:
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(turn.seat.gpus)
+        prefix = self._keys.out(attempt.job, attempt.k)
+        log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
+        for note in checkpoint.notes:
+            log.note(note)
+        after = turn.after.process if isinstance(turn.after, LocalRunning) else None
+        self.telemetry.begin(attempt, space)
+        process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after)
+        code, globs = prepared.code, prepared.globs
+        running = LocalRunning(self, attempt, code, globs, process, space, log, checkpoint, argv[0], prefix)
+        running.gpus = turn.seat.gpus
+        self._running.add(running)
+        if self._ticker is None or self._ticker.done():
+            self._ticker = asyncio.get_running_loop().create_task(self._ship_along())
+        return running
+
+    def renew(self, deadline: float) -> None:
+        """See `Runner.renew`. The first call starts the warden, so that the first job need not wait for it."""
+        self._deadline = deadline
+        self._launcher.renew(deadline)
+        if self._warming is None:
+            self._warming = asyncio.get_running_loop().create_task(self._warm())
+
+    async def _warm(self) -> None:
+        self.spawn(self.checkpoints.tidy())
+        with contextlib.suppress(FleetError):  # the first job meets it again
+            await self._launcher.start()
+
+    def follow(self, on: bool) -> None:
+        """See `Runner.follow`."""
+        self._followed = on
+
+    async def _ship_along(self) -> None:
+        """Ship what running jobs write, until none runs. What the store does not take now is shipped later."""
+        waited = 0
+        while self._running:
+            await asyncio.sleep(SHIP_FOLLOWED)
+            waited += SHIP_FOLLOWED
+            for running in self._running:
+                with self.mishaps.alone(f"job {running.job}"):
+                    running.tick()
+            if self._followed or waited >= SHIP:
+                waited = 0
+                for running in list(self._running):
+                    with contextlib.suppress(StoreError), self.mishaps.alone(f"job {running.job}"):
+                        await running.log.ship()
+
+    def ended(self, running: LocalRunning) -> None:
+        """An attempt's processes are gone."""
+        self._running.discard(running)
+
+    def give(self, space: Workspace) -> None:
+        """Take a workspace back; removing what is in it must hold nobody up."""
+        if self.left.has(space):
+            self.left.found.pop(space.job, None)
+        self.telemetry.over(space)
+        self.spaces.give(space)
+        if self.spaces.has_trash and (self._cleaner is None or self._cleaner.done()):
+            self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
+
+    def hurry(self, seconds: float) -> None:
+        """Give jobs no more than so many seconds to end, from now on: the machine is about to be taken away."""
+        self.most_grace = seconds
+
+    def spawn(self, chore: Coroutine[Any, Any, None]) -> None:
+        """Do something that nobody waits for; it is finished before the runner closes."""
+        task = asyncio.get_running_loop().create_task(chore)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+
+    def open_log(self, prefix: str, path: str, mask: Mask | None) -> Log:
+        """Return the log of an attempt."""
+        return Log(self.store, f"{prefix}log/", path, mask)
+
+    async def close(self) -> None:
+        """See `Runner.close`."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+        if self._warming is not None:
+            await self._warming
+        await asyncio.gather(*self._chores)
+        self.sampler.close()
+        await self._needs.close()
+        await self._code.close()
+        await self._cache.settle()
+        await self._launcher.close()
+        await asyncio.gather(*filter(None, [self._cleaner]))
+        await asyncio.to_thread(self.spaces.close)

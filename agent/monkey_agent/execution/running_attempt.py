@@ -1,0 +1,299 @@
+"""One attempt while it runs, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from monkey.metrics.summary import MAX_METRICS
+from monkey.metrics.usage import FILE
+from monkey.spec.job.stop_when import Evidence, meets
+from monkey.spec.yaml.units import duration_text
+from monkey_agent.checkpoints.checkpoint_saver import Checkpoint
+from monkey_agent.execution import exit_reasons
+from monkey_agent.execution.job_outputs import Shipment, find
+from monkey_agent.execution.metric_files import MetricFiles
+from monkey_agent.execution.stop_conditions import Conditions
+from monkey_agent.execution.workspace import Workspace, is_touched
+from monkey_agent.logs.job_log import Log
+from monkey_agent.ports import Attempt, Ending, Outcome
+from monkey_agent.supervisor.process import Exit, Process
+from monkey_agent.supervisor.shared_state import NOTHING, OWN, SIGNALLED, TIMED_OUT
+from monkey_agent.telemetry.samples import Samples
+
+if TYPE_CHECKING:
+    from monkey.transfer.globs import Globs
+    from monkey_agent.cache.code_cache import Snapshot
+    from monkey_agent.execution.runner import LocalRunner
+
+#: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
+LEAST = 0.2
+#: Seconds that a job ended by SIGTERM waits for its verdict: a machine that goes down ends all at once, and us, too.
+GOING_DOWN = 1.0
+_TERMINATED = (-signal.SIGTERM, SIGNALLED + signal.SIGTERM)
+#: Notes on outputs that are written to the log at most.
+NOTES = 20
+
+
+class Why(Enum):
+    """Why we ended an attempt ourselves."""
+
+    STOPPED = auto()
+    TIMED_OUT = auto()
+    MET = auto()
+    REPLACED = auto()
+
+
+_ENDINGS = dict.fromkeys(Why, Ending.FAILED) | {Why.STOPPED: Ending.STOPPED, Why.MET: Ending.MET}
+#: Nobody will read the outputs of an attempt that was stopped or lost in the middle.
+_KEPT = (Ending.SUCCEEDED, Ending.FAILED, Ending.MET)
+
+
+class LocalRunning:
+    """The real `Running`."""
+
+    def __init__(
+        self,
+        runner: LocalRunner,
+        attempt: Attempt,
+        code: Snapshot,
+        globs: Globs | None,
+        process: Process,
+        space: Workspace,
+        log: Log,
+        checkpoint: Checkpoint,
+        program: str,
+        prefix: str,
+    ) -> None:
+        """Look after a launched process; what it leaves goes to keys that begin with `prefix`."""
+        self._runner, self._attempt, self.process = runner, attempt, process
+        self._code, self._globs = code, globs
+        self._space, self._program, self._prefix = space, program, prefix
+        self._checkpoint = checkpoint
+        self.log = log
+        checkpoint.note, checkpoint.frozen = self.log.note, lambda: self._frozen
+        rules = attempt.settings.stop_when
+        self._conditions = Conditions(rules) if rules else None
+        self._met: Evidence | None = None
+        self._minding = False
+        needed = {rule.metric for rule in rules} | {attempt.settings.metric or ""}
+        self._metrics = MetricFiles(space.metrics, self._conditions.see if self._conditions else None, needed)
+        self.job, self.sweep = attempt.job, attempt.sweep
+        #: Those that it may use, as CUDA_VISIBLE_DEVICES names them.
+        self.gpus: tuple[str, ...] = ()
+        self.samples = Samples(space.samples, attempt.settings.resources.memory)
+        self._shipments: dict[str, Shipment] = {}
+        self._found: dict[str, str] | None = None
+        self._why: tuple[Why, str] | None = None
+        self._asked = ""
+        self._frozen = False
+        self._outcome: Outcome | None = None
+        self._lock = asyncio.Lock()
+        limit = attempt.settings.timeout
+        self._limit = asyncio.get_running_loop().create_task(self._time_out(limit)) if limit is not None else None
+
+    # -- while it runs ------------------------------------------------------------------------------------------------
+
+    @property
+    def begun(self) -> bool:
+        """See `Running.begun`."""
+        return self.process.begun
+
+    def begin(self) -> None:
+        """See `Running.begin`."""
+        self.process.begin()
+
+    def freeze(self) -> None:
+        """See `Running.freeze`."""
+        self._frozen = True
+        self.process.freeze()
+
+    def thaw(self) -> None:
+        """See `Running.thaw`."""
+        self._frozen = False
+        self.process.thaw()
+
+    async def _time_out(self, limit: float) -> None:
+        """End it once it ran for `limit` seconds, by the warden's count: we may have stood still, and it not, or so."""
+        left = limit
+        while left > 0:
+            await asyncio.sleep(max(left, LEAST))
+            left = limit - await self.process.active()
+        if self._why is None and not self.process.ended.done():
+            self.timed_out()
+            await self._end()
+
+    def timed_out(self) -> None:
+        """Its time is over."""
+        self._why = Why.TIMED_OUT, f"timed out after {duration_text(self._attempt.settings.timeout or 0)}"
+
+    async def stop(self, reason: str) -> None:
+        """See `Running.stop`."""
+        self._asked = reason
+        if not self.process.ended.done():
+            if self._why is None:
+                self._why = Why.STOPPED, reason
+            await self._end()
+
+    async def _end(self) -> None:
+        if not self._frozen and self._checkpoint.in_use:
+            await self.process.halt()
+            await self._checkpoint.last_moment()
+            if not self._frozen:
+                self.process.thaw()
+        if not self._frozen:
+            self.process.terminate()
+            await asyncio.wait([self.process.ended], timeout=min(self._attempt.settings.grace, self._runner.most_grace))
+        self.process.kill()
+        await asyncio.wait([self.process.ended])
+
+    def progress(self) -> dict[str, dict[str, Any]]:
+        """See `Running.progress`."""
+        return self._metrics.progress()
+
+    def usage(self) -> dict[str, float]:
+        """See `Running.usage`."""
+        return self.samples.progress()
+
+    def tick(self) -> None:
+        """Do what is to be done every second."""
+        if self._at_work and (replaced := self._space.replaced()):
+            self._why = Why.REPLACED, replaced
+            self._runner.spawn(self._end())
+        self._checkpoint.tick()
+        if self._conditions is not None and not self._minding:
+            self._minding = True
+            self._runner.spawn(self._mind(self._conditions))
+
+    @property
+    def _at_work(self) -> bool:
+        """Does it run, without anybody having ended it?"""
+        ended = self._why is not None or self.process.ended.done()
+        return self.process.begun and not self._frozen and not ended
+
+    async def _mind(self, conditions: Conditions) -> None:
+        """End it if it meets one of its conditions; one that ended by itself meanwhile has ended so."""
+        try:
+            self._metrics.progress()
+            silent = conditions.listen(await self.process.active()) if conditions.listens else None
+            met = conditions.met() or silent
+            rule = meets(self._attempt.settings.stop_when, met) if met else None
+            if met and rule and self._at_work:
+                self._met, self._why = met, (Why.MET, rule.told(met))
+                await self._end()
+        finally:
+            self._minding = False
+
+    # -- when it has ended --------------------------------------------------------------------------------------------
+
+    async def wait(self) -> Outcome:
+        """See `Running.wait`."""
+        how = self.process.ended.result() if self.process.ended.done() else await asyncio.shield(self.process.ended)
+        async with self._lock:
+            if self._outcome is None:
+                if self._limit is not None:
+                    self._limit.cancel()
+                self._runner.ended(self)
+                await self._ask_who_ended(how)
+                self._judge(how)
+                self._outcome = await self._conclude(how)
+        return self._outcome
+
+    async def _ask_who_ended(self, how: Exit) -> None:
+        """Find out whether a job that somebody else ended by SIGTERM fell with this machine."""
+        if self._why is None and how.kind == "ended" and how.code in _TERMINATED:
+            await asyncio.sleep(GOING_DOWN)
+            if self._asked:
+                self._why = Why.STOPPED, self._asked
+                self.process.judge(NOTHING)
+
+    def _judge(self, how: Exit) -> None:
+        """Say whether a successor is to go on from here: not where we stopped it, nor with what never ran."""
+        if how.kind == "ended" and (self._why is None or self._why[0] is Why.TIMED_OUT):
+            self.process.judge(OWN if self._why is None else TIMED_OUT)
+
+    async def _conclude(self, how: Exit) -> Outcome:
+        """Return the outcome once all that it names is in the store; may be begun again after a StoreError."""
+        outcome = self._verdict(how)
+        if outcome.ending in _KEPT and (replaced := self._space.replaced()):
+            reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))
+            outcome = replace(outcome, ending=Ending.FAILED, reason=reason, met=None)
+        try:
+            if is_touched(self._space.metrics):
+                outcome = replace(outcome, summary=await self._ship_metrics())
+            if usage := await self.samples.finish(how):
+                outcome = replace(outcome, usage=usage)
+            if self.samples.any:
+                await self._shipment("").send({FILE: self.samples.path})
+            if outcome.ending in _KEPT and (outputs := await self._ship_outputs()):
+                outcome = replace(outcome, outputs=outputs)
+        except OSError as exc:
+            text = f"what it made could not be read: {exit_reasons.trouble(exc)}"
+            outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text, met=None)
+        if outcome.ending is Ending.SUCCEEDED:
+            outcome = replace(outcome, met=self._conditions.met(sweep=True) if self._conditions else None)
+            await self._checkpoint.succeeded()
+        else:
+            await self._checkpoint.finish(by_itself=how.kind == "ended" and 0 <= how.code < SIGNALLED)
+        await self.log.ship(over=True)
+        if outcome.ending is Ending.FAILED:
+            outcome = replace(outcome, log_tail=self.log.tail())
+        return outcome
+
+    def leave(self, *, recorded: bool) -> None:
+        """See `Running.leave`."""
+        self.process.judge(NOTHING)
+        self._runner.give(self._space)
+        succeeded = self._outcome is not None and self._outcome.ending is Ending.SUCCEEDED
+        if recorded and succeeded and self._checkpoint.left_any:
+            self._runner.spawn(self._runner.checkpoints.forget(self._attempt.job))
+
+    def _verdict(self, how: Exit) -> Outcome:
+        if how.kind == "lost":
+            return Outcome(Ending.LOST, "the warden died, and the job with it")
+        if how.kind == "refused":
+            return Outcome(Ending.STOPPED, self._why[1] if self._why else "out of touch with the store before it began")
+        if how.kind == "failed":
+            return Outcome(Ending.FAILED, exit_reasons.not_started(how, self._program, self._space.work))
+        outcome = Outcome(Ending.SUCCEEDED, "", exit_reasons.exit_code(how.code), seconds=how.seconds)
+        if how.left:
+            self._space.spoilt = True
+            self.log.note(f"{how.left} of its processes could not be killed (a disk or share that does not answer?)")
+        if self._why is not None:
+            return replace(outcome, ending=_ENDINGS[self._why[0]], reason=self._why[1], met=self._met)
+        if how.code:
+            return replace(outcome, ending=Ending.FAILED, reason=exit_reasons.reason(how))
+        return outcome
+
+    async def _ship_metrics(self) -> dict[str, dict[str, Any]]:
+        summary = await self._metrics.finish()
+        if self._metrics.crowded:
+            self.log.note(f"it logged more than {MAX_METRICS:,} metrics: results have the first, the files have all")
+        files = {name: f"{self._space.metrics}/{name}" for name in self._metrics.names()}
+        await self._shipment("metrics/").send(files)
+        return summary
+
+    async def _ship_outputs(self) -> dict[str, str]:
+        if self._globs is None and not is_touched(self._space.outputs):
+            return {}
+        shipment = self._shipment("outputs/")
+        await shipment.send(await asyncio.to_thread(self._outputs))
+        return dict(sorted(shipment.digests.items()))
+
+    def _shipment(self, below: str) -> Shipment:
+        if below not in self._shipments:
+            self._shipments[below] = Shipment(self._runner.store, self._prefix + below)
+        return self._shipments[below]
+
+    def _outputs(self) -> dict[str, str]:
+        if self._found is None:
+            notes: list[str] = []
+            self._found = find(self._space, self._globs, self._code, notes.append)
+            for note in notes[:NOTES]:
+                self.log.note(note)
+            if len(notes) > NOTES:
+                self.log.note(f"and {len(notes) - NOTES} more that are not kept")
+        return self._found

@@ -1,0 +1,190 @@
+# ruff: noqa: PTH102, PTH103, PTH104, PTH108, PTH112, PTH114, PTH115, PTH116, PTH208
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""The directories of an attempt. They are made once and handed from job to job: that costs a tenth of making them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monkey.files import move_directory, stat_directory
+from monkey.metrics.usage import FILE
+from monkey.tree_removal import remove_tree
+
+if TYPE_CHECKING:
+    from monkey_agent.execution.attempt_resources import Hold
+
+#: Workspaces that are kept for the next jobs.
+SPARE = 64
+#: Entries of a directory that are removed at once; more go to the trash with all of the workspace.
+FEW = 64
+
+
+class Workspace:
+    """Where an attempt runs; plain paths.
+
+    Directories are handed out with their time of change set to 0, so that one look says whether anything came in.
+    """
+
+    __slots__ = ("checkpoint", "hold", "job", "log", "metrics", "name", "outputs", "root", "samples", "spoilt", "work")
+
+    def __init__(self, job: str, root: str) -> None:
+        """Name what lies below `root`."""
+        self.job, self.root, self.name = job, root, root.rpartition("/")[2]
+        self.work, self.outputs, self.metrics = f"{root}/work", f"{root}/outputs", f"{root}/metrics"
+        self.checkpoint = f"{root}/checkpoint"
+        #: Holds stdout and stderr.
+        self.log = f"{root}/log"
+        #: Holds what was sampled of its processes; not there for one that was over before.
+        self.samples = f"{root}/{FILE}"
+        #: What its attempt uses of the machine: given back with it.
+        self.hold: Hold | None = None
+        #: May somebody still write into it? Then no other attempt gets it.
+        self.spoilt = False
+
+    @property
+    def directories(self) -> tuple[str, str, str, str]:
+        """All of them."""
+        return self.work, self.outputs, self.metrics, self.checkpoint
+
+    def replaced(self) -> str:
+        """Say which directory the job replaced, by what, and what to do; "" for none, and for those it removed."""
+        places = {
+            "the directory above MONKEY_OUTPUT_DIR": self.root,
+            "its working directory": self.work,
+            "MONKEY_OUTPUT_DIR": self.outputs,
+            "MONKEY_METRICS_DIR": self.metrics,
+            "MONKEY_CHECKPOINT_DIR": self.checkpoint,
+        }
+        for name, path in places.items():
+            with contextlib.suppress(OSError):
+                if not stat.S_ISDIR(os.lstat(path).st_mode):
+                    return _replaced(name, path)
+        return ""
+
+
+def _replaced(name: str, path: str) -> str:
+    hint = "write into the directory itself"
+    if not os.path.islink(path):
+        return f"{name} was replaced by what is no directory, so nothing in it is kept (hint: {hint})"
+    target = os.fsencode(os.readlink(path)).decode(errors="backslashreplace")
+    hint += f", or have your program write to {target} by name"
+    return f"{name} was replaced by a link to {target}, so nothing in it is kept (hint: {hint})"
+
+
+def is_touched(directory: str) -> bool:
+    """Say whether anything was made in (or removed from) a directory of a workspace."""
+    try:
+        return os.lstat(directory).st_mtime_ns != 0
+    except OSError:
+        return True
+
+
+class Workspaces:
+    """All attempts of an agent, in `attempts/` of its state directory."""
+
+    def __init__(self, state: Path) -> None:
+        """Take over the state directory. What earlier agents left becomes trash."""
+        self._attempts, self._trash = f"{state}/attempts", f"{state}/trash"
+        os.makedirs(self._trash, exist_ok=True)
+        #: Cleared, under the names of those that had them last.
+        self._spare: list[str] = []
+        self._count = 0
+        #: Was anything discarded since the trash was last emptied?
+        self.has_trash = bool(os.listdir(self._trash))
+        if os.path.isdir(self._attempts):
+            self._discard(self._attempts)
+        os.makedirs(self._attempts)
+        self._mode = os.stat(self._attempts).st_mode
+
+    def take(self, job: str, k: int) -> Workspace:
+        """Return the empty workspace of a new attempt. Raises OSError."""
+        space = Workspace(job, f"{self._attempts}/{job}.{k}")
+        if space.root in self._spare:
+            self._spare.remove(space.root)
+        elif self._spare:
+            os.rename(self._spare.pop(), space.root)
+        else:
+            os.mkdir(space.root)
+            for path in space.directories:
+                os.mkdir(path)
+                os.utime(path, ns=(0, 0))
+        return space
+
+    def give(self, space: Workspace) -> None:
+        """Take a workspace back."""
+        if space.hold is not None:
+            space.hold.close()
+            space.hold = None
+        try:
+            if not space.spoilt and len(self._spare) < SPARE and self._reset(space):
+                self._spare.append(space.root)
+                return
+        except OSError:
+            pass  # the job made something strange of it
+        self._discard(space.root)
+
+    def _reset(self, space: Workspace) -> bool:
+        """Make a workspace as good as new; False where that is more work than making one."""
+        for path in space.directories:
+            status = stat_directory(path)
+            if status.st_mode != self._mode:
+                return False
+            if status.st_mtime_ns != 0:
+                if not self._clear(path):
+                    return False
+                os.utime(path, ns=(0, 0))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(space.samples)
+        log = os.lstat(space.log)
+        # Whatever else the job made of it (a pipe, a link) is nothing for the next one to write to.
+        if log.st_size or not stat.S_ISREG(log.st_mode) or log.st_nlink > 1 or log.st_mode & 0o600 != 0o600:
+            os.unlink(space.log)
+        return True
+
+    def _clear(self, path: str) -> bool:
+        with os.scandir(path) as found:
+            entries = list(found)
+        if len(entries) > FEW:
+            return False
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                self._to_trash(entry.path)
+            else:
+                os.unlink(entry.path)
+        return True
+
+    def _discard(self, path: str) -> None:
+        """Move a tree to the trash, if it is there; of a link in its place, the link alone goes."""
+        with contextlib.suppress(OSError):
+            if os.path.islink(path):
+                os.unlink(path)
+            else:
+                self._to_trash(path)
+
+    def _to_trash(self, path: str) -> None:
+        self._count += 1
+        move_directory(path, f"{self._trash}/{time.time_ns()}.{self._count}")
+        self.has_trash = True
+
+    def empty_trash(self) -> None:
+        """Remove what was discarded: slow, and to be called in another thread."""
+        self.has_trash = False  # first, so that what comes meanwhile is seen the next time
+        for name in os.listdir(self._trash):
+            remove_tree(f"{self._trash}/{name}")
+
+    @property
+    def stuck(self) -> list[str]:
+        """What is in the trash, once that was emptied: paths that could not be removed."""
+        return [f"{self._trash}/{name}" for name in os.listdir(self._trash)]
+
+    def close(self) -> None:
+        """Remove what was kept for the next jobs, and the trash."""
+        for path in self._spare:
+            self._discard(path)
+        self._spare.clear()
+        self.empty_trash()

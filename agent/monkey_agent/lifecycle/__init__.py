@@ -1,0 +1,1 @@
+"""The agent's own life: state directory, incarnations, draining, notices of the cloud."""

@@ -1,0 +1,109 @@
+"""An agent on a machine of a cloud: who it is heard by, what the cloud announces, and the secrets that it may read.
+
+Machines end themselves: who watches over one (`monkey_stacks/boot/there`) finds in its agent's directory whether it
+was heard, and why it left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from monkey.errors import FleetError
+from monkey.fleet.cloud import instance_metadata
+from monkey.fleet.cloud.aws_machine import Aws
+from monkey.fleet.cloud.gcp_machine import Gcp
+from monkey.fleet.cloud.http_client import Away, Refused, persist
+from monkey.fleet.cloud.machine_paths import GOODBYE, HEARD
+from monkey_agent.lifecycle import draining
+from monkey_agent.scheduling.agent_daemon import Agent
+
+CLOUDS: Mapping[str, type[Aws] | type[Gcp]] = {"aws": Aws, "gcp": Gcp}
+#: Seconds between questions whether the machine is about to be taken away, and between looks at the heartbeat.
+ASK, LOOK = 2.0, 5.0
+#: Seconds that a cloud leaves after its notice; and the part of them that jobs may take to end, for what they leave is
+#: to be sent as well.
+NOTICE: Mapping[str, float] = {"aws": 120.0, "gcp": 30.0}
+SHARE = 0.25
+#: Seconds for a role whose rights are not known everywhere yet.
+LATE = 60.0
+
+
+async def be_heard(agent: Agent, directory: Path) -> None:
+    """Write down when the last heartbeat began that the store acknowledged, whenever there was one."""
+    written = 0.0
+    while True:
+        heard = agent.heart.acknowledged
+        if heard > written:
+            with contextlib.suppress(OSError):  # a full disk: then nobody is heard, which is told, and it ends
+                _write(directory / HEARD, f"{heard:.3f}")
+                written = heard
+        await asyncio.sleep(LOOK if written else LOOK / 10)
+
+
+async def heed(agent: Agent, cloud: str, directory: Path, hurry: Callable[[float], None]) -> None:
+    """Have the agent leave when its machine is about to be taken away, and drain when it may be.
+
+    `hurry` is told how many seconds jobs then have to end.
+    """
+    machine, known = CLOUDS[cloud]({}), ""
+    while True:
+        found = ""
+        with contextlib.suppress(Refused, Away):  # asked again in a moment
+            found = await asyncio.to_thread(instance_metadata.notice, machine)
+        if found in (instance_metadata.SPOT, instance_metadata.OVER):
+            hurry(grace(cloud))
+            _depart(agent, directory, found)
+            agent.stop(found)
+            if found == instance_metadata.OVER:
+                await _renew(machine)
+            return
+        if found and not known:
+            known = found
+            _depart(agent, directory, found)
+            (directory / draining.FILE).touch()
+        await asyncio.sleep(ASK)
+
+
+async def _renew(machine: Aws | Gcp) -> None:
+    """Have another one come in its place: it has minutes more than who is taken back, and still is the last to know."""
+    with contextlib.suppress(Refused, Away):  # then its work waits for the next apply
+        await asyncio.to_thread(persist, partial(instance_metadata.renew, machine), LATE)
+
+
+def grace(cloud: str) -> float:
+    """Return the seconds that jobs have to end when their machine goes."""
+    return NOTICE[cloud] * SHARE
+
+
+def _depart(agent: Agent, directory: Path, why: str) -> None:
+    """Write down why it leaves: somebody is to come in its place."""
+    may = "may be" if why == instance_metadata.REBALANCE else "is"
+    agent.say(f"{why}: this machine {may} taken away")
+    _write(directory / GOODBYE, why)
+
+
+def _write(path: Path, text: str) -> None:
+    aside = path.with_name(f".{path.name}.aside")
+    aside.write_text(text)
+    aside.replace(path)
+
+
+def secrets(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of the secrets that the settings name, read by the machine's role. Raises FleetError."""
+    machine, found = CLOUDS[settings["cloud"]](settings), dict[str, str]()
+    for name, where in settings["secrets"].items():
+        try:
+            found[name] = persist(partial(instance_metadata.secret, machine, where), LATE)
+        except (Refused, Away) as exc:
+            raise FleetError(
+                f"the machine cannot read the secret {name} at {where}: {exc}",
+                hint=f"write it there, or mend {name} in the provider's 'secrets:'; then apply again",
+            ) from None
+        if not found[name] or "\0" in found[name]:
+            raise FleetError(f"the secret {name} at {where} is empty, or no text", hint="write it there")
+    return found

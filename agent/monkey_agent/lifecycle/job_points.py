@@ -1,0 +1,87 @@
+"""What an agent knows as points: a job when it is claimed and when its end is recorded, with the times in its log; and
+what this machine and its jobs do, as it is sampled."""
+
+from __future__ import annotations
+
+from monkey.metrics import names
+from monkey.metrics.influx_points import job_point, machine_of, system_point
+from monkey.protocol.claims import Held
+from monkey.protocol.entries import End
+from monkey.spec.job.recipe import Settings
+from monkey.spec.project.influx_settings import Influx
+from monkey_agent.scheduling.active_attempt import Work
+from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.telemetry.sampler import Sample
+from monkey_agent.telemetry.spooling import Telemetry
+
+
+class Points:
+    """Tells the InfluxDBs of the sweeps that an agent works for."""
+
+    def __init__(self, telemetry: Telemetry, agent: Agent, slots: int) -> None:
+        """Send by `telemetry`; `slots`: jobs that the machine has room for."""
+        self._telemetry, self._agent, self._slots = telemetry, agent, slots
+
+    def claimed(self, work: Work) -> None:
+        """An attempt begins, under a claim that is in the log; one that only goes on is no change of state."""
+        if work.held is not None and not work.held.claim.continues:
+            self._tell(work, work.held, None)
+
+    def ended(self, work: Work, held: Held, end: End) -> None:
+        """The end of an attempt is in the log, behind the claim `held`."""
+        self._tell(work, held, end)
+
+    def _tell(self, work: Work, held: Held, end: End | None) -> None:
+        settings, count = self._sweep(work)
+        if settings.influx is None:
+            return
+        line = job_point(
+            work.sweep,
+            work.job,
+            str(end.outcome) if end else names.RUNNING,
+            end.at if end else held.claim.at,
+            held.k + 1 if end else held.k,
+            attempt=work.attempt.number,
+            host=machine_of(held.claim.agent),
+            parameters=work.attempt.parameters,
+            reason=end.reason if end else "",
+            exit_code=end.exit_code if end else None,
+            seconds=end.seconds if end else None,
+            summary=end.metrics if end else None,
+            metric=settings.metric,
+            maximize=settings.maximize,
+            count=count,
+        )
+        self._telemetry.add(settings.influx, line)
+
+    def _sweep(self, work: Work) -> tuple[Settings, int | None]:
+        state = self._agent.desk.sweeps.get(work.sweep)
+        if state is None or state.revision is None:
+            return work.attempt.settings, None
+        return state.revision.settings, len(state.revision.table)
+
+    def sampled(self, samples: list[Sample]) -> None:
+        """Take the samples of one moment: the machine's for all, a job's for its sweep's InfluxDB."""
+        post = self._agent.post
+        busy = sum(work.seat is not None for work in self._agent.attempts.live)
+        for influx in self._wanted():
+            lines = []
+            for sample in samples:
+                if sample.job and self._influx(sample.sweep) != influx:
+                    continue
+                fields = dict(sample.fields)
+                if not sample.job and not sample.gpu:
+                    fields |= {names.BUSY: busy, names.SLOTS: max(self._slots, busy)}
+                # Without this life of it: a series lasts as long as the machine.
+                agent = f"{post.fleet}/{post.name}"
+                whose = {"host": post.name, "fleet": post.fleet, "agent": agent}
+                lines.append(system_point(fields, sample.at, job=sample.job, gpu=sample.gpu, **whose))
+            self._telemetry.add(influx, b"".join(lines))
+
+    def _wanted(self) -> set[Influx]:
+        found = {self._influx(name) for name in self._agent.desk.sweeps}
+        return {influx for influx in found if influx is not None}
+
+    def _influx(self, sweep: str) -> Influx | None:
+        state = self._agent.desk.sweeps.get(sweep)
+        return state.revision.settings.influx if state is not None and state.revision is not None else None

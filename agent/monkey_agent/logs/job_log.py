@@ -1,0 +1,129 @@
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""A job's log: one file that it writes itself, shipped in segments, and its last lines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import stat
+
+from monkey.files import open_regular
+from monkey.protocol.layout import log_segment
+from monkey.store.create import Lost, create
+from monkey.store.store_port import Store
+from monkey_agent.logs.masking import Mask
+
+#: Bytes of a segment at most: what an agent holds of a log in memory.
+SEGMENT = 4 * 1024 * 1024
+#: Lines, characters a line, and bytes in all, that a failure keeps: every agent and every reader holds them for ever.
+TAIL_LINES, TAIL_WIDTH, TAIL_BYTES = 100, 500, 8 * 1024
+#: Bytes at the end of a log that are looked at for that.
+END = 64 * 1024
+
+
+class Log:
+    """The log of one attempt, and how much of it is in the store."""
+
+    def __init__(self, store: Store, prefix: str, path: str, mask: Mask | None = None) -> None:
+        """Ship the file `path` to keys that begin with `prefix`, without what is to be masked."""
+        self._store, self._prefix, self._path, self._mask = store, prefix, path, mask
+        self._segments = 0
+        self._shipped = 0
+        #: Bytes of the segment that was tried last: one that may have been written is never tried with others.
+        self._tried = 0
+        self._lock = asyncio.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes that the job wrote so far."""
+        try:
+            status = os.lstat(self._path)
+        except OSError:
+            return 0
+        return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+    async def ship(self, *, over: bool = False) -> None:
+        """Bring everything that was written by now to the store, durably. Raises StoreError; call it again then.
+
+        Until it is `over`, what may be the beginning of a secret is held back.
+        """
+        if self.size <= self._shipped:
+            return
+        async with self._lock:
+            until = self.size
+            while self._shipped < until:
+                count, data = self._next(self._tried or min(SEGMENT, until - self._shipped), over)
+                if not count:
+                    return
+                await self._segment(count, data)
+
+    def _next(self, count: int, over: bool) -> tuple[int, bytes]:
+        """Return how many of the next `count` bytes can be shipped now, and what is shipped for them."""
+        if self._mask is None:
+            data = self._read(self._shipped, count)
+            return len(data), data
+        before = min(self._shipped, self._mask.margin)
+        window = self._read(self._shipped - before, before + count + self._mask.margin)
+        seen = max(0, len(window) - before)
+        if not self._tried:
+            count = min(count, seen if over else seen - self._mask.held(window[before:]))
+        count = max(0, min(count, seen))
+        return count, self._mask.hide(window, before, before + count)
+
+    async def _segment(self, count: int, data: bytes) -> None:
+        self._tried = count
+        won = await create(self._store, log_segment(self._prefix, self._segments), data)
+        self._segments += 1
+        # A key that holds other bytes is not ours to judge: the next number takes these.
+        if not isinstance(won, Lost) or won.existing == data:
+            self._shipped += count
+            self._tried = 0
+
+    def _read(self, at: int, size: int) -> bytes:
+        try:
+            fd = open_regular(self._path, os.O_RDONLY)
+        except OSError:
+            return b""
+        try:
+            return os.pread(fd, size, at)
+        finally:
+            os.close(fd)
+
+    def note(self, text: str) -> None:
+        """Add a line of ours to the job's."""
+        with contextlib.suppress(OSError):
+            fd = open_regular(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            try:
+                os.write(fd, f"monkey: {text}\n".encode(errors="backslashreplace"))
+            finally:
+                os.close(fd)
+
+    def tail(self) -> list[str]:
+        """Return the last lines; bytes that are not UTF-8 are shown as U+FFFD."""
+        start = max(0, self.size - END)
+        lines = self._end(start).decode(errors="replace").replace("\r\n", "\n").split("\n")
+        if lines and not lines[-1]:
+            lines.pop()
+        if start and len(lines) > 1:
+            lines = lines[1:]
+        return bounded(lines)
+
+    def _end(self, start: int) -> bytes:
+        if self._mask is None:
+            return self._read(start, END)
+        before = min(start, self._mask.margin)
+        return self._mask.hide(self._read(start - before, before + END), before)
+
+
+def bounded(lines: list[str]) -> list[str]:
+    """Return as many of the last lines as a failure may keep."""
+    kept: list[str] = []
+    left = TAIL_BYTES
+    for line in reversed(lines[-TAIL_LINES:]):
+        cut = line[:TAIL_WIDTH]
+        left -= len(cut.encode(errors="replace")) + 1
+        if left < 0:
+            break
+        kept.append(cut)
+    return kept[::-1]

@@ -1,0 +1,1 @@
+"""Notices to people: claimed by one agent, sent by webhook."""

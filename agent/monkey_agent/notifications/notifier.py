@@ -1,0 +1,281 @@
+"""What people are told of a sweep's end: one agent claims each notice, as it would a job, sends it, and notes that."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import json
+import random
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from typing import Any
+
+from monkey.errors import Corrupt, KeyMissing, StoreError
+from monkey.fleet.secret_values import SecretValues
+from monkey.protocol.claims import Claims, Held
+from monkey.protocol.clock import Clock
+from monkey.protocol.entries import End, Ended
+from monkey.protocol.entry_log import Log
+from monkey.protocol.heartbeat import BEAT, Heart, decode_beat
+from monkey.protocol.layout import Keys
+from monkey.protocol.sweeps.sweep_log import SweepState
+from monkey.spec.project.notify import Channel
+from monkey.spec.yaml.units import duration_text
+from monkey.store.store_port import Store
+from monkey_agent.scheduling.job_candidates import Board
+from monkey_agent.unexpected_errors import Mishaps
+
+#: Seconds between tries, doubling, and after which a notice is given up.
+FIRST, SLOWEST, GIVE_UP = 1.0, 60.0, 900.0
+#: Seconds after which a sweep has stalled that asks for more than this machine has: nothing else would change it.
+UNFIT = 60.0
+#: Seconds in which every agent that lives has beaten.
+BEATEN = 2.5 * BEAT
+
+#: A notice as webhooks get it; "event" names it, the same whoever sends it, and how often.
+Notice = dict[str, Any]
+
+
+class Undelivered(Exception):
+    """It was not taken. Tells of a secret no more than its name."""
+
+    def __init__(self, message: str, *, final: bool) -> None:
+        """Say why; `final`: trying again would not help."""
+        super().__init__(message)
+        self.final = final
+
+
+class Herald:
+    """Tells people what the sweeps of one fleet come to."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        claims: Claims,
+        heart: Heart,
+        clock: Clock,
+        rng: random.Random,
+        spawn: Callable[[Coroutine[Any, Any, None]], Any],
+    ) -> None:
+        """Claim by `claims`; `spawn` starts a task that the agent looks after."""
+        self._store, self._keys, self._claims, self._heart = store, keys, claims, heart
+        self._clock, self._random, self._spawn = clock, rng, spawn
+        #: Sends one notice; raises Undelivered.
+        self.deliver: Callable[[Channel, Notice], Awaitable[None]] = _deliver
+        self.mishaps = Mishaps()
+        #: Logs of notices that need no more thought, and those that a task of ours sees to.
+        self._settled: set[str] = set()
+        self._at_work: set[str] = set()
+        #: Sweep to what is known of its silence: since when, its log's head then, and heartbeats seen at the end of it.
+        self._quiet: dict[str, tuple[float, int, dict[str, str] | None]] = {}
+        #: Sweeps of whose end, or of whose silence, somebody may still have to be told.
+        self._telling: set[str] = set()
+        self._listening: set[str] = set()
+        #: Channel to why it could not be told, for people.
+        self.troubles: dict[str, str] = {}
+
+    # -- what there is to tell ----------------------------------------------------------------------------------------
+
+    def told(self, state: SweepState, board: Board | None) -> bool:
+        """Say whether everybody knows what the sweep came to; if not, see to it."""
+        notice = self._ending(state, board)
+        done = notice is None or self._tell(state, notice)
+        (self._telling.discard if done else self._telling.add)(state.name)
+        return done
+
+    def forget(self, left: Collection[str]) -> None:
+        """Wait for no sweep that is not among those of which something is `left`."""
+        self._telling.intersection_update(left)
+
+    @property
+    def waits(self) -> bool:
+        """Is somebody still to be told of something? The agent stays for that: it may be the last one."""
+        return bool(self._telling or self._listening)
+
+    def _ending(self, state: SweepState, board: Board | None) -> Notice | None:
+        """Return what to tell of a sweep with nothing left to do; nothing of one that people cancelled themselves."""
+        if state.revision is None or not state.revision.settings.notify:
+            return None
+        if state.cancelled is not None:
+            kind = "finished" if state.goal else "failed"
+            return self._notice(state, kind, list(state.cause), state.cancelled) if state.cause else None
+        if board is None or not board.done:
+            return None
+        finals = sorted([job, *how] for job, how in board.finals.items())
+        ids = state.revision.table.ids
+        kinds = [how for _, how, _ in finals]
+        counts = {"total": len(ids), "failed": kinds.count("failed"), "stopped": kinds.count("stopped")}
+        counts["succeeded"] = len(ids) - len(finals)
+        jobs = hashlib.sha256("".join(ids).encode()).hexdigest()
+        told = ", ".join(f"{counts[how]:,} {how}" for how in ("succeeded", "stopped", "failed") if counts[how])
+        kind = "failed" if counts["failed"] else "finished"
+        return self._notice(state, kind, [jobs, finals], told, counts)
+
+    def _notice(
+        self, state: SweepState, kind: str, about: list[Any], reason: str, counts: Mapping[str, int] | None = None
+    ) -> Notice:
+        """Make a notice; its id is of what it is about, so that all agents give it the same, and no other has it."""
+        project = self._keys.project
+        name = hashlib.sha256(json.dumps([project, state.name, kind, about]).encode()).hexdigest()[:32]
+        return {
+            "event": name,
+            "kind": kind,
+            "project": project,
+            "sweep": state.name,
+            "revision": state.revision_at,
+            "text": f"sweep {state.name} of {project} has {kind}: {reason}",
+            "reason": reason,
+            "jobs": counts,
+        }
+
+    # -- silence ------------------------------------------------------------------------------------------------------
+
+    async def listen(
+        self, states: Collection[SweepState], unfit: Collection[str], over: Callable[[SweepState], bool], *, busy: bool
+    ) -> None:
+        """Tell of sweeps of which nothing runs, anywhere, for too long, and at once of those that are `over`.
+
+        `busy`: a job of any is in hand here. Raises StoreError.
+        """
+        names = {state.name for state in states}
+        self._quiet = {name: known for name, known in self._quiet.items() if name in names and not busy}
+        self._listening.clear()
+        for state in states:
+            told = state.revision.settings.notify if state.revision else []
+            after = min((channel.after for channel in told if "stalled" in channel.on), default=None)
+            if after is None or busy:
+                continue
+            if over(state):
+                if not self._expired(state):
+                    self._listening.add(state.name)
+                continue
+            after = min(after, UNFIT) if state.name in unfit else after
+            if not await self._silent(state, after) or not self._stalled(state, after):
+                self._listening.add(state.name)
+
+    def _expired(self, state: SweepState) -> bool:
+        why = f"it has expired with jobs left: `monkey extend {state.name} 6h` goes on"
+        return self._tell(state, self._notice(state, "stalled", [state.head, "expired"], why))
+
+    def _stalled(self, state: SweepState, after: float) -> bool:
+        why = f"jobs are left, and no agent has run any for {duration_text(after)}"
+        return self._tell(state, self._notice(state, "stalled", [state.head], why))
+
+    async def _silent(self, state: SweepState, after: float) -> bool:
+        """Say whether nothing ran for so long: nothing here, and nothing of any agent that beat at the end of it."""
+        now, fresh = self._clock.now(), (self._clock.now(), state.head, None)
+        since, head, seen = self._quiet.setdefault(state.name, fresh)
+        if head != state.head:
+            since, head, seen = self._quiet[state.name] = fresh
+        if now - since < after:
+            return False
+        if seen is None:
+            self._quiet[state.name] = since, head, await self._beats()
+            return False
+        if now - since < after + BEATEN:
+            return False
+        if await self._works(seen):
+            self._quiet[state.name] = fresh
+            return False
+        return True
+
+    async def _beats(self) -> dict[str, str]:
+        items = await self._store.list(self._keys.agents)
+        return {item.key: item.version for item in items if item.key.endswith("/beat")}
+
+    async def _works(self, seen: Mapping[str, str]) -> bool:
+        """Say whether an agent whose heartbeat moved since has a job that runs."""
+        for key, version in (await self._beats()).items():
+            if seen.get(key) == version:
+                continue
+            try:
+                agent = key.removeprefix(self._keys.agents).rpartition("/")[0]
+                if decode_beat(agent, key, await self._store.get(key)).vitals.get("running"):
+                    return True
+            except (KeyMissing, Corrupt):
+                continue
+        return False
+
+    # -- telling it ---------------------------------------------------------------------------------------------------
+
+    def _tell(self, state: SweepState, notice: Notice) -> bool:
+        """Say whether all have been told, or cannot be; begin with those that nobody here sees to."""
+        assert state.revision is not None
+        done = True
+        for channel in state.revision.settings.notify:
+            if notice["kind"] not in channel.on:
+                continue
+            way = hashlib.sha256(f"{channel.kind} {channel.to}".encode()).hexdigest()[:8]
+            base = self._keys.notice_log(state.name, notice["event"], way)
+            if base in self._settled:
+                continue
+            done = False
+            if base not in self._at_work:
+                self._at_work.add(base)
+                self._spawn(self._see_to(base, channel, notice))
+        return done
+
+    async def _see_to(self, base: str, channel: Channel, notice: Notice) -> None:
+        """Tell somebody, unless another agent does or did."""
+        try:
+            log = Log(base)
+            await log.refresh(self._store)
+            told = isinstance(log.tail, End) and log.tail.outcome is not Ended.RELEASED
+            if told or (self._claims.free(log) and await self._claim(log, channel, notice)):
+                self._settled.add(base)
+        except StoreError:
+            pass  # looked at again with the next look
+        except Exception as exc:
+            self._settled.add(base)
+            self.troubles[base] = f"{base}: nobody is told: {self.mishaps.tell(base, exc)}"
+        finally:
+            self._at_work.discard(base)
+
+    async def _claim(self, log: Log, channel: Channel, notice: Notice) -> bool:
+        """Claim the notice, send it and note that; says whether that is noted."""
+        held = await self._claims.take(log, notice["sweep"])
+        if held is None:
+            return False
+        began, who = self._clock.now(), f"{channel.kind} {channel.to}"
+        for turn in itertools.count():
+            try:
+                outcome: Ended | None = await self._try(held, channel, notice)
+                reason = ""
+            except Undelivered as exc:
+                self.troubles[who] = f"{who} could not be told that {notice['text']}: {exc}"
+                given_up = exc.final or self._clock.now() - began > GIVE_UP
+                outcome, reason = Ended.FAILED if given_up else None, str(exc)
+            else:
+                self.troubles.pop(who, None)
+            if outcome is not None:
+                return await self._claims.end(held, self._claims.ending(held, outcome, reason))
+            pause = min(FIRST * 2.0**turn, SLOWEST) * self._random.uniform(0.5, 1.0)
+            again = await self._hold(held, pause, notice["sweep"])
+            if again is None:
+                return False
+            held = again
+        raise AssertionError("unreachable")
+
+    async def _try(self, held: Held, channel: Channel, notice: Notice) -> Ended:
+        try:
+            await self.deliver(channel, notice)
+        except asyncio.CancelledError:
+            self._claims.drop(held)  # the last heartbeat frees it for others
+            raise
+        return Ended.SUCCEEDED
+
+    async def _hold(self, held: Held, pause: float, sweep: str) -> Held | None:
+        """Wait; then return the claim, asked for again where it is not sure to be ours; None where another has it."""
+        try:
+            await self._clock.sleep(pause)
+        except asyncio.CancelledError:
+            self._claims.drop(held)
+            raise
+        return held if self._heart.may_work(held.epoch) else await self._claims.again(held, sweep)
+
+
+async def _deliver(channel: Channel, notice: Notice) -> None:
+    from monkey_agent.notifications.webhook import deliver  # slow to import: it speaks HTTP
+
+    await deliver(channel, notice, SecretValues())

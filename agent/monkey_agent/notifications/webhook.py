@@ -1,0 +1,99 @@
+"""Telling people: one POST over HTTP, to a webhook or to Slack, and what its failure means."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import http.client
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+from monkey.errors import FleetError
+from monkey.fleet.secret_values import SecretValues
+from monkey.spec.project.notify import Channel
+from monkey_agent.notifications.notifier import Undelivered
+
+#: Seconds that a server may be silent, and that all of a try may take.
+SILENT, WHOLE = 10.0, 30.0
+#: Answers of a server that may take it later; what else is no success is its last word.
+LATER = (408, 425, 429)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Redirects are refused: what is signed for one server is not for another."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+async def deliver(channel: Channel, notice: Mapping[str, Any], secrets: SecretValues) -> None:
+    """Send a notice. Raises Undelivered."""
+    try:
+        values = secrets.get(channel.secrets)
+    except FleetError as exc:
+        raise Undelivered(exc.message, final=False) from exc
+    url = values[channel.to] if channel.named else channel.to
+    if not url.lower().startswith(("http://", "https://")):
+        raise Undelivered(f"expected {channel.to} to be a URL that begins with https://", final=True)
+    said = {"text": _plain(notice["text"])} if channel.kind == "slack" else notice
+    body = json.dumps(said, ensure_ascii=False).encode()
+    headers = {"Content-Type": "application/json", "User-Agent": "monkey", "Idempotency-Key": notice["event"]}
+    if channel.key:
+        signature = hmac.new(values[channel.key].encode(), body, hashlib.sha256).hexdigest()
+        headers["X-Monkey-Signature"] = f"sha256={signature}"
+    await _post(url, body, headers)
+
+
+def _plain(text: str) -> str:
+    """Escape what Slack would take for markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+async def _post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
+    """Post in a thread that nobody waits for at exit: a server may answer drop by drop."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(failed: Exception | None) -> None:
+        if not done.done():
+            done.set_exception(failed) if failed else done.set_result(None)
+
+    def post() -> None:
+        failed: Exception | None = None
+        try:
+            _request(url, body, headers)
+        except Undelivered as exc:
+            failed = exc
+        except Exception as exc:  # whatever a server may do to http.client
+            failed = Undelivered(f"no answer ({type(exc).__name__})", final=False)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, failed)
+
+    threading.Thread(target=post, daemon=True).start()
+    try:
+        await asyncio.wait_for(done, WHOLE)
+    except TimeoutError as exc:
+        raise Undelivered(f"no answer within {WHOLE:.0f} s", final=False) from exc
+
+
+def _request(url: str, body: bytes, headers: Mapping[str, str]) -> None:
+    try:
+        request = urllib.request.Request(url, body, dict(headers), method="POST")
+        urllib.request.build_opener(_NoRedirect).open(request, timeout=SILENT).close()
+    except urllib.error.HTTPError as exc:
+        exc.close()
+        final = exc.code < 500 and exc.code not in LATER
+        raise Undelivered(f"it answered {exc.code}", final=final) from None
+    except urllib.error.URLError as exc:
+        reason = exc.reason
+        told = (reason.strerror or type(reason).__name__) if isinstance(reason, OSError) else "not reached"
+        raise Undelivered(told, final=False) from None
+    except (http.client.InvalidURL, ValueError, UnicodeError):
+        raise Undelivered("it is no URL that could be reached", final=True) from None
+    except (OSError, http.client.HTTPException) as exc:
+        raise Undelivered(f"no answer ({type(exc).__name__})", final=False) from None

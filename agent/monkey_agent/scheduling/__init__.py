@@ -1,0 +1,1 @@
+"""Which job next: the queue of sweeps, candidates, claims, dispatch to slots."""

@@ -1,0 +1,300 @@
+"""The agent: beats, looks, picks, runs and leaves. Everything it needs to know is in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from monkey.errors import MonkeyError, StoreError, StoreReplaced
+from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED
+from monkey.protocol.layout import Keys
+from monkey.protocol.sweeps.permits import Permits
+from monkey.protocol.wakeup import ring
+from monkey.store.store_port import Store
+from monkey_agent.notifications.notifier import Herald
+from monkey_agent.ports import Clock, Runner
+from monkey_agent.scheduling.active_attempt import Work
+from monkey_agent.scheduling.agent_identity import PROTOCOL, Parts, Post
+from monkey_agent.scheduling.attempts import Attempts
+from monkey_agent.scheduling.claiming import Picker
+from monkey_agent.scheduling.dispatcher import Dispatcher, Seats
+from monkey_agent.scheduling.polling import Pauses
+from monkey_agent.scheduling.sweep_queue import Desk
+from monkey_agent.unexpected_errors import Mishaps
+
+#: Seconds before a heartbeat is tried again that the store did not acknowledge.
+BEAT_RETRY = 3.0
+#: Seconds between checks of the fence at the latest: timers of asyncio do not count the machine's sleep.
+FENCE = 5.0
+#: Seconds that a leaving agent waits for a store that does not answer, beyond its jobs' grace.
+PATIENCE = 60.0
+
+
+class Agent:
+    """One agent's life, from its first heartbeat to its last."""
+
+    def __init__(
+        self,
+        store: Store,
+        post: Post,
+        clock: Clock,
+        runner: Runner,
+        seats: Seats,
+        rng: random.Random,
+        parts: Parts = PROTOCOL,
+    ) -> None:
+        """Work at `post`, by way of `store`; the others are its ways to the machine."""
+        self.store, self.post, self.clock, self.runner = store, post, clock, runner
+        self.random, self._create = rng, parts.create
+        self.keys = Keys(post.project)
+        self.heart = parts.heart(store, self.keys.beat(post.agent), clock)
+        self.heart.vitals = self._vitals
+        self.observer = parts.observer(store, self.keys, clock, post.agent, post.predecessors)
+        self.claims = parts.claims(store, parts.create, self.heart, self.observer, clock)
+        self.picker = Picker(store, self.keys, self.claims, self.heart, self.observer, clock)
+        self.permits = Permits(store, self.keys, self.claims, self.heart, self.observer, rng)
+        self.attempts = Attempts(runner, self.claims, self.permits, self.picker, self.heart, clock, self._spawn)
+        self.herald = Herald(store, self.keys, self.claims, self.heart, clock, rng, self._spawn)
+        self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create, self.herald)
+        self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts, clock, self._ours)
+        self.mishaps = Mishaps(lambda line: self.say(line))
+        self._wire()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._sealing = asyncio.Lock()
+        self._failure: BaseException | None = None
+        self._idle_since: float | None = None
+        #: Did it leave because there was nothing to do?
+        self.found_nothing = self._was_busy = False
+        self._why = "the agent leaves"
+        #: What hinders it now, for people; told to the log as well, since a store that is away is told nothing.
+        self.alert = ""
+        self.say: Callable[[str], None] = lambda line: None
+        self.more_vitals: Callable[[], dict[str, Any]] = dict
+
+    def _wire(self) -> None:
+        self.picker.in_hand = self.attempts.in_hand
+        self.desk.all_told = lambda: not self.heart.journal.open
+        self.picker.on_failed, self.picker.on_goal = self.desk.job_failed, self.desk.goal_reached
+        self.dispatcher.on_change = lambda: self._wake.set()
+        self.claims.on_trouble = self.heart.on_trouble = self._trouble
+        self.attempts.mishaps = self.desk.mishaps = self.herald.mishaps = self.mishaps
+
+    # -- a life -------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until there has been nothing to do for a while, or stop() is called."""
+        began = self.clock.now()
+        while not await self.heart.beat():
+            if self._leaving.is_set() or self.clock.now() - began > PATIENCE + (self.post.idle_timeout or 0):
+                self.say("the store did not take a first heartbeat: giving up")
+                return
+            await self.clock.sleep(BEAT_RETRY)
+        self.runner.renew(self.heart.deadline)
+        for loop in (self._beats(), self._looks(), self._fence(), self._dispatch()):
+            self._spawn(loop)
+        await self._leaving.wait()
+        if self._failure:
+            await self._abandon()
+            raise self._failure
+        await self._leave()
+
+    def stop(self, why: str = "") -> None:
+        """Ask the agent to release its jobs and leave (SIGTERM, a spot notice); `why`: what people are told."""
+        self._why = why or self._why
+        self._leaving.set()
+
+    async def _leave(self) -> None:
+        """Release what is in hand, seal the journal, say goodbye: as far as the store answers within PATIENCE."""
+        given_back = bool(self.attempts.in_hand)
+        graces = [work.attempt.settings.grace for work in self.attempts.in_hand.values()]
+        until = self.clock.now() + PATIENCE + max(graces, default=0)
+        while self.attempts.in_hand and self.clock.now() < until:
+            for work in list(self.attempts.in_hand.values()):
+                if not work.stopping:
+                    self._spawn(work.stop(self._why))
+            await self.clock.sleep(0.05)
+        for sweep in self.permits.idle:
+            await self.permits.release(sweep)
+        await self._abandon()
+        while self.clock.now() < until + PATIENCE:
+            if await self._seal() and await self.heart.beat(left=True):
+                if given_back:
+                    await ring(self.store, self.keys)  # others go on with it at once
+                return
+            await self.clock.sleep(BEAT_RETRY)
+
+    async def _abandon(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, life: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(life)
+        self._tasks[task] = None
+        task.add_done_callback(self._over_and_done)
+        return task
+
+    def _over_and_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+            self._leaving.set()
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+
+    async def _beats(self) -> None:
+        while True:
+            await self._until_next_beat()
+            if self.heart.journal.full:
+                await self._seal()
+            if await self.heart.beat():
+                # In this order: what must ask again is frozen before the warden's deadline moves.
+                self.attempts.check_all()
+                self.runner.renew(self.heart.deadline)
+                self._wake.set()
+            else:
+                await self.clock.sleep(BEAT_RETRY)
+
+    async def _until_next_beat(self) -> None:
+        """Wait until a beat is due, or somebody begins to watch."""
+        if self.clock.now() >= self.heart.acknowledged + BEAT:
+            return
+        # Where looking costs nothing, beating does not either, and whoever looks in sees what is.
+        often = self.desk.watched or self.store.poll < 1
+        pause = BEAT_WATCHED if often else BEAT * self.random.uniform(0.8, 1.0)
+        waits = [asyncio.ensure_future(self.clock.sleep(pause)), asyncio.ensure_future(self._beat_now.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        self._beat_now.clear()
+
+    async def _seal(self) -> bool:
+        """Write what the journal gathered as a segment. Its bytes stay the same until the store has answered."""
+        async with self._sealing:
+            i, block = self.heart.journal.pending()
+            if not block:
+                return True
+            try:
+                await self._create(self.store, self.keys.segment(self.post.agent, i), block.encode())
+            except StoreError as exc:
+                self._trouble(exc)
+                return False
+            self.heart.journal.seal()
+            return True
+
+    async def _fence(self) -> None:
+        while True:
+            self.attempts.check_all()
+            left = self.heart.deadline - self.clock.now()
+            # Past the deadline everything is frozen already, and nothing new begins before the next beat.
+            await self.clock.sleep(min(max(left, 0.05), FENCE) if left > 0 else FENCE)
+
+    async def _looks(self) -> None:
+        pauses = Pauses(self.store, self.keys, self.clock, self.random)
+        while True:
+            try:
+                await self._look()
+                if self.alert:
+                    self.say("the store answers again")
+                self.alert = self.attempts.trouble = ""
+            except StoreReplaced as exc:
+                self._failure = exc  # nobody will ever ask what became of the jobs
+                self._leaving.set()
+            except StoreError as exc:
+                self._trouble(exc)
+                self._give_up_waiting()
+            shortly = None if self._idle_since is None else self.post.idle_timeout
+            await pauses.rest(idle=not self.desk.boards, shortly=shortly, every_second=self._tell_of_work)
+
+    def _tell_of_work(self) -> bool:
+        """Let who asks for the state see at once that work has begun; say whether there is reason to look."""
+        busy = any(work.running for work in self.attempts.live)
+        if busy and not self._was_busy:
+            self._beat_now.set()
+        self._was_busy = busy
+        return self.desk.finished and not self.attempts.in_hand
+
+    def _give_up_waiting(self) -> None:
+        """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""
+        silent = self.clock.now() - self.heart.acknowledged
+        if not self.attempts.in_hand and silent > PATIENCE + (self.post.idle_timeout or float("inf")):
+            self.say("the store is away, and nothing is in hand that would wait for it")
+            self._leaving.set()
+
+    async def _look(self) -> None:
+        watched = self.desk.watched
+        await self.desk.look(self._at_work())
+        self.picker.look += 1
+        if self.desk.watched and not watched:
+            self._beat_now.set()
+        self.runner.follow(self.desk.watched)
+        for work in list(self.attempts.live):
+            self._mind(work)
+        if self.desk.finished:
+            await self._seal()  # that nothing is left is said only once it is durable what became of it all
+        await self.desk.tidy(self._at_work())
+        self._idle()
+        self._wake.set()
+
+    def _ours(self, agent: str) -> bool:
+        return agent == self.post.agent or self.observer.predecessor(agent)
+
+    def _at_work(self) -> set[str]:
+        return {work.sweep for work in self.attempts.in_hand.values()}
+
+    def _mind(self, work: Work) -> None:
+        """See that an attempt is still wanted by its sweep; else by another; else release it."""
+        if work.stopping or work.lock.locked() or self.desk.wanted(work.sweep, work.job):
+            return
+        to = self.desk.wanted_by(work.job)
+        self._spawn(self.attempts.hand_over(work, to) if to else work.stop(self.desk.why_not(work.sweep)))
+
+    def _idle(self) -> None:
+        now = self.clock.now()
+        if self.attempts.in_hand or self.desk.busy:
+            self._idle_since = None
+            return
+        self._idle_since = now if self._idle_since is None else self._idle_since
+        patience = self.post.idle_timeout
+        # What has expired is not waited for: there are machines that are paid for until they go.
+        if patience is not None and (self.desk.expired or now - self._idle_since >= patience):
+            self.found_nothing = True
+            self._leaving.set()
+
+    # -- dispatch -----------------------------------------------------------------------------------------------------
+
+    async def _dispatch(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self.dispatcher.fill(self._leaving.is_set)
+            except StoreError as exc:
+                self._trouble(exc)
+            if self.desk.finished and self.heart.told < self.heart.journal.total:
+                self._beat_now.set()  # whoever waits for the sweep's end is told at once
+
+    # -- for people ---------------------------------------------------------------------------------------------------
+
+    def _trouble(self, exc: MonkeyError) -> None:
+        if self.alert != exc.message:
+            self.say(exc.message)
+        self.alert = exc.message
+
+    def _vitals(self) -> dict[str, Any]:
+        at_work = [work for work in self.attempts.live if work.seat]
+        idle = sorted(self.attempts.in_hand.keys() - {work.job for work in at_work})
+        alerts = [self.alert, self.attempts.trouble, *self.dispatcher.alerts, *sorted(self.picker.torn)[:3]]
+        return {
+            "running": [work.vitals() for work in at_work],
+            "idle": idle,
+            "alert": "; ".join(filter(None, alerts)),
+            "unfit": sorted(self.desk.unfit),
+            **({"draining": True} if self.dispatcher.closed else {}),
+            **self.more_vitals(),
+        }

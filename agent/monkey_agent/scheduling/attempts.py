@@ -1,0 +1,258 @@
+"""Running attempts from claim to end entry, and keeping each of them under a claim that holds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from monkey.errors import Corrupt, FleetError, JobFailed, StoreError
+from monkey.protocol.claims import RETRY, Claims, Held
+from monkey.protocol.clock import Clock
+from monkey.protocol.entries import End, Ended
+from monkey.protocol.heartbeat import Heart
+from monkey.protocol.journal import record_of
+from monkey.protocol.sweeps.permits import Permits
+from monkey.protocol.sweeps.sweep_log import SweepState
+from monkey_agent.ports import Ending, Outcome, Runner, Running, Seat, Turn
+from monkey_agent.scheduling.active_attempt import Work
+from monkey_agent.scheduling.claiming import Picker
+from monkey_agent.unexpected_errors import Mishaps
+
+ENDED = {
+    Ending.SUCCEEDED: Ended.SUCCEEDED,
+    Ending.FAILED: Ended.FAILED,
+    Ending.MET: Ended.STOPPED,
+    Ending.STOPPED: Ended.RELEASED,
+}
+
+
+class Attempts:
+    """All attempts in hand."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        claims: Claims,
+        permits: Permits,
+        picker: Picker,
+        heart: Heart,
+        clock: Clock,
+        spawn: Callable[[Coroutine[Any, Any, None]], Any],
+    ) -> None:
+        """Run attempts by `runner`; `spawn` starts a task that the agent looks after."""
+        self._runner, self._claims, self._permits, self._picker = runner, claims, permits, picker
+        self._heart, self._clock, self._spawn = heart, clock, spawn
+        self.in_hand: dict[str, Work] = {}
+        #: Attempts whose processes may still run, or may yet be started.
+        self.live: dict[Work, None] = {}
+        #: Called when an attempt's process was started, or waits for its turn.
+        self.on_started: Callable[[], None] = lambda: None
+        #: Called when an attempt needs its seat no more, if it has one; says whether another was called to it.
+        self.on_vacant: Callable[[Work], bool] = lambda work: False
+        #: Called when an attempt was claimed, and when its end is in the log behind the claim.
+        self.on_claimed: Callable[[Work], None] = lambda work: None
+        self.on_recorded: Callable[[Work, Held, End], None] = lambda work, held, end: None
+        #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
+        self.on_over: Callable[[Work, Held | None], None] = lambda work, held: None
+        self.mishaps = Mishaps()
+        #: What the store last refused to take, for people.
+        self.trouble = ""
+
+    def begin(self, work: Work) -> None:
+        """Run a claimed attempt to its end; one without a seat is prepared, and waits for one."""
+        work.since = self._clock.now()
+        self.in_hand[work.job] = work
+        self.live[work] = None
+        self.on_claimed(work)
+        if work.seat:
+            self.seat(work, work.seat)
+        self._spawn(self._live(work))
+
+    def seat(self, work: Work, seat: Seat) -> None:
+        """Let an attempt begin."""
+        work.wait_for_nobody()
+        work.seat, work.since, work.began = seat, self._clock.now(), self._clock.wall()
+        work.called.set()
+        if work.running:
+            work.running.begin()
+
+    def dismiss(self, work: Work, reason: str) -> None:
+        """Release an attempt."""
+        self._spawn(work.stop(reason))
+
+    async def _live(self, work: Work) -> None:
+        outcome = await self._execute(work)
+        self.live.pop(work)
+        if self.on_vacant(work):
+            await asyncio.sleep(0)  # it begins before this one's end is written
+        async with work.lock:
+            held, work.held = work.held, None
+            recorded = held is not None and await self._conclude(work, held, outcome)
+        with self.mishaps.alone(f"job {work.job}"):
+            if work.running:
+                work.running.leave(recorded=recorded)
+        self.in_hand.pop(work.job, None)
+        self.on_over(work, held)
+
+    async def _execute(self, work: Work) -> Outcome:
+        try:
+            await self._begun(work)
+            if work.running is None:
+                return Outcome(Ending.STOPPED, reason=work.stopping or "out of touch with the store")
+            return await self._outcome(work.running)
+        except (JobFailed, Corrupt) as exc:
+            return Outcome(Ending.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
+        except StoreError as exc:
+            return Outcome(Ending.STOPPED, reason=f"the store did not give what the job needs: {exc.message}")
+        except FleetError:
+            raise  # where no warden can be started, nothing can
+        except Exception as exc:
+            return await self._broken(work, exc)
+
+    async def _broken(self, work: Work, exc: Exception) -> Outcome:
+        """End an attempt alone in which something happened that nobody expected."""
+        reason = self.mishaps.tell(f"job {work.job}", exc)
+        if work.running:
+            with contextlib.suppress(Exception):
+                await work.running.stop(reason)
+        return Outcome(Ending.FAILED, reason=reason)
+
+    async def _begun(self, work: Work) -> None:
+        """Wait until it runs, or will not: `work.stop` cancels what it waits for. Raises as `Runner.start` does."""
+        if work.stopping:
+            return
+        work.starting = asyncio.ensure_future(self._start(work))
+        try:
+            await work.starting
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not work.stopping or (task and task.cancelling()):
+                raise  # it is we who are to end
+
+    async def _start(self, work: Work) -> None:
+        running = work.running = await self._runner.start(work.attempt, lambda: self._turn(work))
+        if running is None:
+            return
+        if work.seat:
+            running.begin()  # it got the seat while it was put in line for it
+        if work.frozen:
+            running.freeze()
+        if work.stopping:
+            self._spawn(running.stop(work.stopping))
+        self.check(work)
+        self.on_started()
+
+    async def _outcome(self, running: Running) -> Outcome:
+        while True:
+            try:
+                return await running.wait()
+            except StoreError as exc:
+                self.trouble = exc.message
+                await self._clock.sleep(RETRY)
+
+    async def _conclude(self, work: Work, held: Held, outcome: Outcome) -> bool:
+        """Append the end; says whether it is in the log."""
+        if outcome.ending is Ending.LOST:
+            # No end entry: the next claim makes it a loss, and too many losses end the job.
+            self._claims.drop(held)
+            return False
+        end = self._end(work, held, outcome)
+        recorded = await self._claims.end(held, end)
+        if recorded:
+            self._picker.journal(record_of(work.job, held.k + 1, end))
+            self.on_recorded(work, held, end)
+        return recorded
+
+    def _end(self, work: Work, held: Held, outcome: Outcome) -> End:
+        return End(
+            outcome=ENDED[outcome.ending],
+            agent=held.claim.agent,
+            nonce=held.claim.nonce,
+            sweep=work.sweep,
+            reason=outcome.reason,
+            exit_code=outcome.exit_code,
+            seconds=round(outcome.seconds, 3),
+            at=round(self._clock.wall(), 3),
+            out=work.attempt.k,
+            metrics=outcome.summary,
+            outputs=outcome.outputs,
+            usage=outcome.usage,
+            log_tail=outcome.log_tail if outcome.ending is Ending.FAILED else [],
+            met=outcome.met.to_json() if outcome.met else {},
+        )
+
+    # -- fencing ------------------------------------------------------------------------------------------------------
+
+    async def _turn(self, work: Work) -> Turn | None:
+        """Return the attempt's turn once it has one; None where it may not run."""
+        while True:
+            await work.called.wait()
+            if work.held is None or work.stopping or not self._in_order(work):
+                return None
+            turn = work.turn()
+            if turn:
+                return turn
+            work.called.clear()  # the one that it was to follow is gone
+
+    def _in_order(self, work: Work) -> bool:
+        return all(map(self._heart.may_work, work.epochs()))
+
+    def check(self, work: Work) -> None:
+        """Freeze the attempt if its right to run is gone, and begin to ask for it again."""
+        if work.frozen or work.held is None or self._in_order(work):
+            return
+        work.freeze()
+        self._spawn(self._ask_again(work))
+
+    def check_all(self) -> None:
+        """Check every attempt that may have processes."""
+        for work in list(self.live):
+            self.check(work)
+
+    async def _ask_again(self, work: Work) -> None:
+        async with work.lock:
+            # Job and permit must both have been claimed in the epoch that lasts: it may break in between.
+            while work.held and not self._in_order(work):
+                while not self._heart.may_work(self._heart.epoch):
+                    await self._clock.sleep(RETRY)
+                reason = await self._reclaim(work, work.sweep)
+                if reason:
+                    await work.stop(reason)
+                    return
+            work.thaw()
+
+    async def _reclaim(self, work: Work, sweep: str) -> str:
+        """Claim permit and job once more. Returns why that failed, or ''."""
+        if work.permit:
+            i, held = work.permit
+            again = await self._claims.again(held, sweep)
+            work.permit = (i, again) if again else None
+            if again is None:
+                return "its permit was taken over while the store was away"
+        if work.held:
+            work.held = await self._claims.again(work.held, sweep)
+        return "" if work.held else "another agent took it over"
+
+    # -- orders -------------------------------------------------------------------------------------------------------
+
+    async def hand_over(self, work: Work, to: SweepState) -> None:
+        """Let another sweep that wants the job have it, without a restart; release it where that cannot be."""
+        assert to.revision is not None
+        async with work.lock:
+            if work.held is None or work.stopping or work.sweep == to.name:
+                return
+            permit = None
+            if to.revision.settings.max_concurrent_jobs is not None:
+                permit = await self._permits.take(to)
+                if permit is None:
+                    self._spawn(work.stop(f"handed to sweep {to.name}, whose permits are all out"))
+                    return
+            if work.permit:
+                self._permits.give(work.sweep, work.permit)
+            work.permit, work.sweep = permit, to.name
+            work.held = await self._claims.again(work.held, to.name)
+            if work.held is None:
+                self._spawn(work.stop("another agent took it over"))
+        self.check(work)

@@ -1,0 +1,174 @@
+"""Picking the next job: from the board, past what is final or busy, to a claim."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Container, Mapping
+
+from monkey.protocol.claims import Claims, Held
+from monkey.protocol.clock import Clock
+from monkey.protocol.entries import Claim, End, Ended, Torn
+from monkey.protocol.entry_log import Log, Tally, got_on, newest_checkpoint, tally
+from monkey.protocol.heartbeat import Heart
+from monkey.protocol.journal import LOST, SAVED, Record, record_of
+from monkey.protocol.layout import Keys
+from monkey.protocol.observer import Observer
+from monkey.protocol.status.verdicts import Verdict, verdict
+from monkey.spec.job.stop_when import Evidence, meets
+from monkey.store.store_port import Store
+from monkey_agent.scheduling.job_candidates import Board
+
+#: Seconds before a failed job is tried again: doubles with each failure.
+BACKOFF = 1.0
+BACKOFF_MAX = 60.0
+#: How often in a row one job is claimed anew after another was faster, before it counts as busy.
+ROUNDS = 3
+#: Jobs examined before heartbeats and the like get their turn.
+BREATH = 64
+
+
+class Picker:
+    """Finds and claims jobs; keeps what was read of their logs while they are not final."""
+
+    def __init__(
+        self, store: Store, keys: Keys, claims: Claims, heart: Heart, observer: Observer, clock: Clock
+    ) -> None:
+        """Pick for the agent whose heart and observer these are."""
+        self._store, self._keys, self._claims = store, keys, claims
+        self._heart, self._observer, self._clock = heart, observer, clock
+        self._logs: dict[str, Log] = {}
+        self._journaled: set[tuple[str, int]] = set()
+        #: Grows with every look at the other agents: what was busy is examined once a look.
+        self.look = 0
+        #: Jobs in hand here, whatever the sweep.
+        self.in_hand: Container[str] = ()
+        #: Told of a job that is failed for a sweep: (board, job, position of its last failure).
+        self.on_failed: Callable[[Board, str, int], None] = lambda board, job, k: None
+        #: Told of a job that met a condition which ends its sweep: (board, job, position of its end, what it met).
+        self.on_goal: Callable[[Board, str, int, str], None] = lambda board, job, k, told: None
+        #: Entries that could not be read.
+        self.torn: set[str] = set()
+
+    async def find(self, board: Board) -> tuple[str, Log] | None:
+        """Return the board's next job that can be claimed. None: nothing before the next look. Raises StoreError."""
+        for turn in itertools.count(1):
+            if turn % BREATH == 0:
+                await asyncio.sleep(0)
+            job = board.next(self._clock.now(), self.look)
+            if job is None:
+                return None
+            if job in self._observer.succeeded:
+                self._logs.pop(job, None)
+                known = self._observer.record(job) if board.ends_early else None
+                if known and "met" in known.extra:
+                    self._goal(board, job, {known.k: Evidence.from_json(known.extra["met"])})
+                continue
+            board.busy(job, self.look)
+            if job not in self.in_hand:
+                log = await self._open(board, job)
+                if log:
+                    return job, log
+        raise AssertionError("unreachable")
+
+    async def _open(self, board: Board, job: str) -> Log | None:
+        """Return the job's log if a claim may be appended to it."""
+        log = self._logs.setdefault(job, Log(self._keys.job_log(job)))
+        if log.head or self._observer.tally(job):
+            await log.refresh(self._store)
+        return None if self.settle(board, job, log) or not self._claims.free(log) else log
+
+    async def claim(self, board: Board, job: str, log: Log) -> Held | None:
+        """Claim a job that was found. None: another was faster, or the store does not answer."""
+        for _ in range(ROUNDS):
+            head = log.head
+            held = await self._claims.take(log, board.state.name, await self._checkpoint(job, log.tail))
+            if held:
+                self._mourn(job, log, held.k, board)
+                return held
+            if log.head == head:
+                return None  # the store does not answer, or we lost the right to work
+            await log.refresh(self._store)
+            if self.settle(board, job, log) or not self._claims.free(log):
+                return None
+        return None
+
+    def settle(self, board: Board, job: str, log: Log) -> bool:
+        """Note what the log says of the job. True: it cannot be claimed now (final, or it must wait)."""
+        self._index(job, log)
+        counts = tally(log)
+        judged = verdict(job, counts, board.state)
+        if judged is not Verdict.OPEN:
+            board.drop(job)
+            self._logs.pop(job, None)
+            self._final(board, job, judged, counts)
+            return True
+        if log.head == 0:
+            return False
+        due = self._due(board, job, log, counts.failed_at)
+        if due > self._clock.now():
+            board.wait(job, due)
+            return True
+        return False
+
+    def _final(self, board: Board, job: str, judged: Verdict, counts: Tally) -> None:
+        """Note how a job ended that will not be run again."""
+        if judged is Verdict.FAILED:
+            k = max(counts.failed_at + counts.lost_at + counts.saved_at)
+            board.finals[job] = str(judged), k
+            self.on_failed(board, job, k)
+            return
+        if judged is Verdict.STOPPED:
+            board.finals[job] = str(judged), max(counts.stopped)
+        if board.ends_early:
+            self._goal(board, job, counts.stopped)
+
+    def _goal(self, board: Board, job: str, met: Mapping[int, Evidence]) -> None:
+        """Tell of what ends the sweep, if the job met such a condition: it may have succeeded all the same."""
+        for k, seen in met.items():
+            rule = meets(board.revision.settings.stop_when, seen)
+            if rule is not None and rule.sweep:
+                self.on_goal(board, job, k, rule.told(seen))
+
+    def _due(self, board: Board, job: str, log: Log, failed_at: list[int]) -> float:
+        """When the job may be tried again. Counted from when this agent saw it fail: clocks are not compared."""
+        tail = log.tail
+        if not isinstance(tail, End) or tail.outcome is Ended.SUCCEEDED:
+            return 0.0
+        failures = sum(k > board.state.retries.get(job, 0) for k in failed_at)
+        ours = tail.agent == self._observer.me
+        if tail.outcome is Ended.FAILED and failures:
+            delay = min(BACKOFF * 2.0 ** (failures - 1), BACKOFF_MAX)
+        else:
+            delay = BACKOFF if ours and tail.outcome is Ended.RELEASED else 0.0
+        return board.due.setdefault((job, log.head), self._clock.now() + delay)
+
+    def _index(self, job: str, log: Log) -> None:
+        """Journal an end that nobody's journal has: its agent may be gone for good."""
+        tail = log.tail
+        if isinstance(tail, Torn):
+            self.torn.add(tail.key)
+        if not isinstance(tail, End) or (job, log.head) in self._journaled:
+            return
+        known = self._observer.record(job)
+        if known is None or known.k < log.head:
+            self.journal(record_of(job, log.head, tail))
+
+    async def _checkpoint(self, job: str, tail: object) -> int:
+        """Return the newest attempt that saved a checkpoint, where an agent vanished; else nobody needs to know."""
+        if not isinstance(tail, Claim | Torn):
+            return 0
+        return await newest_checkpoint(self._store, self._keys.checkpoints(job))
+
+    def _mourn(self, job: str, log: Log, k: int, board: Board) -> None:
+        """Journal that the claim before the one at k was lost with its agent."""
+        before = log.entries[k - 2] if k > 1 else None
+        if isinstance(before, Claim | Torn):
+            what, extra = SAVED if got_on(log, k) else LOST, {"agent": before.agent}
+            self.journal(Record(job, k - 1, what, board.state.name, 0.0, self._clock.wall(), extra))
+
+    def journal(self, record: Record) -> None:
+        """Add to this agent's journal, and to what it knows itself."""
+        self._journaled.add((record.job, record.k))
+        self._heart.journal.record(record)
+        self._observer.note(record)

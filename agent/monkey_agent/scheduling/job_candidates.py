@@ -1,0 +1,88 @@
+"""What may be left to do of one sweep, and in which order this agent looks at it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+
+from monkey.protocol.sweeps.sweep_log import SweepState
+
+
+class Board:
+    """The jobs of a sweep's newest revision that are not known to be final.
+
+    Looks first once at every job, in a walk of its own (so that agents that start together do not want the same jobs),
+    then again and again at those that were busy or must wait.
+    """
+
+    def __init__(self, state: SweepState, rng: random.Random) -> None:
+        """Begin a walk over the revision's jobs."""
+        assert state.revision is not None
+        self.state, self.revision = state, state.revision
+        #: May a job end the whole sweep by what it measures?
+        self.ends_early = not state.waived and any(rule.sweep for rule in state.revision.settings.stop_when)
+        self._walk = self._permuted(rng)
+        self._walked = False
+        #: Job to the number of the look at which it was found busy; it is looked at again after the next one.
+        self._busy: dict[str, int] = {}
+        #: Job to when it may be tried again, on the agent's clock.
+        self._waiting: dict[str, float] = {}
+        #: Job that has ended without success: its verdict, and the position in its log which that stands on.
+        self.finals: dict[str, tuple[str, int]] = {}
+        #: A job ended in a way that ends the sweep, which its log, as this board knows it, does not say yet.
+        self.ending = False
+        #: Failed attempt (job, position) to when it may be followed by another.
+        self.due: dict[tuple[str, int], float] = {}
+
+    def _permuted(self, rng: random.Random) -> Iterator[str]:
+        ids, adopted = self.revision.table.ids, self.revision.adopted
+        count = len(ids)
+        if count == 0:
+            return
+        at, step = rng.randrange(count), rng.randrange(1, count) if count > 1 else 1
+        while math.gcd(step, count) != 1:
+            step += 1
+        for _ in range(count):
+            if ids[at] not in adopted:
+                yield ids[at]
+            at = (at + step) % count
+
+    def next(self, now: float, look: int) -> str | None:
+        """Return the next job to examine, or None: nothing before the next look. It must be put back, or is final."""
+        if not self._walked:
+            job = next(self._walk, None)
+            if job is not None:
+                return job
+            self._walked = True
+        for job, due in self._waiting.items():
+            if due <= now:
+                del self._waiting[job]
+                return job
+        for job, examined in self._busy.items():
+            if examined >= look:
+                return None
+            del self._busy[job]
+            return job
+        return None
+
+    def busy(self, job: str, look: int) -> None:
+        """Somebody has it now: look again after the next look. (The order of insertion is the order of looks.)"""
+        self._waiting.pop(job, None)
+        self._busy.pop(job, None)
+        self._busy[job] = look
+
+    def wait(self, job: str, due: float) -> None:
+        """It may be tried again at `due`."""
+        self._busy.pop(job, None)
+        self._waiting[job] = due
+
+    def drop(self, job: str) -> None:
+        """It is final for this sweep."""
+        self._busy.pop(job, None)
+        self._waiting.pop(job, None)
+
+    @property
+    def done(self) -> bool:
+        """Is every job final?"""
+        return self._walked and not self._busy and not self._waiting

@@ -1,0 +1,265 @@
+"""What the fleet is asked to do: queue markers, the sweeps behind them, and who watches. Read with every look."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from monkey.errors import Corrupt, StoreError
+from monkey.fleet.machine_capacity import counted
+from monkey.protocol.clock import Clock
+from monkey.protocol.entry_log import Create
+from monkey.protocol.layout import Keys
+from monkey.protocol.observer import Observer
+from monkey.protocol.status.verdicts import Verdict, verdict
+from monkey.protocol.sweeps.sweep_log import SweepState, append_order, end_marker, open_markers, read_sweep
+from monkey.spec.job.recipe import Resources
+from monkey.store.store_port import Store
+from monkey_agent.notifications.notifier import Herald
+from monkey_agent.scheduling.job_candidates import Board
+from monkey_agent.unexpected_errors import Mishaps
+
+#: Seconds after which a watcher's marker that does not change counts for nothing.
+WATCH = 10.0
+
+
+class Desk:
+    """The sweeps that have work for this fleet, as of the last look."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        fleet: str,
+        observer: Observer,
+        clock: Clock,
+        rng: random.Random,
+        create: Create,
+        herald: Herald,
+    ) -> None:
+        """Read for the fleet of that name; `herald` tells people what becomes of its sweeps."""
+        self.herald = herald
+        self._store, self._keys, self._fleet = store, keys, fleet
+        self._observer, self._clock, self._random, self._create = observer, clock, rng, create
+        self._markers: dict[str, list[int]] = {}
+        self.sweeps: dict[str, SweepState] = {}
+        #: Boards of the sweeps that may have a job for us.
+        self.boards: dict[str, Board] = {}
+        #: Sweep to what ends it: a job and the position of its end, why, and whether that is its goal.
+        self._endings: dict[str, tuple[tuple[str, int], str, bool]] = {}
+        self._watchers: dict[str, tuple[str, float]] = {}
+        self.watched = False
+        self._unreadable: dict[str, str] = {}
+        #: Sweep to the head of its log at which something happened here that nobody expected.
+        self._aside: dict[str, int] = {}
+        self.mishaps = Mishaps()
+        #: Did the store acknowledge all that this agent knows of ends? Only then may it say that nothing is left.
+        self.all_told: Callable[[], bool] = lambda: True
+        #: Names of all secrets that any sweep declared: who does not list one is not to inherit it.
+        self.secrets: frozenset[str] = frozenset()
+        #: Sweeps that ask for more than this machine could ever offer.
+        self.unfit: dict[str, Resources] = {}
+
+    async def look(self, at_work: set[str]) -> None:
+        """Read markers, heartbeats, watchers and the sweeps that have work or are `at_work`. Raises StoreError."""
+        await self._observer.look()
+        self._markers = await open_markers(self._store, self._keys, self._fleet)
+        for name in sorted({*self._markers, *at_work}):
+            try:
+                await self._read(name)
+            except StoreError:
+                raise
+            except Exception as exc:
+                self.set_aside(name, exc)
+        for name in self.boards.keys() - self._markers.keys():
+            del self.boards[name]
+        await self._watch()
+
+    async def brought(self) -> bool:
+        """Say whether there is work now that was not there at the last look. Raises StoreError."""
+        now = await open_markers(self._store, self._keys, self._fleet)
+        return any(set(entries) - set(self._markers.get(name, ())) for name, entries in now.items())
+
+    async def _read(self, name: str) -> None:
+        known = self.sweeps.get(name)
+        try:
+            state = await read_sweep(self._store, self._keys, name, known)
+        except Corrupt as exc:
+            self._tell_corrupt(name, exc)
+            return
+        if self._aside.get(name) == state.head:
+            return
+        self._unreadable.pop(name, None)
+        changed = known is None or known.head != state.head
+        self.sweeps[name] = state
+        if (
+            changed
+            and state.revision is not None
+            and not self.secrets.issuperset(state.revision.settings.machine_secrets)
+        ):
+            self.secrets |= set(state.revision.settings.machine_secrets)
+        if not self._ours(state):
+            self.boards.pop(name, None)
+        elif changed or name not in self.boards:
+            self.boards[name] = Board(state, self._random)
+            self.unfit.pop(name, None)
+
+    def _tell_corrupt(self, name: str, exc: Corrupt) -> None:
+        self.mishaps.once(exc.message)
+        self._unreadable[name] = exc.message
+
+    def set_aside(self, name: str, exc: Exception) -> None:
+        """Leave a sweep alone in which something happened that nobody expected, until its log says more."""
+        key, known = self._keys.sweep_log(name), self.sweeps.get(name)
+        self._aside[name] = known.head if known else 0
+        self._unreadable[name] = f"{key}: this agent leaves it alone: {self.mishaps.tell(key, exc)}"
+        self.boards.pop(name, None)
+        self._endings.pop(name, None)
+
+    def _ours(self, state: SweepState) -> bool:
+        """Does it have work that we may do now?"""
+        return (
+            state.active
+            and state.name in self._markers
+            and state.revision is not None
+            and self._fleet in state.revision.settings.providers
+        )
+
+    async def _watch(self) -> None:
+        now, seen = self._clock.now(), {}
+        for item in await self._store.list(self._keys.watchers):
+            version, since = self._watchers.get(item.key, ("", now))
+            seen[item.key] = (item.version, since if version == item.version else now)
+        self._watchers = seen
+        self.watched = any(now - since < WATCH for _, since in seen.values())
+
+    def order(self) -> list[str]:
+        """Return the sweeps to take work from, the most urgent first, in turn where they are equal."""
+        names = self._open()
+        self._random.shuffle(names)
+        return sorted(names, key=lambda name: -self.boards[name].revision.settings.priority)
+
+    def _open(self) -> list[str]:
+        return [name for name, of in self.boards.items() if name not in self.unfit and not self.over(of.state)]
+
+    def over(self, state: SweepState) -> bool:
+        """Has the sweep expired, or is it about to?"""
+        return state.over(self._clock.wall())
+
+    def wanted(self, sweep: str, job: str) -> bool:
+        """Does the sweep want the job to run now?"""
+        state = self.sweeps.get(sweep)
+        return state is not None and state.active and state.wants(job) and not self.over(state)
+
+    def wanted_by(self, job: str) -> SweepState | None:
+        """Return a sweep of this fleet that wants the job and for which it is not final."""
+        for name, board in self.boards.items():
+            if not self.wanted(name, job):
+                continue
+            known = self._observer.tally(job)
+            if known is None or verdict(job, known, board.state) is Verdict.OPEN:
+                return board.state
+        return None
+
+    def why_not(self, sweep: str) -> str:
+        """Say why the sweep wants a job no more."""
+        state = self.sweeps.get(sweep)
+        if state is None:
+            return "the sweep is gone"
+        if state.cancelled is not None:
+            word = "stopped" if state.goal else "cancelled"
+            return word if state.cancelled == "cancelled" else f"{word}: {state.cancelled}"
+        if state.paused:
+            return "paused"
+        return "the sweep expires" if state.active and self.over(state) else "no longer part of the sweep"
+
+    def job_failed(self, board: Board, job: str, k: int) -> None:
+        """Note a job that is failed for good, for sweeps that end with their first failure."""
+        state = board.state
+        if board.revision.settings.fail_fast and (job, k) not in state.acted:
+            board.ending = True
+            self._endings.setdefault(state.name, ((job, k), f"fail_fast: job {job} failed", False))
+
+    def goal_reached(self, board: Board, job: str, k: int, told: str) -> None:
+        """Note a job that met a condition which ends its sweep."""
+        if (job, k) not in board.state.acted:
+            board.ending = True
+            self._endings.setdefault(board.state.name, ((job, k), f"{told} (job {job})", True))
+
+    async def tidy(self, at_work: set[str]) -> None:
+        """Act on what was noticed: end sweeps that fail fast or reached a goal; end markers with nothing behind."""
+        for name in sorted({*self._endings, *self._markers}):
+            try:
+                await self._tidy(name, at_work)
+            except StoreError:
+                raise
+            except Corrupt as exc:
+                self._tell_corrupt(name, exc)  # tried again with the next look: somebody may take the entry away
+            except Exception as exc:
+                self.set_aside(name, exc)
+        self.herald.forget(self._markers)
+        left = [board.state for board in self.boards.values() if not board.done]
+        await self.herald.listen(left, self.unfit, self.over, busy=bool(at_work))
+
+    async def _tidy(self, name: str, at_work: set[str]) -> None:
+        if name in self._endings:
+            cause, reason, goal = self._endings[name]
+            await append_order(
+                self._store,
+                self._keys,
+                name,
+                "cancel",
+                reason=reason,
+                cause=cause,
+                goal=goal,
+                create=self._create,
+                known=self.sweeps.get(name),
+                nonce=f"{self._random.getrandbits(64):016x}",
+            )
+            del self._endings[name]
+        idle = name in self._markers and name not in at_work and self._nothing_left(name)
+        if idle and self.herald.told(self.sweeps[name], self.boards.get(name)):
+            await self._end_markers(name)
+
+    def _nothing_left(self, name: str) -> bool:
+        state, board = self.sweeps.get(name), self.boards.get(name)
+        if state is None or state.revision is None or state.paused:
+            return False
+        if state.cancelled is not None or self._fleet not in state.revision.settings.providers:
+            return True
+        # Where its log is to say how it ended, people are told that, and nothing before the next look has read it.
+        return board is not None and board.done and not board.ending and self.all_told()
+
+    async def _end_markers(self, name: str) -> None:
+        head = self.sweeps[name].head
+        for n in self._markers.get(name, []):
+            if n <= head:
+                await end_marker(self._store, self._keys, self._fleet, name, n, self._create)
+        self._markers.pop(name, None)
+        self.boards.pop(name, None)
+
+    @property
+    def finished(self) -> bool:
+        """Has a sweep no job left that is not final?"""
+        return any(board.done for board in self.boards.values())
+
+    @property
+    def busy(self) -> bool:
+        """Is there a sweep that this machine may have to work on, or somebody to be told of one?"""
+        return bool(self._open()) or self.herald.waits
+
+    @property
+    def expired(self) -> bool:
+        """Is there work, and may none of it be done any more, since its sweeps expire?"""
+        return bool(self.boards) and all(self.over(board.state) for board in self.boards.values())
+
+    @property
+    def alerts(self) -> list[str]:
+        """What people should know."""
+        unfit = [f"{name}: a job asks for {_words(need)}, more than there is here" for name, need in self.unfit.items()]
+        return [*self._unreadable.values(), *unfit, *self.herald.troubles.values()]
+
+
+def _words(need: Resources) -> str:
+    asked = [counted(need.cpus, "CPU"), counted(need.gpus, "GPU"), f"{need.memory / 2**30:.1f} GiB of memory"]
+    return ", ".join(word for word, amount in zip(asked, (need.cpus, need.gpus, need.memory), strict=True) if amount)

@@ -1,0 +1,1 @@
+"""Room for jobs on the machine: slots, GPUs, disk space, other agents beside."""

@@ -1,0 +1,69 @@
+"""Agents that share this machine: after an update, the old one's jobs go on beside the new one until they end.
+
+Each writes what its jobs hold into its own directory. Who was told of another's directory hands none of that out, for
+as long as an agent holds the lock there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from monkey.fleet.agent_state import lives
+
+#: The file, in an agent's directory.
+FILE = "seats.json"
+#: Seconds for which an answer holds.
+FRESH = 0.5
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What jobs hold of a machine: how many they are, thousandths of CPUs, bytes of memory, GPUs."""
+
+    slots: int = 0
+    cpus: int = 0
+    memory: int = 0
+    gpus: tuple[str, ...] = ()
+
+    def __add__(self, other: Taken) -> Taken:
+        """Return what both hold."""
+        slots, cpus = self.slots + other.slots, self.cpus + other.cpus
+        return Taken(slots, cpus, self.memory + other.memory, self.gpus + other.gpus)
+
+
+def tell(directory: Path, taken: Taken) -> None:
+    """Write down what the jobs of the agent of this directory hold; what cannot be written is not told."""
+    aside = directory / f"{FILE}.new"
+    with contextlib.suppress(OSError):
+        aside.write_text(json.dumps(asdict(taken)))
+        aside.replace(directory / FILE)
+
+
+class Neighbours:
+    """The agents that were there before, so long as they live."""
+
+    def __init__(self, directories: Sequence[Path], clock: Callable[[], float] = time.monotonic) -> None:
+        """Look into these agents' directories."""
+        self._directories, self._clock = list(directories), clock
+        self._known, self._since = Taken(), float("-inf")
+
+    def taken(self) -> Taken:
+        """Return what their jobs hold now."""
+        if self._directories and self._clock() - self._since > FRESH:
+            self._directories = [directory for directory in self._directories if lives(directory)]
+            self._known = sum(map(_told, self._directories), Taken())
+            self._since = self._clock()
+        return self._known
+
+
+def _told(directory: Path) -> Taken:
+    try:
+        said = json.loads((directory / FILE).read_bytes())
+        return Taken(int(said["slots"]), int(said["cpus"]), int(said["memory"]), tuple(map(str, said["gpus"])))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Taken()  # it has not begun any job

@@ -1,0 +1,168 @@
+"""The warden's jobs, and which processes belong to each, wherever those have wandered."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from monkey_agent.supervisor.process_tree import (
+    CONT,
+    HAS_PROC,
+    LISTS_CHILDREN,
+    STOP,
+    group,
+    mark,
+    send,
+    send_group,
+    session,
+    started,
+    tree,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the warden starts without either
+    import resource
+
+#: Seconds by which the kernel's record of a process's start may lie before the truth: it counts in these.
+TICK = 0.02
+
+
+class Job:
+    """One job, from its launch until its end is reported."""
+
+    __slots__ = (
+        "active",
+        "began",
+        "cpu",
+        "entry",
+        "held",
+        "hunted",
+        "key",
+        "name",
+        "peak",
+        "pid",
+        "since",
+        "status",
+        "touched",
+    )
+
+    def __init__(self, key: int, name: str, pid: int, began: float, entry: int) -> None:
+        self.key, self.name, self.pid, self.began, self.entry = key, name, pid, began, entry
+        #: Seconds that it ran until it was last halted, and since when it runs (None: it is frozen, or its first
+        #: process is gone). By a clock that stands still while the machine sleeps: so does the job.
+        self.active = 0.0
+        self.since: float | None = time.monotonic()
+        #: The agent signalled it: its end is not its own doing.
+        self.touched = False
+        #: The agent froze it.
+        self.held = False
+        #: Since when everything of it is being killed; 0 if it is not.
+        self.hunted = 0.0
+        #: As os.waitstatus_to_exitcode says it, once its first process was reaped.
+        self.status: int | None = None
+        #: The first process's ru_maxrss, and its CPU time with that of what it waited for.
+        self.peak, self.cpu = 0, 0.0
+
+    def ran(self) -> float:
+        """Return the seconds that it ran so far."""
+        return self.active + (0.0 if self.since is None else time.monotonic() - self.since)
+
+    def exited(self, status: int, usage: resource.struct_rusage) -> None:
+        """Its first process was reaped."""
+        self.halt()
+        self.status = os.waitstatus_to_exitcode(status)
+        self.peak, self.cpu = usage.ru_maxrss, usage.ru_utime + usage.ru_stime
+
+    def halt(self) -> None:
+        """It does not run from now on."""
+        self.active, self.since = self.ran(), None
+
+
+class Wards:
+    """All jobs whose end is not reported, by key; `mains` are those whose first process is not reaped, by its pid."""
+
+    def __init__(self, state: str) -> None:
+        self.state = state
+        self.jobs: dict[int, Job] = {}
+        self.mains: dict[int, Job] = {}
+        #: Processes that did not die when killed (a dead network disk): no later job waits for them.
+        self.hopeless: set[int] = set()
+        own = f"/proc/self/task/{os.getpid()}/children"
+        self._children = os.open(own, os.O_RDONLY | os.O_CLOEXEC) if LISTS_CHILDREN else -1
+
+    def strays(self) -> list[int]:
+        """Return our children that are no job's first process: their parent died, and they came to us."""
+        if self._children >= 0:
+            pids = [int(pid) for pid in os.pread(self._children, 1 << 20, 0).split()]
+        elif HAS_PROC:
+            ours = tree([os.getpid()])
+            below = set(tree(ours))
+            pids = [pid for pid in ours if pid not in below]
+        else:
+            return []
+        return [pid for pid in pids if pid not in self.mains and pid not in self.hopeless]
+
+    def members(self, job: Job) -> list[int]:
+        """Return all processes of a job but a reaped first one."""
+        roots = [pid for pid in self.strays() if self._belongs(pid, job)]
+        if job.status is None:
+            roots.append(job.pid)
+        return roots + tree(roots)
+
+    def _belongs(self, pid: int, job: Job) -> bool:
+        """Say whether a stray is this job's: by its session, its mark, or because no other can have made it."""
+        leader = session(pid)
+        for other in self.jobs.values():
+            if other.pid == leader:
+                return other is job
+        over = job.status is not None
+        marked = (mark(pid) or "").rpartition(":")
+        if marked[0] == self.state and marked[2].isdigit():
+            key = int(marked[2])
+            # Of a job that is not known any more: it goes with whoever ends next.
+            return key == job.key or (over and key not in self.jobs)
+        # It hides whose it is (`env -i`, a title over its environment). Never take it from a job that may be its own.
+        born = started(pid)
+        rivals = (other for other in self.jobs.values() if other is not job and other.status is None)
+        return over and born is not None and all(other.began > born + TICK for other in rivals)
+
+    def signal(self, job: Job, number: int) -> None:
+        """Signal a job's process group at once, then whatever of it has left the group."""
+        if job.status is None:
+            send_group(job.pid, number)
+        for pid in self.members(job):
+            if job.status is not None or group(pid) != job.pid:
+                send(pid, number)
+
+    def freeze(self, job: Job) -> None:
+        """Stop everything of a job. Looks again until nobody new is found: who is stopped cannot fork."""
+        job.halt()
+        if job.status is None:
+            send_group(job.pid, STOP)
+        stopped: set[int] = set()
+        while new := set(self.members(job)) - stopped:
+            for pid in new:
+                send(pid, STOP)
+            stopped |= new
+
+    def freeze_all(self) -> None:
+        """Stop every descendant, whosever it is."""
+        for job in self.jobs.values():
+            self.freeze(job)
+        stopped: set[int] = set()
+        while new := set(tree([os.getpid()])) - stopped:
+            for pid in new:
+                send(pid, STOP)
+            stopped |= new
+
+    def go_on(self, job: Job) -> None:
+        """Let everything of a job go on."""
+        if job.since is None and job.status is None:
+            job.since = time.monotonic()
+        self.signal(job, CONT)
+
+    def go_on_unknown(self) -> None:
+        """Let strays go on that no job can be told to own (`freeze_all` stopped them)."""
+        known = {pid for job in self.jobs.values() for pid in self.members(job)}
+        for pid in set(tree([os.getpid()])) - known:
+            send(pid, CONT)

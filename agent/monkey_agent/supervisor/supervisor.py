@@ -1,0 +1,300 @@
+# ruff: noqa: PTH100, PTH120
+# Paths are plain strings here: the warden starts without pathlib.
+"""The warden: launches all jobs of one agent, and is their parent. Jobs do not outlive it, nor it the agent.
+
+When the socket to the agent closes, however the agent ended, every descendant is killed; so it is when the guard dies,
+which is our parent and does the same for us. When the deadline that the agent keeps moving (in the shared register)
+passes, every descendant is frozen until the agent renews it. When a job's first process ends, what it left behind is
+killed before the end is noted (in the register) and reported; a job that was to follow it begins at once.
+
+Started as `python -I -S supervisor.py SOCKET REGISTER CLOCK STATE`. One thread, no dependency, few imports.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+if __name__ == "__main__":
+    # Last, so that nothing that lies beside us can stand before a module of Python's.
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from monkey_agent.supervisor.messages import Pipe
+from monkey_agent.supervisor.pending import Turns, Waiting
+from monkey_agent.supervisor.process_tree import KILL, MARK, adopt_orphans, send, send_group
+from monkey_agent.supervisor.reaper import kill_all, stand_guard, wake_on_signals
+from monkey_agent.supervisor.shared_state import GUARD, NOTHING, OWN, SIGNALLED, WARDEN, Register
+from monkey_agent.supervisor.spawn import Launch, encoded
+from monkey_agent.supervisor.supervised_jobs import Job, Wards
+
+#: Milliseconds between looks at the clock while jobs run: a poll does not count the machine's sleep, the deadline does.
+LOOK = 1000
+#: Milliseconds between kills of what does not want to go.
+HUNT = 5
+#: Seconds after which the end of a job is reported though something of it cannot be killed (a dead network disk).
+PATIENCE = 5.0
+
+
+class Warden:
+    """The loop, and everything it may be told (`do_…`)."""
+
+    def __init__(self, socket: int, guard: int, register: Register, clock: int, state: str) -> None:
+        self.socket, self.guard, self.register, self.clock, self.state = socket, guard, register, clock, state
+        self.wards, self.launch = Wards(state), Launch()
+        self.hunted: dict[int, Job] = {}
+        self.turns = Turns()
+        #: Environments by number. As bytes: they are handed to a new process many times over.
+        self.bases: dict[int, dict[bytes, bytes]] = {}
+        self.late = self.blocked = False
+        self.pipe = Pipe(socket)
+        self.wake = wake_on_signals()
+        self.poller = select.poll()
+        self.poller.register(self.wake, select.POLLIN)
+        self.poller.register(socket, select.POLLIN)
+        if guard >= 0:
+            self.poller.register(guard, select.POLLIN)
+
+    def now(self) -> float:
+        return time.clock_gettime(self.clock)
+
+    def run(self) -> None:
+        """Serve until the agent is gone; then, or if this fails, kill everything."""
+        try:
+            while self.turn():
+                pass
+        finally:
+            for pid in self.wards.mains:
+                send_group(pid, KILL)
+            kill_all()
+
+    def turn(self) -> bool:
+        """Wait for something to happen, and see to it. False: the agent is gone, or the guard."""
+        alive = True
+        for fd, _ in self.poller.poll(self.timeout()):
+            if fd == self.wake:
+                os.read(fd, 4096)
+            elif fd == self.guard:
+                return False
+            else:
+                alive = self.receive()
+        self.reap()
+        if self.wards.jobs:
+            self.check_deadline()
+        self.hunt()
+        return alive and self.flush()
+
+    def timeout(self) -> float | None:
+        if self.hunted:
+            return HUNT
+        if not self.wards.jobs or self.late:
+            return None
+        return max(0.0, min(LOOK, (self.register.deadline - self.now()) * 1000 + 1))
+
+    # -- the agent ----------------------------------------------------------------------------------------------------
+
+    def receive(self) -> bool:
+        messages = self.pipe.receive()
+        for name, *rest in messages or ():
+            try:
+                getattr(self, f"do_{name}")(*rest)
+            except Exception:  # of one job; we are the parent of others
+                sys.excepthook(*sys.exc_info())
+        return messages is not None
+
+    def flush(self) -> bool:
+        """Tell the agent what there is to tell, as far as it reads."""
+        alive = self.pipe.flush()
+        if self.blocked != self.pipe.blocked:
+            self.blocked = self.pipe.blocked
+            self.poller.modify(self.socket, select.POLLIN | (select.POLLOUT if self.blocked else 0))
+        return alive
+
+    def do_base(self, number: int, env: dict[str, str]) -> None:
+        """Keep an environment that many jobs share."""
+        self.bases[number] = encoded(env)
+
+    def do_spawn(
+        self, key: int, after: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str
+    ) -> None:
+        """Start a job, unless the deadline has passed; one that is to follow another waits for its turn."""
+        if after:
+            self.turns.add(Waiting(key, after, (name, argv, base, env, cwd, log)))
+        else:
+            self.start(key, name, argv, base, env, cwd, log)
+
+    def do_begin(self, key: int) -> None:
+        """Start a job that waits for its turn; it may have begun by now."""
+        waiting = self.turns.find(key)
+        if waiting:
+            waiting.called = True
+            self.start_if_free(waiting)
+
+    def start_if_free(self, waiting: Waiting) -> None:
+        """Start a job whose turn it is, unless it is frozen: then `thaw` does."""
+        if not waiting.held:
+            self.turns.remove(waiting)
+            self.start(waiting.key, *waiting.how)
+
+    def start(self, key: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str) -> None:
+        """Start a job, unless the deadline has passed."""
+        before = self.now()
+        if self.late or before >= self.register.deadline:
+            self.pipe.tell("refused", key)
+            return
+        try:
+            marked = encoded({**env, MARK: f"{self.state}:{key}"})
+            pid = self.launch(argv, {**self.bases[base], **marked}, cwd, log)
+        except Exception as exc:  # of the machine, or what is no word: of another type, or with a NUL in it
+            self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or repr(exc))
+            return
+        entry = self.register.enter(pid, before, self.now())
+        self.wards.jobs[key] = self.wards.mains[pid] = Job(key, name, pid, before, entry)
+
+    def do_signal(self, key: int, number: int) -> None:
+        """Signal everything of a job."""
+        job = self.wards.jobs.get(key)
+        if job:
+            job.touched = True
+            self.wards.signal(job, number)
+        self.drop(key)
+
+    def drop(self, key: int) -> None:
+        """Give up a job that waits for its turn."""
+        waiting = self.turns.find(key)
+        if waiting:
+            self.turns.remove(waiting)
+            self.pipe.tell("refused", key)
+
+    def do_active(self, key: int) -> None:
+        """Tell how long a job ran so far. One that has ended told that with its end."""
+        job = self.wards.jobs.get(key)
+        if job or self.turns.find(key):
+            self.pipe.tell("active", key, job.ran() if job else 0.0)
+
+    def do_mains(self) -> None:
+        """Tell the first processes of all jobs."""
+        self.pipe.tell("mains", {job.key: pid for pid, job in self.wards.mains.items()})
+
+    def do_kill(self, key: int) -> None:
+        """Kill everything of a job, and see that it goes."""
+        job = self.wards.jobs.get(key)
+        if job:
+            job.touched = True
+            self.begin_hunt(job)
+        self.drop(key)
+
+    def do_freeze(self, key: int) -> None:
+        """Freeze a job until `thaw`."""
+        job = self.wards.jobs.get(key) or self.turns.find(key)
+        if job:
+            job.held = True
+        if isinstance(job, Job):
+            self.wards.freeze(job)
+
+    def do_thaw(self, key: int) -> None:
+        """Let a job go on, unless the deadline has passed."""
+        job = self.wards.jobs.get(key)
+        if job:
+            job.held = False
+            self.check_deadline()
+            if not self.late:
+                self.wards.go_on(job)
+        waiting = self.turns.find(key)
+        if waiting:
+            waiting.held = False
+        if waiting and waiting.called:
+            self.start_if_free(waiting)
+
+    def do_renew(self) -> None:
+        """The agent moved the deadline after it had passed: let everything go on that it did not freeze itself.
+
+        It comes by the socket, so that it cannot overtake a freeze that was sent before it.
+        """
+        now = self.now()
+        if self.late and now < self.register.deadline:
+            self.late = False
+            for job in self.wards.jobs.values():
+                if not job.held:
+                    self.wards.go_on(job)
+            self.wards.go_on_unknown()
+
+    def check_deadline(self) -> None:
+        now = self.now()  # before the deadline is read: whoever renews looks at the clock after it wrote
+        if not self.late and now >= self.register.deadline:
+            self.late = True
+            self.wards.freeze_all()
+
+    def reap(self) -> None:
+        """Take in all who died; a job's end is reported when nothing of it is left."""
+        ended = []
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if not pid:
+                break
+            self.wards.hopeless.discard(pid)
+            job = self.wards.mains.pop(pid, None)
+            if job:
+                send_group(pid, KILL)
+                job.exited(status, usage)
+                ended.append(job)
+        if ended:
+            strays = self.wards.strays()
+            for job in ended:
+                if strays:
+                    self.begin_hunt(job)
+                else:
+                    self.report(job, 0)
+
+    def begin_hunt(self, job: Job) -> None:
+        job.hunted = job.hunted or self.now()
+        self.hunted[job.key] = job
+
+    def hunt(self) -> None:
+        """Kill all of the jobs that are to die, again and again, until nothing of them is left."""
+        for job in list(self.hunted.values()):
+            if job.status is None:
+                send_group(job.pid, KILL)
+            left = self.wards.members(job)
+            for pid in left:
+                send(pid, KILL)
+            if job.status is not None and (not left or self.now() - job.hunted > PATIENCE):
+                self.wards.hopeless.update(left)
+                self.report(job, len(left))
+
+    def report(self, job: Job, left: int) -> None:
+        self.hunted.pop(job.key, None)
+        del self.wards.jobs[job.key]
+        assert job.status is not None
+        # Not what a signal ended, unless the agent lives to hear of it: whoever kills everything kills jobs, too.
+        own = not job.touched and 0 <= job.status < SIGNALLED
+        at = self.register.note_exit(job.name, OWN if own else NOTHING, job.status, job.active, job.peak)
+        self.register.leave(job.entry)
+        self.pipe.tell("ended", job.key, job.status, job.active, job.peak, left, at, job.cpu)
+        follower = self.turns.follower(job.key)
+        if own and follower and not (follower.held or self.late or self.now() >= self.register.deadline):
+            self.pipe.tell("begun", follower.key)
+            self.start_if_free(follower)
+
+
+def main(socket: str, register: str, clock: str, state: str) -> None:
+    """Serve the agent at the other end of the descriptor `socket`."""
+    guard = stand_guard(int(socket))
+    os.set_blocking(int(socket), False)
+    os.set_inheritable(int(socket), False)
+    warden = Warden(int(socket), guard, Register(register), int(clock), state)
+    now = warden.now()
+    warden.register.enter(os.getpid(), now - 10, now, WARDEN)
+    if guard >= 0:
+        warden.register.enter(os.getppid(), now - 10, now, GUARD)
+    warden.pipe.tell("ready", adopt_orphans())
+    warden.flush()
+    warden.run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

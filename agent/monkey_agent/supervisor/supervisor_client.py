@@ -1,0 +1,262 @@
+"""The agent's end of the warden: starts it, tells it what to launch, and hears how that ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from monkey.errors import FleetError
+from monkey_agent.machine import CLOCK, MachineClock, boot_id
+from monkey_agent.supervisor import leftover_processes
+from monkey_agent.supervisor.messages import Inbox, encode
+from monkey_agent.supervisor.process import Exit, Process
+from monkey_agent.supervisor.process_tree import MARK
+from monkey_agent.supervisor.shared_state import WARDEN, Register
+
+PROGRAM = Path(__file__).with_name("supervisor.py")
+#: Seconds that a warden may take to say that it is ready, or to kill everything and go.
+PATIENCE = 30.0
+#: The key of what no warden of ours started.
+EARLIER = -1
+
+
+class Launcher:
+    """Keeps a warden, starts a new one when it dies, and launches jobs by it."""
+
+    def __init__(self, state: Path, clock: MachineClock) -> None:
+        """Keep the register of what runs in the directory `state`, whose lock is held."""
+        self._state, self._clock = state, clock
+        self._register: Register | None = None
+        self._warden: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._inbox, self._outbox = Inbox(), bytearray()
+        self._processes: dict[int, Process] = {}
+        self._keys = 0
+        self._bases: dict[int, dict[str, str]] = {}
+        self._deadline = 0.0
+        self._ready: asyncio.Future[None] | None = None
+        self._asked: asyncio.Future[dict[int, int]] | None = None
+        self._gone: asyncio.Future[None] | None = None
+        #: The work of ending what a warden left that died.
+        self._burial: asyncio.Future[None] | None = None
+        self._closing = False
+        #: Does the warden find every descendant (Linux), or process groups alone?
+        self.thorough = False
+
+    async def start(self) -> None:
+        """See that a warden is there. Raises FleetError where none can be started."""
+        if self._burial is not None:
+            await asyncio.shield(self._burial)
+        if self._ready is None:
+            self._ready = asyncio.get_running_loop().create_future()
+            try:
+                self._begin()
+            except OSError as exc:
+                self._ready = None
+                raise FleetError(f"the warden could not be started: {exc}") from exc
+        if not self._ready.done():
+            try:
+                await asyncio.wait_for(asyncio.shield(self._ready), PATIENCE)
+            except TimeoutError:
+                raise FleetError(f"the warden does not start ({PROGRAM})") from None
+
+    def _begin(self) -> None:
+        path = self._state / "register"
+        self._register = Register.create(str(path), boot_id())
+        self._register.deadline = self._deadline
+        ours, its = socket.socketpair()
+        command = [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", str(PROGRAM)]
+        command += [str(its.fileno()), str(path), str(CLOCK), str(self._state)]
+        with its:
+            self._warden = subprocess.Popen(
+                command,
+                pass_fds=[its.fileno()],
+                stdin=subprocess.DEVNULL,
+                cwd="/",
+                # The locale says how both of us write names that are no UTF-8; the mark is for our successor.
+                env={**os.environ, MARK: f"{self._state}:0"},
+                start_new_session=True,
+            )
+        ours.setblocking(False)
+        self._socket = ours
+        loop = asyncio.get_running_loop()
+        self._gone = loop.create_future()
+        loop.add_reader(ours.fileno(), self._readable)
+        for number, base in self._bases.items():
+            self.tell("base", number, base)
+
+    @property
+    def up(self) -> bool:
+        """Say whether `launch` can be called now."""
+        return self._ready is not None and self._ready.done()
+
+    def base(self, env: dict[str, str]) -> int:
+        """Register an environment that many jobs share; returns its number."""
+        number = len(self._bases)
+        self._bases[number] = env
+        if self._socket is not None:
+            self.tell("base", number, env)
+        return number
+
+    def launch(
+        self, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str, after: Process | None
+    ) -> Process:
+        """Have a job started in a session of its own: environment number `base` and `env` over it, output to `log`.
+
+        `after`: it begins when this one has exited by itself, or when it is told to `begin`. Returns at once; whether
+        it could be started is told by its end. A warden must be `up`.
+        """
+        self._keys += 1
+        process = Process(self, self._keys, name, begun=after is None)
+        self._processes[process.key] = process
+        self.tell("spawn", process.key, after.key if after else 0, name, argv, base, env, cwd, log)
+        return process
+
+    def exited(self, name: str, how: Exit) -> Process:
+        """Return what stands for an attempt that exited in an earlier life of the agent."""
+        process = Process(self, EARLIER, name, begun=True)
+        process.end(how)
+        return process
+
+    def judge(self, at: int, name: str, worth: int) -> None:
+        """Say what the exit of `name`, noted at `at`, is worth to a successor of ours."""
+        if self._register is not None:
+            self._register.judge_exit(at, name, worth)
+
+    def renew(self, deadline: float) -> None:
+        """Let jobs run until the clock says `deadline`."""
+        before, self._deadline = self._deadline, deadline
+        if self._register is None:
+            return
+        self._register.deadline = deadline
+        # Written first, then looked at the clock: so at least one of us knows that the old one had passed.
+        if self._clock.now() >= before:
+            self.tell("renew")
+
+    async def mains(self) -> tuple[int, dict[int, int]]:
+        """Return the warden's pid, and of each job, by its key, that of its first process; (0, {}) without a warden."""
+        if not self._processes or self._socket is None or self._register is None:
+            return 0, {}
+        if self._asked is None or self._asked.done():
+            self._asked = asyncio.get_running_loop().create_future()
+            self.tell("mains")
+        mains = await asyncio.shield(self._asked)
+        return self._register.entries()[WARDEN][0], mains
+
+    def tell(self, *message: Any) -> None:
+        """Send a message to the warden; lost if there is none, as are all jobs then."""
+        if self._socket is None:
+            return
+        waits = bool(self._outbox)
+        self._outbox += encode(*message)
+        if not waits:
+            self._write()
+
+    def _write(self) -> None:
+        assert self._socket is not None
+        loop = asyncio.get_running_loop()
+        try:
+            del self._outbox[: self._socket.send(self._outbox)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._outbox.clear()  # the reader learns that it is gone
+        if self._outbox:
+            loop.add_writer(self._socket.fileno(), self._writable)
+
+    def _writable(self) -> None:
+        assert self._socket is not None
+        asyncio.get_running_loop().remove_writer(self._socket.fileno())
+        if self._outbox:
+            self._write()
+
+    def _readable(self) -> None:
+        assert self._socket is not None
+        try:
+            data = self._socket.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+            return
+        for message in self._inbox.feed(data):
+            self._heard(*message)
+
+    def _heard(self, kind: str, *rest: Any) -> None:
+        if kind == "ready":
+            self.thorough = rest[0]
+            if self._ready is not None and not self._ready.done():
+                self._ready.set_result(None)
+            return
+        if kind == "mains":
+            if self._asked is not None and not self._asked.done():
+                self._asked.set_result(rest[0])
+            return
+        key, *how = rest
+        if kind in ("active", "begun"):
+            process = self._processes.get(key)
+            if process is not None and kind == "active":
+                process.answer(*how)
+            elif process is not None:
+                process.begun = True
+            return
+        process = self._processes.pop(key)
+        if kind == "failed":
+            process.end(Exit(kind, code=how[0] or 0, file=how[1] or ""))
+        else:
+            process.end(Exit(kind, *how))
+
+    def _lost(self) -> None:
+        """The warden is gone, and its jobs have nobody: end them, then say so. The next launch starts a new one."""
+        assert self._socket is not None and self._gone is not None
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._socket.fileno())
+        loop.remove_writer(self._socket.fileno())
+        self._socket.close()
+        self._socket = None
+        self._inbox = Inbox()
+        self._outbox.clear()
+        self._gone.set_result(None)
+        failed, self._ready = self._ready, None
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result({})
+        if failed is not None and not failed.done():
+            failed.set_exception(FleetError("the warden ended as soon as it was started; agent.log may say why"))
+        orphans, self._processes = list(self._processes.values()), {}
+        self._burial = loop.run_in_executor(None, self._bury)
+        self._burial.add_done_callback(lambda done: self._buried(done, orphans))
+
+    def _bury(self) -> None:
+        if self._warden is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._warden.wait(PATIENCE)
+        if not self._closing:
+            leftover_processes.clear(self._state, builds=False)
+
+    def _buried(self, burial: asyncio.Future[None], orphans: list[Process]) -> None:
+        if burial.exception() is None:
+            self._burial = None
+        for process in orphans:
+            process.end(Exit("lost"))
+
+    async def close(self) -> None:
+        """Have everything killed, and the warden go."""
+        self._closing = True
+        if self._socket is None:
+            return
+        assert self._gone is not None
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._gone), PATIENCE)
+        if self._warden is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._warden.wait(1)

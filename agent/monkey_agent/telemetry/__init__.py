@@ -1,0 +1,1 @@
+"""What machine and jobs use: CPU, memory, GPUs, disk; sampled and spooled as points."""

@@ -1,0 +1,109 @@
+# ruff: noqa: PTH208
+"""What a machine as a whole does: CPUs, memory, disk, network.
+
+Read from /proc, with nothing to install: an agent's bundle would else carry a compiled library for each kind of host,
+and one where no wheel of it is to be had would have no agent. Elsewhere (macOS) psutil is asked, `psutil_meters.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from monkey.fleet.machine_capacity import memory_in_use
+from monkey_agent.supervisor.process_tree import HAS_PROC, read
+
+#: Bytes of a sector as /proc/diskstats counts, whatever the disk's are.
+SECTOR = 512
+#: Block devices that are made of others, or of memory: their bytes are counted where they go to.
+_UNREAL = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd")
+
+
+class Meter(Protocol):
+    """Reads a machine's state."""
+
+    def read(self) -> dict[str, float]:
+        """Return what is known: percents as they are now, bytes counted since the boot. Raises OSError."""
+
+
+def host_meter(place: Path) -> Meter:
+    """Return the meter of this machine; `place`: on the disk whose room counts."""
+    if HAS_PROC:
+        return HostMeter(place)
+    from monkey_agent.telemetry.psutil_meters import PortableHostMeter
+
+    return PortableHostMeter(place)
+
+
+class HostMeter:
+    """Linux. `cpu_percent`: of all CPUs, since the reading before."""
+
+    def __init__(self, place: Path) -> None:
+        """Begin to count the CPUs' time."""
+        self._place = place
+        self._cpu = _cpu_times()
+
+    def read(self) -> dict[str, float]:
+        """See `Meter.read`."""
+        return {**self._cpu_percent(), **_memory(), **disk_room(self._place), **_disks(), **_network()}
+
+    def _cpu_percent(self) -> dict[str, float]:
+        before, self._cpu = self._cpu, _cpu_times()
+        total = self._cpu[0] - before[0]
+        if total <= 0:
+            return {}
+        return {"cpu_percent": round(100 * min(1.0, max(0.0, 1 - (self._cpu[1] - before[1]) / total)), 2)}
+
+
+def _cpu_times() -> tuple[int, int]:
+    """Return all time of all CPUs so far, and the idle part of it, in the kernel's ticks."""
+    # user, nice, system, idle, iowait, irq, softirq, steal; what guests take is in the first two.
+    times = [int(word) for word in read("/proc/stat").partition(b"\n")[0].split()[1:9]]
+    return sum(times), sum(times[3:5])
+
+
+def _memory() -> dict[str, float]:
+    used, total = memory_in_use()
+    return {"memory_bytes": used, "memory_percent": round(100 * used / total, 2)} if total else {}
+
+
+def disk_room(place: Path) -> dict[str, float]:
+    """Return how full the disk is, as `df` has it: what only root may take is not there."""
+    found = os.statvfs(place)
+    used = found.f_blocks - found.f_bfree
+    return {"disk_used_percent": round(100 * used / max(1, used + found.f_bavail), 2)}
+
+
+def _disks() -> dict[str, float]:
+    real = _real("/sys/block", _UNREAL)
+    fields = [line.split() for line in read("/proc/diskstats").decode().splitlines()]
+    mine = [line for line in fields if line[2] in real]
+    if not mine:
+        return {}
+    return {
+        "disk_read_bytes": SECTOR * sum(int(line[5]) for line in mine),
+        "disk_write_bytes": SECTOR * sum(int(line[9]) for line in mine),
+    }
+
+
+def _network() -> dict[str, float]:
+    real = _real("/sys/class/net", ("lo",))
+    lines = [line.partition(":") for line in read("/proc/net/dev").decode().splitlines()]
+    mine = [rest.split() for name, _, rest in lines if name.strip() in real]
+    if not mine:
+        return {}
+    return {
+        "net_received_bytes": sum(int(line[0]) for line in mine),
+        "net_sent_bytes": sum(int(line[8]) for line in mine),
+    }
+
+
+def _real(directory: str, unreal: tuple[str, ...]) -> set[str]:
+    """Return the devices behind which there is hardware; where there is none (in a container), all that count."""
+    try:
+        names = [name for name in os.listdir(directory) if not name.startswith(unreal)]
+    except OSError:
+        return set()
+    hardware = {name for name in names if Path(directory, name, "device").exists()}
+    return hardware or set(names)

@@ -1,0 +1,162 @@
+"""Every few seconds: what the machine does, and what each job uses of it.
+
+Reading is done in a thread that nobody waits for: a disk, a process or a driver that hangs holds up the next samples,
+never a heartbeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from monkey_agent.telemetry.gpu_meter import Gpu, GpuMeter, of_gpu, of_job
+from monkey_agent.telemetry.host_meter import Meter, host_meter
+from monkey_agent.telemetry.job_meter import JobMeter, Use, job_meter
+
+if TYPE_CHECKING:
+    from monkey_agent.execution.running_attempt import LocalRunning
+    from monkey_agent.supervisor.supervisor_client import Launcher
+
+#: Seconds between samples.
+EVERY = 15.0
+#: Seconds that the warden may take to name the jobs' processes.
+PATIENCE = 5.0
+
+T = TypeVar("T")
+
+
+class Sample(NamedTuple):
+    """What was measured at one moment; `job` or `gpu` (the driver's number) name whose it is, else it is the host's."""
+
+    #: Nanoseconds since the epoch, by this machine's clock.
+    at: int
+    fields: dict[str, float]
+    job: str = ""
+    sweep: str = ""
+    gpu: str = ""
+
+
+class Reading(NamedTuple):
+    """One look at all of it."""
+
+    at: int
+    #: The same, by a clock that is never set.
+    clock: float
+    host: dict[str, float]
+    jobs: dict[int, Use]
+    gpus: list[Gpu]
+
+
+class Sampler:
+    """Samples while the agent lives."""
+
+    def __init__(
+        self, launcher: Launcher, running: Collection[LocalRunning], state: Path, every: float = EVERY
+    ) -> None:
+        """Look after the jobs in `running`, whose processes `launcher` knows, every `every` seconds."""
+        self._launcher, self._running, self._state, self._every = launcher, running, state, every
+        self._gpus: GpuMeter | None = None
+        self._thread: threading.Thread | None = None
+        self._meters: tuple[Meter, JobMeter] | None = None
+        #: Told of all samples of a moment, the host's first.
+        self.on_samples: Callable[[list[Sample]], None] = lambda samples: None
+        #: What heartbeats tell of the machine: cpu, memory (percents), gpus (percents; None: it does not answer).
+        self.vitals: dict[str, Any] = {}
+
+    def begin(self, *, gpus: GpuMeter | None = None) -> None:
+        """Begin to count; `gpus`: where the machine has some."""
+        self._gpus = gpus
+        self._meters = host_meter(self._state), job_meter(str(self._state))
+
+    async def run(self) -> None:
+        """Sample until cancelled, at even distances however long a reading takes."""
+        began, count = time.monotonic(), 0
+        while True:
+            count, wait = following(time.monotonic() - began, count, self._every)
+            await asyncio.sleep(wait)
+            with contextlib.suppress(
+                OSError, ValueError, LookupError
+            ):  # a kernel that tells nothing: there is no sample, no more
+                await self.sample()
+
+    async def sample(self) -> None:
+        """Take one sample. Raises OSError, ValueError."""
+        if self._meters is None or (self._thread is not None and self._thread.is_alive()):
+            return
+        try:
+            warden, mains = await asyncio.wait_for(self._launcher.mains(), PATIENCE)
+        except TimeoutError:
+            return
+        reading = await self._aside(lambda: self._read(warden, mains))
+        host = Sample(reading.at, reading.host)
+        gpus = [Sample(reading.at, told, gpu=str(gpu["index"])) for gpu in reading.gpus if (told := of_gpu(gpu))]
+        self._tell_vitals(reading)
+        self.on_samples([host, *gpus, *self._jobs(reading)])
+
+    def _read(self, warden: int, mains: dict[int, int]) -> Reading:
+        assert self._meters is not None
+        host, jobs = self._meters
+        at, clock = time.time_ns(), time.monotonic()
+        found, used = host.read(), jobs.read(warden, mains) if mains else {}
+        return Reading(at, clock, found, used, self._gpus.read() if self._gpus else [])
+
+    def _jobs(self, reading: Reading) -> list[Sample]:
+        samples = []
+        for running in list(self._running):
+            use = reading.jobs.get(running.process.key)
+            if use is not None:
+                fields = running.samples.add(reading.at, reading.clock, use, of_job(reading.gpus, running.gpus))
+                samples.append(Sample(reading.at, fields, job=running.job, sweep=running.sweep))
+        return samples
+
+    def _tell_vitals(self, reading: Reading) -> None:
+        self.vitals = {
+            "cpu": reading.host.get("cpu_percent"),
+            "memory": reading.host.get("memory_percent"),
+            "gpus": [gpu.get("percent") for gpu in reading.gpus],
+        }
+        lost = [f"GPU {gpu['index']}: {gpu['trouble']}" for gpu in reading.gpus if "trouble" in gpu]
+        if trouble := self._gpus.trouble if self._gpus else "":
+            lost.append(f"GPUs: {trouble}")
+        if lost:
+            self.vitals["trouble"] = "; ".join(lost)
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        """Do it in a thread of its own, which holds up nobody's leaving (those of asyncio's pool are waited for)."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def settle(value: T | None, error: BaseException | None) -> None:
+            if not done.done():
+                done.set_exception(error) if error else done.set_result(value)  # type: ignore[arg-type]  # one of both
+
+        def body() -> None:
+            try:
+                outcome = work(), None
+            except Exception as exc:
+                outcome = None, exc  # type: ignore[assignment]  # one of both
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(settle, *outcome)
+
+        self._thread = threading.Thread(target=body, name="samples", daemon=True)
+        self._thread.start()
+        return await done
+
+    def close(self) -> None:
+        """End what it started."""
+        if self._gpus is not None:
+            self._gpus.close()
+
+
+def following(passed: float, count: int, every: float) -> tuple[int, float]:
+    """Return the number of the sample that follows the `count`-th, `passed` seconds after the beginning, and the wait.
+
+    What a slow reading or a machine that stood still made us miss is left out.
+    """
+    count = max(count, int(passed / every)) + 1
+    return count, count * every - passed

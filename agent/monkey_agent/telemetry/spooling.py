@@ -1,0 +1,204 @@
+"""What goes to InfluxDB: attempts' metrics, jobs and machines as points, by way of a spool on this disk and a courier.
+
+Nothing here waits for a server, and nothing that fails here does any harm to a job: what is lost is counted and told,
+and made again from the store by `monkey metrics backfill`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from monkey.errors import FleetError
+from monkey.files import is_directory
+from monkey.fleet.secret_values import SecretValues
+from monkey.metrics import names
+from monkey.metrics.spool import Spool, influx_of, load, owed, rescue, spools
+from monkey.metrics.spool import names as names_in
+from monkey.spec.project.influx_settings import Influx
+from monkey_agent.execution.workspace import Workspace, is_touched
+from monkey_agent.ports import Attempt
+from monkey_agent.supervisor.process_tree import MARK
+
+#: Seconds between looks at the courier; between looks whether secrets have changed.
+LOOK, SECRETS = 1.0, 30.0
+#: Seconds that a courier must have lived to be started again at once; the pause where it has not, doubled each time.
+LIVED, PAUSE, MOST = 10.0, 0.5, 60.0
+#: Seconds that an agent which leaves gives to what was not sent yet.
+DRAIN = 10.0
+
+
+class Telemetry:
+    """The spools of one agent, and the courier that takes away what is in them."""
+
+    def __init__(self, state: Path, machine: str, secrets: SecretValues) -> None:
+        """Go on with what a predecessor left in the directory `state`; `machine`: the agent's name.
+
+        Before the predecessor's workspaces are taken over: what they hold of metrics is still owed.
+        """
+        self._state, self._machine, self._secrets = state, machine, secrets
+        self._root = f"{state}/metrics"
+        rescue(str(state), self._root)
+        self._spools: dict[Influx, Spool] = {}
+        #: Attempt's name to the spool where it is registered.
+        self._attempts: dict[str, Spool] = {}
+        #: What the disk refused last, for people.
+        self.trouble = ""
+        self._keeper: asyncio.Task[None] | None = None
+        self._courier: subprocess.Popen[bytes] | None = None
+        self._began = 0.0
+        self._told: dict[str, str] = {}
+        for path in spools(self._root):
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                spool = self._spool(influx_of(path))
+                self._attempts |= dict.fromkeys(names_in(f"{path}/sources"), spool)
+
+    # -- what is to be sent -------------------------------------------------------------------------------------------
+
+    def begin(self, attempt: Attempt, space: Workspace) -> None:
+        """An attempt is about to run there."""
+        influx = attempt.settings.influx
+        if influx is None:
+            return
+        tags: dict[str, Any] = {
+            names.SWEEP: attempt.sweep,
+            names.JOB: attempt.job,
+            names.ATTEMPT: attempt.number,
+            names.HOST: self._machine,
+        }
+        with self._guarded():
+            spool = self._spool(influx)
+            spool.register(space.name, space.metrics, tags)
+            self._attempts[space.name] = spool
+            self.wake()
+
+    def over(self, space: Workspace) -> None:
+        """Nobody needs the attempt's workspace any more."""
+        spool = self._attempts.pop(space.name, None)
+        if spool is None:
+            return
+        with self._guarded():
+            if is_directory(space.metrics) and is_touched(space.metrics):
+                spool.keep(space.name, space.metrics)
+            else:
+                spool.forget(space.name)
+
+    def add(self, influx: Influx, lines: bytes) -> None:
+        """Send points to one InfluxDB."""
+        with self._guarded():
+            self._spool(influx).add(lines)
+            self.wake()
+
+    def _spool(self, influx: Influx) -> Spool:
+        if influx not in self._spools:
+            self._spools[influx] = Spool(self._root, influx)
+        return self._spools[influx]
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+            self.trouble = ""
+        except OSError as exc:
+            self.trouble = f"the spool cannot be written: {exc.strerror}"
+
+    # -- the courier --------------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """See that a courier is there if there is anything to send."""
+        if self._keeper is None and any(owed(spool.path) for spool in self._spools.values()):
+            self._keeper = asyncio.get_running_loop().create_task(self._keep())
+
+    async def _keep(self) -> None:
+        due, pause = 0.0, PAUSE
+        while True:
+            if self._courier is None or self._courier.poll() is not None:
+                if self._courier is not None:
+                    pause = PAUSE if time.monotonic() - self._began >= LIVED else min(2 * pause, MOST)
+                    await asyncio.sleep(pause)
+                self._start()
+                due = 0.0
+            if time.monotonic() >= due:
+                self._tell_secrets(again=due == 0.0)
+                due = time.monotonic() + SECRETS
+            await asyncio.sleep(LOOK)
+            if any(influx.secrets and not self._told.keys() >= set(influx.secrets) for influx in self._spools):
+                due = min(due, time.monotonic() + LOOK)
+
+    def _start(self) -> None:
+        self._began = time.monotonic()
+        # Marked, so that our successor ends it; in a session of its own, so that ^C does not.
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), MARK: f"{self._state}:0"}
+        try:
+            self._courier = subprocess.Popen(
+                [sys.executable, "-m", "monkey.metrics.exporter", self._root],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                env=env,
+                start_new_session=True,
+            )
+        except OSError as exc:
+            self.trouble = f"the courier cannot be started: {exc.strerror}"
+
+    def _tell_secrets(self, *, again: bool) -> None:
+        """Tell the courier the secrets' values, if they are others than it knows; by a pipe, which nobody reads."""
+        found = self._values({name for influx in self._spools for name in influx.secrets})
+        if again or found != self._told:
+            self._told = found
+            self._say({"secrets": found})
+
+    def _values(self, wanted: Iterable[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name in wanted:
+            with contextlib.suppress(FleetError):  # the courier says which one is missing
+                found |= self._secrets.get([name])
+        return found
+
+    def _say(self, order: dict[str, Any]) -> None:
+        if self._courier is not None and self._courier.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._courier.stdin.write(json.dumps(order).encode() + b"\n")
+                self._courier.stdin.flush()
+
+    async def close(self) -> None:
+        """Give what is owed a last while, and let the courier go; what is left is sent by the agent's next life."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+            self._keeper = None
+        if self._courier is not None:
+            self._say({"drain": DRAIN if any(owed(spool.path) for spool in self._spools.values()) else 0})
+            await asyncio.to_thread(self._end, self._courier)
+            self._courier = None
+        for spool in self._spools.values():
+            spool.close()
+
+    @staticmethod
+    def _end(courier: subprocess.Popen[bytes]) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            courier.wait(DRAIN + 1)
+        courier.kill()
+        courier.wait()
+        if courier.stdin is not None:
+            with contextlib.suppress(OSError):
+                courier.stdin.close()
+
+    # -- for people ---------------------------------------------------------------------------------------------------
+
+    def vitals(self) -> dict[str, Any]:
+        """Return what a heartbeat tells of all this: {} where no sweep names an InfluxDB."""
+        told = []
+        for influx, spool in self._spools.items():
+            with contextlib.suppress(OSError):
+                state = {"url": influx.url, **load(f"{spool.path}/state.json")}
+                told.append(state | ({"error": self.trouble} if self.trouble and not state.get("error") else {}))
+        return {"metrics": told} if told else {}

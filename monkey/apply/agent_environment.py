@@ -1,0 +1,69 @@
+"""Agents that would run jobs otherwise than one that we start: in another environment, by another Python."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from monkey.apply.world.observe import World
+from monkey.fleet.fleet_port import Fleet, Strange, Work, silent
+from monkey.plan.change import Plan
+
+#: Seconds within which a heartbeat must tell that an agent is idle: it is renewed every second where that is cheap.
+IDLE_WITHIN = 1.5
+#: Seconds that an idle agent has to leave.
+LEAVES_WITHIN = 20.0
+#: Seconds between looks.
+_LOOK = 0.05
+#: Names that a sentence lists before it only counts.
+_LISTED = 4
+
+
+async def suit(world: World, plan: Plan, say: Callable[[str, str], None]) -> None:
+    """Replace idle agents whose jobs would get another environment than ours; say so where one is at work.
+
+    Raises FleetError where an agent cannot be asked to leave, or another cannot be started, and StoreError.
+    """
+    for part in plan.fleets:
+        if part.jobs and world.store is not None:
+            fleet = world.fleet(part.fleet)
+            strange = await fleet.strange()
+            if strange is not None:
+                await _suit(world, fleet, strange, say)
+
+
+async def _suit(world: World, fleet: Fleet, strange: Strange, say: Callable[[str, str], None]) -> None:
+    names = _listed(strange.differs)
+    if not await _until(lambda: _idle(world, strange.agent), IDLE_WITHIN):
+        say(fleet.name, f"warning: the agent at work was started in another environment, and jobs get that: {names}")
+        return
+    await fleet.destroy(silent)
+    if not await _until(lambda: _gone(fleet), LEAVES_WITHIN):
+        say(fleet.name, f"warning: the agent, started in another environment ({names}), does not leave")
+        return
+    await fleet.converge(Work(1), silent)
+    say(fleet.name, f"agent replaced, since it was started in another environment: {names}")
+
+
+async def _idle(world: World, agent: str) -> bool:
+    agents = (await world.reader().read([])).agents
+    return not any(one.claims for one in agents if one.id == agent)
+
+
+async def _gone(fleet: Fleet) -> bool:
+    return not await fleet.living()
+
+
+async def _until(true: Callable[[], Awaitable[bool]], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not await true():
+        if time.monotonic() > until:
+            return False
+        await asyncio.sleep(_LOOK)
+    return True
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:_LISTED])} and {more} more"

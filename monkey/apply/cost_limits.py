@@ -1,0 +1,137 @@
+"""Machines that are paid for: until when, at what cost at the worst, and whether that is allowed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from monkey.apply.fleet_work import foresee
+from monkey.errors import MonkeyError, PlanError, Problem, SpecError
+from monkey.plan.cost import Cost, dollars, rented_text
+from monkey.spec.job.expires import Expires, rentable, time_text
+from monkey.spec.project.cloud import LEAST_LIFETIME
+from monkey.spec.yaml import document
+from monkey.spec.yaml.mistakes import Mistake
+from monkey.spec.yaml.units import duration_text
+
+if TYPE_CHECKING:
+    from monkey.apply.world.desired_state import Wanted
+    from monkey.apply.world.observe import World
+    from monkey.plan.change import Plan, SweepPlan
+    from monkey.protocol.status.store_snapshot import SweepView
+    from monkey.spec.project.project import Project
+
+#: Is asked whether machines may be rented at these costs, by fleets; raises MonkeyError where they may not.
+Agree = Callable[[dict[str, Cost]], None]
+
+
+def refuse(costs: dict[str, Cost]) -> None:
+    """Agree to nothing that costs. Raises MonkeyError."""
+    raise MonkeyError(f"that would rent {rented_text(costs)}", hint="--yes agrees to that")
+
+
+def check_expires(project: Project, plan: Plan, wanted: Sequence[Wanted]) -> None:
+    """Raise SpecError, with their lines, for sweeps that would expire before they begin, or too late."""
+    texts = {want.desired.name: want.text for want in wanted}
+    problems: list[Problem] = []
+    for sweep in plan.sweeps:
+        if sweep.revises and sweep.jobs.unfinished and (mistake := _mistake(project, sweep, plan.at)):
+            file = document.parse(texts[sweep.name], sweep.desired.source)
+            problems.append(file.place(mistake))
+    if problems:
+        raise SpecError(problems)
+
+
+def _mistake(project: Project, sweep: SweepPlan, now: float) -> Mistake | None:
+    asked, until = sweep.desired.settings.expires, sweep.expires(now)
+    if asked is None or until is None:
+        return None
+    if until <= now:
+        return Mistake(("expires",), f"expected a time to come, found {asked.words()}", "write a later one, or 12h")
+    for name in sweep.desired.settings.providers:
+        cloud = project.providers[name].cloud
+        if cloud is not None and (found := rentable(asked, until - now, name, cloud.max_lifetime)):
+            return found
+    return None
+
+
+def check_costs(plan: Plan) -> None:
+    """Raise PlanError where machines may cost more than monkey.yaml allows."""
+    check_limits({part.fleet: part.cost for part in plan.fleets if part.cost is not None})
+
+
+def check_limits(costs: dict[str, Cost]) -> None:
+    """Raise PlanError where one of these costs is above its limit."""
+    for fleet, cost in costs.items():
+        if cost.exceeds and cost.limit is not None:
+            raise PlanError(
+                f"provider {fleet!r}: expected at most {dollars(cost.limit)} (max_cost in monkey.yaml), "
+                f"found {cost.words()}",
+                hint="let the sweeps expire earlier (`expires:`), or allow fewer machines (`max_instances:`), or more "
+                "(`max_cost:`)"
+                + (f"; `monkey destroy --fleet {fleet}` ends those that keep their end" if cost.kept else ""),
+            )
+
+
+def later(world: World, view: SweepView, asked: Expires) -> float:
+    """Return when a sweep is to expire that gets more time: that much after what it has, or after now.
+
+    Raises MonkeyError where that is no later, or later than a provider allows.
+    """
+    now = time.time()
+    assert view.state.revision is not None and view.state.expires is not None
+    before = max(now, view.state.expires)
+    until = asked.until(before)
+    if until <= before:
+        raise MonkeyError(
+            f"sweep {view.state.name!r}: expected a time after {time_text(before)}, found {asked.words()}",
+            hint="`expires:` in the spec, applied anew, ends it earlier; `monkey cancel` ends it now",
+        )
+    for name in view.state.revision.settings.providers:
+        provider = world.project.providers.get(name)
+        if provider is not None and provider.cloud is not None:
+            _hold(view.state.name, name, until, until - now, provider.cloud.max_lifetime)
+    return until
+
+
+def _hold(sweep: str, provider: str, until: float, left: float, most: float) -> None:
+    """Raise MonkeyError where `left`, the seconds until then, are too many or too few where machines are rented."""
+    if left > most:
+        raise MonkeyError(
+            f"sweep {sweep!r}: expected it to expire within {duration_text(most)} from now on provider "
+            f"{provider!r}, found {time_text(until)}",
+            hint="ask for less time, or say `max_lifetime:` in monkey.yaml",
+        )
+    if left < LEAST_LIFETIME:
+        raise MonkeyError(
+            f"sweep {sweep!r}: expected it to expire in {duration_text(LEAST_LIFETIME)} or more on provider "
+            f"{provider!r}, found {time_text(until)}",
+            hint="ask for more time: rented machines take minutes to boot",
+        )
+
+
+async def agree_to(
+    world: World, view: SweepView, agree: Agree, until: float | None = None, again: Collection[str] = ()
+) -> None:
+    """Have it agreed to that machines are rented for a sweep that is opened again, or gets more time, before it is.
+
+    `again`: jobs that have ended, and are tried again.
+
+    Raises PlanError where they may cost more than is allowed, whatever `agree` raises, FleetError, StoreError.
+    """
+    assert view.state.revision is not None
+    if view.over and until is None:
+        return  # nothing of it runs before it is extended
+    costs: dict[str, Cost] = {}
+    rents: dict[str, Cost] = {}
+    for name in view.state.revision.settings.providers:
+        provider = world.project.providers.get(name)
+        if provider is not None and provider.cloud is not None:
+            told = await foresee(world, name, view, until, again)
+            if told.cost is not None and told.after:
+                costs[name] = told.cost
+                rents |= {name: told.cost} if told.rents else {}
+    check_limits(costs)
+    if rents:
+        agree(rents)

@@ -1,0 +1,259 @@
+"""Looking for what is wrong before it hurts: the project, its store, its machines, its InfluxDB. Mends nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from monkey import origin
+from monkey.apply.fleet_work import MODULES, fleets
+from monkey.apply.inspect.departed_machines import departed, likely_waits, number, ways
+from monkey.apply.world.observe import World, open_world
+from monkey.errors import FleetError, MonkeyError, SpecError
+from monkey.fleet.fleet_port import Fleet
+from monkey.fleet.secret_values import SecretValues
+from monkey.plan.explain import seconds_text
+from monkey.plan.text.sizes import size_text
+from monkey.protocol.status.store_snapshot import AgentView, Snapshot, SweepView
+from monkey.spec.project.influx_settings import Influx
+from monkey.store.probe import probe
+
+if TYPE_CHECKING:
+    from monkey.spec.project.project import Project
+    from monkey.spec.sweep.models import Spec
+
+#: What else must be installed to make machines of a type.
+_PACKAGES = {"aws": ("boto3", "pulumi_aws"), "gcp": ("google.auth", "pulumi_gcp")}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    #: What: "store", "influxdb".
+    about: str
+    #: What was found; where something is wrong, what was expected.
+    text: str
+    #: What to do; "" where all is well.
+    hint: str = ""
+    wrong: bool = False
+
+
+async def examine(project: Project) -> AsyncIterator[Check]:
+    """Look at everything, one thing after the other; what hinders one look hinders no other."""
+    specs: list[Spec] = []
+    for check in _specs(project, specs):
+        yield check
+    for check in _programs(project):
+        yield check
+    snapshot = None
+    try:
+        async with open_world(project) as world:
+            for check in _secrets(world, specs):
+                yield check
+            yield await _store(world)
+            if world.store is not None:
+                snapshot = await world.reader().read()
+            for check in await _clouds(world.fleets):
+                yield check
+    except MonkeyError as exc:
+        yield _wrong("store", exc)
+        for check in await _clouds(fleets(project, project.store, lambda: None)):
+            yield check
+    for check in _agents(snapshot):
+        yield check
+    async for check in _influxes(project, snapshot):
+        yield check
+
+
+async def _clouds(fleets: Mapping[str, Fleet]) -> list[Check]:
+    """Ask whether machines could be rented as each provider says, by what is installed here."""
+    found = []
+    for fleet in fleets.values():
+        if any(map(_missing, _PACKAGES.get(fleet.type, ()))):
+            continue
+        try:
+            said = await fleet.examine()
+        except MonkeyError as exc:
+            found.append(_wrong("providers", exc))
+        else:
+            found += [Check("providers", said)] if said else []
+    return found
+
+
+def _wrong(about: str, exc: MonkeyError) -> Check:
+    return Check(about, exc.message, exc.hint or "", wrong=True)
+
+
+def _specs(project: Project, into: list[Spec]) -> Iterator[Check]:
+    from monkey.apply.world.desired_state import read_specs, spec_files
+
+    try:
+        into += read_specs(project, spec_files(project))
+        names = ", ".join(spec.name for spec in into)
+        yield Check("specs", f"{len(into)} of project {project.name}: {names}")
+    except SpecError as exc:
+        for problem in exc.problems:
+            place = f"{problem.file}:{problem.line}:{problem.column}"
+            yield Check("specs", f"{place}: {problem.message}", problem.hint or "", wrong=True)
+    except MonkeyError as exc:
+        yield Check("specs", f"{exc.message}; {exc.hint}")  # a project may have none yet
+
+
+def _programs(project: Project) -> Iterator[Check]:
+    """Look for what this machine needs to make others."""
+    types = {provider.type for provider in project.providers.values()}
+    if not types & MODULES.keys():
+        return
+    stacks = MODULES["ssh"].partition(".")[0]
+    yield _looked(import_module(f"{stacks}.engine.installation").look)
+    for type_ in sorted(types & _PACKAGES.keys()):
+        missing = list(filter(_missing, _PACKAGES[type_]))
+        for package in missing:
+            yield Check("pulumi", f"{package} is not installed here", origin.hint(type_), wrong=True)
+        if not missing:
+            yield _looked(partial(import_module(f"{stacks}.engine.plugins").look, type_))
+    if "ssh" in types and shutil.which("ssh") is None:
+        yield Check("ssh", "there is no program `ssh` on the PATH", "install OpenSSH's client", wrong=True)
+
+
+def _looked(look: Callable[[], str]) -> Check:
+    try:
+        return Check("pulumi", look())
+    except FleetError as exc:
+        return _wrong("pulumi", exc)
+
+
+def _missing(package: str) -> bool:
+    try:
+        return find_spec(package) is None
+    except ModuleNotFoundError:  # not even what it is in
+        return True
+
+
+def _secrets(world: World, specs: list[Spec]) -> Iterator[Check]:
+    """Say which secrets machines would not know."""
+    missing: dict[str, list[str]] = {}
+    known = 0
+    for spec in specs:
+        for secret in spec.secrets:
+            for name in spec.settings().providers:
+                try:
+                    world.fleet(name).check_secrets([secret])
+                    known += 1
+                except FleetError as exc:
+                    missing.setdefault(f"{spec.source}: provider {name!r}: {exc.message}", [exc.hint or ""])
+    yield from (Check("secrets", text, hint, wrong=True) for text, [hint] in missing.items())
+    if known and not missing:
+        yield Check("secrets", "all that specs name are known here")
+
+
+async def _store(world: World) -> Check:
+    if world.store is None:
+        return Check("store", f"nothing was applied yet; {world.project.store} can be one")
+    await probe(world.store)
+    return Check("store", f"{world.store.url} can be read and written, and create-if-absent holds")
+
+
+def _agents(snapshot: Snapshot | None) -> Iterator[Check]:
+    if snapshot is None:
+        return
+    alive = [agent for agent in snapshot.agents if agent.alive]
+    hint = "`monkey status` and `monkey logs` tell more; docs/troubleshooting.md has most of them"
+    yield from (Check("agents", problem, hint, wrong=True) for problem in snapshot.problems)
+    for agent in alive:
+        yield from _metrics(agent)
+    for agent in departed(snapshot.agents):
+        for way in ways(agent):
+            yield from _left_over(agent, way)
+            yield from _lost(agent, way)
+    count = "1 is alive" if len(alive) == 1 else f"{len(alive)} are alive"
+    yield Check("agents", count)
+
+
+def _metrics(agent: AgentView) -> Iterator[Check]:
+    """Look at what an agent says of its way to InfluxDB."""
+    for way in ways(agent):
+        if way.get("error"):
+            waits = f"; {size_text(number(way, 'owed'))} wait there" if number(way, "owed") else ""
+            text = f"agent {agent.id} cannot send to {way.get('url', '?')}: {way['error']}{waits}"
+            yield Check("agents", text, "points wait on its disk, and are sent when that is mended", wrong=True)
+        yield from _lost(agent, way)
+
+
+def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
+    """Say what an agent that is gone had not sent when it was last heard of."""
+    if not number(way, "owed"):
+        return
+    why = f" ({way['error']})" if way.get("error") else ""
+    text = f"agent {agent.id} left with {size_text(number(way, 'owed'))} that may wait for {way.get('url', '?')}{why}"
+    hint = "the next agent there sends them; `monkey metrics backfill SWEEP` sends them now, from the store"
+    wrong = likely_waits(agent, way)
+    yield Check("agents", text if wrong else f"{text}, or were sent since", hint if wrong else "", wrong=wrong)
+
+
+def _lost(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
+    """Say what an agent counted as refused, and as dropped."""
+    for key, what in (("dead", "points that InfluxDB refused"), ("dropped", "points that its disk had no room for")):
+        if number(way, key):
+            hint = "metrics/*/dead.lp in its directory has them, each with the reason"
+            hint = hint if key == "dead" else "raise `spool:`; `monkey metrics backfill SWEEP` brings them back"
+            text = f"agent {agent.id} has {number(way, key):,} {what} ({way.get('url', '?')})"
+            yield Check("agents", text, hint, wrong=True)
+
+
+async def _influxes(project: Project, snapshot: Snapshot | None) -> AsyncIterator[Check]:
+    """Look at the InfluxDB of the project, and at others where sweeps that are at work still send."""
+    sweeps = list(snapshot.sweeps.values()) if snapshot else []
+    used: dict[Influx, list[SweepView]] = {project.influx: []} if project.influx else {}
+    for view in sweeps:
+        influx = view.state.revision.settings.influx if view.state.revision else None
+        if influx is not None and (influx == project.influx or (view.state.active and view.unfinished)):
+            used.setdefault(influx, []).append(view)
+    for influx, views in used.items():
+        if influx != project.influx:
+            names = ", ".join(view.state.name for view in views)
+            text = f"{influx.url} is where {names} still sends; monkey.yaml says {_place(project.influx)}"
+            yield Check("influxdb", text, "`monkey apply` has it send where monkey.yaml says", wrong=True)
+        async for check in _influx(influx, views):
+            yield check
+
+
+def _place(influx: Influx | None) -> str:
+    return influx.url if influx else "nowhere"
+
+
+async def _influx(influx: Influx, views: list[SweepView]) -> AsyncIterator[Check]:
+    from monkey.metrics.influx_check import inspect, retention_hint
+
+    try:
+        values = SecretValues().get(influx.secrets)
+    except FleetError as exc:
+        yield _wrong("influxdb", exc)
+        return
+    found = await asyncio.to_thread(inspect, influx, values)
+    if found.trouble:
+        yield Check("influxdb", found.trouble, found.hint, wrong=True)
+        return
+    kept = "" if found.retention is None else f", which keeps points {_while(found.retention)}"
+    yield Check("influxdb", f"{found.version} at {influx.url} takes points into {influx.bucket!r}{kept}")
+    for view in views if found.retention else ():
+        began = min((job.started for job in map(view.view, view.ids) if job.started), default=time.time())
+        age = time.time() - began
+        if found.retention and age > found.retention:
+            name, old = view.state.name, seconds_text(age // 60 * 60)
+            text = f"{influx.bucket!r} keeps points {_while(found.retention)}, and {name} began {old} ago"
+            how = retention_hint(influx, found.version)
+            hint = f"its first points are gone, and backfill cannot bring them back; to keep them: {how}"
+            yield Check("influxdb", text, hint, wrong=True)
+
+
+def _while(seconds: float) -> str:
+    return f"for {seconds_text(seconds)}" if seconds else "for ever"

@@ -1,0 +1,73 @@
+"""Machines and agents in one list: what is written down of machines, and what heartbeats tell of agents."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from monkey.apply.fleet_work import forgotten
+from monkey.apply.watch.stuck_sweeps import name_of
+from monkey.apply.world.observe import World
+from monkey.fleet.fleet_port import Instance
+from monkey.protocol.status.store_snapshot import AgentView
+
+
+@dataclass(frozen=True)
+class Row:
+    """A machine and one of its agents; a machine without one, or an agent whose machine nobody made, too."""
+
+    fleet: str
+    #: As monkey.yaml names it; for an agent that joined by itself, as it names itself.
+    machine: str
+    agent: str
+    #: "alive", "draining" (it takes no new claim, and leaves when its jobs have ended), "silent" or "not heard of";
+    #: "no machine" of what machines come out of, and "machines" where there are some.
+    state: str
+    #: Jobs that it works on; what it has claimed ahead is not among them.
+    jobs: int
+    #: Seconds since its last heartbeat.
+    heard: float | None
+    about: str
+    #: How busy the machine is, in percent: cpu, memory, gpus (one each; None: it does not answer); {}: not known.
+    load: dict[str, Any] = field(default_factory=dict)
+
+
+async def instances(world: World) -> list[Row]:
+    """Return them all, by fleets. Raises FleetError, StoreError."""
+    agents = list((await world.reader().read([])).agents) if world.store is not None else []
+    rows: list[Row] = []
+    for name, fleet in {**world.fleets, **await forgotten(world)}.items():
+        rows += _rows(name, await fleet.instances(), [agent for agent in agents if agent.fleet == name])
+    return rows
+
+
+def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> Iterator[Row]:
+    living = {agent.id: agent for agent in agents if agent.alive}
+    machines = list(machines)
+    source = "machines" if any(machine.runs for machine in machines) else "no machine"
+    for machine in machines:
+        if not machine.runs:
+            yield Row(fleet, machine.machine, "", source, 0, None, machine.about)
+            continue
+        mine = [agent for agent in living.values() if name_of(agent) in machine.agents]
+        for agent in mine:
+            del living[agent.id]
+            yield _row(machine.machine, agent, machine.about)
+        if not mine:
+            last = [agent for agent in agents if name_of(agent) in machine.agents]
+            heard = max((agent.at for agent in last), default=None)
+            yield Row(fleet, machine.machine, "", "silent" if last else "not heard of", 0, _since(heard), machine.about)
+    for agent in living.values():
+        yield _row(name_of(agent), agent, "joined by itself")
+
+
+def _row(machine: str, agent: AgentView, about: str) -> Row:
+    state = "draining" if agent.vitals.get("draining") else "alive"
+    load = {name: agent.system[name] for name in ("cpu", "memory", "gpus") if agent.system.get(name) is not None}
+    return Row(agent.fleet, machine, agent.id, state, agent.jobs, _since(agent.at), about, load)
+
+
+def _since(at: float | None) -> float | None:
+    return None if at is None else max(0.0, time.time() - at)

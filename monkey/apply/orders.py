@@ -1,0 +1,162 @@
+"""Orders to sweeps that were applied: pause, resume, cancel, retry, extend. Each is one entry of the sweep's log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+from monkey.apply.cost_limits import Agree, agree_to, later, refuse
+from monkey.apply.execute import Say
+from monkey.apply.fleet_work import call
+from monkey.apply.watch.startup import begun
+from monkey.apply.world.lookup import find_job, find_sweep
+from monkey.apply.world.observe import World
+from monkey.errors import MonkeyError
+from monkey.protocol.entry_log import Log
+from monkey.protocol.status.store_snapshot import State, SweepView
+from monkey.protocol.sweeps.sweep_log import append_order, mark_queue
+from monkey.spec.job.expires import Expires
+
+
+def nothing(what: str, done: str) -> None:
+    """Hear, and say nothing."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What an order came to."""
+
+    #: The sweep as it was before; as it is, where nothing changed.
+    view: SweepView
+    #: False: there was nothing to order, and nothing was written.
+    changed: bool
+    #: Jobs that it concerns: retried, stopped or opened again.
+    jobs: int = 0
+    #: Of these, how many were running.
+    running: int = 0
+    #: Jobs that were cancelled, and go on besides those that are tried again.
+    besides: int = 0
+
+
+async def pause(world: World, name: str) -> Done:
+    """Let nothing of the sweep run until it is resumed; what runs is stopped, its checkpoints stay. Raises NotFound.
+
+    A sweep of which nothing is left to stop stays as it is.
+    """
+    view = find_sweep(await world.reader().read(), name)
+    done = _done(view)
+    if not view.state.active or not done.jobs:
+        return Done(view, changed=False)
+    await append_order(world.at, world.keys, name, "pause")
+    return done
+
+
+async def cancel(world: World, name: str, reason: str) -> Done:
+    """Stop the sweep for good: what runs is stopped, what is queued is never begun. Raises NotFound.
+
+    A sweep of which nothing is left to stop stays as it is.
+    """
+    view = find_sweep(await world.reader().read(), name)
+    done = _done(view)
+    if view.state.cancelled is not None or not done.jobs:
+        return Done(view, changed=False)
+    await append_order(world.at, world.keys, name, "cancel", reason=reason)
+    return done
+
+
+async def resume(world: World, name: str, agree: Agree = refuse, say: Say = nothing) -> Done:
+    """Go on with a sweep that was paused or cancelled, if `agree` does where that costs. Raises NotFound."""
+    view = find_sweep(await world.reader().read(), name)
+    if view.state.active:
+        return Done(view, changed=False)
+    await agree_to(world, view, agree)
+    entry = await append_order(world.at, world.keys, name, "resume")
+    done = _done(view)
+    await _call_for_work(world, view, entry, say)
+    return done
+
+
+async def extend(
+    world: World, name: str, asked: Expires, agree: Agree, say: Say = nothing
+) -> tuple[Done, float | None]:
+    """Let a sweep expire later: so long after it would, or after now where it has; `agree`, where that costs.
+
+    Returns when it expires from now on; None where it never does. Raises NotFound, MonkeyError where it would be no
+    later, PlanError where it would cost too much.
+    """
+    view = find_sweep(await world.reader().read(), name)
+    done = _done(view)
+    if view.state.expires is None or not done.jobs:
+        return Done(view, changed=False), view.state.expires
+    until = later(world, view, asked)
+    opened = not view.state.paused and view.state.cancelled is None
+    if opened:
+        await agree_to(world, view, agree, until)
+    entry = await append_order(world.at, world.keys, name, "extend", until=until)
+    if opened:
+        await _call_for_work(world, view, entry, say)
+    return done, until
+
+
+async def retry(
+    world: World,
+    name: str,
+    jobs: Collection[str] = (),
+    *,
+    stopped: bool = False,
+    agree: Agree = refuse,
+    say: Say = nothing,
+) -> Done:
+    """Let jobs that failed, or met a condition of `stop_when`, go on as if nothing had been. Raises NotFound.
+
+    Without `jobs`, it is all that failed, and with `stopped` those that met a condition, too. A sweep that was
+    cancelled goes on; one that is paused waits for `resume`. `agree`: where that costs.
+    """
+    view = find_sweep(await world.reader().read(), name)
+    chosen = [_ended(view, job) for job in jobs] or [job for job in view.ids if _again(view, job, stopped=stopped)]
+    if not chosen:
+        return Done(view, changed=False)
+    if not view.state.paused:
+        await agree_to(world, view, agree, again=frozenset(chosen))
+    since = {job: await _head(world, job) for job in chosen}
+    entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
+    await _call_for_work(world, view, entry, say)
+    return Done(view, changed=True, jobs=len(chosen), besides=view.counts[State.CANCELLED] + view.left_out)
+
+
+def _again(view: SweepView, job: str, *, stopped: bool) -> bool:
+    where = view.where(job)
+    return where is State.FAILED or (stopped and where is State.STOPPED and view.met(job) is not None)
+
+
+def _ended(view: SweepView, beginning: str) -> str:
+    """Return the failed or stopped job whose id begins so. Raises NotFound, MonkeyError where it is neither."""
+    job = find_job(view, beginning)
+    if not _again(view, job, stopped=True):
+        raise MonkeyError(f"job {job} of sweep {view.state.name!r} has not failed: it is {view.where(job)}")
+    return job
+
+
+def _done(view: SweepView) -> Done:
+    counts = view.counts
+    running = counts[State.RUNNING] + counts[State.FROZEN]
+    held = counts[State.PAUSED] + counts[State.CANCELLED] + counts[State.EXPIRED]
+    waiting = counts[State.QUEUED] + held + view.left_out
+    return Done(view, changed=True, jobs=running + waiting, running=running)
+
+
+async def _head(world: World, job: str) -> int:
+    log = Log(world.keys.job_log(job))
+    await log.refresh(world.at)
+    return log.head
+
+
+async def _call_for_work(world: World, view: SweepView, entry: int, say: Say) -> None:
+    """Queue what entry `entry` of the sweep's log opened again, and see that somebody takes it; says what changes."""
+    assert view.state.revision is not None
+    name, fleets = view.state.name, view.state.revision.settings.providers
+    await mark_queue(world.at, world.keys, fleets, name, entry)
+    for fleet in fleets:
+        await call(world, fleet, name, partial(say, fleet))
+    await begun(world.reader(), [world.fleet(fleet) for fleet in fleets])

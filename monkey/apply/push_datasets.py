@@ -1,0 +1,165 @@
+"""Datasets into the store, by themselves: those of specs, or paths."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from monkey.apply.world.known_stores import Memo
+from monkey.errors import MonkeyError
+from monkey.fleet.agent_state import cache_home
+from monkey.store.content.hash_workers import Crew
+from monkey.store.directory.root import Place
+from monkey.transfer.datasets import dvc_files
+from monkey.transfer.datasets.dataset import Dataset
+from monkey.transfer.datasets.hash_state import remembered
+from monkey.transfer.datasets.missing_files import compared
+from monkey.transfer.datasets.survey import Look, look, look_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from monkey.apply.world.observe import World
+    from monkey.spec.project.project import Project
+    from monkey.store.content.objects import Moved
+    from monkey.store.store_port import Store
+    from monkey.transfer.datasets.dataset_push import Seen
+
+
+class Pushed(NamedTuple):
+    """A dataset that is in the store now, and what was sent of it."""
+
+    name: str
+    dataset: Dataset
+    bytes: int
+    objects: int
+
+
+async def push_specs(world: World, specs: Sequence[str]) -> list[Pushed]:
+    """Send the datasets of the specs (none: all of the project's). Raises MonkeyError of every kind."""
+    from monkey.apply.world.dataset_loader import send
+    from monkey.apply.world.desired_state import desire_specs, read_specs, spec_files
+
+    read = read_specs(world.project, spec_files(world.project, specs))
+    wanted = desire_specs(world.project, read, world.bars)
+    datasets = {f"{want.desired.name}: {name}": data for want in wanted for name, data in want.datasets.items()}
+    if datasets:
+        await world.begin()
+        sent = await send(world.at, datasets, world.bars)
+        return [Pushed(name, dataset, *sent[name]) for name, dataset in datasets.items()]
+    return []
+
+
+def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int, int], Moved]) -> list[Pushed]:
+    """Send these files and directories, reading each once; `begin` is told of each. Raises MonkeyError of every kind.
+
+    Nothing but the store is opened, and not even that where a look says that all is there: what observing sweeps and
+    fleets needs would take longer than a small upload, and so does importing asyncio.
+    """
+    rest = {path: os.path.abspath(path) for path in paths}  # noqa: PTH100
+    place, pushed, seen = _met(project), list[Pushed](), None
+    for path, at in list(rest.items()):
+        seen = look(place, at, _home()) if place and remembered(_home(), at) and not _tracked(at) else None
+        if seen is None or (dataset := _all_there(seen)) is None:
+            break
+        pushed.append(Pushed(path, dataset, 0, 0))
+        del rest[path]
+    if not rest:
+        return pushed
+    with Crew() as crew:
+        known = seen or _ahead(project, next(iter(rest.values())), crew)
+        import asyncio
+
+        return pushed + asyncio.run(_send(project, rest, known, begin, crew))
+
+
+def _ahead(project: Project, at: str, crew: Crew) -> Seen:
+    """Begin to look at a directory that is new to us, if the store is one, too: importing asyncio takes as long."""
+    if "://" in project.store or not os.path.isdir(at) or remembered(_home(), at) or _tracked(at):  # noqa: PTH112
+        return None
+    return look_ahead(at, _home(), crew)
+
+
+def _tracked(at: str) -> bool:
+    return dvc_files.repository(Path(at)) is not None
+
+
+def _met(project: Project) -> Place | None:
+    """Return the directory that was our store before and is one now; what is wrong with a store is found out later."""
+    url = os.path.abspath(project.store)  # noqa: PTH100
+    store_id = Memo(project.root).id(url)
+    if "://" in project.store or not store_id:
+        return None
+    place = Place(url, store_id)
+    try:
+        place.check()
+    except MonkeyError:
+        return None
+    return place
+
+
+def _home() -> Path:
+    return cache_home() / "datasets"
+
+
+def _all_there(seen: Look) -> Dataset | None:
+    """Return the dataset where the store lacks nothing of it."""
+    if not all(seen.md5s):
+        return None
+    dataset = seen.dataset()
+    return None if compared(dataset, seen.there).objects else dataset
+
+
+async def _send(
+    project: Project, places: Mapping[str, str], seen: Seen, begin: Callable[[str, int, int], Moved], crew: Crew
+) -> list[Pushed]:
+    """Send the data at these places; `seen`: the first of them, where it was looked at already, or that was begun."""
+    from monkey.transfer.datasets.dataset_push import hash_into
+    from monkey.transfer.datasets.dataset_upload import missing, upload
+
+    first, where = next(iter(places.items()))
+    store, hashed = await _open(project, where, begin(first, 0, 0))
+    known: Seen = seen or hashed
+    pushed = []
+    try:
+        for path, at in places.items():
+            moved = begin(path, 0, 0)
+            (dataset, sent, there), known = await hash_into(store, at, _home(), moved, known, crew), None
+            (lacks,) = await missing(store, [dataset], there)
+            if lacks.objects:
+                await upload(store, dataset, lacks, moved)
+            size = sum(dataset.signatures[row][0] for row in sent)
+            pushed.append(Pushed(path, dataset, size + lacks.bytes, len(sent) + lacks.objects))
+    finally:
+        await store.close()
+    return pushed
+
+
+async def _open(project: Project, at: str, moved: Moved) -> tuple[Store, Dataset | None]:
+    """Open the store; where a known one is far away, hash the data meanwhile. What goes wrong first ends both."""
+    import asyncio
+
+    from monkey.apply.world.project_store import open_begun, store_url
+    from monkey.transfer.datasets.hashing import hash_dataset
+
+    url, memo = store_url(project), Memo(project.root)
+    opening = asyncio.ensure_future(open_begun(url, memo))
+    if "://" not in url or not memo.expects(url):
+        return await opening, None
+
+    def hashed(objects: int, size: int) -> None:
+        if opening.done():
+            opening.result()
+        moved(objects, size)
+
+    try:
+        dataset = await asyncio.to_thread(hash_dataset, Path(at), _home(), hashed)
+    except BaseException:
+        opening.cancel()
+        for store in await asyncio.gather(opening, return_exceptions=True):
+            if not isinstance(store, BaseException):
+                await store.close()
+        raise
+    return await opening, dataset

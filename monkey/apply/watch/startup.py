@@ -1,0 +1,41 @@
+"""Whether agents begin, for whoever asks for work to be done and then goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection
+
+from monkey.apply.fleet_work import with_work, work_left
+from monkey.fleet.fleet_port import Fleet, silent
+from monkey.protocol.status.store_snapshot import Reader
+
+#: Seconds that are waited for the first heartbeat of an agent that is not going to be watched.
+BEGUN_WITHIN = 15.0
+#: Seconds between looks for it.
+LOOK = 0.05
+
+
+async def begun(reader: Reader, fleets: Collection[Fleet]) -> None:
+    """Wait until every fleet has an agent that beats, for whoever will not watch: a stillborn one must not go unseen.
+
+    One whose agents left while their work was on its way is converged again. Raises FleetError where one could not
+    begin. Gives up waiting, not hoping, after BEGUN_WITHIN seconds; what boots for minutes is not waited for.
+    """
+    for fleet in fleets:
+        if await _begins(reader, fleet):
+            continue
+        work = work_left(with_work(await reader.read(), fleet.name))
+        if work.jobs:
+            await fleet.converge(work, silent)
+            await _begins(reader, fleet)
+
+
+async def _begins(reader: Reader, fleet: Fleet) -> bool:
+    """Wait for an agent of the fleet; says whether one is there, or may be on its way."""
+    until = time.monotonic() + BEGUN_WITHIN
+    while await fleet.check():
+        if fleet.booting or time.monotonic() > until or (await reader.read([])).alive(fleet.name):
+            return True
+        await asyncio.sleep(LOOK)
+    return False

@@ -1,0 +1,109 @@
+"""Datasets that are not on this machine: a clone without the data, CI. The store has them; who names their hash?
+
+In a DVC repository the `.dvc` file or `dvc.lock` does. Elsewhere the newest revision does that took the same path: the
+sweep's own, else one of another sweep of the project, if all of these name the same. A path that no revision took is a
+mistake as ever: nothing is guessed, and a plan that goes by this says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from monkey.errors import MonkeyError, SpecError
+from monkey.protocol.sweeps.sweep_log import list_sweeps, peek_sweep
+from monkey.transfer.datasets.dataset import DIR
+from monkey.transfer.datasets.dataset_upload import holds
+
+if TYPE_CHECKING:
+    from monkey.apply.world.observe import World
+    from monkey.protocol.sweeps.revision import Revision
+    from monkey.spec.sweep.models import Spec
+    from monkey.store.store_port import Store
+
+
+@dataclass(frozen=True)
+class Named:
+    """A dataset's hash, and who names it: for people."""
+
+    oid: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A dataset of a spec that is not on this machine."""
+
+    path: str
+    named: Named
+    #: Makes the error, with the spec's line, for a message and a hint.
+    refuse: Callable[[str, str], MonkeyError]
+
+    @property
+    def is_file(self) -> bool:
+        """Is it a single file?"""
+        return not self.named.oid.endswith(DIR)
+
+    def words(self, name: str) -> str:
+        """Return what people are to hear of it."""
+        return f"dataset {name}: {self.path} is not on this machine; taken is {self.named.oid}, which {self.named.by}"
+
+
+#: Sweep and path to the hash that revisions name; a path alone ("" for the sweep) to what other sweeps' agree on.
+Recalled = Mapping[tuple[str, str], Named]
+
+
+async def recall(world: World, specs: Iterable[Spec]) -> Recalled | None:
+    """Return what revisions name of those paths of the specs where nothing is; None where no store is yet.
+
+    Raises StoreError. Revisions are read only where a dataset is absent.
+    """
+    if world.store is None:
+        return None
+    absent = {path for spec in specs for path in spec.datasets.values() if not _is_here(world, path)}
+    found: dict[tuple[str, str], Named] = {}
+    votes: dict[str, dict[str, Named]] = {path: {} for path in absent}
+    for sweep in await list_sweeps(world.at, world.keys) if absent else ():
+        state = await peek_sweep(world.at, world.keys, sweep)
+        if state.revision is not None:
+            for path, oid in _taken(state.revision):
+                if path in absent:
+                    named = Named(oid, f"revision {state.revision_at} of {sweep} took ({_when(state.revision)})")
+                    found[sweep, path] = votes[path][oid] = named
+    return {**{("", path): one for path, named in votes.items() if len(named) == 1 for one in named.values()}, **found}
+
+
+def _is_here(world: World, path: str) -> bool:
+    return os.path.lexists(world.project.root / path)
+
+
+def _taken(revision: Revision) -> Sequence[tuple[str, str]]:
+    """Return path and hash of each of its datasets; the paths are in its spec's text."""
+    from monkey.spec.sweep.datasets import declare_datasets
+    from monkey.spec.yaml.document import parse
+    from monkey.spec.yaml.mistakes import Mistakes
+
+    if not revision.recipe.datasets:
+        return ()
+    try:
+        data: Any = parse(revision.spec_text, revision.source).data
+        paths = declare_datasets(data.get("datasets", {}))
+    except (SpecError, Mistakes, AttributeError):
+        return ()  # of another monkey, or made by hand: nothing that could be relied on
+    return [(paths[name], oid) for name, oid in revision.recipe.datasets.items() if name in paths]
+
+
+def _when(revision: Revision) -> str:
+    return f"{revision.author}, {revision.at[:10]}" if revision.author else revision.at[:10]
+
+
+async def check_held(store: Store, name: str, absent: Absent) -> None:
+    """Raise the error for an absent dataset that the store does not have whole. Raises StoreError."""
+    if not await holds(store, absent.named.oid):
+        raise absent.refuse(
+            f"dataset {name!r}: there is no {absent.path} here, and the store does not have all of "
+            f"{absent.named.oid}, which {absent.named.by}",
+            "`monkey push` where the data is; or bring it here (`dvc pull`, if DVC tracks it)",
+        )

@@ -1,0 +1,137 @@
+"""The datasets of the specs: hashed when a plan is made, compared with the store, sent when it is applied."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monkey.apply.world.absent_datasets import Absent, Named, Recalled
+from monkey.errors import Corrupt, DatasetElsewhere, DatasetError, KeyMissing, MonkeyError
+from monkey.fleet.agent_state import cache_home
+from monkey.plan.desired import Upload
+from monkey.store.content.objects import Moved, object_key
+from monkey.store.store_port import Store
+from monkey.transfer.datasets import dvc_files
+from monkey.transfer.datasets.dataset import DIR, Dataset, changed_files, read_listing
+from monkey.transfer.datasets.dataset_upload import missing, upload
+from monkey.transfer.datasets.hashing import hash_dataset, quiet
+from monkey.transfer.datasets.missing_files import whole
+
+if TYPE_CHECKING:
+    from monkey.plan.observed import ObservedSweep
+    from monkey.spec.sweep.models import Spec
+
+#: What to do where nothing is at a path, and nobody names what was.
+_NOWHERE = "paths begin at the project's root; data of another machine must have been applied there, or tracked by DVC"
+
+#: Is told what begins ("digits: uploading"), of how many bytes and objects; returns what is told of progress.
+Begin = Callable[[str, int, int], Moved]
+
+
+def silent(what: str, size: int, objects: int) -> Moved:
+    """Show nothing."""
+    return quiet
+
+
+def state_home() -> Path:
+    """Return where hashes are remembered."""
+    return cache_home() / "datasets"
+
+
+class Shelf:
+    """The datasets of one command: each path is hashed once, whatever many specs name it."""
+
+    def __init__(self, root: Path, begin: Begin = silent, recalled: Recalled | None = None) -> None:
+        """Take paths from the project's root on; `recalled`: see `absent.recall`."""
+        self._root, self._begin, self._recalled = root, begin, recalled
+        self._known: dict[Path, Dataset] = {}
+
+    def of(self, spec: Spec) -> tuple[dict[str, Dataset], dict[str, Absent]]:
+        """Return the spec's datasets by name, and those that are not on this machine.
+
+        Raises SpecError, with the line, for those that cannot be taken.
+        """
+        from monkey.spec.yaml.mistakes import Mistake
+
+        found, absent, mistakes = dict[str, Dataset](), dict[str, Absent](), []
+        for name, path in spec.datasets.items():
+            try:
+                found[name] = self._at(Path(self._root, path), name)
+            except DatasetError as exc:
+                if (named := self._named(spec, path, exc)) is not None:
+                    absent[name] = Absent(path, named, partial(_refuse, spec, name))
+                    continue
+                hint = exc.hint if self._is_known(path) else _NOWHERE
+                mistakes.append(Mistake(("datasets", name, "path"), f"dataset {name!r}: {exc.message}", hint))
+        if mistakes:
+            raise spec.document.error(mistakes)
+        return found, absent
+
+    def _is_known(self, path: str) -> bool:
+        """Is anything there, or would DVC know it?"""
+        return os.path.lexists(self._root / path) or dvc_files.repository(Path(self._root, path)) is not None
+
+    def _named(self, spec: Spec, path: str, exc: DatasetError) -> Named | None:
+        """Return the hash of what is not here; None where it is here and cannot be taken, or nobody names one."""
+        if self._recalled is None or os.path.lexists(self._root / path):
+            return None
+        if isinstance(exc, DatasetElsewhere):
+            return Named(exc.oid, exc.by)
+        return self._recalled.get((spec.name, path)) or self._recalled.get(("", path))
+
+    def _at(self, path: Path, name: str) -> Dataset:
+        if path not in self._known:
+            self._known[path] = hash_dataset(path, state_home(), self._begin(f"{name}: hashing", 0, 0))
+        return self._known[path]
+
+
+def _refuse(spec: Spec, name: str, message: str, hint: str) -> MonkeyError:
+    from monkey.spec.yaml.mistakes import Mistake
+
+    return spec.document.error([Mistake(("datasets", name, "path"), message, hint)])
+
+
+def total(dataset: Dataset) -> Upload:
+    """Return all bytes and objects of the dataset."""
+    lacks = whole(dataset)
+    return Upload(lacks.bytes, lacks.objects)
+
+
+async def lacking(store: Store, datasets: Iterable[Dataset]) -> dict[str, Upload]:
+    """Return what of each dataset, by its hash, the store lacks. Raises StoreError."""
+    distinct = list({dataset.oid: dataset for dataset in datasets}.values())
+    found = await missing(store, distinct)
+    return {dataset.oid: Upload(lacks.bytes, lacks.objects) for dataset, lacks in zip(distinct, found, strict=True)}
+
+
+async def differences(store: Store, seen: ObservedSweep, datasets: Mapping[str, Dataset]) -> dict[str, str]:
+    """Say of each changed dataset of a sweep how much of it changed: "3 of 10,000 files"."""
+    before = seen.applied.recipe.datasets if seen.applied else {}
+    found = {}
+    for name, dataset in datasets.items():
+        old = before.get(name, dataset.oid)
+        if old != dataset.oid and old.endswith(DIR) and not dataset.is_file:
+            try:
+                files = read_listing(await store.get(object_key(old)), old)
+            except (KeyMissing, Corrupt):
+                continue  # only the words are lost
+            now = dict(zip(dataset.names, dataset.md5s, strict=True))
+            found[name] = f"{changed_files(files, now):,} of {len(files):,} files"
+    return found
+
+
+async def send(store: Store, datasets: Mapping[str, Dataset], begin: Begin = silent) -> dict[str, Upload]:
+    """Send what the store lacks of these datasets; returns what was sent of each.
+
+    Raises DatasetError where one is not what it was, and StoreError.
+    """
+    sent = {}
+    for name, dataset in datasets.items():
+        (lacks,) = await missing(store, [dataset])
+        if lacks.objects:
+            await upload(store, dataset, lacks, begin(f"{name}: uploading", lacks.bytes, lacks.objects))
+        sent[name] = Upload(lacks.bytes, lacks.objects)
+    return sent

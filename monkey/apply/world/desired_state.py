@@ -1,0 +1,210 @@
+"""From spec files to what is desired: expanded, its code hashed, its jobs identified."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from monkey.apply.world.absent_datasets import Absent, Recalled
+from monkey.apply.world.dataset_loader import Begin, Shelf, silent, total
+from monkey.errors import MonkeyError, PlanError
+from monkey.plan.desired import Desired
+from monkey.plan.observed import Observed
+from monkey.spec.job.job_id import identify
+from monkey.transfer.code.code_snapshot import CodeSnapshot, descends, git_info, snapshot
+from monkey.transfer.datasets.dataset import Dataset
+
+if TYPE_CHECKING:
+    from monkey.spec.project.project import Project
+    from monkey.spec.sweep.models import Spec
+
+#: Where specs are, and what they end in.
+SPECS, YAML = "specs", (".yaml", ".yml")
+
+_OUTPUT = (
+    "{} is being written by this command, so it is no part of the code now, but will be next time: call it *.log, "
+    "let git ignore it, or name the code with `code: include:`"
+)
+_REPOSITORY = (
+    "{0} is a repository of its own and no submodule, so its files are no part of the code: if jobs need them, make it "
+    "a submodule (`git submodule add URL {0}`) or commit a copy of its files; else let git ignore it"
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One spec, ready to be compared and applied."""
+
+    desired: Desired
+    code: CodeSnapshot
+    #: The spec as written.
+    text: str
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    #: Datasets that are not on this machine, and are in the store.
+    absent: Mapping[str, Absent] = field(default_factory=dict)
+
+
+def spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
+    """Return the named spec files, those of named directories, or all of the project's.
+
+    Raises MonkeyError where there are none.
+    """
+    return [file for path in (map(Path, named) if named else [project.root / SPECS]) for file in _specs_at(path)]
+
+
+def _specs_at(path: Path) -> list[Path]:
+    path = path.absolute()
+    if path.exists() and not path.is_dir():
+        return [path]
+    if not path.exists() and path.suffix:
+        raise MonkeyError(
+            f"there is no spec {str(path)!r}", hint="name a file, such as specs/experiment.yaml; or none, for all"
+        )
+    files = sorted(file for file in path.glob("*") if file.suffix in YAML and file.is_file())
+    if not files:
+        raise MonkeyError(f"there is no spec in {path}", hint="`monkey init` writes a first one")
+    return files
+
+
+def read_specs(project: Project, files: Iterable[Path]) -> list[Spec]:
+    """Read the specs. Raises SpecError with the problems of all of them."""
+    with _no_plugins():
+        from monkey.spec.sweep.load import load_spec
+
+    return _load_all(files, lambda path: load_spec(path, project.root, project.providers))
+
+
+@contextmanager
+def _no_plugins() -> Iterator[None]:
+    """Keep pydantic, which is imported with the first spec, from looking through all installed packages for plugins."""
+    name = "PYDANTIC_DISABLE_PLUGINS"
+    before = os.environ.get(name)
+    os.environ[name] = "__all__"
+    try:
+        yield
+    finally:
+        # Jobs inherit our environment; theirs is not ours to change.
+        os.environ.pop(name) if before is None else os.environ.update({name: before})
+
+
+def desire_specs(
+    project: Project, specs: Sequence[Spec], begin: Begin = silent, recalled: Recalled | None = None
+) -> list[Wanted]:
+    """Say what these specs want; `begin` is told of datasets that are hashed, `recalled` names those that are not here.
+
+    Raises SpecError, and PlanError for code that cannot be taken.
+    """
+    shelf = Shelf(project.root, begin, recalled)
+    git: Mapping[str, Any] | None = git_info(project.root)
+    leave_out = {path.relative_to(project.root) for path in (project.root / SPECS).glob("*") if _is_spec(path)}
+    leave_out |= {Path(spec.source) for spec in specs}
+    codes = _Codes(project.root, leave_out)
+    wanted = [_wanted(spec, git, codes, shelf) for spec in specs]
+    return [replace(each, desired=_sent_to(each.desired, project)) for each in wanted]
+
+
+def _sent_to(desired: Desired, project: Project) -> Desired:
+    """Say who is told what: where metrics go, and notices."""
+    settings = replace(desired.settings, influx=project.influx, notify=list(project.notify))
+    return replace(desired, settings=settings)
+
+
+def _load_all(files: Iterable[Path], load: Any) -> list[Spec]:
+    from monkey.errors import Problem, SpecError
+
+    specs: list[Spec] = []
+    problems: list[Problem] = []
+    for path in files:
+        try:
+            specs.append(load(path))
+        except SpecError as exc:
+            problems += exc.problems
+    if problems:
+        raise SpecError(problems)
+    return specs
+
+
+def _is_spec(path: Path) -> bool:
+    return path.suffix in (*YAML, ".json") and path.is_file()
+
+
+class _Codes:
+    """The code of the specs: each root is read once, whatever many specs share it."""
+
+    def __init__(self, root: Path, leave_out: Iterable[Path]) -> None:
+        self._root, self._leave_out = root, list(leave_out)
+        self._known: dict[tuple[str, tuple[str, ...], tuple[str, ...]], CodeSnapshot] = {}
+
+    def of(self, spec: Spec) -> CodeSnapshot:
+        """Return the spec's code, less its datasets: they travel by themselves."""
+        root, include, data = spec.code.root, tuple(spec.code.include or ()), tuple(sorted(spec.datasets.values()))
+        if (root, include, data) not in self._known:
+            at = self._root / root
+            names = {os.path.relpath(self._root / path, at) for path in self._leave_out}
+            trees = [os.path.relpath(self._root / path, at) for path in data]
+            self._known[root, include, data] = snapshot(at, include, names, without=trees, project=self._root)
+        return self._known[root, include, data]
+
+
+def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Shelf) -> Wanted:
+    from monkey.spec.sweep.expand import expand_with_notes
+
+    code, (datasets, absent) = codes.of(spec), shelf.of(spec)
+    oids = {name: datasets[name].oid if name in datasets else absent[name].named.oid for name in spec.datasets}
+    recipe = spec.recipe(code.hash, oids)
+    table, notes = expand_with_notes(spec)
+    desired = Desired(
+        name=spec.name,
+        source=spec.source,
+        recipe=recipe,
+        settings=replace(spec.settings(), dataset_files=_file_names(datasets, absent)),
+        table=identify(table, recipe),
+        code_files=code.files,
+        code_bytes=code.size,
+        datasets={name: total(dataset) for name, dataset in datasets.items()},
+        git=git,
+        warnings=(
+            *notes,
+            *(_OUTPUT.format(path) for path in code.left_out),
+            *(_REPOSITORY.format(Path(spec.code.root, path)) for path in code.repositories),
+            *(one.words(name) for name, one in absent.items()),
+        ),
+    )
+    return Wanted(desired, code, spec.text, datasets, absent)
+
+
+def _file_names(datasets: Mapping[str, Dataset], absent: Mapping[str, Absent]) -> dict[str, str]:
+    names = {name: Path(dataset.root).name for name, dataset in datasets.items() if dataset.is_file}
+    return names | {name: Path(one.path).name for name, one in absent.items() if one.is_file}
+
+
+def check_providers(project: Project, wanted: Iterable[Wanted]) -> None:
+    """Raise PlanError for a sweep whose provider the project does not have."""
+    for want in wanted:
+        for name in want.desired.settings.providers:
+            if name not in project.providers:
+                raise PlanError(
+                    f"{want.desired.source}: expected one of the project's providers "
+                    f"({', '.join(sorted(project.providers))}), found {name!r}",
+                    hint="`providers:` in monkey.yaml names them; `provider:` in a spec chooses",
+                )
+
+
+def placed_in_history(project: Project, wanted: Sequence[Wanted], observed: Observed) -> list[Wanted]:
+    """Note which of the specs come from a commit that does not descend from the one that was applied last.
+
+    A commit that this clone does not even have is newer than it, or of another branch: it counts as not an ancestor.
+    """
+    return [replace(want, desired=_placed(project.root, want.desired, observed)) for want in wanted]
+
+
+def _placed(root: Path, desired: Desired, observed: Observed) -> Desired:
+    seen = observed.sweeps.get(desired.name)
+    then = seen.applied.git if seen is not None and seen.applied is not None else None
+    if desired.git is None or then is None or then["commit"] == desired.git["commit"]:
+        return desired
+    return replace(desired, descends=descends(root, then["commit"], desired.git["commit"]) is True)

@@ -1,0 +1,77 @@
+"""From what a user types (a sweep's name, a job's id or the beginning of one) to what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from monkey.errors import NotFound
+from monkey.protocol.status.store_snapshot import Snapshot, SweepView
+
+#: What a job's id, or its beginning, looks like.
+_ID = re.compile(r"[0-9a-f]{1,16}").fullmatch
+
+
+class Found(NamedTuple):
+    """A sweep, or one job of it."""
+
+    view: SweepView
+    #: None: the sweep as a whole is meant.
+    job: str | None = None
+
+
+def find(snapshot: Snapshot, what: str) -> Found:
+    """Return the sweep of that name, or the job whose id begins so, in the first sweep that has it.
+
+    Raises NotFound, and Corrupt where nothing of the sweep can be read.
+    """
+    if what in snapshot.sweeps and (snapshot.sweeps[what].state.revision or snapshot.sweeps[what].state.corrupt):
+        return Found(find_sweep(snapshot, what))
+    matches = _jobs(snapshot.sweeps.values(), what)
+    if not matches:
+        raise nothing(what, snapshot.sweeps, "sweep or job")
+    job = _one(what, matches)
+    return Found(matches[job], job)
+
+
+def find_job(view: SweepView, beginning: str) -> str:
+    """Return the sweep's job whose id begins so. Raises NotFound."""
+    matches = _jobs([view], beginning)
+    if not matches:
+        raise NotFound(f"sweep {view.state.name!r} has no job {beginning!r}", hint="`monkey list jobs` names them")
+    return _one(beginning, matches)
+
+
+def find_sweep(snapshot: Snapshot, name: str) -> SweepView:
+    """Return the sweep of that name. Raises NotFound, and Corrupt where nothing of it can be read."""
+    view = snapshot.sweeps.get(name)
+    if view is not None and view.state.revision is not None:
+        return view
+    if view is not None and view.state.corrupt:
+        raise view.state.corrupt
+    raise nothing(name, snapshot.sweeps, "sweep")
+
+
+def nothing(what: str, sweeps: Iterable[str], kind: str) -> NotFound:
+    """Return the error for a name that means nothing, with the nearest that would."""
+    near = get_close_matches(what, list(sweeps), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "`monkey list sweeps` and `monkey list jobs` name what there is"
+    return NotFound(f"there is no {kind} {what!r}", hint=hint)
+
+
+def _jobs(views: Iterable[SweepView], beginning: str) -> dict[str, SweepView]:
+    matches: dict[str, SweepView] = {}
+    for view in views if _ID(beginning) else ():
+        for job in view.ids:
+            if job.startswith(beginning):
+                matches.setdefault(job, view)
+    return matches
+
+
+def _one(beginning: str, matches: Mapping[str, SweepView]) -> str:
+    if len(matches) > 1:
+        some = ", ".join(sorted(matches)[:3])
+        raise NotFound(f"{beginning!r} is the beginning of {len(matches)} jobs ({some} …)", hint="give more of the id")
+    return next(iter(matches))

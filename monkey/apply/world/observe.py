@@ -1,0 +1,257 @@
+"""Looking, before anything is changed: the store and the fleets as they are, as a plan compares them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from monkey.apply.fleet_work import fleets, living
+from monkey.apply.world.absent_datasets import check_held
+from monkey.apply.world.dataset_loader import Begin, differences, lacking, silent
+from monkey.apply.world.desired_state import Wanted
+from monkey.apply.world.known_stores import Memo
+from monkey.apply.world.project_store import open_known, store_url
+from monkey.apply.world.sweep_status import lack_data
+from monkey.errors import FleetError, MonkeyError, Problem, SpecError, StoreMissing
+from monkey.fleet.boot_failures import Boot, failed
+from monkey.fleet.fleet_port import Fleet
+from monkey.plan.change import Plan, SweepPlan
+from monkey.plan.desired import Upload
+from monkey.plan.observed import Observed, ObservedSweep
+from monkey.protocol.layout import Keys
+from monkey.protocol.status.store_snapshot import Reader, Snapshot, State, SweepView
+from monkey.spec.job.stop_when import Evidence
+from monkey.spec.project.cloud import KEYS as CLOUDS
+from monkey.spec.project.cloud import TYPE_KEYS
+from monkey.spec.project.project import FILE
+from monkey.spec.yaml import document
+from monkey.spec.yaml.mistakes import Mistake, Path
+from monkey.store.store_port import Store
+from monkey.transfer.datasets.dataset import Dataset
+
+if TYPE_CHECKING:
+    from monkey.spec.project.project import Project
+
+
+@dataclass
+class World:
+    """One project, its store and its fleets, opened."""
+
+    project: Project
+    keys: Keys
+    fleets: Mapping[str, Fleet]
+    memo: Memo
+    #: None: nothing was ever applied, and there is no store yet.
+    store: Store | None
+    #: Is told of bytes that are hashed or sent.
+    bars: Begin = silent
+
+    @property
+    def at(self) -> Store:
+        """The store, where there must be one. Raises StoreMissing."""
+        if self.store is None:
+            raise StoreMissing(
+                f"nothing was applied yet: there is no store at {store_url(self.project)}",
+                hint="`monkey apply` begins it",
+            )
+        return self.store
+
+    async def begin(self) -> None:
+        """Make the store, where none ever was. Raises StoreUnsafe and whatever else `open_store` raises."""
+        if self.store is None:
+            self.store = await open_known(store_url(self.project), self.memo, begin=True)
+
+    def reader(self) -> Reader:
+        """Return a new reader of the store. Raises StoreMissing."""
+        return Reader(self.at, self.keys)
+
+    @property
+    def rented(self) -> frozenset[str]:
+        """The providers whose machines are rented."""
+        return frozenset(name for name, of in self.project.providers.items() if of.cloud is not None)
+
+    async def boots(self) -> list[Boot]:
+        """Return why rented machines gave up, where any are rented. Raises StoreError."""
+        return await failed(self.at, self.keys.boots) if self.rented else []
+
+    def fleet(self, name: str) -> Fleet:
+        """Return the fleet of that provider. Raises FleetError."""
+        if name not in self.fleets:
+            raise FleetError(
+                f"expected one of this project's providers ({', '.join(sorted(self.fleets))}), found {name!r}",
+                hint="`providers:` in monkey.yaml names them; `provider:` in a spec chooses",
+            )
+        return self.fleets[name]
+
+
+@asynccontextmanager
+async def open_world(project: Project) -> AsyncIterator[World]:
+    """Open the project; its store is None where none ever was (`World.begin` makes it).
+
+    Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
+    """
+    url, memo = store_url(project), Memo(project.root)
+    store = await open_known(url, memo, begin=False)
+    world = World(project, Keys(project.name), {}, memo, store)
+    world.fleets = fleets(project, url, lambda: world.store)
+    try:
+        yield world
+    finally:
+        for fleet in world.fleets.values():
+            fleet.close()
+        if world.store is not None:
+            await world.store.close()
+
+
+async def observe(world: World, wants: Sequence[Wanted]) -> tuple[Observed, Snapshot | None]:
+    """Look at everything that a plan for what is wanted is compared with; None where there is no store yet.
+
+    Raises Corrupt where a desired sweep's log cannot be read: to plan over it would be to guess.
+    """
+    now = time.time()
+    if world.store is None:
+        return Observed(at=now), None
+    desired = [want.desired for want in wants]
+    snapshot = await world.reader().read()
+    wanted = {want.name for want in desired}
+    sweeps = {
+        name: _sweep(view, snapshot) for name, view in snapshot.sweeps.items() if view.state.revision or name in wanted
+    }
+    for name in wanted & snapshot.sweeps.keys():
+        _refuse_torn(snapshot.sweeps[name], snapshot)
+    code = {want.recipe.code for want in desired if want.recipe.code}
+    there = {sha for sha in code if await _exists(world, world.keys.code(sha))}
+    agents = {name: await living(fleet, snapshot) for name, fleet in world.fleets.items()}
+    lacks, within = await _datasets(world, wants, sweeps)
+    store = world.memo.id(world.at.url)
+    return Observed(sweeps, snapshot.succeeded, there, agents, store, lacks, within, now), snapshot
+
+
+async def _datasets(
+    world: World, wants: Sequence[Wanted], sweeps: Mapping[str, ObservedSweep]
+) -> tuple[Mapping[str, Upload], Mapping[str, Mapping[str, str]]]:
+    """Return what of each dataset is missing, and what changed within those of each sweep.
+
+    A sweep that is done needs no data, and a look at a store of millions of objects takes its time.
+    """
+    asked, within = list[Dataset](), {}
+    for want in wants:
+        seen = sweeps.get(want.desired.name)
+        applied = seen.applied if seen else None
+        same = applied is not None and applied.recipe.datasets == want.desired.recipe.datasets
+        if seen is not None and not same:
+            within[want.desired.name] = await differences(world.at, seen, want.datasets)
+        done = applied is not None and applied.table.ids == want.desired.table.ids and not (seen and seen.unfinished)
+        if not (same and done):
+            asked += want.datasets.values()
+            for name, absent in want.absent.items():
+                await check_held(world.at, name, absent)
+    return await lacking(world.at, asked), within
+
+
+def _refuse_torn(view: SweepView, snapshot: Snapshot) -> None:
+    base = f"sweeps/{view.state.name}/"
+    for problem in snapshot.problems:
+        if base in problem:
+            raise MonkeyError(
+                f"the log of sweep {view.state.name!r} cannot be read past entry {view.state.head}: {problem}",
+                hint="move that object out of the store, if nothing newer follows it, and apply again",
+            )
+
+
+def _sweep(view: SweepView, snapshot: Snapshot) -> ObservedSweep:
+    state = view.state
+    places: dict[State, set[str]] = {State.SUCCEEDED: set(), State.FAILED: set(), State.RUNNING: set()}
+    stopped: dict[str, Evidence] = {}
+    for job in view.ids:
+        where = view.where(job)
+        where = State.RUNNING if where is State.FROZEN else where
+        if where in places:
+            places[where].add(job)
+        if where is State.STOPPED and (met := view.met(job)):
+            stopped[job] = met
+    left = len(view.ids) - len(places[State.SUCCEEDED]) - len(places[State.FAILED]) - len(stopped)
+    return ObservedSweep(
+        head=state.head,
+        applied=state.revision,
+        applied_at=state.revision_at,
+        paused=state.paused,
+        cancelled=state.cancelled,
+        goal=state.goal,
+        succeeded=places[State.SUCCEEDED],
+        failed=places[State.FAILED],
+        stopped=stopped,
+        running=places[State.RUNNING],
+        lacks_data=lack_data(view, places[State.FAILED]),
+        expires=state.expires,
+        over=view.over,
+        unmarked=_unmarked(view, snapshot) if left and view.active else (),
+    )
+
+
+def _unmarked(view: SweepView, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the fleets that have work left and were never told, or were told and think that it is done."""
+    assert view.state.revision is not None
+    name = view.state.name
+    return tuple(fleet for fleet in view.state.revision.settings.providers if not snapshot.queue[fleet].get(name))
+
+
+async def _exists(world: World, key: str) -> bool:
+    return any(item.key == key for item in await world.at.list(key))
+
+
+def check_secrets(world: World, plan: Plan, wanted: Sequence[Wanted]) -> None:
+    """Raise SpecError, with their lines, for secrets that a fleet which has jobs to run does not know."""
+    texts = {want.desired.name: want.text for want in wanted}
+    problems: dict[Problem, None] = {}  # that monkey.yaml lacks one is said once for all sweeps
+    for sweep in plan.sweeps:
+        settings = sweep.desired.settings
+        for name in settings.providers if sweep.jobs.unfinished else ():
+            for at, secret in enumerate(settings.secrets):
+                if mistake := _unknown_secret(world.fleet(name), secret, ("secrets", at)):
+                    file = document.parse(texts[sweep.desired.name], sweep.desired.source)
+                    problems[file.place(mistake)] = None
+            for secret, path in settings.agent_secrets:
+                if mistake := _unknown_secret(world.fleet(name), secret, path):
+                    file = document.read(world.project.root / FILE, FILE)
+                    problems[file.place(mistake)] = None
+    if problems:
+        raise SpecError(list(problems))
+
+
+def _unknown_secret(fleet: Fleet, secret: str, path: Path) -> Mistake | None:
+    try:
+        fleet.check_secrets([secret])
+    except FleetError as exc:
+        return Mistake(path, f"provider {fleet.name!r}: {exc.message}", exc.hint)
+    return None
+
+
+def with_shortage(plan: Plan, world: World) -> Plan:
+    """Return the plan with warnings of jobs that no machine has room for; for rented ones that is no plan at all.
+
+    Raises FleetError.
+    """
+    sweeps = tuple(replace(sweep, notes=(*sweep.notes, *_shortage(sweep, world))) for sweep in plan.sweeps)
+    return replace(plan, sweeps=sweeps)
+
+
+def _shortage(sweep: SweepPlan, world: World) -> list[str]:
+    """Warn of jobs that no machine has room for, before they are waited for."""
+    if not sweep.jobs.unfinished:
+        return []
+    asked = sweep.desired.settings
+    short = {name: world.fleet(name).shortage(asked.resources) for name in asked.providers}
+    if not all(short.values()):
+        return []
+    if any(world.fleet(name).type in CLOUDS for name in short):
+        told = "; ".join(f"{name}: {what}" for name, what in short.items())
+        keys = sorted({TYPE_KEYS[type_] for name in short if (type_ := world.fleet(name).type) in TYPE_KEYS})
+        raise FleetError(
+            f"sweep {sweep.name!r}: a job asks for more than any machine of its providers has: {told}",
+            hint=f"lower resources: in the spec, or rent others: {' or '.join(keys)} in monkey.yaml",
+        )
+    return [f"warning: a job asks for more than a machine of {name} has: {what}" for name, what in short.items()]

@@ -1,0 +1,56 @@
+"""The project's store, opened: the one that was there before, or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monkey.apply.world.known_stores import Memo
+from monkey.errors import StoreError, StoreMissing
+from monkey.spec.yaml import document
+from monkey.store.open import check_room, locate, open_store
+from monkey.store.store_port import Store
+
+if TYPE_CHECKING:
+    from monkey.spec.project.project import Project
+
+
+def store_url(project: Project) -> str:
+    """Return where the project's store is. Raises SpecError, with the line of monkey.yaml, where that is no place."""
+    try:
+        return locate(project.store)
+    except StoreError as exc:
+        from monkey.spec.project.project import FILE
+        from monkey.spec.yaml.mistakes import Mistake
+
+        file = document.read(project.root / FILE, FILE)
+        at = ("store", "url") if isinstance(file.data["store"], dict) else ("store",)
+        raise file.error([Mistake(at, exc.message, exc.hint)]) from exc
+
+
+async def open_known(url: str, memo: Memo, *, begin: bool) -> Store | None:
+    """Return the store at `url`; None where none ever was, and none is to be begun.
+
+    Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
+    """
+    try:
+        store = await open_store(url, begin=begin and not memo.expects(url))
+    except StoreMissing as exc:
+        if memo.expects(url):
+            raise memo.vanished(exc) from exc
+        if begin:
+            raise
+        await check_room(url)
+        return None
+    try:
+        memo.meet(url, store.id)
+    except BaseException:
+        await store.close()
+        raise
+    return store
+
+
+async def open_begun(url: str, memo: Memo) -> Store:
+    """Return the store at `url`, which is begun where none ever was. Raises as `open_known`."""
+    store = await open_known(url, memo, begin=True)
+    assert store is not None
+    return store

@@ -1,0 +1,32 @@
+"""How a sweep of the store stands, as advice on it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from monkey.plan.advice import Standing
+from monkey.protocol.status.store_snapshot import State, SweepView
+from monkey.store.content.objects import SEND_AGAIN
+
+
+def standing(view: SweepView, counts: Mapping[State, int] | None = None) -> Standing:
+    """Return how the sweep stands; `counts`: of its jobs, where they were counted already."""
+    counts = view.counts if counts is None else counts
+    failed = counts.get(State.FAILED, 0)
+    return Standing(
+        view.state.name,
+        failed,
+        sum(counts.values()) - failed - counts.get(State.SUCCEEDED, 0) - counts.get(State.STOPPED, 0) + view.left_out,
+        view.state.paused,
+        view.state.cancelled is not None,
+        view.state.revision is not None and view.state.revision.settings.fail_fast,
+        lack_data(view, (job for job in view.ids if view.where(job) is State.FAILED)) if failed else False,
+        view.over,
+    )
+
+
+def lack_data(view: SweepView, failed: Iterable[str]) -> bool:
+    """Say whether one of these jobs failed because the store lacks its data, or has it damaged."""
+    if view.state.revision is None or not view.state.revision.recipe.datasets:
+        return False
+    return any(SEND_AGAIN in (view.view(job).reason or "") for job in failed)

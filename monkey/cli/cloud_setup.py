@@ -1,0 +1,188 @@
+"""What `monkey init --provider` does: an entry for machines that are rented, their store, and the rights it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from monkey.errors import MonkeyError
+from monkey.spec.project.cloud import TYPE_KEYS
+from monkey.spec.project.project import FILE
+
+if TYPE_CHECKING:
+    from monkey.spec.project.cloud import Cloud
+    from monkey.spec.project.project import Project
+
+#: Type of a provider to the module that knows how one begins there, and how its stores are written.
+STARTS = {"aws": ("monkey_stacks.aws.setup", "s3://"), "gcp": ("monkey_stacks.gcp.setup", "gs://")}
+_EXAMPLES = {
+    "aws": "--region eu-central-1 --type g5.xlarge --store s3://bucket/prefix",
+    "gcp": "--gcp-project my-project --region europe-west4 --type g2-standard-8 --store gs://bucket/prefix",
+}
+#: What a provider is called that we write.
+_NAME = "cloud"
+#: Without `providers:` there is this one; beside others it must be named.
+_HERE = "  local: {type: local}\n"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for on the command line; None for what was not."""
+
+    provider: str
+    region: str | None = None
+    type: str | None = None
+    store: str | None = None
+    #: Of gcp: the cloud's own project.
+    gcp_project: str | None = None
+    #: The store's bucket is to be made.
+    bucket: bool = False
+
+    def check(self) -> None:
+        """Raise MonkeyError where it does not do for an entry of monkey.yaml."""
+        from monkey.spec.project import provider, store_url
+        from monkey.store.bucket.url import parse
+
+        needed = ("region", "type", "store", *(["gcp_project"] if self.provider == "gcp" else []))
+        missing = [f"--{name.replace('_', '-')}" for name in needed if getattr(self, name) is None]
+        if missing:
+            raise MonkeyError(
+                f"expected {' and '.join(missing)} for a provider of type {self.provider}, found none",
+                hint=f"say where to rent what, and where its results go: {_EXAMPLES[self.provider]}",
+            )
+        found = [*store_url.mistakes(self.store), *provider.mistakes({_NAME: self._entry})]
+        if found:
+            raise MonkeyError(found[0].message, hint=found[0].hint)
+        if not str(self.store).startswith(STARTS[self.provider][1]):
+            hint = f"write --store {STARTS[self.provider][1]}BUCKET/PREFIX"
+            raise MonkeyError(f"machines of {self.provider} cannot reach the store {self.store!r}", hint=hint)
+        if self.bucket and (endpoint := parse(str(self.store)).options.get("endpoint")):
+            raise MonkeyError(
+                f"expected a bucket of {self.provider}'s own, found the endpoint {endpoint}; nothing was written",
+                hint="leave --create-bucket out, and make the bucket with the tools of whose it is",
+            )
+
+    @property
+    def _entry(self) -> Mapping[str, Any]:
+        project = {"gcp_project": self.gcp_project} if self.provider == "gcp" else {}
+        return {"type": self.provider, **project, "region": self.region, TYPE_KEYS[self.provider]: self.type}
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """The keys of monkey.yaml, each with its lines."""
+        entry = "".join(f"    {key}: {value}\n" for key, value in self._entry.items())
+        more = (
+            "    max_instances: 1\n"
+            "    # spot: true        # cheaper; the cloud may take machines back\n"
+            "    # price: 1.01       # USD an hour of one: plans say the worst case\n"
+            "    # max_cost: 50      # USD: plans above it are refused\n"
+        )
+        return {
+            "store": f"store: {_quoted(str(self.store))}\n",
+            "providers": f"providers:\n{_HERE}  {_NAME}:\n{entry}{more}",
+        }
+
+
+def _quoted(text: str) -> str:
+    return text if re.fullmatch(r"[A-Za-z0-9:/._-]+", text) else json.dumps(text)
+
+
+def add(path: Path, wanted: Wanted) -> bool:
+    """Add the entry to a monkey.yaml that has none of its type; says whether it did. Raises MonkeyError, SpecError."""
+    from monkey.spec.project.project import load_project
+    from monkey.spec.yaml import document
+
+    project = load_project(path.parent)
+    if there := _of_type(project, wanted.provider):
+        _check_same(project, there, wanted)
+        return False
+    wanted.check()
+    text = path.read_text(encoding="utf-8")
+    there = document.parse(text, FILE).data if text.strip() else {}
+    taken = [key for key in wanted.lines if isinstance(there, dict) and key in there]
+    if taken:
+        raise MonkeyError(
+            f"{FILE} has {' and '.join(taken)} already; nothing was written. Expected there:\n"
+            + "".join(wanted.lines[key] for key in taken),
+            hint="write it there by hand, then say it again",
+        )
+    aside = path.with_name(f".{path.name}.part")
+    aside.write_text(text.rstrip("\n") + "\n" + "".join(wanted.lines.values()), encoding="utf-8")
+    aside.replace(path)
+    return True
+
+
+def _check_same(project: Project, there: Mapping[str, Any], wanted: Wanted) -> None:
+    """Raise MonkeyError where something else was asked for than monkey.yaml has: nobody would heed it."""
+    from monkey.apply.world.project_store import store_url
+
+    store = store_url(project)
+    if wanted.store is not None and "?" not in wanted.store:  # options may be said beside it
+        store = store.partition("?")[0]
+    keys = [key for key in ("region", "type", "gcp_project", "store") if getattr(wanted, key) is not None]
+    asked = {key: str(getattr(wanted, key)).rstrip("/") for key in keys}
+    found = {name: _said(of.cloud, store) for name, of in there.items()}
+    others = [[key for key in keys if asked[key] not in has[key]] for has in found.values()]
+    if not all(others):
+        return
+    (name, has), key = next(iter(found.items())), others[0][0]
+    whose, option = "the store" if key == "store" else f"provider {name!r}", f"--{key.replace('_', '-')}"
+    raise MonkeyError(
+        f"{FILE} has {' or '.join(has[key])} for {whose}, and {option} is {asked[key]}; nothing was written",
+        hint=f"leave {option} out, or change {FILE} by hand",
+    )
+
+
+def _said(cloud: Cloud, store: str) -> dict[str, tuple[str, ...]]:
+    """Return what an entry says, by what can be asked for."""
+    return {
+        "region": (cloud.region,),
+        "type": cloud.types,
+        "gcp_project": (cloud.gcp_project,),
+        "store": (store.rstrip("/"),),
+    }
+
+
+def then(spec: str) -> list[str]:
+    """Return what is to be done after an entry was written; `spec`: the file in which it is."""
+    return [
+        f"Next: say in {spec} who is to run it, and until when: provider: {_NAME}, and expires: 12h.",
+        f"Types with GPUs need an image with a driver for them, too: image: in {FILE}.",
+        "Then monkey plan, and monkey apply.",
+    ]
+
+
+def prepare(root: Path, provider: str, *, bucket: bool) -> None:
+    """Print the policy that whoever applies needs, on stdout and alone; before it, with `bucket`, make the store's.
+
+    Raises FleetError, StoreError.
+    """
+    from monkey.apply.world.project_store import store_url
+    from monkey.spec.project.project import load_project
+
+    project = load_project(root)
+    url, start = store_url(project), import_module(STARTS[provider][0])
+    found = [of.cloud for of in _of_type(project, provider).values() if of.cloud is not None]
+    clouds = {(cloud.gcp_project, cloud.region): cloud for cloud in found}
+    if not url.startswith(STARTS[provider][1]):
+        hint = f"write store: {STARTS[provider][1]}BUCKET/PREFIX in {FILE}"
+        raise MonkeyError(f"machines of {provider} cannot reach the store {url!r}", hint=hint)
+    for cloud in clouds.values():
+        if bucket:
+            made = start.make_store(url, cloud)
+            click.echo(f"{url}: the bucket {'was made' if made else 'is there already'}.", err=True)
+        policy = start.permissions(project.name, url, cloud)
+        where = f"the project {cloud.gcp_project}" if cloud.gcp_project else cloud.region
+        click.echo(f"What whoever applies must be permitted in {where}; an administrator attaches it:", err=True)
+        click.echo(json.dumps(json.loads(policy), indent=2))
+
+
+def _of_type(project: Project, provider: str) -> dict[str, Any]:
+    return {name: of for name, of in project.providers.items() if of.type == provider}

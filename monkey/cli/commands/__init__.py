@@ -1,0 +1,1 @@
+"""The verbs of `monkey`, one file a verb."""

@@ -1,0 +1,166 @@
+"""`monkey apply`: make it so, and watch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.commands.plan import keep_stale_option
+from monkey.cli.main import INTERRUPTED
+from monkey.cli.order_reports import say
+from monkey.cli.session import in_world
+from monkey.cli.terminal.prompts import agreed
+from monkey.errors import MonkeyError
+
+if TYPE_CHECKING:
+    from monkey.apply.planning import Planned
+    from monkey.apply.watch.sweep_progress import Progress
+    from monkey.apply.world.observe import World
+    from monkey.plan.change import Plan
+
+
+@dataclass
+class Order:
+    """What was asked for on the command line, and how far it came."""
+
+    specs: Sequence[str]
+    keep_stale: Sequence[str]
+    yes: bool = False
+    detach: bool = False
+    rollback: bool = False
+    #: Sweeps that are applied and at work: from here on an interrupt only detaches.
+    watched: list[str] = field(default_factory=list)
+
+
+@click.command("apply")
+@click.argument("specs", nargs=-1, metavar="[SPEC]... | [PLAN.json]")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Stop running jobs that are no longer wanted, or whose machine goes, and rent machines, without asking.",
+)
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as the work is handed over; nothing is watched.")
+@click.option("--rollback", is_flag=True, help="Apply a commit that does not descend from the one applied last.")
+@keep_stale_option
+def command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, keep_stale: tuple[str, ...]) -> int:
+    """Make what SPECs want so (default: all in specs/), and watch until it is done.
+
+    PLAN.json, saved by `monkey plan -o`, is applied as it was shown, or refused. An interrupt (Ctrl-C) of the watching
+    detaches: the jobs go on. One before leaves what was done so far. Exits with 1 where jobs failed.
+    """
+    order = Order(specs, keep_stale, yes, detach, rollback)
+    try:
+        return in_world(lambda world: _apply(world, order))
+    except KeyboardInterrupt:
+        if not order.watched:
+            raise
+        from monkey.cli.render.apply_outcome import detached
+
+        click.echo("\n".join(["", *detached(order.watched)]))
+        return INTERRUPTED
+
+
+async def _apply(world: World, order: Order) -> int:
+    from monkey.apply.agent_environment import suit
+    from monkey.apply.execute import check_descent, execute
+    from monkey.plan.work import left_of
+
+    for fleet in world.fleets.values():
+        fleet.prepare()
+    planned = await _planned(world, order)
+    if not order.rollback:
+        check_descent(planned.plan)
+    if planned.plan.changes:
+        _show(planned)
+        _confirm(planned, order)
+        await world.begin()
+    else:
+        _warn(planned.plan)
+    await suit(world, planned.plan, say)
+    if planned.plan.changes:
+        await execute(world, planned.plan, planned.wanted, say, rollback=order.rollback)
+    at_work = [sweep.name for sweep in planned.plan.sweeps if left_of(sweep).count]
+    if order.detach:
+        return await _detach(world, planned, at_work)
+    from monkey.cli.watching import watch_to_end
+
+    order.watched = at_work
+
+    def looked(progress: Sequence[Progress]) -> None:
+        order.watched = [one.name for one in progress if one.unfinished]
+
+    names = [sweep.name for sweep in planned.plan.sweeps]
+    return await watch_to_end(world, names, looked, changed=planned.plan.changes)
+
+
+async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
+    from monkey.apply.watch.startup import begun
+    from monkey.cli.render.apply_outcome import detached
+
+    if not planned.plan.changes:
+        click.echo("Nothing to change.")
+        return 0
+    await begun(world.reader(), [world.fleet(part.fleet) for part in planned.plan.fleets if part.jobs])
+    click.echo("\n".join(detached(names)) if names else "Applied; nothing is left to run.")
+    return 0
+
+
+async def _planned(world: World, order: Order) -> Planned:
+    from monkey.apply.planning import make_plan, read_saved, remake_plan
+
+    saved = [name for name in order.specs if name.endswith(".json")]
+    if not saved:
+        return await make_plan(world, order.specs, order.keep_stale)
+    if len(order.specs) > 1 or order.keep_stale:
+        raise MonkeyError("a saved plan is applied alone, as it was saved", hint=f"`monkey apply {saved[0]}`")
+    return await remake_plan(world, read_saved(Path(saved[0])))
+
+
+def _show(planned: Planned) -> None:
+    from monkey.cli.render.plan_lines import plan_lines
+    from monkey.cli.terminal.text import terminal
+
+    click.echo("\n".join([*plan_lines(planned.plan, terminal()), ""]))
+
+
+def _warn(plan: Plan) -> None:
+    """Say what should be known of a plan that is not shown."""
+    for warning in plan.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _confirm(planned: Planned, order: Order) -> None:
+    """Ask before running jobs are stopped, whose work since the last checkpoint is lost, and before money is spent."""
+    from monkey.plan.cost import rented_text
+
+    if order.yes:
+        return
+    costs = {part.fleet: part.cost for part in planned.plan.rented if part.cost}
+    asked = [("stop", stopped)] if (stopped := _stopped(planned.plan)) else []
+    asked += [("rent", rented_text(costs))] if costs else []
+    if asked and not sys.stdin.isatty():
+        would = ", and ".join(f"{verb} {what}" for verb, what in asked)
+        raise MonkeyError(f"applying would {would}", hint="--yes agrees to that")
+    for verb, what in asked:
+        if not agreed(f"{verb.capitalize()} {what}?"):
+            raise MonkeyError("nothing was applied")
+
+
+def _stopped(plan: Plan) -> str:
+    """Return in words which running jobs applying stops; "" for none."""
+    parts = []
+    if count := plan.released:
+        parts.append(
+            "1 running job that is no longer wanted"
+            if count == 1
+            else f"{count:,} running jobs that are no longer wanted"
+        )
+    if count := plan.uprooted:
+        parts.append(f"{count:,} running job{'s' * (count != 1)} on machines that go")
+    return ", and ".join(parts)

@@ -1,0 +1,37 @@
+"""`monkey audit`: what machines really have, against what we know of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import in_world, json_option
+
+if TYPE_CHECKING:
+    from monkey.apply.world.observe import World
+
+
+@click.command("audit")
+@json_option
+def command(as_json: bool) -> int:
+    """Ask every machine what is there, and every cloud, and compare it with what was written down.
+
+    What clouds have that is tagged as ours is listed by region, with what it costs an hour. Exits with 1 where anything
+    is left over, missing, or could not be looked at; 0 says that nothing is astray.
+    """
+    return in_world(lambda world: _audit(world, as_json))
+
+
+async def _audit(world: World, as_json: bool) -> int:
+    from monkey.apply.fleet_work import audit, holdings, strangers
+    from monkey.cli.render.list_tables import findings_json, findings_lines, holdings_json, holdings_lines
+    from monkey.cli.terminal.text import json_text, terminal
+
+    found, held = await audit(world), await holdings(world)
+    found += strangers(held)
+    if as_json:
+        click.echo(json_text({"findings": findings_json(found), "holdings": holdings_json(held)}, indent=2))
+    else:
+        click.echo("\n".join([*holdings_lines(held, terminal()), *findings_lines(found, terminal())]))
+    return 1 if found else 0

@@ -1,0 +1,26 @@
+"""`monkey completion`: the script that teaches a shell our verbs, options and names."""
+
+from __future__ import annotations
+
+import click
+
+#: Where each shell wants the script.
+USE = {
+    "bash": 'eval "$(monkey completion bash)"                                  # in ~/.bashrc',
+    "zsh": 'eval "$(monkey completion zsh)"                                   # in ~/.zshrc',
+    "fish": "monkey completion fish > ~/.config/fish/completions/monkey.fish",
+}
+
+
+@click.command("completion", epilog="\b\n" + "\n".join(USE.values()))
+@click.argument("shell", type=click.Choice(list(USE)))
+def command(shell: str) -> None:
+    """Print the completion script of SHELL."""
+    from click.shell_completion import get_completion_class
+
+    from monkey.cli.registry import monkey
+
+    kind = get_completion_class(shell)
+    assert kind is not None  # click knows all three
+    complete = kind(monkey, {}, "monkey", "_MONKEY_COMPLETE")
+    click.echo(complete.source_template % complete.source_vars())

@@ -1,0 +1,61 @@
+"""`monkey doctor`: is all there that monkey needs, and what to do where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import json_option, project
+
+if TYPE_CHECKING:
+    from monkey.apply.inspect.doctor_checks import Check
+
+
+@click.command("doctor")
+@json_option
+def command(as_json: bool) -> int:
+    """Look at the project's specs, its store, its agents, Pulumi, the clouds that it rents from, and InfluxDB, and say
+    how to mend what is wrong.
+
+    Changes nothing but an object that it makes in the store, and removes. Exits with 1 where something is wrong.
+    """
+    import asyncio
+    from dataclasses import asdict
+
+    from monkey.cli.terminal.text import json_text
+
+    here = project()
+    found: list[Check] = []
+
+    async def look() -> None:
+        from monkey.apply.inspect.doctor_checks import examine
+
+        async for check in examine(here):
+            found.append(check)
+            if not as_json:
+                click.echo(_line(check))
+
+    asyncio.run(look())
+    if as_json:
+        click.echo(json_text([asdict(check) for check in found], indent=2))
+    else:
+        click.echo(_sum(found))
+    return 1 if any(check.wrong for check in found) else 0
+
+
+def _line(check: Check) -> str:
+    from monkey.cli.terminal.text import one_line, terminal
+
+    to = terminal()
+    mark, colour = ("!", "yellow") if check.wrong else ("✓", "green")
+    line = to.paint(f"{mark} {check.about}: {one_line(check.text)}", colour if check.wrong else "")
+    return line + (to.paint(f"\n      {one_line(check.hint)}", "dim") if check.hint else "")
+
+
+def _sum(found: Sequence[Check]) -> str:
+    from monkey.cli.terminal.text import plural
+
+    wrong = sum(check.wrong for check in found)
+    return f"\n{plural(wrong, 'thing')} to mend." if wrong else "\nAll is well."

@@ -1,0 +1,40 @@
+"""`monkey extend`."""
+
+from __future__ import annotations
+
+import click
+
+from monkey.cli.order_reports import report, say
+from monkey.cli.rent_prompt import agreeing, yes_option
+from monkey.cli.session import in_world, names_complete
+
+
+@click.command("extend")
+@click.argument("sweep", shell_complete=names_complete)
+@click.argument("time", metavar="TIME")
+@yes_option
+def command(sweep: str, time: str, yes: bool) -> None:
+    """Let SWEEP expire later: by TIME (6h), or at a time with its zone (2026-12-01T18:00:00Z).
+
+    What a sweep that has expired already gets begins now.
+    """
+    from dataclasses import replace
+
+    from monkey.apply.orders import extend
+    from monkey.apply.world.sweep_status import standing
+    from monkey.cli.terminal.text import one_line
+    from monkey.errors import MonkeyError
+    from monkey.plan.advice import helps
+    from monkey.spec.job.expires import read, time_text
+    from monkey.spec.yaml.mistakes import Mistakes
+
+    try:
+        asked = read(time, 'say by how much later, like 6h, or a time with its zone, like "2026-12-01T18:00:00Z"')
+    except Mistakes as exc:
+        raise MonkeyError(exc.mistakes[0].message, hint=exc.mistakes[0].hint) from exc
+    done, until = in_world(lambda world: extend(world, sweep, asked, agreeing(yes=yes), say))
+    if until is None:
+        click.echo(f"{one_line(sweep)}: it never expires; nothing to extend. `expires:` in its spec says when it does.")
+        return
+    then = one_line(helps(replace(standing(done.view), over=False)))
+    report(done, "extend", f"expires at {time_text(until)}", then)

@@ -1,0 +1,169 @@
+"""`monkey fetch`: what jobs made, brought here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import in_world, json_option, names_complete
+from monkey.errors import MonkeyError, NotFound
+
+if TYPE_CHECKING:
+    from monkey.apply.world.observe import World
+    from monkey.protocol.layout import Keys
+    from monkey.protocol.status.agent_views import JobView, SweepView
+    from monkey.results.result_rows import Results
+    from monkey.transfer.download import Brought, File
+
+_DIRECTORY = click.Path(file_okay=False, path_type=Path)
+#: States in which what a job made will not change.
+ENDED = ("succeeded", "failed", "cancelled", "stopped")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    what: str
+    output: Path | None
+    where: str | None
+    top: int | None
+    only: tuple[str, ...]
+    as_json: bool
+
+
+@click.command("fetch")
+@click.argument("what", metavar="SWEEP|JOB", shell_complete=names_complete)
+@click.option("-o", "--output", type=_DIRECTORY, metavar="DIR", help="Where to (default: its name, or the job's id).")
+@click.option("--only", multiple=True, metavar="GLOB", help="Only such files: '*.npz', 'plots/'; may be repeated.")
+@click.option("--where", metavar="CONDITION", help="Only such jobs: 'lr < 0.1 and state == \"succeeded\"'.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N jobs, as `results` ranks them.")
+@json_option
+def command(
+    what: str, output: Path | None, only: tuple[str, ...], where: str | None, top: int | None, as_json: bool
+) -> None:
+    """Bring the outputs of JOB, or of all jobs of SWEEP that succeeded or met stop_when, into a directory.
+
+    Of a sweep, each job has a directory of its own, named by its id; results.csv and results.json say what each was
+    run with. Every file is held against the digest that its job recorded. What is there already is not fetched again.
+    """
+    asked = _Asked(what, output, where, top, only, as_json)
+    click.echo(in_world(lambda world: _fetch(world, asked)))
+
+
+async def _fetch(world: World, asked: _Asked) -> str:
+    from monkey.apply.world.lookup import find
+
+    found = find(await world.reader().read(), asked.what)
+    if found.job is not None and (asked.where or asked.top):
+        raise MonkeyError("--where and --top choose jobs of a sweep, and this is one job")
+    results = None if found.job else _chosen(found.view, asked)
+    jobs = [found.job] if found.job else [row.job for row in results.rows] if results else []
+    files = _files(world.keys, found.view, jobs, asked, alone=found.job is not None)
+    if not any(files.values()):
+        raise _nothing(found.view, jobs, asked)
+    directory = asked.output or Path(found.job or found.view.state.name)
+    _mark(directory)
+    brought = await _download(world, [file for some in files.values() for file in some], directory)
+    if results is not None:
+        _index(directory, results, files)
+    return _told(brought, files, directory, as_json=asked.as_json)
+
+
+def _chosen(view: SweepView, asked: _Asked) -> Results:
+    """Return the jobs to fetch, the best first."""
+    from dataclasses import replace
+
+    from monkey.results.result_rows import choose, gather
+
+    revision = view.state.revision
+    assert revision is not None  # find sees to it
+    results = gather(revision.table, revision.settings, view.jobs)
+    if asked.where:
+        results = choose(results, asked.where)
+    states = ENDED if asked.where else ("succeeded", "stopped")
+    return replace(results, rows=tuple(row for row in results.rows if row.state in states)[: asked.top])
+
+
+def _files(keys: Keys, view: SweepView, jobs: list[str], asked: _Asked, *, alone: bool) -> dict[str, list[File]]:
+    """Return job to its files; `alone`: they need no directory of their own."""
+    from monkey.transfer.globs import Globs
+
+    try:
+        globs = Globs(asked.only) if asked.only else None
+    except ValueError as exc:
+        raise MonkeyError(f"--only: {exc}") from exc
+    return {job: _of_job(keys, view, view.view(job), globs, "" if alone else f"{job}/") for job in jobs}
+
+
+def _of_job(keys: Keys, view: SweepView, job: JobView, globs: object, below: str) -> list[File]:
+    from monkey.transfer.download import File, check_path
+    from monkey.transfer.globs import Globs
+
+    if job.state not in ENDED:
+        return []  # what is recorded is of an earlier attempt
+    revision = view.state.revision
+    source = revision.adopted.get(job.job, job.job) if revision else job.job
+    prefix = f"{keys.out(source, job.attempt)}outputs/"
+    for path in job.outputs:
+        check_path(path)  # before it becomes part of a key
+    return [
+        File(prefix + path, below + path, digest)
+        for path, digest in job.outputs.items()
+        if not isinstance(globs, Globs) or globs.match(path)
+    ]
+
+
+def _nothing(view: SweepView, jobs: list[str], asked: _Asked) -> NotFound:
+    name = view.state.name
+    if not jobs:
+        return NotFound(f"no job of {name!r} fits, or none has succeeded yet", hint=f"see `monkey list jobs {name}`")
+    if any(view.view(job).outputs for job in jobs) and asked.only:
+        return NotFound(f"none of the files fits --only {' '.join(asked.only)}", hint="`monkey info JOB` names them")
+    if all(view.where(job) not in ENDED for job in jobs):
+        return NotFound(f"{asked.what!r} has not ended yet", hint="its outputs are kept when it has")
+    return NotFound("nothing was kept", hint="name files by `outputs:`, or write them to $MONKEY_OUTPUT_DIR")
+
+
+def _mark(directory: Path) -> None:
+    """Say of a directory that is made now that it is no code; one that was there is the user's, and stays as it is."""
+    from monkey.transfer.code.file_selection import FETCHED
+
+    if not directory.exists():
+        directory.mkdir(parents=True)
+        (directory / FETCHED).write_text("Made by `monkey fetch`. What is here is no part of a job's code.\n")
+
+
+async def _download(world: World, files: list[File], directory: Path) -> Brought:
+    from monkey.cli.render.fetch_report import Bar
+    from monkey.transfer.download import Download
+
+    with Bar(len(files)) as bar:
+        return await Download(world.at, directory, bar.show).run(files)
+
+
+def _index(directory: Path, results: Results, files: dict[str, list[File]]) -> None:
+    """Write what each job was run with and what came of it."""
+    from monkey.cli.terminal.text import json_text
+    from monkey.results.export import row_json, rows_csv
+
+    directory.mkdir(parents=True, exist_ok=True)
+    rows = [row_json(row) | {"files": {f.path: f.sha256 for f in files[row.job]}} for row in results.rows]
+    for name, text in (("results.csv", rows_csv(results)), ("results.json", json_text(rows, indent=1) + "\n")):
+        aside = directory / f".{name}.new"
+        aside.write_text(text, newline="")
+        aside.replace(directory / name)
+
+
+def _told(brought: Brought, files: dict[str, list[File]], directory: Path, *, as_json: bool) -> str:
+    from monkey.cli.render.fetch_report import brought_lines, failed_text
+    from monkey.cli.terminal.text import json_text
+
+    if brought.failed:
+        raise MonkeyError(failed_text(brought), hint="what came is whole; `monkey fetch` again tries the rest")
+    if as_json:
+        jobs = {job: {file.path: file.sha256 for file in some} for job, some in files.items()}
+        told = {"directory": str(directory), "fetched": brought.fetched, "bytes": brought.size}
+        return json_text(told | {"kept": brought.kept, "jobs": jobs}, indent=1)
+    return "\n".join(brought_lines(brought, sum(map(bool, files.values())), str(directory)))

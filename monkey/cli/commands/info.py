@@ -1,0 +1,38 @@
+"""`monkey info`: all about one job or one sweep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import in_world, json_option, names_complete
+
+if TYPE_CHECKING:
+    from monkey.apply.world.observe import World
+
+
+@click.command("info")
+@click.argument("what", metavar="JOB|SWEEP", shell_complete=names_complete)
+@json_option
+def command(what: str, as_json: bool) -> None:
+    """Show all about JOB (its id, or the beginning of it) or SWEEP."""
+    click.echo(in_world(lambda world: _info(world, what, as_json=as_json)))
+
+
+async def _info(world: World, what: str, *, as_json: bool) -> str:
+    from monkey.apply.inspect.attempt_records import read_attempts
+    from monkey.apply.world.lookup import find
+    from monkey.cli.render import job_details as render
+    from monkey.cli.terminal.text import json_text, terminal
+
+    snapshot = await world.reader().read()
+    found = find(snapshot, what)
+    if found.job is None:
+        if as_json:
+            return json_text(render.sweep_info_json(found.view), indent=2)
+        return "\n".join(render.sweep_info(found.view, snapshot, terminal()))
+    tries = await read_attempts(world, found.view, found.job)
+    if as_json:
+        return json_text(render.job_info_json(found.view, found.job, tries), indent=2)
+    return "\n".join(render.job_info(found.view, found.job, tries, world.keys, world.at.url, terminal()))

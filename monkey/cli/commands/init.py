@@ -1,0 +1,180 @@
+"""`monkey init`: a project that runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from monkey.cli.terminal.text import plural
+from monkey.errors import MonkeyError
+
+#: What the local store, Python and a run of the script by hand leave behind; none of it belongs into git, or is code.
+IGNORED = (".monkey/", "__pycache__/", "/model.json", "*.log")
+
+MONKEY_YAML = """\
+# The project. Everything here has a default: this file may be empty, or not be there at all.
+project: {project}
+# store: .monkey/store            # where plans, jobs and results meet: a path (local, NFS), s3://bucket/prefix, ssh://host/dir
+# providers:
+#   local: {{type: local}}          # max_slots: 4 limits how many jobs run here at once
+#   lab: {{type: ssh, hosts: [gpu1, me@gpu2:2222]}}  # machines that you reach by SSH
+"""
+
+SPEC = """\
+# yaml-language-server: $schema=schema.json
+name: experiment
+command: python3 train.py --lr {lr} --momentum {momentum} --seed {seed}
+parameters:
+  lr: [0.01, 0.03, 0.1, 0.3]
+  momentum: [0.0, 0.9]
+  seed: {range: [0, 3]}
+metric: {name: loss, goal: minimize}
+max_retries: 1
+timeout: 10m
+code: {include: [train.py]}  # what jobs run with: a change of other files makes no result stale
+outputs: [model.json]
+"""
+
+TRAIN = '''\
+"""Fit a line to noisy points by gradient descent: a stand-in for your own training."""
+
+import argparse
+import json
+import os
+import random
+import time
+
+
+def log(metrics, step):
+    """Record metrics: with monkey where it is installed, else by the line of JSON that any language can write."""
+    print(f"step {step}: " + ", ".join(f"{name} {value:.4f}" for name, value in metrics.items()), flush=True)
+    try:
+        from monkey import log as record
+    except ImportError:
+        where = os.environ.get("MONKEY_METRICS_DIR")
+        if where:
+            with open(os.path.join(where, f"{os.getpid()}-train.jsonl"), "a") as file:
+                file.write(json.dumps({"t": time.time(), "step": step, "m": metrics}) + "\\n")
+    else:
+        record(metrics, step=step)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float, required=True)
+    parser.add_argument("--momentum", type=float, default=0.0)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+
+    rng = random.Random(args.seed)
+    points = [(x / 50, 3 * x / 50 - 1 + rng.gauss(0, 0.1)) for x in range(-50, 51)]
+    slope = intercept = slope_speed = intercept_speed = 0.0
+    for step in range(1, 51):
+        errors = [(x, slope * x + intercept - y) for x, y in points]
+        loss = sum(error * error for _, error in errors) / len(points)
+        slope_speed = args.momentum * slope_speed - args.lr * sum(x * error for x, error in errors) / len(points)
+        intercept_speed = args.momentum * intercept_speed - args.lr * sum(error for _, error in errors) / len(points)
+        slope, intercept = slope + slope_speed, intercept + intercept_speed
+        if step % 10 == 0:
+            log({"loss": loss}, step)
+    with open("model.json", "w") as file:
+        json.dump({"slope": slope, "intercept": intercept}, file)
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+@click.command("init")
+@click.argument("directory", default=".", type=click.Path(file_okay=False))
+@click.option("--provider", type=click.Choice(["aws", "gcp"]), help="Rent machines there; prints the rights it takes.")
+@click.option("--region", help="Where: eu-central-1.")
+@click.option("--type", "kind", help="Which: g5.xlarge.")
+@click.option("--store", metavar="URL", help="Where its results go: s3://bucket/prefix.")
+@click.option("--gcp-project", metavar="ID", help="For gcp: the project that pays.")
+@click.option("--create-bucket", "bucket", is_flag=True, help="Make that bucket, if it is not there.")
+def command(
+    directory: str,
+    provider: str | None,
+    region: str | None,
+    kind: str | None,
+    store: str | None,
+    gcp_project: str | None,
+    bucket: bool,
+) -> None:
+    """Start a project in DIRECTORY (default: here): a spec, a training script, and nothing that is there is touched.
+
+    With --provider, machines of a cloud are added to a project that is there or just begins, and the rights are printed
+    that whoever applies needs.
+    """
+    root = Path(directory)
+    if provider is None:
+        if region or kind or store or gcp_project or bucket:
+            said = "--region, --type, --store, --gcp-project and --create-bucket need --provider"
+            raise MonkeyError(said, hint=f"--provider {'gcp' if gcp_project else 'aws'}")
+        _start(root, directory)
+        return
+    from monkey.cli.cloud_setup import Wanted, add, prepare, then
+
+    wanted = Wanted(provider, region, kind, store, gcp_project, bucket)
+    if not (root / "monkey.yaml").exists():
+        wanted.check()
+        _start(root, directory, "".join(wanted.lines.values()))
+        steps = then(str(root / "specs/experiment.yaml"))
+    elif add(root / "monkey.yaml", wanted):
+        click.echo("Added to monkey.yaml: store and providers.", err=True)
+        steps = then("your spec")
+    else:
+        steps = []
+    try:
+        prepare(root, provider, bucket=bucket)
+    finally:  # what was written is there, whatever fails now
+        for step in steps:
+            click.echo(step, err=True)
+
+
+def _start(root: Path, directory: str, machines: str = "") -> None:
+    files = _files(root)
+    files["monkey.yaml"] += machines
+    there = [name for name in files if (root / name).exists() or (root / name).is_symlink()]
+    if there:
+        raise MonkeyError(
+            f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} there already; nothing was written",
+            hint="`monkey init DIRECTORY` starts a project elsewhere",
+        )
+    for name, content in files.items():
+        _write_new(root / name, content)
+    _ignore(root / ".gitignore")
+    click.echo(f"Wrote {plural(len(files), 'file')}: {', '.join(files)}.", err=bool(machines))
+    into = "" if root.resolve() == Path.cwd() else f"cd {directory} && "
+    if not machines:
+        click.echo(f"Next: {into}monkey plan, then monkey apply.")
+
+
+def _files(root: Path) -> dict[str, str]:
+    from monkey.cli.terminal.text import json_text
+    from monkey.spec.sweep.json_schema import schema
+
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in root.resolve().name)
+    return {
+        "monkey.yaml": MONKEY_YAML.format(project=name.strip("._-") or "experiments"),
+        "specs/experiment.yaml": SPEC,
+        "specs/schema.json": json_text(schema(), indent=2) + "\n",
+        "train.py": TRAIN,
+    }
+
+
+def _write_new(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("x", encoding="utf-8") as file:
+        file.write(content)
+
+
+def _ignore(path: Path) -> None:
+    """Add our lines to .gitignore, where they are missing."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    missing = [line for line in IGNORED if line not in lines and line.rstrip("/") not in lines]
+    if missing:
+        path.write_text("\n".join([*lines, *missing]) + "\n", encoding="utf-8")

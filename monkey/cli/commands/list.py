@@ -1,0 +1,95 @@
+"""`monkey list`: jobs, sweeps, providers, instances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import in_world, json_option, names_complete
+
+if TYPE_CHECKING:
+    from monkey.apply.world.observe import World
+
+#: A job's states, as the protocol names them (not imported: `monkey list --help` is quick).
+STATES = ("queued", "running", "frozen", "succeeded", "failed", "cancelled", "paused", "stopped", "expired")
+
+
+@click.group("list")
+def command() -> None:
+    """List jobs, sweeps, providers or instances."""
+
+
+@command.command("jobs")
+@click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=names_complete)
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only jobs in this state.")
+@json_option
+def jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
+    """List the jobs of SWEEPs (default: all sweeps) with their state and parameters."""
+
+    async def show(world: World) -> str:
+        from monkey.apply.world.lookup import find_sweep
+        from monkey.cli.render.list_tables import jobs_json, jobs_lines
+        from monkey.cli.terminal.text import json_text, terminal
+
+        snapshot = await world.reader().read()
+        views = [find_sweep(snapshot, name) for name in sweeps] or list(snapshot.sweeps.values())
+        if as_json:
+            return json_text(jobs_json(views, states), indent=1)
+        return "\n".join(jobs_lines(views, states, terminal()))
+
+    click.echo(in_world(show))
+
+
+@command.command("sweeps")
+@json_option
+def sweeps(as_json: bool) -> None:
+    """List the sweeps that were applied."""
+
+    async def show(world: World) -> str:
+        from monkey.cli.render.list_tables import sweeps_json, sweeps_lines
+        from monkey.cli.terminal.text import json_text, one_line, terminal
+
+        snapshot = await world.reader().read()
+        views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
+        for view in snapshot.sweeps.values():
+            if view.state.corrupt:
+                click.echo(f"warning: {one_line(view.state.corrupt.message)}", err=True)
+        return json_text(sweeps_json(views), indent=2) if as_json else "\n".join(sweeps_lines(views, terminal()))
+
+    click.echo(in_world(show))
+
+
+@command.command("providers")
+@json_option
+def providers(as_json: bool) -> None:
+    """List where jobs can run, and what is there now."""
+
+    async def show(world: World) -> str:
+        from monkey.apply.fleet_work import living
+        from monkey.cli.render.list_tables import providers_json, providers_lines
+        from monkey.cli.terminal.text import json_text, terminal
+
+        snapshot = await world.reader().read([]) if world.store is not None else None
+        counted = [(fleet.name, fleet.type, await living(fleet, snapshot)) for fleet in world.fleets.values()]
+        if as_json:
+            return json_text(providers_json(counted), indent=2)
+        return "\n".join(providers_lines(counted, terminal()))
+
+    click.echo(in_world(show))
+
+
+@command.command("instances")
+@json_option
+def instances(as_json: bool) -> None:
+    """List machines and the agents on them, by what is written down and by their heartbeats."""
+
+    async def show(world: World) -> str:
+        from monkey.apply.inspect.instances import instances
+        from monkey.cli.render.list_tables import instances_json, instances_lines
+        from monkey.cli.terminal.text import json_text, terminal
+
+        found = await instances(world)
+        return json_text(instances_json(found), indent=2) if as_json else "\n".join(instances_lines(found, terminal()))
+
+    click.echo(in_world(show))

@@ -1,0 +1,86 @@
+"""`monkey logs`: what jobs wrote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.main import INTERRUPTED
+from monkey.cli.session import in_world, names_complete
+from monkey.cli.terminal.log_output import Sink
+
+if TYPE_CHECKING:
+    from monkey.apply.world.lookup import Found
+    from monkey.apply.world.observe import World
+
+
+@click.command("logs")
+@click.argument("what", metavar="JOB|SWEEP", shell_complete=names_complete)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job (or all of the sweep's) has ended.")
+@click.option("--attempt", type=int, metavar="N", help="Show the N-th attempt at JOB, from 1.")
+def command(what: str, follow: bool, attempt: int | None) -> int:
+    """Show what JOB wrote to stdout and stderr, or what all jobs of SWEEP did, each line behind its job's id.
+
+    Of a job that was tried more than once, its newest attempt is shown; `monkey info JOB` numbers them.
+
+    In a pipe a job's log comes byte for byte; on a terminal what would steer it is left out.
+    """
+    try:
+        return in_world(lambda world: _logs(world, what, attempt, follow=follow))
+    except KeyboardInterrupt:  # how one leaves; there is nothing to say
+        return INTERRUPTED
+
+
+async def _logs(world: World, what: str, attempt: int | None, *, follow: bool) -> int:
+    import asyncio
+    from contextlib import nullcontext
+
+    from monkey.apply.inspect.log_reading import Follow
+    from monkey.apply.watch.sweep_progress import watching
+    from monkey.apply.world.lookup import find
+
+    found = find(await world.reader().read(), what)
+    only = await _claim(world, found, attempt) if attempt is not None else 0
+    jobs = [found.job] if found.job else found.view.ids
+    sink = _sink(prefixed=len(jobs) > 1)
+    logs = Follow(world, found.view.state.name, [found.job] if found.job else None, asyncio.sleep, only)
+    async with watching(world.at, world.keys) if follow else nullcontext():
+        async for job, data in logs.chunks(follow=follow):
+            sink.write(job, data)
+    sink.close()
+    if not sink.anything:
+        click.echo("\n".join(await _silence(world, found, what, attempt)), err=True)
+    return 0
+
+
+async def _claim(world: World, found: Found, attempt: int) -> int:
+    """Return the position of the attempt's claim. Raises NotFound."""
+    from monkey.apply.inspect.attempt_records import find_attempt, read_attempts
+    from monkey.errors import NotFound
+
+    if found.job is None:
+        name = found.view.state.name
+        raise NotFound(
+            f"a sweep has no attempts: expected a job, found {name!r}", hint=f"`monkey list jobs {name}` names its jobs"
+        )
+    return find_attempt(await read_attempts(world, found.view, found.job), attempt, found.job).k
+
+
+async def _silence(world: World, found: Found, what: str, attempt: int | None) -> list[str]:
+    """Return why nothing was shown, as of now."""
+    from monkey.apply.inspect.attempt_records import find_attempt, read_attempts
+    from monkey.cli.render.apply_outcome import silence
+    from monkey.cli.render.attempt_lines import ending
+
+    view = (await world.reader().read([found.view.state.name])).sweeps[found.view.state.name]
+    if attempt is None or found.job is None:
+        return silence(what, [view.view(job) for job in ([found.job] if found.job else view.ids)])
+    tried = find_attempt(await read_attempts(world, view, found.job), attempt, found.job)
+    return [f"attempt {attempt} of {found.job} wrote nothing; {ending(tried, view.view(found.job))}"]
+
+
+def _sink(*, prefixed: bool) -> Sink:
+    import sys
+
+    return Sink(sys.stdout.buffer, prefixed=prefixed, raw=not sys.stdout.isatty())

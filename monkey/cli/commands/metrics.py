@@ -1,0 +1,57 @@
+"""`monkey metrics`: what there is to do about metrics in InfluxDB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import in_world, names_complete
+
+if TYPE_CHECKING:
+    from monkey.apply.inspect.backfill import Backfilled
+    from monkey.apply.world.observe import World
+
+
+@click.group("metrics")
+def command() -> None:
+    """Look after the copy of metrics in InfluxDB."""
+
+
+@command.command("backfill")
+@click.argument("sweep", shell_complete=names_complete)
+def backfill(sweep: str) -> int:
+    """Send SWEEP's metrics, and the states of its jobs, from the store to the InfluxDB that monkey.yaml names.
+
+    It makes the points that agents send, so what is there already is no more for it: after InfluxDB lost its data, or
+    for a sweep that is older than it. What running attempts log is sent by their agents.
+    """
+    done = in_world(lambda world: _backfill(world, sweep))
+    from monkey.cli.terminal.text import one_line, plural
+
+    click.echo(f"{one_line(sweep)}: {plural(done.points, 'point')} of {plural(done.attempts, 'attempt')} sent.")
+    if done.garbage:
+        click.echo(f"Lines that were no records were passed over: {done.garbage:,}.")
+    if done.refused:
+        click.echo(f"InfluxDB refused {plural(done.refused, 'point')}: {one_line(done.why)}")
+    return 1 if done.refused else 0
+
+
+async def _backfill(world: World, sweep: str) -> Backfilled:
+    from monkey.apply.inspect.backfill import backfill
+    from monkey.errors import MonkeyError
+    from monkey.fleet.secret_values import SecretValues
+    from monkey.metrics.influx_client import Client, Denied
+
+    influx = world.project.influx
+    if influx is None:
+        hint = "add `metrics: {influxdb: …}`; docs/metrics.md tells what to write"
+        raise MonkeyError("monkey.yaml names no InfluxDB to send metrics to", hint=hint)
+    try:
+        client = Client(influx, SecretValues().get(influx.secrets))
+    except Denied as exc:
+        raise MonkeyError(f"{influx.url} cannot be used: {exc}", hint="`monkey doctor`") from exc
+    try:
+        return await backfill(world, sweep, influx, client)
+    finally:
+        client.close()

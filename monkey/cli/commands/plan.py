@@ -1,0 +1,98 @@
+"""`monkey plan`: what apply would do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import in_world, json_option, one_format, project
+from monkey.errors import MonkeyError
+
+if TYPE_CHECKING:
+    from monkey.apply.planning import Planned
+
+#: What a saved plan is called, or ends in, where code is: such files are left out of snapshots.
+PLAN = "plan.json"
+
+#: `plan` and `apply` alike.
+keep_stale_option = click.option(
+    "--keep-stale",
+    "keep_stale",
+    metavar="KIND",
+    multiple=True,
+    help="Keep results that are stale only for this reason (code, command, env, …): the new jobs adopt them.",
+)
+
+
+@click.command("plan")
+@click.argument("specs", nargs=-1, metavar="[SPEC]...")
+@click.option("-o", "--output", metavar="FILE", help="Save the plan: `monkey apply FILE` does this and nothing else.")
+@json_option
+@click.option("--markdown", is_flag=True, help="Print Markdown, for a comment on a pull request.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with 0: nothing to do, 1: an error, 2: changes.")
+@click.option("--all", "everything", is_flag=True, help="Show what stays as it is, too.")
+@keep_stale_option
+def command(
+    specs: tuple[str, ...],
+    output: str | None,
+    as_json: bool,
+    markdown: bool,
+    detailed_exitcode: bool,
+    everything: bool,
+    keep_stale: tuple[str, ...],
+) -> int:
+    """Show what apply would do for SPECs (default: all in specs/); changes nothing.
+
+    \b
+    +  new job        ~  stale job, and why    =  kept        -  removed
+    *  setting        ↑  upload                @  machines    !  to be mended
+    $  what machines that are paid for cost at the worst
+    """
+    from monkey.apply.planning import make_plan
+
+    one_format(**{"--json": as_json, "--markdown": markdown})
+    planned = in_world(lambda world: make_plan(world, specs, keep_stale))
+    if output is not None:
+        _save(planned, output, keep_stale)
+    click.echo(_shown(planned, as_json=as_json, as_markdown=markdown, everything=everything))
+    if output is not None and not (as_json or markdown):
+        click.echo(f"Saved. To do exactly this: monkey apply {output}")
+    return 2 if detailed_exitcode and planned.plan.changes else 0
+
+
+def _shown(planned: Planned, *, as_json: bool, as_markdown: bool, everything: bool) -> str:
+    if as_json:
+        from monkey.cli.terminal.text import json_text
+        from monkey.plan.saved_plan import document
+
+        return json_text(document(planned.plan), indent=2)
+    if as_markdown:
+        from monkey.plan.text.markdown import markdown
+
+        return markdown(planned.plan).rstrip("\n")
+    from monkey.cli.render.plan_lines import plan_lines
+    from monkey.cli.terminal.text import terminal
+
+    return "\n".join(plan_lines(planned.plan, terminal(), everything=everything))
+
+
+def _save(planned: Planned, output: str, keep_stale: Sequence[str]) -> None:
+    from monkey.plan.saved_plan import save
+
+    root, target = project().root, Path(output)
+    if target.absolute().is_relative_to(root) and not (target.name == PLAN or target.name.endswith("." + PLAN)):
+        raise MonkeyError(
+            f"{output!r} would become part of the project's code, and the plan be stale at once",
+            hint=f"call it {PLAN} or NAME.{PLAN}, which never are code; or save it outside of the project",
+        )
+    text = save(planned.plan, [os.path.relpath(path, root) for path in planned.files], keep_stale)
+    aside = target.with_name(f".{target.name}.part")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(target)
+    except OSError as exc:
+        raise MonkeyError(f"the plan cannot be saved to {output!r}: {exc.strerror}") from exc

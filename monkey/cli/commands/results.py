@@ -1,0 +1,112 @@
+"""`monkey results`: jobs with their metrics, best first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.session import in_world, json_option, names_complete, one_format
+from monkey.errors import MonkeyError, NotFound
+
+if TYPE_CHECKING:
+    from monkey.apply.world.observe import World
+    from monkey.protocol.status.store_snapshot import Snapshot, SweepView
+    from monkey.results.result_rows import Results
+
+
+@dataclass(frozen=True)
+class _Asked:
+    sweep: str | None
+    group_by: tuple[str, ...]
+    where: str | None
+    best: bool
+    top: int | None
+    everything: bool
+    as_csv: bool
+    as_json: bool
+
+
+@click.command("results")
+@click.argument("sweep", required=False, shell_complete=names_complete)
+@click.option("--group-by", metavar="NAME,…", help="Mean and spread over jobs that agree on these parameters.")
+@click.option("--where", metavar="CONDITION", help="Only such jobs: 'lr < 0.1 and state == \"succeeded\"'.")
+@click.option("--best", is_flag=True, help="Rank by the best value that a job ever had, not by its last.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
+@click.option("--all", "everything", is_flag=True, help="Show all columns.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@json_option
+def command(
+    sweep: str | None,
+    group_by: str | None,
+    where: str | None,
+    best: bool,
+    top: int | None,
+    everything: bool,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Show the jobs of SWEEP with their metrics, best first by the metric of its spec."""
+    one_format(**{"--csv": as_csv, "--json": as_json})
+    names = tuple(name.strip() for name in group_by.split(",")) if group_by else ()
+    asked = _Asked(sweep, names, where, best, top, everything, as_csv, as_json)
+    click.echo(in_world(lambda world: _results(world, asked)), nl=not as_csv)
+
+
+async def _results(world: World, asked: _Asked) -> str:
+    from monkey.cli.terminal.text import one_line
+    from monkey.results.result_rows import Pick, choose, gather, unmeasured
+
+    view = _one(await world.reader().read(), asked.sweep)
+    revision = view.state.revision
+    assert revision is not None  # _one sees to it
+    results = gather(revision.table, revision.settings, view.jobs, Pick.BEST if asked.best else Pick.LAST)
+    if missing := unmeasured(results):
+        click.echo(f"warning: {one_line(missing)}", err=True)
+    if asked.where:
+        results = choose(results, asked.where)
+    return _grouped(results, asked) if asked.group_by else _listed(results, asked)
+
+
+def _one(snapshot: Snapshot, name: str | None) -> SweepView:
+    from monkey.apply.world.lookup import find_sweep
+
+    if name is not None:
+        return find_sweep(snapshot, name)
+    views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
+    if not views:
+        raise NotFound("no sweep was applied yet", hint="`monkey apply` does")
+    if len(views) > 1:
+        there = ", ".join(view.state.name for view in views)
+        raise MonkeyError(f"expected the name of a sweep, since there are several: {there}")
+    return views[0]
+
+
+def _listed(results: Results, asked: _Asked) -> str:
+    from dataclasses import replace
+
+    from monkey.cli.render.results_table import results_lines
+    from monkey.cli.terminal.text import json_text, terminal
+    from monkey.results.export import row_json, rows_csv
+
+    if asked.as_json:
+        return json_text([row_json(row) for row in results.rows[: asked.top]], indent=1)
+    if asked.as_csv:
+        return rows_csv(replace(results, rows=results.rows[: asked.top]))
+    return "\n".join(results_lines(results, terminal(), everything=asked.everything, top=asked.top))
+
+
+def _grouped(results: Results, asked: _Asked) -> str:
+    from monkey.cli.render.results_table import groups_lines
+    from monkey.cli.terminal.text import json_text, terminal
+    from monkey.results.export import groups_csv
+    from monkey.results.groups import group, group_json
+
+    groups = group(results, asked.group_by)
+    if asked.as_json:
+        return json_text([group_json(made) for made in groups[: asked.top]], indent=1)
+    if asked.as_csv:
+        return groups_csv(groups[: asked.top], asked.group_by, results.metrics)
+    to = terminal()
+    return "\n".join(groups_lines(groups, asked.group_by, results, to, everything=asked.everything, top=asked.top))

@@ -1,0 +1,186 @@
+"""`monkey run -- CMD`: one command as a job, by the same path as a sweep of thousands."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from monkey.cli.main import INTERRUPTED
+from monkey.cli.rent_prompt import agreeing, yes_option
+from monkey.cli.session import in_world
+from monkey.errors import MonkeyError, Problem, SpecError
+
+if TYPE_CHECKING:
+    from monkey.apply.cost_limits import Agree
+    from monkey.apply.world.observe import World
+    from monkey.protocol.status.store_snapshot import JobView
+
+#: The variable that makes each run a job of its own.
+AGAIN = "_MONKEY_RUN"
+#: What problems name as the file of the spec that the command line amounts to.
+SOURCE = "(monkey run)"
+#: Options that are keys of that spec.
+_OPTIONS = ("name", "cpus", "gpus", "memory", "timeout", "provider", "expires")
+#: What is returned where it is monkey that failed, not the command (as env, timeout and docker do).
+OURS = 125
+
+
+@dataclass
+class _Asked:
+    spec: dict[str, Any]
+    detach: bool
+    #: Is asked where machines are rented for it.
+    agree: Agree
+    #: Sweep and job, once they are applied: from here on an interrupt only detaches.
+    applied: tuple[str, str] | None = None
+
+
+@click.command("run", context_settings={"allow_interspersed_args": False})
+@click.argument("words", metavar="-- CMD [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--name", help="Name the sweep that the job becomes (default: run- and something random).")
+@click.option("--cpus", type=float, help="CPUs that the job takes.")
+@click.option("--gpus", type=int, help="GPUs that the job takes.")
+@click.option("--memory", metavar="SIZE", help="Memory that the job takes: 2GiB.")
+@click.option("--timeout", metavar="TIME", help="Stop it after so long: 90s, 2h.")
+@click.option("--requirements", metavar="FILE", help="Run in an environment with these Python packages.")
+@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="Give it this secret of the machine.")
+@click.option("--output", "outputs", multiple=True, metavar="GLOB", help="Keep these files.")
+@click.option("--provider", help="Run it there.")
+@click.option("--expires", metavar="TIME", help="Nothing of it runs after so long, or after this time: 12h.")
+@yes_option
+@click.option("-d", "--detach", is_flag=True, help="Do not wait for it.")
+def command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any) -> int:
+    """Run CMD once, as a job: in a copy of the project's code, its output shown here and kept in the store.
+
+    CMD's stdin is empty. Exits with CMD's exit code, or with 125 where it could not be run. An interrupt (Ctrl-C)
+    detaches.
+    """
+    asked = _Asked(_spec(words, options), detach, agreeing(yes=yes))
+    try:
+        return in_world(lambda world: _run(world, asked))
+    except SpecError as exc:
+        raise _as_said(exc) from exc
+    except MonkeyError as exc:
+        exc.exit_code = OURS
+        raise
+    except KeyboardInterrupt:
+        if asked.applied is None:
+            raise
+        click.echo(f"\nDetached: the job goes on without this terminal. {_come_back(*asked.applied)}", err=True)
+        return INTERRUPTED
+
+
+def _as_said(error: SpecError) -> MonkeyError:
+    """Return what is wrong with the spec that nobody wrote as what is wrong with the options that it is made of."""
+    if any(problem.file != SOURCE for problem in error.problems):
+        error.exit_code = OURS
+        return error
+    names = "|".join(_OPTIONS)
+    hint = re.sub(rf"\b({names}): (?=[\w.])", r"--\1 ", error.problems[0].hint or "")
+    told = MonkeyError("; ".join(map(_named, error.problems)), hint=hint or None)
+    told.exit_code = OURS
+    return told
+
+
+def _named(problem: Problem) -> str:
+    """Return what is wrong, after the option whose value it is."""
+    keys = re.findall(r'"(\w+)":', (problem.source or "")[: problem.column])
+    return f"--{keys[-1]}: {problem.message}" if keys and keys[-1] in _OPTIONS else problem.message
+
+
+def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Write the spec that the command line amounts to."""
+    run = secrets.token_hex(4)
+    resources = {name: options[name] for name in ("cpus", "gpus", "memory") if options[name] is not None}
+    spec: dict[str, Any] = {
+        "name": options["name"] or f"run-{run}",
+        # Braces would be holes for parameters; here they are the command's own.
+        "command": [word.replace("{", "{{").replace("}", "}}") for word in words],
+        "parameters": {},
+        # A job is never run twice; whoever runs a command again wants it to run again.
+        "env": {AGAIN: run},
+    }
+    spec |= {"resources": resources} if resources else {}
+    spec |= {"environment": {"requirements": options["requirements"]}} if options["requirements"] else {}
+    spec |= {"secrets": list(options["secrets"])} if options["secrets"] else {}
+    spec |= {"outputs": list(options["outputs"])} if options["outputs"] else {}
+    return spec | {name: options[name] for name in ("timeout", "provider", "expires") if options[name] is not None}
+
+
+async def _run(world: World, asked: _Asked) -> int:
+    from monkey.apply.agent_environment import suit
+    from monkey.apply.execute import execute
+    from monkey.apply.planning import plan_for
+    from monkey.apply.world.desired_state import check_providers, desire_specs
+    from monkey.cli.terminal.text import json_text
+    from monkey.spec.sweep.load import parse_spec
+
+    spec = parse_spec(json_text(asked.spec), SOURCE, world.project.root, world.project.providers)
+    wanted = desire_specs(world.project, [spec])
+    check_providers(world.project, wanted)
+    planned = await plan_for(world, wanted, [])
+    if planned.plan.sweeps[0].head:
+        raise MonkeyError(
+            f"expected a name that no sweep has, found {spec.name!r}, which is one already",
+            hint="give it another --name",
+        )
+    if costs := {part.fleet: part.cost for part in planned.plan.rented if part.cost}:
+        asked.agree(costs)
+    await world.begin()
+    await suit(world, planned.plan, lambda what, done: click.echo(f"{what}: {done}", err=True))
+    await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+    job = wanted[0].desired.table.ids[0]
+    asked.applied = spec.name, job
+    if asked.detach:
+        click.echo(f"{spec.name}: job {job}. {_come_back(spec.name, job)}")
+        return 0
+    return _exit_code(await _follow(world, spec.name, job))
+
+
+def _come_back(sweep: str, job: str) -> str:
+    return f"`monkey logs -f {job}` follows it, `monkey cancel {sweep}` stops it."
+
+
+async def _follow(world: World, sweep: str, job: str) -> JobView:
+    """Show what the job writes until it has ended, while seeing that an agent is there to run it."""
+    import asyncio
+
+    from monkey.apply.inspect.log_reading import Follow
+    from monkey.apply.watch.sweep_progress import Watch
+    from monkey.cli.terminal.log_output import Sink
+
+    sink = Sink(sys.stdout.buffer, prefixed=False, raw=not sys.stdout.isatty())
+
+    async def stream() -> None:
+        async for _, data in Follow(world, sweep, [job], asyncio.sleep).chunks(follow=True):
+            sink.write(job, data)
+        sink.close()
+
+    watch = Watch(world.at, world.keys, world.reader(), world.fleets, [sweep], lambda snapshot, progress, trouble: None)
+    tasks = asyncio.create_task(watch.run()), asyncio.create_task(stream())
+    try:
+        progress, _ = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    return progress[0].view.view(job)
+
+
+def _exit_code(job: JobView) -> int:
+    from monkey.cli.terminal.text import printable
+
+    if job.state == "succeeded":
+        return 0
+    why = printable(job.reason or str(job.state))
+    if job.exit_code:
+        if why != f"exit code {job.exit_code}":
+            click.echo(f"error: {why}", err=True)
+        return job.exit_code
+    tail = [f"  │ {printable(line)}" for line in job.log_tail if not job.attempt or job.exit_code is None]
+    click.echo("\n".join([f"error: the command was not run to its end: {why}", *tail]), err=True)
+    return OURS

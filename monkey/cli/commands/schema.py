@@ -1,0 +1,19 @@
+"""`monkey schema`: what a spec may say, for editors."""
+
+from __future__ import annotations
+
+import click
+
+from monkey.cli.terminal.text import json_text
+
+
+@click.command("schema")
+def command() -> None:
+    """Print the JSON schema of specs.
+
+    An editor with the YAML language server checks a spec that begins with
+    `# yaml-language-server: $schema=schema.json` against that file.
+    """
+    from monkey.spec.sweep.json_schema import schema
+
+    click.echo(json_text(schema(), indent=2))

@@ -1,0 +1,47 @@
+"""`monkey status`: how sweeps, agents and the store are doing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from monkey.cli.main import INTERRUPTED
+from monkey.cli.session import in_world, json_option, names_complete
+
+if TYPE_CHECKING:
+    from monkey.apply.world.observe import World
+
+
+@click.command("status")
+@click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=names_complete)
+@click.option("-w", "--watch", is_flag=True, help="Watch until nothing is being worked on, as apply does.")
+@json_option
+def command(sweeps: tuple[str, ...], watch: bool, as_json: bool) -> int:
+    """Show how SWEEPs (default: all) are doing, who works on them, and what needs attention."""
+    try:
+        return in_world(lambda world: _status(world, sweeps, watch=watch, as_json=as_json))
+    except KeyboardInterrupt:  # how one leaves; there is nothing to say
+        return INTERRUPTED
+
+
+async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json: bool) -> int:
+    from monkey.apply.world.lookup import find_sweep
+
+    snapshot = await world.reader().read()
+    views = [find_sweep(snapshot, name) for name in sweeps] or [
+        view for view in snapshot.sweeps.values() if view.state.revision is not None
+    ]
+    if watch:
+        from monkey.cli.watching import watch_to_end
+
+        return await watch_to_end(world, [view.state.name for view in views])
+    from monkey.cli.render.status_lines import status_json, status_lines
+    from monkey.cli.terminal.text import json_text, terminal
+
+    boots = await world.boots()
+    if as_json:
+        click.echo(json_text(status_json(world.at.url, snapshot, views, boots), indent=2))
+    else:
+        click.echo("\n".join(status_lines(world.at.url, snapshot, views, terminal(), boots, world.rented)))
+    return 0

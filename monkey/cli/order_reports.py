@@ -1,0 +1,52 @@
+"""What pause, resume, cancel and retry say when they are done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from monkey.apply.orders import Done
+
+
+def say(what: str, done: str) -> None:
+    """Tell a thing that was done while an order is carried out."""
+    click.echo(f"{what}: {done}")
+
+
+def report(done: Done, verb: str, did: str, then: str) -> None:
+    """Print what an order came to, and what may be done next; where there was nothing to order, how the sweep stands.
+
+    `did`: what the sweep is or does now; `then`: a sentence or two, without the last full stop.
+    """
+    from monkey.cli.terminal.text import one_line, plural
+
+    name = one_line(done.view.state.name)
+    if not done.changed:
+        click.echo(f"{name}: {_stands(done)}; nothing to {verb}. {_helps(done)}.")
+        return
+    if not done.jobs:
+        click.echo(f"{name}: {did}, but nothing is left to run: {_stands(done)}. {_helps(done)}.")
+        return
+    running = f", {done.running:,} of them running" if done.running else ""
+    besides = f"; {done.besides:,} more go on" if done.besides else ""
+    click.echo(f"{name}: {did} ({plural(done.jobs, 'job')}{running}{besides}). {then}.")
+
+
+def _stands(done: Done) -> str:
+    from monkey.cli.render.apply_outcome import stands
+
+    return stands(done.view)
+
+
+def _helps(done: Done) -> str:
+    """Return what helps the sweep as it is now; an order that leaves it with nothing to run has opened it again."""
+    from dataclasses import replace
+
+    from monkey.apply.world.sweep_status import standing
+    from monkey.cli.terminal.text import one_line
+    from monkey.plan.advice import helps
+
+    at = standing(done.view)
+    return one_line(helps(replace(at, paused=False, cancelled=False) if done.changed else at))

@@ -1,0 +1,37 @@
+"""What `monkey push` does with paths, and says of what it sent: without click, which takes longer to import than to
+look at what is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monkey.cli.terminal.progress_bars import Bars
+
+if TYPE_CHECKING:
+    from monkey.apply.push_datasets import Pushed
+
+
+def push_paths(paths: Sequence[str]) -> list[Pushed]:
+    """Send these files and directories, from the project around us. Raises MonkeyError of every kind."""
+    from monkey.apply import push_datasets
+    from monkey.spec.project.project import load_project
+
+    with Bars() as bars:
+        return push_datasets.push_paths(load_project(Path.cwd()), paths, bars.begin)
+
+
+def told(pushed: Sequence[Pushed]) -> str:
+    """Return what is printed of these datasets."""
+    return "\n".join(_line(one) for one in pushed) or "There are no datasets."
+
+
+def _line(one: Pushed) -> str:
+    from monkey.plan.text.sizes import size_text
+
+    files = "1 file" if len(one.dataset.names) == 1 else f"{len(one.dataset.names):,} files"
+    objects = "1 object" if one.objects == 1 else f"{one.objects:,} objects"
+    done = f"{size_text(one.bytes)} in {objects} uploaded" if one.objects else "nothing to upload"
+    return f"{one.name}: {one.dataset.oid}, {files}, {size_text(one.dataset.size)}; {done}"

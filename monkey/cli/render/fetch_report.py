@@ -1,0 +1,60 @@
+"""How a download shows while it runs, and what is said of it at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from monkey.cli.terminal.text import one_line, plural, size
+from monkey.transfer.download import Brought
+
+#: Files that are named where some did not come.
+NAMED = 5
+
+
+class Bar:
+    """A progress bar on stderr, where that is a terminal."""
+
+    def __init__(self, files: int) -> None:
+        """Show progress towards so many files."""
+        self._files = files
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Bar:
+        """Begin to show."""
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            columns = (BarColumn(), TextColumn("{task.description}"))
+            self._bar = Progress(*columns, console=Console(stderr=True, markup=False), transient=True)
+            self._bar.__enter__()
+            self._task = self._bar.add_task("", total=self._files)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        """Give the terminal back as it was."""
+        if self._bar is not None:
+            self._bar.__exit__(*exc)
+
+    def show(self, brought: Brought) -> None:
+        """Show how far it is."""
+        if self._bar is not None:
+            text = f"{brought.done:,} of {plural(self._files, 'file')}, {size(brought.size)}"
+            self._bar.update(self._task, completed=brought.done, description=text)
+
+
+def brought_lines(brought: Brought, jobs: int, directory: str) -> list[str]:
+    """Say what came."""
+    files = f"{plural(brought.fetched, 'file')} ({size(brought.size)}) of {plural(jobs, 'job')}"
+    kept = f"; {plural(brought.kept, 'file')} there already" if brought.kept else ""
+    return [f"Fetched {files} into {one_line(directory)}{kept}."]
+
+
+def failed_text(brought: Brought) -> str:
+    """Say what did not come, and why."""
+    some = [f"{one_line(path)}: {why}" for path, why in list(brought.failed.items())[:NAMED]]
+    more = [f"and {len(brought.failed) - NAMED} more"] if len(brought.failed) > NAMED else []
+    return "\n  ".join([f"{plural(len(brought.failed), 'file')} could not be fetched:", *some, *more])

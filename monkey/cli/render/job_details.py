@@ -1,0 +1,163 @@
+"""All about one job or one sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from monkey.apply.inspect.attempt_records import Attempt, owner
+from monkey.cli.render.attempt_lines import attempts_json, attempts_lines
+from monkey.cli.render.list_tables import job_json, sweeps_json
+from monkey.cli.render.parameter_text import parameters_text
+from monkey.cli.render.progress_lines import counts_text
+from monkey.cli.render.status_lines import why, word
+from monkey.cli.terminal.text import Terminal, cut, duration, one_line, plural, size, table, text
+from monkey.plan.explain import listed_text, seconds_text, setting_changes
+from monkey.plan.text.describe import describe
+from monkey.protocol.layout import Keys
+from monkey.protocol.status.store_snapshot import Snapshot, SweepView
+from monkey.spec.command.command import CommandError, compile_command
+from monkey.spec.job.recipe import Resources, Settings
+
+#: Settings that are times, and the one that is a size.
+_TIMES, _MEMORY = ("timeout", "grace", "checkpoint_every"), "resources.memory"
+#: Last lines of the log that are shown, and the files of code or outputs.
+LOG_LINES, FILES = 10, 20
+
+
+def job_info(view: SweepView, job: str, found: Sequence[Attempt], keys: Keys, store: str, to: Terminal) -> list[str]:
+    """Return a job: what it is, how it went, each attempt, what it measured and left."""
+    revision, seen = view.state.revision, view.view(job)
+    assert revision is not None  # the job was found in it
+    parameters = revision.table.parameters(revision.rows[job])
+    files = f"{store}/{keys.out(owner(view, job), seen.attempt)}"
+    reason = why(view, seen)
+    state = f"{seen.state}: {reason}" if reason and seen.state not in ("running", "cancelled") else str(seen.state)
+    facts = [
+        ("job", job),
+        ("sweep", view.state.name + (f" (shared with {', '.join(seen.shared)})" if seen.shared else "")),
+        ("state", reason if seen.state == "cancelled" else state),
+        ("parameters", parameters_text(parameters)),
+        ("command", _command(revision.recipe.command, parameters)),
+        ("adopts", revision.adopted.get(job, "")),
+        ("agent", seen.agent or ""),
+        ("time", duration(seen.seconds)),
+        ("files", files if seen.attempt else ""),
+    ]
+    lines = _facts(facts, to) + _part("attempts", attempts_lines(found, seen, to), to)
+    lines += _part("usage", usage_lines(seen.usage, revision.settings.resources), to)
+    lines += _part("metrics", _metrics(seen.metrics, to), to)
+    outputs = [
+        f"{one_line(f'{files}outputs/{path}')}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()
+    ]
+    lines += _part("outputs", _some(outputs), to)
+    tail = [f"│ {one_line(line)}" for line in seen.log_tail[-LOG_LINES:]]
+    return lines + _part("end of its log", [cut(line, to.width) if to.width else line for line in tail], to)
+
+
+def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
+    import shlex
+
+    try:
+        return shlex.join(compile_command(command, parameters).render(parameters).argv)
+    except CommandError:
+        return command if isinstance(command, str) else shlex.join(command)
+
+
+def usage_lines(usage: dict[str, float], asked: Resources) -> list[str]:
+    """Return what a job used of its machine beside what it asked for, a line each."""
+    of_memory = f", of {size(asked.memory)} asked for" if asked.memory else ""
+    told = {
+        "memory_bytes": f"memory {size(usage.get('memory_bytes', 0))} at its peak{of_memory}",
+        "cpus": f"CPUs {usage.get('cpus', 0):.3g} on average, of {asked.cpus:g} asked for",
+        "gpu_percent": f"GPUs {usage.get('gpu_percent', 0):.3g}% busy on average, of {asked.gpus} asked for",
+        "gpu_memory_bytes": f"GPU memory {size(usage.get('gpu_memory_bytes', 0))} at its peak",
+    }
+    return [line for name, line in told.items() if name in usage]
+
+
+def _metrics(metrics: dict[str, dict[str, Any]], to: Terminal) -> list[str]:
+    names = ("last", "min", "max", "step", "count", "nonfinite")
+    rows = [[metric, *(summary.get(name) for name in names)] for metric, summary in metrics.items()]
+    return table(["METRIC", *(name.upper() for name in names)], rows, to)
+
+
+def sweep_info(view: SweepView, snapshot: Snapshot, to: Terminal) -> list[str]:
+    """Return a sweep: its newest revision, settings, code, and how far it is."""
+    revision, counts = view.state.revision, view.counts
+    assert revision is not None  # it was found
+    waiting = {fleet: marks for fleet, of in snapshot.queue.items() if (marks := of.get(view.state.name))}
+    facts = [
+        ("sweep", view.state.name),
+        ("state", word(view, counts)),
+        ("jobs", counts_text(counts, to)),
+        ("revision", f"{view.state.revision_at}, applied {revision.at} by {revision.author}"),
+        ("spec", revision.source),
+        ("commit", _commit(revision.git)),
+        ("command", _command(revision.recipe.command, {})),
+        (
+            "code",
+            f"{revision.recipe.code[:12]}, {plural(len(revision.code_files), 'file')}" if revision.recipe.code else "",
+        ),
+        ("settings", _settings(revision.settings)),
+        ("queued on", ", ".join(waiting)),
+        ("adopted", plural(len(revision.adopted), "result") if revision.adopted else ""),
+    ]
+    matrix = describe(revision.table, range(len(revision.table)))
+    lines = _facts(facts, to) + _part("matrix", [one_line(line) for line in matrix], to)
+    return lines + _part("code", _some(map(one_line, sorted(revision.code_files))), to)
+
+
+def _commit(git: dict[str, Any] | None) -> str:
+    if git is None:
+        return ""
+    return f"{git['commit'][:12]} on {git['branch'] or 'no branch'}{', with changes' if git['dirty'] else ''}"
+
+
+def _settings(settings: Settings) -> str:
+    """Say every setting that is not as it is without a word of it."""
+    told = []
+    for name, _, value in setting_changes(Settings(), settings):
+        if name not in ("metric", "maximize"):
+            told.append(f"{name} {_setting(name, value)}")
+    return ", ".join(told)
+
+
+def _setting(name: str, value: Any) -> str:
+    if (listed := listed_text(name, value)) is not None:
+        return listed
+    return seconds_text(value) if name in _TIMES else size(value) if name == _MEMORY else text(value)
+
+
+def _some(lines: Iterable[str]) -> list[str]:
+    every = list(lines)
+    return every if len(every) <= FILES else [*every[: FILES - 1], f"… and {len(every) - FILES + 1} more"]
+
+
+def _facts(facts: Iterable[tuple[str, str]], to: Terminal) -> list[str]:
+    return [f"{to.paint(f'{name:<11}', 'bold')} {one_line(value)}" for name, value in facts if value]
+
+
+def _part(title: str, lines: list[str], to: Terminal) -> list[str]:
+    return ["", to.paint(title, "bold"), *(f"  {line}" for line in lines)] if lines else []
+
+
+def job_info_json(view: SweepView, job: str, found: Sequence[Attempt]) -> dict[str, Any]:
+    """Return a job for programs, with its attempts."""
+    revision = view.state.revision
+    assert revision is not None  # the job was found in it
+    seen, parameters = view.view(job), revision.table.parameters(revision.rows[job])
+    return {**job_json(view, seen, parameters), "attempts": attempts_json(found), "log_tail": seen.log_tail}
+
+
+def sweep_info_json(view: SweepView) -> dict[str, Any]:
+    """Return a sweep for programs: as `list sweeps` does, with its recipe, settings and code."""
+    revision = view.state.revision
+    assert revision is not None  # it was found
+    return {
+        **sweeps_json([view])[0],
+        "recipe": revision.recipe.to_json(),
+        "settings": revision.settings.to_json(),
+        "code_files": revision.code_files,
+        "spec": revision.spec_text,
+    }

@@ -1,0 +1,57 @@
+"""What is wrong on the way to InfluxDB, as agents' heartbeats tell it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from monkey.apply.inspect.departed_machines import departed, likely_waits, number, ways
+from monkey.apply.watch.stuck_sweeps import name_of
+from monkey.cli.terminal.text import duration, one_line
+from monkey.plan.text.sizes import size_text
+from monkey.protocol.status.store_snapshot import AgentView
+
+
+def telemetry_lines(agents: Sequence[AgentView]) -> list[str]:
+    """Return a line for each agent that cannot send, and for what was refused or dropped."""
+    return [
+        one_line(line)
+        for agent in agents
+        if agent.alive
+        for told in ways(agent)
+        for line in _lines(name_of(agent), told)
+    ]
+
+
+def left_lines(agents: Sequence[AgentView]) -> list[str]:
+    """Return a line for each agent that is gone with points unsent, and for what was refused or dropped there."""
+    return [one_line(line) for agent in departed(agents) for told in ways(agent) for line in _left(agent, told)]
+
+
+def _left(agent: AgentView, told: Mapping[str, Any]) -> Iterator[str]:
+    if likely_waits(agent, told):
+        why = f" ({told['error']})" if told.get("error") else ""
+        yield (
+            f"metrics: {name_of(agent)} left with {size_text(number(told, 'owed'))} that may wait for {told.get('url')}"
+            f"{why}: the next agent there sends them, or `monkey metrics backfill SWEEP` does"
+        )
+    yield from _lost(name_of(agent), told)
+
+
+def _lines(machine: str, told: Mapping[str, Any]) -> Iterator[str]:
+    url, owed = told.get("url"), number(told, "owed")
+    if told.get("error"):
+        since = number(told, "since")
+        ago = f" for {duration(max(time.time() - since, 0))}" if since else ""
+        wait = f"; {size_text(owed)} wait" if owed else ""
+        yield f"metrics: {machine} cannot send to {url}{ago}: {told['error']}{wait}"
+    yield from _lost(machine, told)
+
+
+def _lost(machine: str, told: Mapping[str, Any]) -> Iterator[str]:
+    url, dead, dropped = told.get("url"), number(told, "dead"), number(told, "dropped")
+    if dead:
+        yield f"metrics: {url} refused {dead:,} points of {machine}; `monkey doctor` tells where they are kept"
+    if dropped:
+        yield f"metrics: {machine} dropped {dropped:,} points for want of room; the store has them still"

@@ -1,0 +1,21 @@
+"""The parameters of a job, as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from monkey.cli.terminal.text import one_line
+from monkey.protocol.status.store_snapshot import SweepView
+from monkey.spec.command.command import text_of
+from monkey.spec.job.job_table import Value
+
+
+def parameters_of(view: SweepView, job: str) -> dict[str, Value]:
+    """Return the parameters of a job of the sweep; none where the sweep does not have it."""
+    revision = view.state.revision
+    return revision.table.parameters(revision.rows[job]) if revision and job in revision.rows else {}
+
+
+def parameters_text(parameters: Mapping[str, Value]) -> str:
+    """Return "lr=0.1 seed=3", each value as the job got it."""
+    return " ".join(f"{one_line(name)}={one_line(text_of(value)) or repr('')}" for name, value in parameters.items())

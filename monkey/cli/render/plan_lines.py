@@ -1,0 +1,59 @@
+"""The plan on a terminal: marks and colours for the lines that `monkey.plan.text.lines` writes."""
+
+from __future__ import annotations
+
+from monkey.cli.terminal.text import Terminal, cut, one_line, plural
+from monkey.plan.change import Plan, SweepPlan
+from monkey.plan.text.lines import Line, Mark, fleet_lines, summary, sweep_lines, warning_lines
+
+_COLOURS = {
+    Mark.NEW: "green",
+    Mark.STALE: "yellow",
+    Mark.KEPT: "dim",
+    Mark.REMOVED: "red",
+    Mark.SETTING: "cyan",
+    Mark.MEND: "yellow",
+    Mark.UPLOAD: "cyan",
+    Mark.FLEET: "cyan",
+    Mark.COST: "yellow",
+    Mark.NOTE: "",
+}
+
+
+def plan_lines(plan: Plan, to: Terminal, *, everything: bool = False) -> list[str]:
+    """Return the plan as lines; sweeps in which nothing changes are left out unless `everything` is asked for."""
+    lines: list[str] = []
+    for sweep in plan.sweeps:
+        if sweep.changes or sweep.notes or everything:
+            lines += _sweep(sweep, to)
+    hidden = sum(not (sweep.changes or sweep.notes) for sweep in plan.sweeps)
+    if hidden and not everything and lines:
+        lines += [to.paint(f"({hidden} unchanged {'sweep is' if hidden == 1 else 'sweeps are'} not shown)", "dim"), ""]
+    shown = [fleet for fleet in plan.fleets if fleet.changes or fleet.notes or (everything and fleet.jobs)]
+    fleets = [*(line for fleet in shown for line in fleet_lines(fleet)), *warning_lines(plan)]
+    if fleets:
+        lines += [to.paint("machines", "bold"), *(_line(line, to) for line in fleets), ""]
+    return [*lines, to.paint(verdict(plan), "bold")]
+
+
+def verdict(plan: Plan) -> str:
+    """Return the last line: what applying would do, in a sentence."""
+    if not plan.changes:
+        return "No changes: " + summary(plan).removeprefix("nothing to do: ") + "."
+    stops = f" {plan.released:,} running job{'s' * (plan.released != 1)} will be stopped." if plan.released else ""
+    if plan.uprooted:
+        stops += f" {plural(plan.uprooted, 'running job')} on machines that go will be stopped and queued again."
+    again = f" {plural(plan.redone, 'finished job')} will be run again: see why above." if plan.redone else ""
+    return f"Plan: {summary(plan)}.{again}{stops}"
+
+
+def _sweep(sweep: SweepPlan, to: Terminal) -> list[str]:
+    head = f"{to.paint(one_line(sweep.name), 'bold')} {to.paint('(' + one_line(sweep.desired.source) + ')', 'dim')}"
+    return [head, *(_line(line, to) for line in sweep_lines(sweep)), ""]
+
+
+def _line(line: Line, to: Terminal) -> str:
+    text = f"      {one_line(line.text)}" if line.detail else f"  {line.mark} {one_line(line.text)}"
+    if to.width is not None and not line.detail and line.mark is not Mark.COST:
+        text = cut(text, to.width)
+    return to.paint(text, _COLOURS[line.mark] if not line.detail else "dim")

@@ -1,0 +1,137 @@
+"""A watched sweep: as a picture that is redrawn on a terminal, and as a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from monkey.apply.watch.stuck_sweeps import name_of
+from monkey.apply.watch.sweep_progress import Progress
+from monkey.cli.render.machine_usage import telemetry_lines
+from monkey.cli.terminal.text import Terminal, bar, cut, duration, one_line, plural, text, width_of
+from monkey.protocol.status.store_snapshot import AgentView, Snapshot, State
+
+#: The colour of each state, in the order in which bars and counts tell them.
+STATES = {
+    State.SUCCEEDED: "green",
+    State.FAILED: "red",
+    State.RUNNING: "cyan",
+    State.FROZEN: "yellow",
+    State.QUEUED: "dim",
+    State.PAUSED: "yellow",
+    State.CANCELLED: "yellow",
+    State.STOPPED: "cyan",
+    State.EXPIRED: "yellow",
+}
+#: Columns that a bar takes where there is room, and at the least.
+BAR, SHORT_BAR = 36, 10
+
+
+class Best(NamedTuple):
+    """The best job so far: by which metric, its value, and what tells the job from others."""
+
+    metric: str
+    value: float
+    job: str
+    parameters: str
+
+
+def counts_text(counts: Mapping[State, int], to: Terminal, *, leave_out: Sequence[State] = ()) -> str:
+    """Return "12 succeeded, 2 running, 10 queued"; states without jobs are left out, as are those of `leave_out`."""
+    told = [
+        to.paint(f"{counts[state]:,} {state}", colour if colour != "dim" else "")
+        for state, colour in STATES.items()
+        if counts.get(state) and state not in leave_out
+    ]
+    return ", ".join(told) or ("" if leave_out else "no jobs")
+
+
+def drawn(
+    snapshot: Snapshot | None, progress: Sequence[Progress], best: Mapping[str, Best], trouble: str, to: Terminal
+) -> list[str]:
+    """Return the picture of one look: two lines a sweep, one for the agents, and what is wrong."""
+    lines: list[str] = []
+    widest = max((width_of(one_line(one.name)) for one in progress), default=0)
+    for one in progress:
+        lines += _sweep(one, best.get(one.name), min(widest, 24), to)
+    if trouble:
+        lines.append(to.paint(f"{one_line(trouble)}; waiting for the store", "yellow"))
+    elif snapshot is not None:
+        lines += _agents(snapshot, progress, to)
+    return lines
+
+
+def _sweep(one: Progress, best: Best | None, widest: int, to: Terminal) -> list[str]:
+    done = one.total - one.unfinished
+    name = cut(one_line(one.name), widest)
+    head = f"{name}{' ' * (widest - width_of(name))}"
+    share = f"{done:,}/{one.total:,}"
+    tail = "  ".join([share, *_pace(one)])
+    room = (to.width or 100) - widest - width_of(tail) - 4
+    lines = [f"{to.paint(head, 'bold')}  {_bar(one, min(room, BAR), to)}  {tail}"]
+    if room < SHORT_BAR:  # how far it is goes before everything else
+        lines = [f"{share} {to.paint(name, 'bold')}", *(f"  {part}" for part in _pace(one))]
+    lines.append(f"{' ' * widest}  {counts_text(one.counts, to)}")
+    if best is not None:
+        lines.append(f"{' ' * widest}  {best_text(best)}")
+    return lines
+
+
+def _bar(one: Progress, columns: int, to: Terminal) -> str:
+    parts = [(one.counts.get(state, 0), colour) for state, colour in STATES.items() if state is not State.QUEUED]
+    return bar(parts, one.total, max(columns, SHORT_BAR), to)
+
+
+def best_text(best: Best) -> str:
+    """Return "best loss 0.12 (lr=0.1 seed=3)"."""
+    return f"best {one_line(best.metric)} {text(best.value)} ({one_line(best.parameters)})"
+
+
+def _pace(one: Progress) -> list[str]:
+    if one.rate is None or not one.unfinished:
+        return []
+    return [rate_text(one.rate), f"{duration(one.eta)} left"]
+
+
+def rate_text(rate: float) -> str:
+    """Return jobs a second, or a minute where that is less than one: "12/s", "1.5/s", "20.0/min"."""
+    if rate < 1:
+        return f"{rate * 60:.1f}/min"
+    return f"{rate:.1f}/s" if rate < 10 else f"{rate:.0f}/s"
+
+
+def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> list[str]:
+    fleets = {
+        fleet for one in progress if one.view.state.revision for fleet in one.view.state.revision.settings.providers
+    }
+    alive = [agent for agent in snapshot.agents if agent.fleet in fleets and agent.alive]
+    lines = [to.paint(agents_text(alive), "dim")]
+    return lines + [to.paint(f"! {one_line(alert)}", "yellow") for alert in _alerts(alive)]
+
+
+def _alerts(agents: Sequence[AgentView]) -> list[str]:
+    alive = [agent for agent in agents if agent.alive]
+    # Of several, people must know which one it is.
+    named = len(alive) > 1
+    told = ((f"{name_of(agent)}: " if named else "") + agent.alert for agent in alive if agent.alert)
+    return [*dict.fromkeys(told), *telemetry_lines(agents)]
+
+
+def agents_text(alive: Sequence[AgentView]) -> str:
+    """Return "2 agents at work", or that one is being started."""
+    return f"{plural(len(alive), 'agent')} at work" if alive else "an agent is starting"
+
+
+def said(snapshot: Snapshot | None, progress: Sequence[Progress], best: Mapping[str, Best], trouble: str) -> list[str]:
+    """Return one plain line a sweep, and one for each thing that an agent complains of."""
+    plain = Terminal()
+    if trouble:
+        return [f"{one_line(trouble)}; waiting for the store"]
+    lines = []
+    for one in progress:
+        rest = counts_text(one.counts, plain, leave_out=[State.SUCCEEDED])
+        found = best.get(one.name)
+        parts = [f"{one.total - one.unfinished:,}/{one.total:,} done", rest, ", ".join(_pace(one))]
+        parts += [best_text(found)] if found else []
+        lines.append(f"{one_line(one.name)}: {'; '.join(filter(None, parts))}")
+    return lines + [f"! {one_line(alert)}" for alert in _alerts(snapshot.agents if snapshot else ())]

@@ -1,0 +1,211 @@
+"""How sweeps and agents are doing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from monkey.apply.watch.sweep_progress import Progress, Wait, judge
+from monkey.cli.render.apply_outcome import expired, held
+from monkey.cli.render.failure_groups import failures
+from monkey.cli.render.machine_usage import left_lines, telemetry_lines
+from monkey.cli.terminal.text import Terminal, duration, one_line, plural, table
+from monkey.fleet.boot_failures import Boot
+from monkey.fleet.boot_failures import told as given_up
+from monkey.plan.advice import goes_on
+from monkey.protocol.status.store_snapshot import AgentView, JobView, Snapshot, State, SweepView
+from monkey.spec.job.expires import time_text
+
+#: Metrics that are named where values of them were no numbers.
+METRICS = 3
+#: Seconds before a sweep expires in which the command is named that gives it more time.
+SOON = 3600.0
+#: Columns of the table: state of jobs by heading. Frozen jobs run, as far as these counts go.
+_COUNTED = {"DONE": State.SUCCEEDED, "FAILED": State.FAILED, "RUNNING": State.RUNNING, "QUEUED": State.QUEUED}
+_COLOURS = {
+    Wait.FAILED: "red",
+    Wait.PAUSED: "yellow",
+    Wait.CANCELLED: "yellow",
+    Wait.EXPIRED: "yellow",
+    Wait.SUCCEEDED: "green",
+    Wait.STOPPED: "green",
+}
+
+
+def status_lines(
+    store: str,
+    snapshot: Snapshot,
+    views: Sequence[SweepView],
+    to: Terminal,
+    boots: Sequence[Boot] = (),
+    rented: Collection[str] = (),
+) -> list[str]:
+    """Return sweeps with their counts, agents with when they were heard of last, and what needs attention.
+
+    `boots`: machines that gave up; `rented`: providers whose machines need a while to come.
+    """
+    counts = {view.state.name: view.counts for view in views}
+    lines = [f"store {one_line(store)}", ""]
+    if views:
+        lines += _sweeps(views, counts, to)
+    else:
+        lines.append("No sweep was applied yet; `monkey apply` does.")
+    lines += ["", *_agents(snapshot, views, counts, rented, to)]
+    lines += [line for view in views for line in _time_left(view, counts[view.state.name])]
+    lines += _told(views, counts, to)
+    lines += [line for view in views for line in _nonfinite(view)]
+    shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
+    lines += [f"{name}: {plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
+    wrong = [*map(one_line, [*snapshot.problems, *given_up(boots)]), *telemetry_lines(snapshot.agents)]
+    wrong += left_lines(snapshot.agents)
+    if wrong:
+        lines += ["", to.paint("Needs attention:", "yellow"), *(f"  {line}" for line in wrong)]
+    return lines
+
+
+def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
+    """Return of one sweep what keeps it and what failed, as `apply` says it; of many, who tells that."""
+    if len(views) == 1:
+        one = Progress(views[0], counts[views[0].state.name])
+        kept = held(one)
+        return (["", *kept] if kept else []) + failures(one, to)
+    names = {view.state.name: expired(view, counts[view.state.name]) for view in views}
+    over = [f"{name}: {left}; {goes_on(name)}." for name, left in names.items() if left]
+    failed = [(name, seen[State.FAILED]) for name, seen in counts.items() if seen.get(State.FAILED)]
+    lines = [f"{name}: {plural(jobs, 'job')} failed; `monkey status {name}` says why." for name, jobs in failed]
+    return ["", *map(one_line, over + lines)] if over or lines else []
+
+
+def _time_left(view: SweepView, counts: Mapping[State, int]) -> list[str]:
+    """Return when a sweep that is worked on expires, and what gives it more time where that is soon."""
+    ends = view.state.expires
+    if ends is None or not view.active or judge(counts) is not Wait.WORKING:
+        return []
+    left = ends - time.time()
+    more = f"; {goes_on(view.state.name)} for longer" if left < SOON else ""
+    return [one_line(f"{view.state.name}: expires at {time_text(ends)}, in {duration(left)}{more}.")]
+
+
+def _nonfinite(view: SweepView) -> list[str]:
+    name, found = view.state.name, view.nonfinite
+    told = [f"{metric} in {plural(jobs, 'job')}" for metric, jobs in sorted(found.items())]
+    more = f", and {plural(len(told) - METRICS, 'more metric')}" if len(told) > METRICS else ""
+    if not told:
+        return []
+    return [
+        one_line(f"{name}: NaN or infinite values of {', '.join(told[:METRICS])}{more}; `monkey info JOB` counts them.")
+    ]
+
+
+def _sweeps(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
+    rows, colours, columns = [], {}, dict(_COUNTED)
+    if any(seen.get(State.STOPPED) for seen in counts.values()):
+        columns["STOPPED"] = State.STOPPED
+    for i, view in enumerate(views):
+        seen = counts[view.state.name]
+        told = [seen.get(state, 0) for state in columns.values()]
+        told[2] += seen.get(State.FROZEN, 0)
+        rows.append([view.state.name, sum(seen.values()), *told, word(view, seen)])
+        colours[i] = _COLOURS.get(judge(seen), "")
+    return table(["SWEEP", "JOBS", *columns, "STATE"], rows, to, colours)
+
+
+def word(view: SweepView, counts: Mapping[State, int]) -> str:
+    """Return the sweep's state in a word or two."""
+    if view.state.cancelled is not None:
+        what = "stopped" if view.state.goal else "cancelled"
+        return f"{what}: {one_line(view.state.cancelled)}" if view.state.cancelled != "cancelled" else what
+    if view.state.paused:
+        return "paused"
+    if counts.get(State.EXPIRED):
+        return "expired"
+    if counts.get(State.FROZEN):
+        return "frozen: its agent cannot reach the store"
+    return str(judge(counts))
+
+
+def why(view: SweepView, job: JobView) -> str:
+    """Return why a job stands where it does: the sweep's reason where that was cancelled, else its last attempt's."""
+    if job.state is State.CANCELLED or (job.state is State.STOPPED and view.met(job.job) is None):
+        return word(view, {})
+    return one_line((job.reason or "").partition("\n")[0])
+
+
+def _agents(
+    snapshot: Snapshot,
+    views: Sequence[SweepView],
+    counts: Mapping[str, Mapping[State, int]],
+    rented: Collection[str],
+    to: Terminal,
+) -> list[str]:
+    alive = [agent for agent in snapshot.agents if agent.alive]
+    if not alive:
+        left = [view.state.revision for view in views if judge(counts[view.state.name]) is Wait.WORKING]
+        if not left:
+            return ["No agent is at work."]
+        if any(not set(rented).isdisjoint(of.settings.providers) for of in left if of):
+            told = "rented machines take minutes to come, `monkey list instances` shows them; `monkey apply` rents them"
+            return [to.paint(f"No agent is at work; {told}.", "yellow")]
+        return [to.paint("No agent is at work; `monkey apply` starts one.", "yellow")]
+    rows = [[agent.id.rpartition("/")[0], heard(agent), agent.jobs] for agent in alive]
+    return table(["AGENT", "HEARD OF", "JOBS"], rows, to)
+
+
+def heard(agent: AgentView) -> str:
+    """Return how long ago the agent was heard of, by its clock and ours."""
+    return f"{duration(time.time() - agent.at)} ago"
+
+
+def _shared(views: Sequence[SweepView]) -> dict[str, int]:
+    """Count the jobs of each sweep that another one wants too."""
+    ids = {view.state.name: set(view.ids) for view in views}
+    shared = {}
+    for name, own in ids.items():
+        others: set[str] = set().union(*(theirs for other, theirs in ids.items() if other != name))
+        if count := len(own & others):
+            shared[name] = count
+    return shared
+
+
+def status_json(
+    store: str, snapshot: Snapshot, views: Sequence[SweepView], boots: Sequence[Boot] = ()
+) -> dict[str, Any]:
+    """Return the same for programs: `sweeps`, `agents`, `problems`, `boots`."""
+    shared = _shared(views)
+    return {
+        "store": store,
+        "sweeps": [sweep_json(view, shared.get(view.state.name, 0)) for view in views],
+        "agents": [
+            {
+                "id": agent.id,
+                "fleet": agent.fleet,
+                "alive": agent.alive,
+                "at": agent.at,
+                "jobs": agent.jobs,
+                "alert": agent.alert,
+                "metrics": agent.vitals.get("metrics", []),
+            }
+            for agent in snapshot.agents
+        ],
+        "problems": snapshot.problems,
+        "boots": [asdict(boot) for boot in boots],
+    }
+
+
+def sweep_json(view: SweepView, shared: int = 0) -> dict[str, Any]:
+    """Return one sweep as `status` and `list sweeps` tell it to programs."""
+    counts = view.counts
+    return {
+        "name": view.state.name,
+        "revision": view.state.revision_at,
+        "jobs": sum(counts.values()),
+        "states": {str(state): counts.get(state, 0) for state in State},
+        "state": str(judge(counts)),
+        "paused": view.state.paused,
+        "cancelled": view.state.cancelled,
+        "expires": view.state.expires,
+        "shared": shared,
+        "nonfinite": dict(sorted(view.nonfinite.items())),
+    }

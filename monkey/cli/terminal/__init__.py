@@ -1,0 +1,1 @@
+"""The terminal: prompts, progress bars, live screens, log output, and text that fits it."""

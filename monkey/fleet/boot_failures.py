@@ -1,0 +1,71 @@
+"""Machines that were rented and gave up: each leaves a note in the store of why, and ends itself."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from monkey.errors import FleetError, KeyMissing
+from monkey.store.store_port import Store
+
+#: Notes that are read of a fleet at most, the last by their machines' names: all fail for the same.
+MOST = 20
+
+
+@dataclass(frozen=True)
+class Boot:
+    """What a machine left that could not boot, or whose agent was not heard for long."""
+
+    fleet: str
+    machine: str
+    why: str
+    #: Seconds since 1970, by the machine's clock.
+    at: float
+    #: The last lines of its logs.
+    log: tuple[str, ...] = ()
+
+
+async def failed(store: Store, prefix: str) -> list[Boot]:
+    """Return what is noted below `prefix`, by fleets, the newest last. Raises StoreError."""
+    fleets: dict[str, list[str]] = defaultdict(list)
+    for item in await store.list(prefix):
+        fleets[item.key.removeprefix(prefix).partition("/")[0]].append(item.key)
+    found = [await _read(store, prefix, key) for keys in fleets.values() for key in keys[-MOST:]]
+    return sorted(filter(None, found), key=lambda boot: (boot.fleet, boot.at))
+
+
+async def _read(store: Store, prefix: str, key: str) -> Boot | None:
+    fleet, _, machine = key.removeprefix(prefix).partition("/")
+    try:
+        said = json.loads(await store.get(key))
+        return Boot(fleet, machine, str(said["why"]), float(said["at"]), tuple(map(str, said["log"])))
+    except (KeyMissing, ValueError, TypeError, LookupError):  # taken away, or not a machine's
+        return None
+
+
+async def forget(store: Store, prefix: str, fleet: str) -> None:
+    """Take a fleet's notes away: it is set up anew. Raises StoreError."""
+    for item in await store.list(f"{prefix}{fleet}/"):
+        await store.delete(item.key)
+
+
+async def check(store: Store, prefix: str, fleet: str) -> None:
+    """Raise FleetError where machines of the fleet gave up: more of them would, too. Raises StoreError."""
+    if found := [boot for boot in await failed(store, prefix) if boot.fleet == fleet]:
+        raise FleetError(
+            f"the machines of provider {fleet!r} gave up: {found[-1].why}",
+            hint="`monkey status --json` has their last words; mend it, and apply again",
+        )
+
+
+def told(boots: Sequence[Boot]) -> list[str]:
+    """Return a line for each fleet and reason."""
+    count: dict[tuple[str, str], int] = defaultdict(int)
+    for boot in boots:
+        count[boot.fleet, boot.why] += 1
+    return [
+        f"{fleet}: {f'{many} machines' if many > 1 else 'a machine'} gave up: {why}"
+        for (fleet, why), many in count.items()
+    ]

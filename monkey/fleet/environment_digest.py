@@ -1,0 +1,89 @@
+"""What an agent was started with, so far as its jobs get it: the environment, its Python, the version of monkey.
+
+The agent writes digests of it beside its lock; whoever applies compares. Of values only digests are kept, under a key
+that is drawn for each agent: the file tells names, and nothing of what they hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from monkey import __version__
+from monkey.fleet.agent_state import agent_pid
+from monkey.fleet.fleet_port import Strange
+
+#: The file, in the agent's directory.
+FILE = "surroundings.json"
+
+#: Variables that tell of a terminal, a login or a shell, not of what programs do: each new window has others.
+_PASSING = {
+    *("_", "SHLVL", "PWD", "OLDPWD", "PS1", "PS2", "PROMPT", "PROMPT_COMMAND", "HISTFILE", "HISTSIZE", "HISTCONTROL"),
+    *("TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "WINDOW", "WINDOWID", "STY", "DISPLAY", "WAYLAND_DISPLAY"),
+    *("DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "SECURITYSESSIONID", "INVOCATION_ID", "JOURNAL_STREAM", "MAIL"),
+    *("LS_COLORS", "LESS", "LESSOPEN", "LESSCLOSE", "PAGER", "EDITOR", "VISUAL", "SUDO_COMMAND", "VIRTUAL_ENV_PROMPT"),
+    "PYTEST_CURRENT_TEST",
+}
+_PASSING_PREFIXES = (
+    *(
+        "__",
+        "MONKEY_",
+        "SSH_",
+        "GPG_",
+        "XDG_SESSION",
+        "XDG_VTNR",
+        "XDG_SEAT",
+        "TERM_",
+        "TMUX",
+        "VTE_",
+        "KITTY_",
+        "ITERM_",
+    ),
+    *("ALACRITTY_", "WEZTERM_", "KONSOLE_", "GNOME_TERMINAL_", "VSCODE_", "BASH_FUNC_"),
+)
+
+
+def record(directory: Path, agent: str) -> None:
+    """Write down what this process was started with; `agent` names it as its heartbeats do. Raises OSError."""
+    key = secrets.token_bytes(16)
+    said = {"agent": agent, "pid": os.getpid(), "key": key.hex(), "digests": digests(key, os.environ)}
+    aside = directory / f"{FILE}.new"
+    with suppress(FileNotFoundError):
+        aside.unlink()
+    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:  # noqa: PTH123
+        json.dump(said, file)
+    aside.replace(directory / FILE)
+
+
+def compare(directory: Path) -> Strange | None:
+    """Return in what the living agent of this directory differs from one that we would start; `differs` may be empty.
+
+    None where it has not written it down (yet).
+    """
+    try:
+        said = json.loads((directory / FILE).read_bytes())
+        agent, pid, theirs = str(said["agent"]), int(said["pid"]), dict(said["digests"])
+        ours = digests(bytes.fromhex(said["key"]), os.environ)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if pid != agent_pid(directory):
+        return None  # of an earlier life
+    differing = {name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name)}
+    return Strange(agent, tuple(sorted(differing)))
+
+
+def digests(key: bytes, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return names to digests of all that jobs get."""
+    told = {name: value for name, value in environment.items() if not _passing(name)}
+    told |= {"the Python": sys.executable, "the version of monkey": __version__}
+    return {name: blake2b(os.fsencode(value), key=key, digest_size=8).hexdigest() for name, value in told.items()}
+
+
+def _passing(name: str) -> bool:
+    return name in _PASSING or name.startswith(_PASSING_PREFIXES)

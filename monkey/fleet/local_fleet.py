@@ -1,0 +1,206 @@
+"""The fleet of this machine: one detached agent, which outlives the terminal and leaves when it is idle."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from monkey.errors import FleetError
+from monkey.fleet.agent_state import agent_pid, host_name, lives, state_dir
+from monkey.fleet.environment_digest import compare
+from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work
+from monkey.fleet.machine_capacity import shortage
+from monkey.fleet.secret_values import SecretValues
+from monkey.spec.job.recipe import Resources
+
+#: How many of an agent's last lines an error shows.
+LAST_WORDS = 15
+#: Seconds within which an agent that ends with an error never began: starting another would not help.
+STILLBORN = 5.0
+#: Bytes of agent.log after which it is begun anew when an agent starts (the old one stays beside it).
+LOG_LIMIT = 10_000_000
+
+
+@dataclass
+class LocalFleet:
+    """An agent on this machine, for one store and project."""
+
+    store_url: str
+    project: str
+    name: str = "local"
+    max_slots: int | None = None
+    #: Seconds without work after which the agent leaves.
+    idle_timeout: float = 10
+    #: Bytes that the machine may keep of code, environments and datasets; None for the agent's default.
+    cache_size: int | None = None
+    type: str = "local"
+    booting: bool = False
+    touched: bool = False
+    agent: str = field(default_factory=host_name)
+    #: An agent that waits at its gate for a word from us.
+    _waiting: subprocess.Popen[bytes] | None = None
+    _started: subprocess.Popen[bytes] | None = None
+    _log_from: int = 0
+    _began: float = 0.0
+
+    @property
+    def directory(self) -> Path:
+        """Where the agent keeps its state."""
+        return state_dir(self.store_url, self.project, self.name, self.agent)
+
+    @property
+    def log(self) -> Path:
+        """What the agent says."""
+        return self.directory / "agent.log"
+
+    def prepare(self) -> None:
+        """Start an agent that waits at its gate: its imports, a tenth of a second, are done while we plan."""
+        if self._waiting is None and not lives(self.directory):
+            with contextlib.suppress(OSError):  # `converge` meets it again, and says so
+                # It makes no file or directory, and is told where to write when it is let in.
+                self._waiting = self._popen(["--gate"], "/", subprocess.PIPE, subprocess.DEVNULL)
+
+    def close(self) -> None:
+        """Dismiss the agent that waits."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.kill()
+            waiting.communicate()
+
+    async def living(self) -> int:
+        """Say whether an agent lives here."""
+        return int(lives(self.directory))
+
+    async def preview(self, work: Work) -> Forecast:
+        """One agent is enough for any number of jobs; one that is there stays."""
+        before = int(lives(self.directory))
+        return Forecast(before, max(before, min(work.jobs, 1)))
+
+    def shortage(self, asked: Resources) -> str:
+        """See `Fleet.shortage`."""
+        return shortage(asked)
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """See `Fleet.check_secrets`: the agent that we start has our environment."""
+        SecretValues().get(names)
+
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        """Start the agent unless one lives."""
+        if work.jobs and not lives(self.directory) and not self._running():
+            self._start()
+            say("agent started")
+
+    async def examine(self) -> str:
+        """See `Fleet.examine`: it rents none."""
+        return ""
+
+    async def check(self) -> bool:
+        """Say whether an agent lives or is starting. One that was killed is only gone."""
+        if self._running():
+            return True
+        code = self._started.returncode if self._started else 0
+        self._started = None
+        if code > 0 and time.monotonic() - self._began < STILLBORN and not lives(self.directory):
+            raise FleetError(
+                f"the agent on this machine ended (exit code {code}); the end of {self.log}:\n{self.last_words()}",
+                hint="what is finished stays finished: mend it, then `monkey apply` goes on",
+            )
+        return lives(self.directory)
+
+    async def strange(self) -> Strange | None:
+        """Return the agent that lives here, if its environment is not ours; one that just begins may not have told."""
+        found = compare(self.directory) if lives(self.directory) else None
+        return found if found is not None and found.differs else None
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """Return this machine, if an agent lives here."""
+        return (Instance("this machine", (self.agent,), "started by monkey apply"),) if lives(self.directory) else ()
+
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """Find nothing: whatever an agent leaves is ended by its warden's guard."""
+        return ()
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        """Have nothing that is rented."""
+        return ()
+
+    async def destroy(self, say: Say) -> None:
+        """Ask the agent to leave; it releases its work."""
+        pid = agent_pid(self.directory)
+        if pid is not None and lives(self.directory):
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except OSError as exc:
+                raise FleetError(f"the agent (process {pid}) cannot be asked to leave: {exc.strerror}") from exc
+            say("agent asked to leave")
+
+    def last_words(self) -> str:
+        """Return the last lines that the agent wrote since we started it."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(self._log_from)
+                lines = file.read().decode(errors="replace").splitlines()
+        except OSError as exc:
+            return f"  (not readable: {exc.strerror})"
+        return "\n".join(f"  {line}" for line in lines[-LAST_WORDS:]) or "  (nothing)"
+
+    def _running(self) -> bool:
+        return self._started is not None and self._started.poll() is None
+
+    def _command(self) -> list[str]:
+        # -P: a random.py or json.py in the directory that we happen to be in must not become part of the agent.
+        command = [sys.executable, "-P", "-m", "monkey_agent.command_line"]
+        command += ["--store", self.store_url, "--project", self.project, "--fleet", self.name, "--name", self.agent]
+        command += ["--idle-timeout", str(self.idle_timeout)]
+        command += ["--cache-size", str(self.cache_size)] if self.cache_size is not None else []
+        return command + (["--max-slots", str(self.max_slots)] if self.max_slots is not None else [])
+
+    def _start(self) -> None:
+        try:
+            log = self._open_log()
+        except OSError as exc:
+            raise FleetError(
+                f"the agent's directory {self.directory} cannot be written: {exc.strerror}",
+                hint="XDG_STATE_HOME names another place for it",
+            ) from exc
+        try:
+            self._began = time.monotonic()
+            self._started = self._let_in() or self._popen([], str(self.directory), subprocess.DEVNULL, log)
+        except OSError as exc:
+            raise FleetError(f"the agent could not be started: {exc.strerror}") from exc
+        finally:
+            os.close(log)
+
+    def _let_in(self) -> subprocess.Popen[bytes] | None:
+        """Let the agent in that waits at its gate, if one does."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None or waiting.stdin is None:
+            return None
+        try:
+            with waiting.stdin as gate:
+                gate.write(os.fsencode(self.log))
+        except OSError:  # it is dead
+            return None
+        return waiting
+
+    def _popen(self, options: list[str], cwd: str, stdin: int, out: int) -> subprocess.Popen[bytes]:
+        command = [*self._command(), *options]
+        return subprocess.Popen(command, cwd=cwd, stdin=stdin, stdout=out, stderr=out, start_new_session=True)
+
+    def _open_log(self) -> int:
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.directory.stat().st_uid != os.getuid():  # in /tmp anybody may have made it, to read along
+            raise PermissionError(errno.EPERM, "it belongs to another user")
+        if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
+            self.log.replace(self.log.with_suffix(".log.old"))
+        log = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._log_from = os.fstat(log).st_size
+        return log

@@ -1,0 +1,282 @@
+"""The courier: takes what lies in an agent's spool to InfluxDB. A process of its own, that may be killed at any time.
+
+Runs as `python -m monkey.metrics.exporter SPOOL`. On its standard input come lines of JSON, {"secrets": {name: value}}
+and {"drain": seconds}; when that closes, so that the agent is gone, it ends after what it has in hand.
+
+A batch is sent until it is confirmed, whatever that takes, and only then is the offset moved: what was sent twice is
+there once, because a point's series and time do not depend on the sending.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Any
+
+from monkey.metrics.influx_client import Client, Denied, Refused, Unavailable
+from monkey.metrics.spool import influx_of, publish, spools
+from monkey.metrics.spool_reader import BATCH, Backlog, Batch
+
+#: Seconds between looks for more.
+POLL = 1.0
+#: Seconds after which what did not work is tried again: the first time, at most, and where a person must do something.
+RETRY, MOST, PERSON = 0.25, 60.0, 60.0
+#: Bytes of refused lines that are kept; further ones are counted.
+DEAD = 64 << 20
+#: Seconds of sending after which it is looked again what there is, and told.
+SPELL = 1.0
+
+
+class Orders:
+    """What the agent says."""
+
+    def __init__(self) -> None:
+        """Begin with nothing said."""
+        self._changed = threading.Condition()
+        self._version = 0
+        self._secrets: dict[str, str] = {}
+        #: The agent is gone.
+        self.over = False
+        #: When to be gone, by the clock of `time.monotonic`, even if something is left; None: never.
+        self.until: float | None = None
+
+    def listen(self) -> None:
+        """Hear orders until the agent is gone."""
+        for line in sys.stdin.buffer:
+            told: dict[str, Any] = json.loads(line)
+            with self._changed:
+                self._secrets |= told.get("secrets", {})
+                if "drain" in told:
+                    self.until = time.monotonic() + float(told["drain"])
+                self._version += 1
+                self._changed.notify_all()
+        with self._changed:
+            self.over = True
+            self._changed.notify_all()
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Name to value, of now."""
+        with self._changed:
+            return dict(self._secrets)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, or until something is said; False where it is time to go."""
+        with self._changed:
+            if self.go:
+                return False
+            version = self._version
+            limit = seconds if self.until is None else min(seconds, max(self.until - time.monotonic(), 0.0))
+            self._changed.wait_for(lambda: self.over or self._version != version, limit)
+            return not self.go
+
+    @property
+    def go(self) -> bool:
+        """Is it time to go?"""
+        return self.over or (self.until is not None and time.monotonic() >= self.until)
+
+
+class Route(threading.Thread):
+    """The way to one InfluxDB."""
+
+    def __init__(self, path: str, orders: Orders) -> None:
+        """Take what is in the directory `path`. Raises OSError, ValueError, TypeError where it is none."""
+        super().__init__(name=path, daemon=True)
+        self._path, self._orders = path, orders
+        self._influx = influx_of(path)
+        self._backlog = Backlog(path)
+        self._client: Client | None = None
+        self._hand = ThreadPoolExecutor(1)
+        #: Held by who looks after the spool, or writes down what became of a batch.
+        self._tending = threading.RLock()
+        self._secrets: dict[str, str] = {}
+        #: What is wrong with InfluxDB, and since when; what is wrong with the disk.
+        self._error, self._since, self._disk = "", 0.0, ""
+        self._attempts = 0
+        self._told: dict[str, Any] = {}
+
+    def run(self) -> None:
+        """Send until it is time to go."""
+        while not self._orders.go:
+            self._tend()
+            if not self._send():
+                if self._orders.until is not None:
+                    break
+                self._tell()
+                self._orders.wait(POLL)
+        self._tell()
+
+    def _tend(self) -> None:
+        """Find out what there is, keep it within bounds, and tell of it."""
+        with self._tending:
+            self._guard(self._backlog.look)
+            if self._backlog.make_room(self._influx.spool):
+                self._guard(self._backlog.save)
+            self._tell()
+
+    def _send(self) -> bool:
+        """Send for a while; say whether there may be more to be sent at once."""
+        until, full = time.monotonic() + SPELL, False
+        batch = self._backlog.batch()
+        while batch is not None and not self._orders.go:
+            full = len(batch.body) >= BATCH or self._orders.until is not None
+            delivery = self._hand.submit(self._deliver, batch)
+            # Read while the server has to do.
+            batch = self._backlog.batch() if time.monotonic() < until else None
+            if not self._outcome(delivery):
+                return False
+        return full
+
+    def _outcome(self, delivery: Future[bool]) -> bool:
+        """Wait for what becomes of a batch; that may take as long as InfluxDB is away, and jobs go on meanwhile."""
+        while not wait([delivery], POLL).done:
+            self._tend()
+        return delivery.result()
+
+    def _guard(self, act: Callable[[], object]) -> None:
+        """Do something with the disk, which may be full: what is sent again for that makes no second point."""
+        try:
+            act()
+            self._disk = ""
+        except OSError as exc:
+            self._disk = f"the spool cannot be written: {exc.strerror}"
+
+    def _deliver(self, batch: Batch) -> bool:
+        """Send a batch until all of it is confirmed or refused for good; False where it is time to go before that."""
+        counts = {"sent": 0, "dead": 0}
+        parts = [batch.body] if batch.body else []
+        while parts:
+            body = parts.pop()
+            try:
+                self._write(body)
+                counts["sent"] += body.count(b"\n")
+            except Refused as exc:
+                count = body.count(b"\n")
+                if count > 1 and exc.dropped < count:
+                    parts += _halves(body)
+                else:
+                    counts["dead"] += count
+                    self._guard(partial(self._bury, body, str(exc)))
+            except (Unavailable, Denied) as exc:
+                parts.append(body)
+                if not self._pause(exc):
+                    return False
+        with self._tending:
+            self._guard(lambda: self._backlog.confirm(batch, counts))
+        return True
+
+    def _write(self, body: bytes) -> None:
+        if self._client is None:
+            self._secrets = self._orders.secrets
+            missing = [name for name in self._influx.secrets if not self._secrets.get(name)]
+            if missing:
+                raise Denied(f"the secret is not on this machine: {', '.join(missing)}")
+            self._client = Client(self._influx, self._secrets)
+        self._client.write(body)
+        self._attempts, self._error = 0, ""
+
+    def _pause(self, exc: Unavailable | Denied) -> bool:
+        """Wait before something is tried again; False where it is time to go."""
+        self._failed(str(exc))
+        self._tell()
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        if isinstance(exc, Denied):
+            return self._wait_for_somebody()
+        if self._orders.until is not None and self._attempts > 2:
+            return False
+        self._attempts += 1
+        pause = min(RETRY * 2 ** min(self._attempts, 20), MOST) * random.uniform(0.5, 1.0)
+        return self._orders.wait(max(pause, min(exc.after, MOST)))
+
+    def _wait_for_somebody(self) -> bool:
+        """Wait until a person may have mended it, or other secrets came."""
+        until = time.monotonic() + PERSON
+        # Others may have come since they were refused: it is looked first.
+        while (left := until - time.monotonic()) > 0 and self._orders.secrets == self._secrets:
+            if self._orders.until is not None or not self._orders.wait(min(left, POLL)):
+                return False
+        return True
+
+    def _bury(self, lines: bytes, why: str) -> None:
+        path = f"{self._path}/dead.lp"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(fd).st_size < DEAD:
+                os.write(fd, f"# {why}\n".encode() + lines)
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def _failed(self, error: str) -> None:
+        if not self._error:
+            self._since = time.time()
+        self._error = error
+
+    def _tell(self) -> None:
+        # Two threads tell: what one saw before the other's look must not be written after it.
+        with self._tending:
+            told = {
+                "url": self._influx.url,
+                "owed": self._backlog.owed,
+                **self._backlog.counts,
+                "error": self._error or self._disk,
+                "since": round(self._since) if self._error else 0,
+            }
+            if told != self._told:
+                self._told = told
+                self._guard(lambda: publish(f"{self._path}/state.json", json.dumps(told).encode()))
+
+
+def _halves(body: bytes) -> list[bytes]:
+    """Return the first and the second half of some lines, the first last."""
+    middle = body.find(b"\n", len(body) // 2) + 1
+    if middle in (0, len(body)):
+        middle = body.rfind(b"\n", 0, len(body) - 1) + 1
+    return [body[middle:], body[:middle]]
+
+
+def serve(root: str) -> None:
+    """Take what is below `root` until the agent is gone, or all was sent where it said `drain`."""
+    orders = Orders()
+    threading.Thread(target=orders.listen, daemon=True).start()
+    lock = os.open(f"{root}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    while True:  # the one of the agent's earlier life may have a batch in hand
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if not orders.wait(0.1):
+                return
+    routes: dict[str, Route] = {}
+    while True:
+        for path in spools(root):
+            if path not in routes:
+                try:
+                    routes[path] = Route(path, orders)
+                except (OSError, ValueError, TypeError):
+                    continue  # being written
+                routes[path].start()
+        if orders.until is not None or not orders.wait(POLL):
+            break
+    for route in routes.values():
+        route.join(None if orders.until is None else max(orders.until - time.monotonic(), 0.0))
+
+
+def main() -> None:
+    """Run the courier of the directory that the command line names."""
+    serve(sys.argv[1])
+    os._exit(0)  # a thread may wait for a server that does not answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""Asking an InfluxDB how it stands: does it answer, may we write, how long does it keep points."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from monkey.spec.project.influx_settings import Influx
+
+#: Seconds to wait for an answer.
+PATIENCE = 30.0
+_OTHER = -1
+_UNITS = {"h": 3600, "m": 60, "s": 1}
+_NO_POLICY = "retention policy not found"
+#: What 1.8 says, and 2.x does not.
+_V1_SAYS = (_NO_POLICY, "database not found", "to write to database")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How an InfluxDB stands."""
+
+    #: What was expected and found, and what to do; "" where nothing is wrong.
+    trouble: str = ""
+    hint: str = ""
+    #: As it tells it; "" where it does not answer.
+    version: str = ""
+    #: Seconds that it keeps points; 0: for ever; None: we may not know.
+    retention: float | None = None
+
+
+class _Failed(Exception):
+    """What it answered instead: a status, with its words; 0: nobody answers; _OTHER: it is no InfluxDB."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+
+
+def inspect(influx: Influx, secrets: Mapping[str, str]) -> Standing:
+    """Look at an InfluxDB with the values of its secrets. Never raises."""
+    try:
+        credential = influx.credential(secrets)
+        version = _version(influx)
+        _write_nothing(influx, credential)
+    except _Failed as exc:
+        return Standing(*_explained(influx, exc))
+    try:
+        return Standing(version=version, retention=_retention(influx, credential))
+    except (_Failed, LookupError, TypeError, ValueError):
+        return Standing(version=version)
+
+
+def retention_hint(influx: Influx, version: str) -> str:
+    """Say how points are kept for ever."""
+    if _is_v1(influx, version):
+        database, _, policy = influx.bucket.partition("/")
+        return f"""in `influx`: ALTER RETENTION POLICY "{policy or "autogen"}" ON "{database}" DURATION INF"""
+    return f"influx bucket list --name {influx.bucket} tells its ID; influx bucket update --id ID --retention 0"
+
+
+def _version(influx: Influx) -> str:
+    try:
+        version = _ask(influx, "GET", "/ping")[0].get("X-Influxdb-Version", "")
+    except _Failed as exc:
+        raise exc if exc.status in (0, 401) or exc.status >= 500 else _Failed(_OTHER, f": {exc.status} {exc}") from exc
+    if not version:
+        raise _Failed(_OTHER, "")
+    return version.removeprefix("v")
+
+
+def _write_nothing(influx: Influx, credential: str) -> None:
+    """Write a comment, which is no point: the server checks all that it checks of points. Raises _Failed."""
+    query = urlencode({"bucket": influx.bucket, "org": influx.org or "-"})
+    _ask(influx, "POST", f"/api/v2/write?{query}", credential, b"# monkey doctor\n")
+
+
+def _retention(influx: Influx, credential: str) -> float | None:
+    if not influx.username:
+        query = urlencode({"name": influx.bucket} | ({"org": influx.org} if influx.org else {}))
+        try:
+            [bucket] = json.loads(_ask(influx, "GET", f"/api/v2/buckets?{query}", credential)[1])["buckets"]
+            return float(sum(rule["everySeconds"] for rule in bucket["retentionRules"] if rule["type"] == "expire"))
+        except _Failed as exc:
+            if exc.status != 404:
+                raise
+    database, _, policy = influx.bucket.partition("/")
+    quoted = database.replace("\\", "\\\\").replace('"', '\\"')
+    query = urlencode({"db": database, "q": f'SHOW RETENTION POLICIES ON "{quoted}"'})
+    [result] = json.loads(_ask(influx, "GET", f"/query?{query}", credential)[1])["results"]
+    [series] = result["series"]
+    rows: list[dict[str, Any]] = [dict(zip(series["columns"], row, strict=True)) for row in series["values"]]
+    ours = [row["duration"] for row in rows if (row["name"] == policy if policy else row["default"])]
+    return float(sum(int(count) * _UNITS[unit] for count, unit in re.findall(r"(\d+)([hms])", ours[0])))
+
+
+def _ask(
+    influx: Influx, method: str, path: str, credential: str = "", body: bytes | None = None
+) -> tuple[Mapping[str, str], bytes]:
+    request = urllib.request.Request(f"{influx.url}{path}", body, method=method)
+    if credential:
+        request.add_header("Authorization", f"Token {credential}")
+    # No proxy of the environment: what sends the points takes none, either.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=PATIENCE) as answer:
+            return answer.headers, answer.read()
+    except urllib.error.HTTPError as exc:
+        with exc:
+            said = _said(exc.read())
+        raise _Failed(exc.code, said) from exc
+    except (OSError, ValueError) as exc:
+        reason = exc.reason if isinstance(exc, urllib.error.URLError) else exc
+        raise _Failed(0, getattr(reason, "strerror", None) or str(reason) or type(reason).__name__) from exc
+
+
+def _said(body: bytes) -> str:
+    """Return what an answer says, in one line."""
+    text = body.decode(errors="replace")
+    try:
+        told = json.loads(text)
+        text = str(told.get("message") or told.get("error") or text)
+    except (ValueError, AttributeError):
+        pass
+    return " ".join(text.split())[:200]
+
+
+def _is_v1(influx: Influx, version: str = "", said: str = "") -> bool:
+    return bool(influx.username) or version.startswith("1.") or any(words in said for words in _V1_SAYS)
+
+
+def _explained(influx: Influx, exc: _Failed) -> tuple[str, str]:
+    url = influx.url
+    if exc.status == 0:
+        return f"{url} does not answer: {exc}", "start the server, or mend `url:` in monkey.yaml; jobs go on meanwhile"
+    if exc.status == 401:
+        return _unknown(influx, exc)
+    if exc.status == 403:
+        database = influx.bucket.partition("/")[0]
+        hint = (
+            f'in `influx`: GRANT ALL ON "{database}" TO "{influx.username or "USER"}"'
+            if _is_v1(influx, said=f"{exc}")
+            else f"influx auth create --org {influx.org} --write-bucket ID --read-bucket ID makes one that may"
+        )
+        return f"{url}: expected the right to write to {influx.bucket!r}, found none: {exc}", hint
+    if exc.status == 404 or _NO_POLICY in f"{exc}":
+        return _missing(influx, f"{exc}")
+    said = f"something else{exc}" if exc.status == _OTHER else f"{exc.status} {exc}".strip()
+    return f"expected InfluxDB at {url}, found {said}", "mend `url:` in monkey.yaml, or look into the server's log"
+
+
+def _unknown(influx: Influx, exc: _Failed) -> tuple[str, str]:
+    """Explain that it does not know us."""
+    url, secret = influx.url, " and ".join(influx.secrets)
+    if not secret:
+        return f"{url} asks for credentials, and monkey.yaml names none", "add token, or username and password"
+    what = f"password in the secret {secret} of user {influx.username!r}" if influx.username else f"token in {secret}"
+    hint = (
+        "write the right value into ~/.config/monkey/secrets, where monkey and its agents are started; "
+        f"a variable {secret} in the environment goes before that file: mend or unset it"
+    )
+    return f"{url} does not take the {what}: {exc}", hint
+
+
+def _missing(influx: Influx, said: str) -> tuple[str, str]:
+    """Explain that what we would write to is not there; `said`: in its own words."""
+    url, name = influx.url, influx.bucket
+    database, _, policy = name.partition("/")
+    if _NO_POLICY in said:
+        hint = (
+            f'mend `database:` in monkey.yaml (DATABASE/POLICY); in `influx`: SHOW RETENTION POLICIES ON "{database}" '
+            f'tells them, CREATE RETENTION POLICY "{policy}" ON "{database}" DURATION INF REPLICATION 1 makes it'
+        )
+        return f"{url}: database {database!r} has no retention policy {policy!r}: {said}", hint
+    if _is_v1(influx, said=said):
+        return f"{url}: there is no database {database!r} for us: {said}", f'in `influx`: CREATE DATABASE "{database}"'
+    tells = "`influx org list`, with an operator's token, tells their names"
+    if not influx.org:
+        return f"{url}: expected an organisation, found no `org:` in monkey.yaml", f"add `org:`; {tells}"
+    if said.startswith("organization"):
+        return f"{url}: there is no organisation {influx.org!r} for us: {said}", f"mend `org:` in monkey.yaml; {tells}"
+    hint = f"influx bucket create --name {name} --org {influx.org}; or give the token the right to it"
+    return f"{url}: there is no bucket {name!r} for us: {said}", hint

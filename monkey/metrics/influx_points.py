@@ -1,0 +1,186 @@
+"""Points as InfluxDB takes them, in line protocol. Pure: what is the same in the store makes the same points.
+
+So what was sent twice is there once, and what was lost with a database is made again from the store.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from monkey.metrics import names
+from monkey.metrics.summary import finite
+from monkey.spec.job.job_table import Value
+
+Field = float | int | str | bool
+
+#: Characters of a text field that are kept.
+MAX_TEXT = 1_000
+#: What InfluxDB can hold as an integer, and as a timestamp in nanoseconds.
+MAX_INTEGER = 1 << 63
+MAX_TIME = MAX_INTEGER - 2
+
+_SPECIAL = re.compile(r"[,= ]")
+#: A backslash that what follows it would make an escape; line protocol has no way to write it.
+_AMBIGUOUS = re.compile(r"\\(?=[,= \\]|$)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def escape(text: str) -> str:
+    """Return a tag's value, or the name of a tag or field, as it stands in a line."""
+    return _SPECIAL.sub(r"\\\g<0>", _AMBIGUOUS.sub("/", _CONTROL.sub(" ", text)))
+
+
+def metric_field(name: str) -> str:
+    """Return the field of a metric, not escaped: no two have the same."""
+    return f"{name}_" if name.rstrip("_") in names.RESERVED else name
+
+
+def tagged(measurement: str, tags: Mapping[str, str]) -> bytes:
+    """Return the beginning of a line, up to its fields. Tags that are empty are left out: there are no such."""
+    told = "".join(f",{escape(key)}={escape(value)}" for key, value in sorted(tags.items()) if value)
+    return f"{measurement}{told}".encode(errors="replace")
+
+
+def point(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Field], ns: int) -> bytes:
+    """Return a line with its newline; `ns`: nanoseconds since the epoch.
+
+    b"" where no field can be sent: what is not finite, or an integer of more than 64 bits, is left out.
+    """
+    told = ",".join(f"{escape(name)}={text}" for name, value in fields.items() if (text := _text(value)))
+    return tagged(measurement, tags) + f" {told} {ns}\n".encode(errors="replace") if told else b""
+
+
+def _text(value: Field) -> str:
+    if isinstance(value, str):
+        kept = _CONTROL.sub(" ", value[:MAX_TEXT]).replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{kept}"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value}i" if -MAX_INTEGER <= value < MAX_INTEGER else ""
+    return repr(value) if finite(value) else ""
+
+
+# -- what jobs log ----------------------------------------------------------------------------------------------------
+
+
+def machine_of(agent: str) -> str:
+    """Return the tag `host` of what an agent ("fleet/name/boot", as claims and ends have it) ran."""
+    return [*agent.split("/"), ""][1]
+
+
+def rank_of(file: str) -> str:
+    """Return the tag `rank` of what stands in a metrics file, from its name: "0.jsonl" is rank 0.
+
+    Not by the order in which files came: who reads them again later must find the same.
+    """
+    return quote(file.removesuffix(".jsonl").encode(errors="surrogateescape"), safe=" @+:~") or "0"
+
+
+def metric_tags(sweep: str, job: str, attempt: int, host: str, file: str) -> dict[str, str]:
+    """Return the tags of what one process of one attempt logs; `attempt`: 1 for the first, `file`: its name."""
+    return {
+        names.SWEEP: sweep,
+        names.JOB: job,
+        names.ATTEMPT: str(attempt),
+        names.HOST: host,
+        names.RANK: rank_of(file),
+    }
+
+
+# -- machines ---------------------------------------------------------------------------------------------------------
+
+
+def system_point(
+    fields: Mapping[str, float], ns: int, *, host: str, fleet: str, agent: str, job: str = "", gpu: str = ""
+) -> bytes:
+    """Return the line of what a machine did at `ns`; `job`, `gpu`: of one of them alone. All its fields are floats."""
+    tags = {names.HOST: host, names.FLEET: fleet, names.AGENT: agent, names.JOB: job, names.GPU: gpu}
+    return point(names.SYSTEM, tags, {name: float(value) for name, value in fields.items()}, ns)
+
+
+# -- jobs -------------------------------------------------------------------------------------------------------------
+
+
+def job_point(
+    sweep: str,
+    job: str,
+    state: str,
+    at: float,
+    k: int,
+    *,
+    attempt: int,
+    host: str,
+    parameters: Mapping[str, Value],
+    reason: str = "",
+    exit_code: int | None = None,
+    seconds: float | None = None,
+    summary: Mapping[str, Mapping[str, Any]] | None = None,
+    metric: str | None = None,
+    maximize: bool = False,
+    count: int | None = None,
+) -> bytes:
+    """Return the line of a job's change of state.
+
+    `state`: RUNNING (claimed), SUCCEEDED, FAILED, STOPPED or RELEASED of `monkey.metrics.names`. `at`, `k`: time and
+    position of the claim or end in the job's log. `attempt`: 1 for the first. `summary`: as `monkey.metrics.summary`
+    makes it.
+    `metric`, `maximize`: what ranks the sweep's jobs, as its settings have it. `count`: how many jobs the sweep has.
+    """
+    fields: dict[str, Field] = {names.STATE: state, names.ATTEMPT: attempt, names.HOST: host}
+    if reason:
+        fields[names.REASON] = reason
+    if exit_code is not None:
+        fields[names.EXIT_CODE] = exit_code
+    if seconds is not None:
+        fields[names.SECONDS] = float(seconds)
+    if summary:
+        fields[names.NONFINITE] = sum(entry.get("nonfinite") or 0 for entry in summary.values())
+    if count is not None:
+        fields[names.COUNT] = count
+    fields |= _objective(metric, maximize, summary or {})
+    fields |= dict(_parameters(parameters)) | dict(_finals(summary or {}))
+    return point(names.JOBS, {names.SWEEP: sweep, names.JOB: job}, fields, entry_time(at, k))
+
+
+def entry_time(at: float, k: int) -> int:
+    """Return the timestamp, in ns, of a log's k-th entry: entries are told to the ms, and many may fall into one."""
+    return round(at * 1_000) * 1_000_000 + k
+
+
+def _objective(metric: str | None, maximize: bool, summary: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
+    if metric is None:
+        return {}
+    value = summary.get(metric, {}).get("last")
+    number = None if value is None else as_float(value)
+    told: dict[str, Field] = {names.METRIC: metric}
+    return told if number is None else told | {names.OBJECTIVE: number, names.SCORE: number if maximize else -number}
+
+
+def _parameters(parameters: Mapping[str, Value]) -> Iterable[tuple[str, Field]]:
+    for name, value in parameters.items():
+        if value is None:
+            continue
+        yield names.PARAM + name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if isinstance(value, int | float) and (number := as_float(value)) is not None:
+            yield names.NUMBER + name, number
+
+
+def _finals(summary: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, Field]]:
+    for name, entry in summary.items():
+        for prefix, key in ((names.FINAL, "last"), (names.MIN, "min"), (names.MAX, "max")):
+            if (value := entry.get(key)) is not None and (number := as_float(value)) is not None:
+                yield prefix + name, number
+
+
+def as_float(value: float) -> float | None:
+    """Return a number as a float; None where it is not finite, or too large a whole one."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if finite(number) else None

@@ -1,0 +1,60 @@
+"""Where jobs find `import monkey`, whatever environment they run in.
+
+A job's environment holds what its requirements name, so usually not monkey. Our own site-packages on its PYTHONPATH
+would bring all our dependencies along, in our versions. So the few modules that a job may import, none of which needs
+anything but Python, are copied to a directory of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+#: What `import monkey` needs inside a job, relative to the package. tests/unit/metrics holds the list to account.
+MODULES = ("__init__.py", "job.py", "metrics/__init__.py", "metrics/metric_log.py")
+
+
+def client_path(cache: Path) -> Path:
+    """Return the directory below `cache` to append to a job's PYTHONPATH, copying the client there if need be.
+
+    It is named by its content: agents of different versions share a cache without a word. Raises OSError where the
+    cache cannot be written.
+    """
+    package = Path(__file__).resolve().parent.parent
+    sources = {name: (package / name).read_bytes() for name in MODULES}
+    target = cache / "client" / _digest(sources)
+    for name, data in sources.items():
+        path = target / "monkey" / name
+        if not _holds(path, data):
+            _publish(path, data)
+    return target
+
+
+def _digest(sources: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, data in sources.items():
+        digest.update(f"{name}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()[:16]
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether the file is all there: cleaners of caches remove single old files, and a power loss empties new ones."""
+    try:
+        return path.read_bytes() == data
+    except OSError:
+        return False
+
+
+def _publish(path: Path, data: bytes) -> None:
+    """Write the file aside, then rename it over: file by file, so that a job that reads there never misses one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, aside = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        Path(aside).replace(path)
+    except BaseException:
+        Path(aside).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,288 @@
+# ruff: noqa: PTH108, PTH112, PTH116
+# Paths are plain strings here, as those of workspaces are.
+"""The courier's side of a spool: what is to be sent next, and how far everything was confirmed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from monkey.files import is_directory, open_regular
+from monkey.metrics.influx_points import metric_tags
+from monkey.metrics.records import Records
+from monkey.metrics.spool import load, names, publish, segments
+from monkey.metrics.summary import MAX_LINE
+
+#: Bytes of a file that are read at once.
+PIECE = 256 * 1024
+#: Bytes of lines after which a batch is full: 2,000 to 5,000 records.
+BATCH = 512 * 1024
+
+
+class File:
+    """One file: how far it was read, and what must be known to read on."""
+
+    def __init__(self, tags: dict[str, str] | None, state: dict[str, Any] | None = None) -> None:
+        """Begin with a file of records with these tags, or of points (None); go on from a `state` of an earlier one."""
+        state = state or {}
+        self.at: int = state.get("at", 0)
+        #: In the middle of a line that is too long to be anything.
+        self._skipping: bool = state.get("skipping", False)
+        self._records = Records(tags, state.get("records")) if tags is not None else None
+
+    def state(self) -> dict[str, Any]:
+        """Return what `__init__` goes on from."""
+        told: dict[str, Any] = {"at": self.at}
+        if self._skipping:
+            told["skipping"] = True
+        if self._records is not None:
+            told["records"] = self._records.state()
+        return told
+
+    def read(self, path: str, *, over: bool) -> bytes:
+        """Return points of what comes next; `over`: nothing more is written, so what lacks its newline is a line, too.
+
+        Raises OSError.
+        """
+        fd, asked = open_regular(path, os.O_RDONLY), PIECE
+        try:
+            data = os.pread(fd, asked, self.at)
+            if b"\n" not in data and len(data) == asked:
+                asked = MAX_LINE + 1
+                data = os.pread(fd, asked, self.at)
+        finally:
+            os.close(fd)
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) > MAX_LINE:
+            self.at += len(data)
+            self._skipping = True
+            return b""
+        if over and len(data) < asked:
+            end = len(data)
+        self.at += end
+        return self._points(data[:end])
+
+    def _points(self, lines: bytes) -> bytes:
+        if self._skipping and lines:
+            lines = lines.partition(b"\n")[2]
+            self._skipping = False
+        if self._records is not None:
+            return self._records.convert(lines)
+        return lines[: lines.rfind(b"\n") + 1]
+
+
+class Batch(NamedTuple):
+    """Lines to be sent, and what is to be remembered when they were."""
+
+    body: bytes
+    #: (source, file) to its state.
+    states: dict[tuple[str, str], dict[str, Any]]
+
+
+class Found(NamedTuple):
+    """A file that has more than was read of it."""
+
+    source: str
+    name: str
+    path: str
+    #: Nothing more is written to it.
+    over: bool
+    size: int = 0
+
+
+#: The name of what is no attempt: the files of points.
+POINTS = ""
+
+
+class Backlog:
+    """All that one InfluxDB's directory holds."""
+
+    def __init__(self, path: str) -> None:
+        """Go on from what was confirmed. Raises OSError."""
+        self._path = path
+        told = load(f"{path}/offsets.json")
+        self._confirmed: dict[str, dict[str, Any]] = told.get("files", {})
+        #: Points that were confirmed, that were refused for good, and that were dropped for want of room.
+        self.counts: dict[str, int] = {"sent": 0, "dead": 0, "dropped": 0, **told.get("counts", {})}
+        self._files: dict[tuple[str, str], File] = {}
+        self._sources: dict[str, dict[str, Any]] = {}
+        self._found: deque[Found] = deque()
+        #: Bytes that are not confirmed, by the last look; and bytes that lie here.
+        self.owed = 0
+        self._held = 0
+
+    # -- what is there ------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Find out what is to be sent, and remove what was."""
+        self._found.clear()
+        self.owed = self._held = 0
+        present = set(names(f"{self._path}/sources"))
+        for source in self._sources.keys() - present | self._confirmed.keys() - present - {POINTS}:
+            self._forget(source)
+        for source in sorted(present):
+            self._look_at(source)
+        numbers = segments(self._path)
+        for name in self._confirmed.get(POINTS, {}).keys() - set(map(str, numbers)):
+            self._forget(POINTS, name)
+        for number in numbers:
+            over = number != numbers[-1]
+            if not self._see(Found(POINTS, str(number), f"{self._path}/points/{number}", over)) and over:
+                self._remove(f"{self._path}/points/{number}")
+
+    def _look_at(self, source: str) -> None:
+        kept = f"{self._path}/kept/{source}"
+        told = self._source(source)
+        over = is_directory(kept)
+        if not told.get("tags"):
+            self._drop(kept)  # a loss of power took it
+            return
+        directory = kept if over else str(told.get("directory", ""))
+        if not over and not is_directory(directory):
+            over, directory = is_directory(kept), kept  # it may have been moved between the two looks
+            if not over:
+                self._remove(f"{self._path}/sources/{source}")
+                return
+        left = [self._see(Found(source, name, f"{directory}/{name}", over)) for name in names(directory)]
+        if over and not any(left):
+            # In this order: what is kept without a source would stay for ever.
+            shutil.rmtree(kept, ignore_errors=True)
+            self._remove(f"{self._path}/sources/{source}")
+
+    def _source(self, source: str) -> dict[str, Any]:
+        told = self._sources.get(source, {})
+        if not told.get("directory") or not os.path.isdir(told["directory"]):
+            with contextlib.suppress(OSError):
+                told = self._sources[source] = load(f"{self._path}/sources/{source}")
+        return told
+
+    def _see(self, found: Found) -> bool:
+        """Say whether there is more of a file than was confirmed."""
+        try:
+            status = os.lstat(found.path)
+        except OSError:
+            return False
+        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        self._held += size if found.over or found.source == POINTS else 0
+        confirmed = self._confirmed.get(found.source, {}).get(found.name, {}).get("at", 0)
+        if size > self._file(found).at:
+            self._found.append(found._replace(size=size))
+        self.owed += max(size - confirmed, 0)
+        return bool(size > confirmed)
+
+    def _file(self, found: Found) -> File:
+        key = found.source, found.name
+        if key not in self._files:
+            tags = None
+            if found.source != POINTS:
+                told = self._source(found.source).get("tags", {})
+                tags = metric_tags(told["sweep"], told["job"], told["attempt"], told["host"], found.name)
+            self._files[key] = File(tags, self._confirmed.get(found.source, {}).get(found.name))
+        return self._files[key]
+
+    # -- what is sent -------------------------------------------------------------------------------------------------
+
+    def batch(self) -> Batch | None:
+        """Return what is to be sent next; None where, since the last look, nothing is."""
+        parts: list[bytes] = []
+        states: dict[tuple[str, str], dict[str, Any]] = {}
+        size = 0
+        while self._found and size < BATCH:
+            found = self._found.popleft()
+            file = self._file(found)
+            before = file.at
+            try:
+                lines = file.read(found.path, over=found.over)
+            except OSError:
+                lines = b""  # it was moved; or nobody can read it, ever
+                file.at = found.size if found.over and os.path.lexists(found.path) else before
+            if file.at == before:
+                continue
+            if file.at < found.size:
+                self._found.append(found)
+            parts.append(lines)
+            size += len(lines)
+            states[found.source, found.name] = file.state()
+        return Batch(b"".join(parts), states) if states else None
+
+    def confirm(self, batch: Batch, counts: dict[str, int]) -> None:
+        """Remember that a batch is over; `counts`: what became of its points. Raises OSError, and remembers it yet."""
+        for (source, name), state in batch.states.items():
+            self._confirmed.setdefault(source, {})[name] = state
+        self.count(counts)
+        self.save()
+
+    def count(self, counts: dict[str, int]) -> None:
+        """Add to the counts."""
+        for what, number in counts.items():
+            self.counts[what] += number
+
+    def save(self) -> None:
+        """Write down what was confirmed, durably. Raises OSError."""
+        told = {"counts": self.counts, "files": self._confirmed}
+        publish(f"{self._path}/offsets.json", json.dumps(told, separators=(",", ":")).encode(), sync=True)
+
+    # -- what is removed ----------------------------------------------------------------------------------------------
+
+    def make_room(self, most: int) -> bool:
+        """Remove what is oldest while more than `most` bytes lie here; say whether anything was dropped."""
+        dropped = False
+        while self._held > most and (oldest := min(self._over(), default=None)) is not None:
+            self._drop(oldest[1])
+            self.look()
+            dropped = True
+        return dropped
+
+    def _over(self) -> Iterator[tuple[float, str]]:
+        paths = [f"{self._path}/kept/{name}" for name in names(f"{self._path}/kept")]
+        paths += [f"{self._path}/points/{number}" for number in segments(self._path)[:-1]]
+        for path in paths:
+            with contextlib.suppress(OSError):
+                yield os.stat(path).st_mtime, path
+
+    def _drop(self, path: str) -> None:
+        kind, _, name = path.removeprefix(f"{self._path}/").partition("/")
+        source = name if kind == "kept" else POINTS
+        files = [(one, f"{path}/{one}") for one in names(path)] if source else [(name, path)]
+        for one, at in files:
+            self.counts["dropped"] += _lines(at, self._confirmed.get(source, {}).get(one, {}).get("at", 0))
+        if source:
+            shutil.rmtree(path, ignore_errors=True)
+            self._remove(f"{self._path}/sources/{source}")
+        else:
+            self._remove(path)
+            self._forget(POINTS, name)
+
+    def _forget(self, source: str, name: str | None = None) -> None:
+        if name is None:
+            self._sources.pop(source, None)
+            self._confirmed.pop(source, None)
+        else:
+            self._confirmed.get(source, {}).pop(name, None)
+        for key in [key for key in self._files if key[0] == source and name in (None, key[1])]:
+            del self._files[key]
+
+    @staticmethod
+    def _remove(path: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def _lines(path: str, at: int) -> int:
+    """Count the lines of a file from the offset `at` on."""
+    count = 0
+    with contextlib.suppress(OSError):
+        fd = open_regular(path, os.O_RDONLY)
+        try:
+            while data := os.pread(fd, PIECE, at):
+                count += data.count(b"\n")
+                at += len(data)
+        finally:
+            os.close(fd)
+    return count

@@ -1,0 +1,251 @@
+"""A plan as JSON: the `--json` document, and the saved plan that `apply plan.json` holds the world against.
+
+The document, one object:
+
+- `format`: 1. `changes`: is there anything to apply? `summary`: a sentence. `store`: the store's identity.
+- `sweeps`: a list of
+  - `name`, `source` (the spec's path), `head` (last entry of its log, 0 for none), `revision` (the newest, or null),
+    `changes`
+  - `jobs`: {`new`, `stale`, `kept`, `removed`} as counts, `kept` and `removed` further told in `states`:
+    {`kept`, `removed`, `replaced`: {state: count}}; `elsewhere`: {sweep or "": kept jobs that were finished there}
+  - `reasons`: a list of {`kind`, `text`, `jobs`}: why jobs are stale; a job counts for each of its reasons
+  - `lines`: a list of {`mark`, `text`}: the lots as people read them, factored
+  - `settings`: a list of {`name`, `before`, `after`}
+  - `upload`: {`bytes`, `objects`}, code and datasets together; `datasets`: a list of {`name`, `hash`, `bytes`,
+    `objects`, `here`}, again of what is to be sent; `here`: is it on the machine that plans?
+  - `adopted`: how many jobs take another's result; `released`: how many running jobs applying would stop
+  - `expires`: when it would expire, applied now, in seconds since the epoch; null for never
+  - `unmarked`: fleets that an apply which was cut short did not tell; `notes`, `warnings`: sentences
+- `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`, `cost`, `machines`, `notes`}
+  (`before`, `after`: how many machines); `cost`: null, or the worst case of machines that are paid for, {`machines`,
+  `kind`, `hours`, `until`, `price` (USD an hour of one, or null), `spot`, `limit` (max_cost, or null),
+  `rented` (until when there are some now, or null), `unpriced` (kinds without a price), `kept`
+  (null, or {`machines`, `hours`, `until`} of those that stay for longer), `dearer` (than what was applied?),
+  `total` (USD)};
+  `machines`: a list of {`op`, `machine`, `why`, `trouble`, `stops`, `part`}, of those that change
+  (`stops`: how many jobs run there, and are stopped and queued again; `part`: it is none, but what they come out of)
+- `warnings`: sentences, of what is of none of these sweeps and fleets
+
+The saved plan is the same object with `saved`: what it is bound to (see `save`), and `specs`, `keep_stale`: what to
+plan anew to compare with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from monkey.errors import PlanError, StalePlan
+from monkey.plan.change import FleetPlan, Plan, SweepPlan
+from monkey.plan.desired import Upload
+from monkey.plan.explain import recipe_reasons, setting_changes, setting_text
+from monkey.plan.text.lines import summary, sweep_lines
+from monkey.spec.job.recipe import Recipe, Settings
+
+FORMAT = 1
+
+
+def document(plan: Plan) -> dict[str, Any]:
+    """Return the plan as the object described above; `json.dumps` takes it as it is."""
+    return {
+        "format": FORMAT,
+        "changes": plan.changes,
+        "summary": summary(plan),
+        "store": plan.store,
+        "sweeps": [_sweep(sweep, plan.at) for sweep in plan.sweeps],
+        "fleets": [_fleet(fleet) for fleet in plan.fleets],
+        "warnings": list(plan.warnings),
+    }
+
+
+def _sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
+    jobs = sweep.jobs
+    reasons: Counter[tuple[str, str]] = Counter()
+    for group in jobs.stale:
+        reasons.update(dict.fromkeys(group.reasons, len(group.rows)))
+    return {
+        "name": sweep.name,
+        "source": sweep.desired.source,
+        "head": sweep.head,
+        "revision": None if sweep.first or sweep.observed is None else sweep.observed.applied_at,
+        "changes": sweep.changes,
+        "jobs": jobs.counts,
+        "states": {
+            "kept": dict(jobs.kept_states),
+            "removed": dict(jobs.removed_states),
+            "replaced": dict(jobs.replaced_states),
+        },
+        "elsewhere": dict(jobs.elsewhere),
+        "reasons": [{"kind": kind, "text": text, "jobs": count} for (kind, text), count in reasons.items()],
+        "lines": [{"mark": line.mark, "text": line.text} for line in sweep_lines(sweep)],
+        "settings": [change._asdict() for change in sweep.settings],
+        "upload": sweep.upload._asdict(),
+        "datasets": [
+            {"name": name, "hash": oid, "here": name in sweep.desired.datasets}
+            | sweep.datasets.get(name, Upload())._asdict()
+            for name, oid in sweep.desired.recipe.datasets.items()
+        ],
+        "adopted": len(sweep.adopted),
+        "released": sweep.released,
+        "expires": sweep.expires(now),
+        "unmarked": list(sweep.unmarked),
+        "notes": list(sweep.notes),
+        "warnings": list(sweep.desired.warnings),
+    }
+
+
+def _fleet(fleet: FleetPlan) -> dict[str, Any]:
+    return {
+        "fleet": fleet.fleet,
+        "type": fleet.type,
+        "jobs": fleet.jobs,
+        "agents": fleet.agents,
+        "before": fleet.before,
+        "after": fleet.after,
+        "changes": fleet.changes,
+        "cost": fleet.cost.to_json() if fleet.cost else None,
+        "machines": [asdict(change) for change in fleet.machines],
+        "notes": list(fleet.notes),
+    }
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A saved plan as it was read: what to plan anew, and what that must be bound to."""
+
+    specs: tuple[str, ...]
+    keep_stale: tuple[str, ...]
+    store: str
+    sweeps: Mapping[str, Mapping[str, Any]]
+    fleets: Mapping[str, Mapping[str, Any]]
+
+
+def save(plan: Plan, specs: Sequence[str], keep_stale: Collection[str] = ()) -> str:
+    """Return the text of a saved plan.
+
+    It is bound to the store, to each sweep's log head, recipe, job table, settings and the code's hashes, and to what
+    machines are made from; not to progress: jobs may begin and end between plan and apply.
+    """
+    bound = {
+        "store": plan.store,
+        "sweeps": {sweep.name: _bindings(sweep) for sweep in plan.sweeps},
+        "fleets": {fleet.fleet: _machines(fleet) for fleet in plan.fleets},
+    }
+    head = {"specs": list(specs), "keep_stale": sorted(keep_stale), "saved": bound}
+    return json.dumps({**document(plan), **head}, indent=2, ensure_ascii=False) + "\n"
+
+
+def load(text: str, source: str = "the saved plan") -> Saved:
+    """Read what `save` wrote; raises PlanError for anything else."""
+    hint = "make it again: `monkey plan -o FILE`"
+    try:
+        data = json.loads(text)
+        if isinstance(data, dict) and type(data.get("format")) is int and data["format"] > FORMAT:
+            raise PlanError(
+                f"{source}: saved by a newer monkey (format {data['format']}, known is {FORMAT})", hint=hint
+            )
+        bound = data["saved"]
+        saved = Saved(
+            tuple(map(str, data["specs"])),
+            tuple(map(str, data["keep_stale"])),
+            str(bound["store"]),
+            {str(name): dict(of) for name, of in bound["sweeps"].items()},
+            {str(name): dict(of) for name, of in bound["fleets"].items()},
+        )
+        for sweep in saved.sweeps.values():
+            _check(sweep)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
+        raise PlanError(f"{source} is not a saved plan: expected what `monkey plan -o` writes", hint=hint) from exc
+    return saved
+
+
+def verify(saved: Saved, fresh: Plan) -> None:
+    """Raise StalePlan, saying all that moved, unless the plan made now is the one that was saved."""
+    moved = []
+    if saved.store != fresh.store:
+        moved.append("the store is another one")
+    sweeps = {sweep.name: sweep for sweep in fresh.sweeps}
+    moved += [f"sweep {name}: its spec is gone" for name in saved.sweeps if name not in sweeps]
+    moved += [f"sweep {name}: its spec is not in the saved plan" for name in sweeps if name not in saved.sweeps]
+    for name, bound in saved.sweeps.items():
+        if name in sweeps:
+            moved += [f"sweep {name}: {what}" for what in _moved(bound, sweeps[name])]
+    fleets = {fleet.fleet: _machines(fleet) for fleet in fresh.fleets}
+    for fleet in sorted(saved.fleets.keys() | fleets.keys()):
+        if saved.fleets.get(fleet) != fleets.get(fleet):
+            moved.append(f"provider {fleet}: what its machines are made from changed")
+    if moved:
+        lines = "\n".join(f"  {what}" for what in moved)
+        raise StalePlan(
+            f"since this plan was saved, something moved:\n{lines}", hint="plan again, look, and apply that"
+        )
+
+
+def _bindings(sweep: SweepPlan) -> dict[str, Any]:
+    want = sweep.desired
+    return {
+        "head": sweep.head,
+        "recipe": want.recipe.to_json(),
+        "settings": want.settings.to_json(),
+        "jobs": len(want.table),
+        "table": _digest(want.table.ids),
+        "code_files": dict(want.code_files),
+        "adopted": dict(sweep.adopted),
+    }
+
+
+def _machines(fleet: FleetPlan) -> dict[str, Any]:
+    # Through JSON, because that is what it is compared with: tuples become lists, numbers as keys strings.
+    machines: dict[str, Any] = json.loads(json.dumps({"type": fleet.type, "inputs": dict(fleet.inputs)}))
+    return machines
+
+
+def _check(bound: Mapping[str, Any]) -> None:
+    """Raise what `load` translates, unless this is what `_bindings` made."""
+    Recipe.from_json(bound["recipe"])
+    Settings.from_json(bound["settings"])
+    kinds = {"head": int, "jobs": int, "table": str, "code_files": dict, "adopted": dict}
+    for name, kind in kinds.items():
+        if type(bound[name]) is not kind:
+            raise TypeError(name)
+
+
+def _digest(ids: Sequence[str]) -> str:
+    return hashlib.sha256("".join(ids).encode()).hexdigest()
+
+
+def _applied(bound: Mapping[str, Any], sweep: SweepPlan) -> bool:
+    """Is the newest revision what this plan would have made of the sweep?"""
+    seen = sweep.observed
+    if seen is None or seen.applied is None or seen.applied_at <= bound["head"]:
+        return False
+    applied = seen.applied
+    return (
+        applied.recipe.to_json() == Recipe.from_json(bound["recipe"]).to_json()
+        and applied.settings.to_json() == Settings.from_json(bound["settings"]).to_json()
+        and _digest(applied.table.ids) == bound["table"]
+    )
+
+
+def _moved(bound: Mapping[str, Any], sweep: SweepPlan) -> list[str]:
+    """Say what of one sweep is not as it was saved."""
+    want = sweep.desired
+    moved = []
+    recipe = Recipe.from_json(bound["recipe"])
+    if bound["head"] != sweep.head:
+        why = "this plan was applied already" if _applied(bound, sweep) else "it was changed meanwhile"
+        moved.append(f"its log went on from entry {bound['head']} to {sweep.head}: {why}")
+    reasons = recipe_reasons(recipe, want.recipe, bound["code_files"], want.code_files)
+    moved += [reason.text for reason in reasons]
+    if not reasons and bound["table"] != _digest(want.table.ids):
+        moved.append(f"its parameters changed: {bound['jobs']:,} → {len(want.table):,} jobs")
+    moved += [setting_text(change) for change in setting_changes(Settings.from_json(bound["settings"]), want.settings)]
+    # More may have finished since; fewer would run jobs again that the plan promised to keep.
+    lost = sum(sweep.adopted.get(job) != result for job, result in bound["adopted"].items())
+    if lost:
+        moved.append(f"{lost:,} results that it would have adopted are no longer to be had")
+    return moved

@@ -1,0 +1,160 @@
+"""Jobs in a few lines: "lr=0.3 × hidden{32,128} × 5 seeds = 10 jobs", "lr 0.0012 … 0.09 (20 draws) = 20 jobs"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from operator import itemgetter
+
+from monkey.plan.text.rectangles import Rectangles, factor
+from monkey.spec.job.job_table import ABSENT, Column, JobTable, Value
+
+#: Values that are listed before they are summed up.
+_LISTED = 6
+#: Characters of one value.
+_SHOWN = 32
+#: Parameters of whose values the number says all.
+_REPLICATES = frozenset({"seed", "seeds", "random_seed", "replicate", "repeat", "fold"})
+#: An axis that takes more than so many different sets over the rectangles is drawn, not chosen.
+_CHOSEN = 4
+#: Rectangles that are shown of many that are alike.
+_SAMPLES = 3
+
+
+def describe(table: JobTable, rows: Sequence[int], limit: int = 8) -> list[str]:
+    """Return at most `limit` (2 or more) lines that tell the rows' jobs, each with its number of jobs."""
+    if not rows:
+        return []
+    names = [name for name, column in table.columns.items() if _varies(column)]
+    if not names:
+        # One job, which is what it is.
+        return [_line([_axis(name, column, (column.index[0],)) for name, column in table.columns.items()], len(rows))]
+    lines = _Lines([(name, table.columns[name]) for name in names], factor(table, rows, names))
+    everything = list(range(len(lines.rectangles)))
+    if len(everything) <= limit:
+        return [lines.rectangle(at) for at in everything]
+    families = lines.families()
+    if len(families) <= limit:
+        return [lines.family(members) for members in families]
+    chosen = set(lines.largest(limit - 1))
+    rest = [at for at in everything if at not in chosen]
+    return [*(lines.rectangle(at) for at in sorted(chosen)), "others: " + lines.family(rest)]
+
+
+def _varies(column: Column) -> bool:
+    index = column.index
+    first = index[0] if len(index) else 0
+    # A later row usually tells; only a column that is constant is looked through.
+    return bool(len(index)) and (index[-1] != first or any(value != first for value in index))
+
+
+def _line(axes: Sequence[str], jobs: int) -> str:
+    text = " × ".join(axis for axis in axes if axis)
+    count = "1 job" if jobs == 1 else f"{jobs:,} jobs"
+    return f"{text} = {count}" if text else count
+
+
+class _Lines:
+    """Says rectangles, one or many in a line."""
+
+    def __init__(self, columns: Sequence[tuple[str, Column]], rectangles: Rectangles) -> None:
+        self.columns = columns
+        self.rectangles = rectangles
+        self.jobs = rectangles.jobs()
+
+    def rectangle(self, at: int) -> str:
+        return _line(self.axes(at), self.jobs[at])
+
+    def axes(self, at: int) -> list[str]:
+        cells = zip(self.columns, self.rectangles.columns, strict=True)
+        return [_axis(*column, self.rectangles.axis(c, numbers[at])) for c, (column, numbers) in enumerate(cells)]
+
+    def largest(self, count: int) -> list[int]:
+        """The rectangles that say most in a line; where none does more than the others, a few as samples."""
+        order = sorted(range(len(self.jobs)), key=lambda at: -self.jobs[at])[:count]
+        return order if self.jobs[order[0]] > self.jobs[order[-1]] else order[:_SAMPLES]
+
+    def families(self) -> list[list[int]]:
+        """Group rectangles that are alike on the axes that are chosen, whatever they are on those that are drawn."""
+        chosen = [numbers for numbers in self.rectangles.columns if len(set(numbers)) <= _CHOSEN]
+        if not chosen:
+            return [list(range(len(self.jobs)))]
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for at, key in enumerate(zip(*chosen, strict=True)):
+            groups.setdefault(key, []).append(at)
+        return list(groups.values())
+
+    def family(self, members: list[int]) -> str:
+        """Say in one line what the rectangles have in common, and the span of what they have not."""
+        if len(members) == 1:
+            return self.rectangle(members[0])
+        chosen = itemgetter(*members)
+        distinct = [set(chosen(numbers)) for numbers in self.rectangles.columns]
+        drawn = [c for c, numbers in enumerate(distinct) if len(numbers) > 1]
+        values = {c: self.values(c, distinct[c]) for c in drawn}
+        what = "draws" if any(float in set(map(type, of)) for of in values.values()) else "combinations"
+        count = sum(chosen(self.rectangles.jobs(drawn)))
+        axes = self.axes(members[0])
+        spans = ", ".join(f"{self.columns[c][0]} {_range(of)}" for c, of in values.items())
+        axes[drawn[0]] = f"{spans} ({count:,} {what})"
+        kept = [axis for c, axis in enumerate(axes) if c not in drawn[1:]]
+        return _line(kept, sum(chosen(self.jobs)))
+
+    def values(self, column: int, numbers: Collection[int]) -> list[Value]:
+        """All values that the sets hold, in the spec's order."""
+        known = self.columns[column][1].values
+        return [known[index] for index in self.rectangles.values(column, numbers) if index != ABSENT]
+
+
+def _axis(name: str, column: Column, axis: Sequence[int]) -> str:
+    """Say one axis; nothing for a parameter that none of the jobs has."""
+    values = [column.values[index] for index in axis if index != ABSENT]
+    unset = len(values) < len(axis)
+    if not values:
+        return ""
+    if len(axis) == 1:
+        return f"{name}={text_of(values[0])}"
+    if name.rpartition(".")[2].lower() in _REPLICATES and not unset:
+        return f"{len(values):,} {_plural(name)}"
+    if len(axis) <= _LISTED:
+        return f"{name}{{{','.join([*map(text_of, values), *(['unset'] * unset)])}}}"
+    return f"{name}{{{_range(values)}{', unset' if unset else ''}, {len(axis):,} values}}"
+
+
+def _plural(name: str) -> str:
+    return name if name.endswith("s") else f"{name}s"
+
+
+def _range(values: Sequence[Value]) -> str:
+    """Say where many values lie: their span if they are numbers, else the first few."""
+    if set(map(type, values)) <= {int, float}:
+        return f"{_number(min(values))} … {_number(max(values))}"  # type: ignore[type-var,arg-type]  # numbers alone
+    shown = list(dict.fromkeys(map(text_of, values)))
+    return ",".join(shown[:3]) + (",…" if len(shown) > 3 else "")
+
+
+def _number(number: float) -> str:
+    """A bound of a span: three digits tell enough of a draw."""
+    if type(number) is int:
+        return str(number)
+    short = f"{number:.3g}"
+    return repr(number) if float(short) == number else short
+
+
+def text_of(value: Value) -> str:
+    """Return a value as people write it in a spec, in one line and not too long."""
+    if isinstance(value, str):
+        plain = value and value.isprintable() and not set(value) & set(" ,{}×=\"'") and _is_word(value)
+        text = value if plain else json.dumps(value, ensure_ascii=not value.isprintable())
+    else:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _is_word(text: str) -> bool:
+    """Would YAML read it as a string? "0.1" and "true" in quotes are not the number and the truth."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,164 @@
+"""A set of jobs as few rectangles: products of values, so that people read ten jobs as one line.
+
+Rows begin as points. Points that differ in one column alone merge into one whose value there is a set. Done once for
+every column this leaves disjoint rectangles that merge no further: to any values of the other columns belongs one set
+of the column that was merged, and stays the only one. Fewest is a hard problem; these are few, and come in linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import product
+from math import prod
+
+from monkey.spec.job.job_table import JobTable
+
+#: Up to how many cells (rows × columns) more than one order of the columns is tried.
+_TRIES = 200_000
+
+
+def factor(table: JobTable, rows: Sequence[int], names: Sequence[str]) -> Rectangles:
+    """Return disjoint rectangles over the named columns that together are the rows, in the table's order.
+
+    Rows must differ from each other in some named column. Unrelated rows (a random search) stay a rectangle each:
+    `describe` sums those up.
+    """
+    columns = [_selected(table.columns[name].index, rows) for name in names]
+    whole = [set(column) for column in columns]
+    if len(rows) == prod(map(len, whole)):
+        return Rectangles.of_all([sorted(values) for values in whole])
+    orders = _orders([len(values) for values in whole])
+    if len(rows) * len(names) > _TRIES:
+        orders = orders[:1]
+    bases = [max(values, default=0) + 2 for values in whole]
+    return min((Rectangles(columns, bases).merged(order) for order in orders), key=len)
+
+
+def _selected(index: Sequence[int], rows: Sequence[int]) -> list[int]:
+    """Return the rows' indexes, one more each: 0 is for an absent value."""
+    if isinstance(rows, range) and rows == range(len(index)):
+        return [value + 1 for value in index]
+    return [index[row] + 1 for row in rows]
+
+
+def _orders(sizes: list[int]) -> list[list[int]]:
+    """Return orders of the columns worth trying: most values first shrinks the points soonest."""
+    columns = range(len(sizes))
+    descending = sorted(columns, key=lambda c: -sizes[c])
+    orders: list[list[int]] = []
+    for order in (descending, list(columns), descending[::-1], [*columns][::-1]):
+        if order not in orders:
+            orders.append(order)
+    return orders
+
+
+class Rectangles:
+    """Rectangles, as one list a column of numbers that stand for sets of values.
+
+    A number below the column's base is a set of one: the value's index in the table's column, plus one.
+    """
+
+    def __init__(self, columns: list[list[int]], bases: list[int]) -> None:
+        """Begin with points."""
+        self.columns = columns
+        self._bases = bases
+        self._sets: list[list[tuple[int, ...]]] = [[] for _ in columns]
+        self._numbers: list[dict[tuple[int, ...], int]] = [{} for _ in columns]
+
+    @classmethod
+    def of_all(cls, values: list[list[int]]) -> Rectangles:
+        """Return the one rectangle of all combinations of these values."""
+        whole = cls([[] for _ in values], [max(column, default=0) + 1 for column in values])
+        if all(values):
+            whole.columns = [[whole._union(at, tuple(column))] for at, column in enumerate(values)]
+        return whole
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def axis(self, column: int, number: int) -> tuple[int, ...]:
+        """Return the set as indexes of the table's column, ABSENT first if it is among them."""
+        return tuple(value - 1 for value in self._members(column, number))
+
+    def values(self, column: int, numbers: Collection[int]) -> list[int]:
+        """Return all that these sets hold, as sorted indexes of the table's column."""
+        base, sets = self._bases[column], self._sets[column]
+        found = set(numbers)
+        if sets:
+            found = {number for number in numbers if number < base}
+            found.update(*(sets[number - base] for number in numbers if number >= base))
+        return [value - 1 for value in sorted(found)]
+
+    def size(self, column: int, number: int) -> int:
+        """Return how many values the set has."""
+        return 1 if number < self._bases[column] else len(self._sets[column][number - self._bases[column]])
+
+    def jobs(self, columns: Sequence[int] | None = None) -> list[int]:
+        """Return how many combinations each rectangle has over these columns; over all: its jobs."""
+        counts = [1] * len(self)
+        for at in range(len(self.columns)) if columns is None else columns:
+            if self._sets[at]:
+                counts = [n * self.size(at, number) for n, number in zip(counts, self.columns[at], strict=True)]
+        return counts
+
+    def merged(self, order: list[int]) -> Rectangles:
+        """Merge along each of the columns, in this order."""
+        for column in order:
+            self._merge(column)
+        return self
+
+    def _merge(self, column: int) -> None:
+        """Merge what differs in this column alone."""
+        if any(at != column and self._all_differ(at) for at in range(len(self.columns))):
+            return
+        keys = self._keys(column)
+        last = dict(zip(keys, range(len(keys)), strict=True))
+        if len(last) == len(keys):
+            return
+        groups: dict[int, list[int]] = {key: [] for key in last}
+        for key, number in zip(keys, self.columns[column], strict=True):
+            groups[key].append(number)
+        merged = [self._union(column, tuple(numbers)) for numbers in groups.values()]
+        places = [last[key] for key in groups]
+        self.columns = [
+            merged if at == column else [numbers[place] for place in places] for at, numbers in enumerate(self.columns)
+        ]
+
+    def _all_differ(self, column: int) -> bool:
+        """Has each a set of its own here? Then no two differ in another column alone."""
+        numbers = self.columns[column]
+        return self._limit(column) >= len(numbers) == len(set(numbers))
+
+    def _limit(self, column: int) -> int:
+        return self._bases[column] + len(self._sets[column])
+
+    def _keys(self, column: int) -> list[int]:
+        """Number the rectangles by all columns but this one."""
+        others = [at for at in range(len(self.columns)) if at != column]
+        keys = self.columns[others[0]] if others else [0] * len(self)
+        for at in others[1:]:
+            limit = self._limit(at)
+            keys = [key * limit + number for key, number in zip(keys, self.columns[at], strict=True)]
+        return keys
+
+    def _members(self, column: int, number: int) -> tuple[int, ...]:
+        return (number,) if number < self._bases[column] else self._sets[column][number - self._bases[column]]
+
+    def _union(self, column: int, numbers: tuple[int, ...]) -> int:
+        """Return the number of the set that holds all values of these sets."""
+        if len(numbers) == 1:
+            return numbers[0]
+        members = tuple(sorted(value for number in numbers for value in self._members(column, number)))
+        number = self._numbers[column].setdefault(members, self._limit(column))
+        if number == self._limit(column):
+            self._sets[column].append(members)
+        return number
+
+
+def points(rectangles: Rectangles) -> list[tuple[int, ...]]:
+    """Return every combination again, as indexes of the table's columns: what the rectangles must equal."""
+    return [
+        point
+        for numbers in zip(*rectangles.columns, strict=True)
+        for point in product(*(rectangles.axis(at, number) for at, number in enumerate(numbers)))
+    ]

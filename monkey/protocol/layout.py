@@ -1,0 +1,100 @@
+"""Where everything lies in the store: the one place that spells keys. The layout is drawn in docs/dev.md."""
+
+from __future__ import annotations
+
+import re
+
+#: Bytes that a project's, sweep's or fleet's name may have: they become parts of keys and of file names.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+#: Where all projects of a store are.
+PROJECTS = "projects/"
+
+
+def number(n: int) -> str:
+    """Spell an entry's number so that keys sort as numbers do."""
+    return f"{n:08d}"
+
+
+def log_segment(log: str, i: int) -> str:
+    """Return the key of segment i, from 0, of an attempt's log; `log`: the prefix of all of them.
+
+    Keys sort as segments do up to a million of them: terabytes, or eleven days of one a second while somebody follows.
+    """
+    return f"{log}{i:06d}"
+
+
+class Keys:
+    """The keys of one project."""
+
+    def __init__(self, project: str) -> None:
+        """Take the project's name; raises ValueError where it could not be part of a key."""
+        if not NAME.fullmatch(project):
+            raise ValueError(f"a project is named with letters, digits, '.', '_' and '-', not {project!r}")
+        self.project = project
+        self.root = f"{PROJECTS}{project}/"
+        self.sweeps = f"{self.root}sweeps/"
+        self.jobs = f"{self.root}jobs/"
+        self.agents = f"{self.root}agents/"
+        self.watchers = f"{self.root}watch/"
+        #: Of each fleet that Pulumi looks after: its state, and who changes it now.
+        self.machines = f"{self.root}machines/"
+        #: Of machines that were rented and gave up: why, by fleets (`monkey.fleet.boot_failures`).
+        self.boots = f"{self.root}boots/"
+        #: Overwritten when agents should look (`monkey.protocol.wakeup`).
+        self.bell = f"{self.root}bell"
+
+    def sweep_log(self, sweep: str) -> str:
+        """Return the base of a sweep's log."""
+        return f"{self.sweeps}{sweep}/"
+
+    def job_log(self, job: str) -> str:
+        """Return the base of a job's log."""
+        return f"{self.jobs}{job}/"
+
+    def notice_log(self, sweep: str, event: str, way: str) -> str:
+        """Return the base of a notice's log: of what people are told of a sweep, and by which way."""
+        return f"{self.root}notices/{sweep}/{event}/{way}/"
+
+    def permit_log(self, sweep: str, i: int) -> str:
+        """Return the base of the log of a sweep's i-th permit (max_concurrent_jobs)."""
+        return f"{self.root}permits/{sweep}/{i}/"
+
+    def out(self, job: str, k: int) -> str:
+        """Return the prefix of what the attempt that was claimed at k left."""
+        return f"{self.jobs}{job}/out/{number(k)}/"
+
+    def checkpoints(self, job: str) -> str:
+        """Return the prefix of all of a job's checkpoints."""
+        return f"{self.jobs}{job}/checkpoints/"
+
+    def checkpoint(self, job: str, k: int, n: int) -> str:
+        """Return the n-th checkpoint of the attempt that was claimed at k: it lists the files."""
+        return f"{self.checkpoints(job)}{number(k)}/{number(n)}"
+
+    def checkpoint_file(self, job: str, k: int, sha256: str) -> str:
+        """Return a file of that attempt's checkpoints."""
+        return f"{self.checkpoints(job)}{number(k)}/files/{sha256}"
+
+    def queue(self, fleet: str) -> str:
+        """Return the prefix of a fleet's queue markers."""
+        return f"{self.root}queue/{fleet}/"
+
+    def marker(self, fleet: str, sweep: str, n: int) -> str:
+        """Return the marker that says: entry n of the sweep's log left work for this fleet."""
+        return f"{self.queue(fleet)}{sweep}/{number(n)}"
+
+    def beat(self, agent: str) -> str:
+        """Return an agent's heartbeat; `agent` is "fleet/name/boot"."""
+        return f"{self.agents}{agent}/beat"
+
+    def segment(self, agent: str, i: int) -> str:
+        """Return the i-th sealed segment of an agent's journal."""
+        return f"{self.agents}{agent}/{number(i)}"
+
+    def watcher(self, who: str) -> str:
+        """Return the marker of somebody who watches now."""
+        return f"{self.watchers}{who}"
+
+    def code(self, sha256: str) -> str:
+        """Return a code snapshot's key (shared by all projects)."""
+        return f"code/{sha256}.tar.gz"

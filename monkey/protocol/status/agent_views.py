@@ -1,0 +1,266 @@
+"""What is known of sweeps, jobs and agents, as people ask for it. Made by `snapshot`; nothing here reads the store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from monkey.protocol.journal import LOST, SAVED
+from monkey.protocol.observer import Index
+from monkey.protocol.status.verdicts import Verdict, stopped_at, verdict
+from monkey.protocol.sweeps.sweep_log import SweepState
+from monkey.spec.job.stop_when import Evidence, meets
+
+
+class State(StrEnum):
+    """Where a job stands, for a sweep."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    FROZEN = "frozen"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    PAUSED = "paused"
+    #: By `stop_when`: it met a condition, or its sweep reached its goal before it ended.
+    STOPPED = "stopped"
+    #: Its sweep has expired, or is about to, and it is not final.
+    EXPIRED = "expired"
+
+
+_LEFT = (State.QUEUED, State.RUNNING, State.FROZEN, State.PAUSED, State.EXPIRED)
+
+
+@dataclass(frozen=True)
+class JobView:
+    """One job, as a sweep sees it."""
+
+    job: str
+    state: State
+    #: Position of its newest claim in its log (names its directory of outputs); 0 if it never began.
+    attempt: int = 0
+    #: Failed attempts that are known.
+    failures: int = 0
+    agent: str | None = None
+    #: The sweep under whose settings it runs or ran.
+    sweep: str | None = None
+    #: Other sweeps whose newest revision has the job too.
+    shared: tuple[str, ...] = ()
+    exit_code: int | None = None
+    reason: str | None = None
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Seconds that the newest attempt ran; wall clocks of its begin and end.
+    seconds: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    log_tail: list[str] = field(default_factory=list)
+    outputs: dict[str, str] = field(default_factory=dict)
+    #: What it used of its machine, so far if it runs, as `monkey.metrics.usage` has it.
+    usage: dict[str, float] = field(default_factory=dict)
+    #: It is stopped because it met a goal of its sweep: as good as succeeded.
+    goal: bool = False
+
+
+@dataclass(frozen=True)
+class AgentView:
+    """One agent, by its newest heartbeat."""
+
+    #: "fleet/name/boot".
+    id: str
+    fleet: str
+    seq: int
+    #: Its wall clock when it beat.
+    at: float
+    claims: int
+    #: Jobs that it works on: claims without those ahead, those that have ended and are being recorded, and permits.
+    jobs: int
+    vitals: dict[str, Any]
+    alert: str | None
+    #: Heard of lately (by wall clocks: for people, not for decisions), and not gone on purpose.
+    alive: bool
+    #: Gone on purpose, and it said so.
+    left: bool = False
+
+    @property
+    def system(self) -> dict[str, Any]:
+        """How its machine does: cpu and memory in percent, gpus (None: it does not answer); {} while not known."""
+        told: dict[str, Any] = self.vitals.get("system", {})
+        return told
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with its machine, or ""."""
+        return str(self.system.get("trouble", ""))
+
+
+class SweepView:
+    """A sweep's newest revision and where its jobs stand."""
+
+    def __init__(
+        self,
+        state: SweepState,
+        index: Index,
+        running: Mapping[str, Running],
+        others: list[SweepState],
+        *,
+        over: bool = False,
+    ):
+        """Look at the jobs of `state` through the journals' index; `over`: it has expired, or is about to."""
+        self.state, self.over = state, over
+        self._index, self._running, self._others = index, running, others
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The jobs of the newest revision, in the spec's order."""
+        return self.state.revision.table.ids if self.state.revision else ()
+
+    @property
+    def active(self) -> bool:
+        """May its jobs run now?"""
+        return self.state.active and not self.over
+
+    @property
+    def counts(self) -> Counter[State]:
+        """How many jobs are in each state."""
+        return Counter(map(self.where, self.ids))
+
+    @property
+    def left(self) -> list[str]:
+        """The jobs that are not final."""
+        return [job for job in self.ids if self.where(job) in _LEFT]
+
+    @property
+    def unfinished(self) -> int:
+        """How many jobs are not final."""
+        return len(self.left)
+
+    def where(self, job: str) -> State:
+        """Return the state of one job, without the rest."""
+        revision = self.state.revision
+        job = revision.adopted.get(job, job) if revision and revision.adopted else job
+        if job in self._index.succeeded:
+            return State.SUCCEEDED
+        running = self._running.get(job)
+        if running:
+            return State.FROZEN if running.frozen else State.RUNNING
+        known = self._index.tally(job)
+        judged = verdict(job, known, self.state) if known else Verdict.OPEN
+        if judged is not Verdict.OPEN:
+            return State(judged)
+        if self.state.cancelled is not None:
+            return State.STOPPED if self.state.goal else State.CANCELLED
+        if self.state.paused:
+            return State.PAUSED
+        return State.EXPIRED if self.over else State.QUEUED
+
+    def met(self, job: str) -> Evidence | None:
+        """Return what met a condition of the sweep and ended the job; None where nothing did."""
+        revision = self.state.revision
+        known = self._index.tally(revision.adopted.get(job, job)) if revision else None
+        if revision is None or known is None:
+            return None
+        k = stopped_at(known, revision.settings.stop_when, self.state.retries.get(job, 0))
+        return known.stopped.get(k)
+
+    def _met_goal(self, met: Evidence | None) -> bool:
+        revision = self.state.revision
+        rule = meets(revision.settings.stop_when, met) if revision and met else None
+        return bool(revision and rule and rule.is_goal(revision.settings.metric, revision.settings.maximize))
+
+    @property
+    def left_out(self) -> int:
+        """How many jobs did not end because the sweep reached its goal before."""
+        if not self.state.goal:
+            return 0
+        return sum(self.where(job) is State.STOPPED and self.met(job) is None for job in self.ids)
+
+    @property
+    def jobs(self) -> Mapping[str, JobView]:
+        """All jobs, viewed one by one as they are asked for."""
+        return _Jobs(self)
+
+    @property
+    def nonfinite(self) -> Counter[str]:
+        """Metric to the number of jobs that logged NaN or an infinity of it, in their newest attempt."""
+        adopted = self.state.revision.adopted if self.state.revision else {}
+        found: Counter[str] = Counter()
+        for job in self.ids:
+            told = adopted.get(job, job) if adopted else job
+            running, record = self._running.get(told), self._index.record(told)
+            metrics = running.metrics if running else record.extra.get("metrics", {}) if record else {}
+            found.update([name for name, summary in metrics.items() if summary.get("nonfinite")])
+        return found
+
+    def view(self, job: str) -> JobView:
+        """Return all that is known of one job."""
+        revision = self.state.revision
+        told = revision.adopted.get(job, job) if revision else job
+        record, running = self._index.record(told), self._running.get(told)
+        tally = self._index.tally(told)
+        shared = tuple(s.name for s in self._others if s.wants(job))
+        view: dict[str, Any] = {"failures": len(tally.failed_at) if tally else 0, "shared": shared}
+        if record:
+            extra = record.extra
+            view |= {
+                "attempt": extra.get("out", record.k if record.outcome in (LOST, SAVED) else record.k - 1),
+                "sweep": record.sweep,
+                "seconds": record.seconds,
+                "started": record.at - record.seconds,
+                "ended": record.at,
+            }
+            view |= {name: extra[name] for name in _EXTRA if name in extra}
+            view["exit_code"] = extra.get("exit_code", 0 if record.outcome == "s" else None)
+        if running:
+            view |= {
+                "attempt": running.k,
+                "agent": running.agent,
+                "sweep": running.sweep or None,
+                "started": running.began,
+                "metrics": running.metrics,
+                "usage": running.usage,
+                "seconds": None,
+                "ended": None,
+                "exit_code": None,
+            }
+        where = self.where(job)
+        if where is State.STOPPED and record and tally and not running:
+            # Of the attempt that the rest is about: another sweep may have had the job tried again since.
+            view["goal"] = self._met_goal(tally.stopped.get(record.k))
+        return JobView(job, where, **view)
+
+
+_EXTRA = ("reason", "metrics", "outputs", "log_tail", "usage", "agent")
+
+
+class _Jobs(Mapping[str, JobView]):
+    def __init__(self, sweep: SweepView) -> None:
+        self._sweep = sweep
+
+    def __getitem__(self, job: str) -> JobView:
+        revision = self._sweep.state.revision
+        if revision is None or job not in revision.rows:
+            raise KeyError(job)
+        return self._sweep.view(job)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sweep.ids)
+
+    def __len__(self) -> int:
+        return len(self._sweep.ids)
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a heartbeat tells of a job in hand."""
+
+    agent: str
+    #: Position of the claim.
+    k: int
+    sweep: str = ""
+    began: float | None = None
+    frozen: bool = False
+    metrics: dict[str, Any] = field(default_factory=dict)
+    usage: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,166 @@
+"""Reading it all: what sweeps, jobs and agents are doing, from journals and heartbeats. Cheap and incremental."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from monkey.protocol.entries import End, Torn
+from monkey.protocol.entry_log import Log
+from monkey.protocol.heartbeat import TAKE, Beat
+from monkey.protocol.journal import record_of
+from monkey.protocol.layout import Keys
+from monkey.protocol.observer import Index
+from monkey.protocol.status.agent_views import AgentView, JobView, Running, State, SweepView
+from monkey.protocol.sweeps.sweep_log import SweepState, list_sweeps, open_markers, peek_sweep
+from monkey.store.store_port import Store
+
+#: Jobs of a sweep whose logs are read one by one in one reading, where the journals do not add up.
+REPAIRS = 2_000
+
+
+#: What heartbeats tell of running jobs, beside the claim.
+_TOLD = ("sweep", "began", "frozen", "metrics", "usage")
+
+#: States that one more record could change.
+_DOUBTFUL = (State.QUEUED, State.FAILED, State.STOPPED, State.CANCELLED, State.PAUSED, State.EXPIRED)
+
+__all__ = ["AgentView", "JobView", "Reader", "Snapshot", "State", "SweepView"]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything, as of one reading."""
+
+    sweeps: dict[str, SweepView]
+    agents: list[AgentView]
+    #: What people should know: entries that could not be read, by key.
+    problems: list[str]
+    #: Every job of the project that has succeeded.
+    succeeded: set[str]
+    #: Fleet to the sweeps that have open markers there, with their entries.
+    queue: dict[str, dict[str, list[int]]]
+
+    def alive(self, fleet: str) -> list[AgentView]:
+        """Return the fleet's agents that were heard of lately."""
+        return [agent for agent in self.agents if agent.fleet == fleet and agent.alive]
+
+
+class Reader:
+    """Reads the project, again and again: each time only what changed."""
+
+    def __init__(self, store: Store, keys: Keys, wall: Callable[[], float] = time.time) -> None:
+        """Read the project of these keys; `wall` is the clock by which agents are said to live, for people."""
+        self._store, self._keys, self._wall = store, keys, wall
+        self._index = Index(store, keys)
+        self._states: dict[str, SweepState] = {}
+        self._torn: set[str] = set()
+        #: Agent to the newest number of its heartbeat, and when that was seen to move.
+        self._moved: dict[str, tuple[int, float]] = {}
+        self._repaired: set[str] = set()
+
+    async def read(self, sweeps: Collection[str] | None = None) -> Snapshot:
+        """Read the named sweeps (None: all) and all agents. A name that was never applied has a state of head 0.
+
+        Raises StoreError.
+        """
+        await self._index.refresh()
+        problems = []
+        names = await list_sweeps(self._store, self._keys) if sweeps is None else list(sweeps)
+        for name in names:
+            state = await peek_sweep(self._store, self._keys, name, self._states.get(name))
+            problems += [state.corrupt.message] if state.corrupt else []
+            self._states[name] = state
+        states = [self._states[name] for name in names]
+        agents = [self._agent(beat) for beat in self._index.beats.values()]
+        running = self._running(agents)
+        now = self._wall()
+        views = {
+            s.name: SweepView(s, self._index, running, [o for o in states if o is not s], over=s.over(now))
+            for s in states
+        }
+        queue = await self._queue(states)
+        if any(agent.alive for agent in agents):
+            at_work = {sweep for open_there in queue.values() for sweep in open_there}
+        else:
+            at_work = set()
+        await self._repair([view for name, view in views.items() if name not in at_work])
+        problems += self._index.corrupt.values()
+        problems += [f"{key}: cut short (power was lost?); the job will be run again" for key in sorted(self._torn)]
+        problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
+        problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
+        return Snapshot(views, agents, problems, self._index.succeeded, queue)
+
+    async def _queue(self, states: list[SweepState]) -> dict[str, dict[str, list[int]]]:
+        fleets = {fleet for s in states if s.revision for fleet in s.revision.settings.providers}
+        return {fleet: await open_markers(self._store, self._keys, fleet) for fleet in sorted(fleets)}
+
+    def _lives(self, beat: Beat) -> bool:
+        """Say whether an agent was heard of lately: by its clock, or because its heartbeat moved while we looked."""
+        seq, since = self._moved.get(beat.agent, (beat.seq, float("-inf")))
+        if seq != beat.seq:
+            since = self._wall()
+        self._moved[beat.agent] = beat.seq, since
+        later = [b for b in self._index.beats.values() if b.at > beat.at and _name(b.agent) == _name(beat.agent)]
+        now = self._wall()
+        # One that drains lives beside its successor, and takes nobody's place.
+        gone = not (beat.vitals.get("draining") or all(other.vitals.get("draining") for other in later))
+        return not beat.left and (now - since < TAKE or (abs(now - beat.at) < TAKE and not gone))
+
+    def _agent(self, beat: Beat) -> AgentView:
+        alive = self._lives(beat)
+        alert = beat.vitals.get("alert") or None
+        fleet = beat.agent.partition("/")[0]
+        jobs = len(self._held(beat).keys() - beat.vitals.get("idle", ()))
+        return AgentView(
+            beat.agent, fleet, beat.seq, beat.at, len(beat.held), jobs, beat.vitals, alert, alive, beat.left
+        )
+
+    def _held(self, beat: Beat) -> dict[str, int]:
+        """Return the jobs that an agent holds, with the newest claim of each."""
+        held: dict[str, int] = {}
+        for base, k in beat.held:
+            if base.startswith(self._keys.jobs):
+                job = base.removeprefix(self._keys.jobs).rstrip("/")
+                held[job] = max(k, held.get(job, 0))
+        return held
+
+    def _running(self, agents: list[AgentView]) -> dict[str, Running]:
+        running: dict[str, Running] = {}
+        for agent in agents:
+            if not agent.alive:
+                continue
+            held = self._held(self._index.beats[agent.id])
+            told = {one["job"]: one for one in agent.vitals.get("running", ())}
+            # Claimed ahead, or ended and being recorded: nothing of it runs.
+            for job in held.keys() - agent.vitals.get("idle", ()):
+                record, k = self._index.record(job), held[job]
+                if record is None or record.k < k:  # else it has ended since that heartbeat
+                    running[job] = Running(agent.id, k, **{n: told[job][n] for n in _TOLD if n in told.get(job, ())})
+        return running
+
+    async def _repair(self, views: Collection[SweepView]) -> None:
+        """Read the logs of jobs of which no journal knows the end, where nobody works on the sweep.
+
+        The agents died before they could say, or their last heartbeat was lost with its machine's power.
+        """
+        for view in views:
+            doubtful = [job for job in view.ids if job not in self._repaired and view.where(job) in _DOUBTFUL]
+            for job in doubtful[:REPAIRS]:
+                self._repaired.add(job)
+                await self._read_log(job)
+
+    async def _read_log(self, job: str) -> None:
+        log = Log(self._keys.job_log(job))
+        await log.refresh(self._store)
+        for k, entry in enumerate(log.entries, 1):
+            if isinstance(entry, End):
+                self._index.note(record_of(job, k, entry))
+            elif isinstance(entry, Torn):
+                self._torn.add(entry.key)
+
+
+def _name(agent: str) -> str:
+    """Return "fleet/name" of "fleet/name/boot": one machine's agent, life after life."""
+    return agent.rpartition("/")[0]

@@ -1,0 +1,1 @@
+"""A sweep's log: revisions, orders of people, permits to run."""

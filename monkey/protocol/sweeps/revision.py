@@ -1,0 +1,112 @@
+"""The numbered desired state of a sweep: everything an agent needs to run its jobs, and a plan to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from monkey.errors import Corrupt
+from monkey.protocol import entry_shape
+from monkey.protocol.sweeps.revision_shape import REVISION
+from monkey.spec.job.job_table import JobTable
+from monkey.spec.job.recipe import Recipe, Settings
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One revision, as appended to its sweep's log."""
+
+    sweep: str
+    recipe: Recipe
+    settings: Settings
+    table: JobTable
+    #: The spec as written, and its path in the repository.
+    spec_text: str = ""
+    source: str = ""
+    #: Path to SHA-256 of every file of the code snapshot: lets a plan name the file that made jobs stale.
+    code_files: dict[str, str] = field(default_factory=dict)
+    #: {"commit", "branch", "dirty"}, None outside a repository.
+    git: dict[str, Any] | None = None
+    author: str = ""
+    #: ISO 8601; for people.
+    at: str = ""
+    #: When it was applied, seconds since the epoch, where that decides anything: where it expires.
+    applied: float = 0.0
+    rollback: bool = False
+    #: Job of this table to the finished job whose result it adopts.
+    adopted: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """Job to its row of the table."""
+        return {job: row for row, job in enumerate(self.table.ids)}
+
+    @property
+    def expires(self) -> float | None:
+        """When it does, seconds since the epoch, UTC; None for never."""
+        asked = self.settings.expires
+        return asked.until(self.applied) if asked else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        later = {"applied": self.applied} if self.applied else {}
+        return later | {
+            "sweep": self.sweep,
+            "recipe": self.recipe.to_json(),
+            "settings": self.settings.to_json(),
+            "table": self.table.to_json(),
+            "spec": self.spec_text,
+            "source": self.source,
+            "code_files": self.code_files,
+            "git": self.git,
+            "author": self.author,
+            "at": self.at,
+            "rollback": self.rollback,
+            "adopted": self.adopted,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Revision:
+        """Read what `to_json` wrote."""
+        return cls(
+            sweep=data["sweep"],
+            recipe=Recipe.from_json(data["recipe"]),
+            settings=Settings.from_json(data["settings"]),
+            table=JobTable.from_json(data["table"]),
+            spec_text=data["spec"],
+            source=data["source"],
+            code_files=data["code_files"],
+            git=data["git"],
+            author=data["author"],
+            at=data["at"],
+            applied=data.get("applied", 0.0),
+            rollback=data["rollback"],
+            adopted=data["adopted"],
+        )
+
+
+def decode_order(key: str, data: bytes) -> dict[str, Any]:
+    """Read an entry of a sweep's log, whatever its kind; raises Corrupt."""
+    try:
+        body = entry_shape.parse(data)
+        if body.get("kind") not in KINDS:
+            raise entry_shape.Misshapen(f"its kind is none of {', '.join(KINDS)}")
+        entry_shape.check({name: body[name] for name in SHAPE if name in body}, SHAPE)
+    except ValueError as exc:
+        raise Corrupt(key, f"expected a sweep's log entry, found {data[:40]!r} ({exc})") from exc
+    return body
+
+
+#: What the fields of orders are.
+SHAPE = {
+    "reason": entry_shape.text,
+    "jobs": entry_shape.text_to_whole,
+    "goal": entry_shape.flag,
+    "cause": lambda value: entry_shape.claims([value]),
+    "until": entry_shape.moment,
+    **REVISION,
+}
+
+#: What may stand in a sweep's log.
+KINDS = ("revision", "pause", "resume", "cancel", "retry", "extend")

@@ -1,0 +1,220 @@
+"""A sweep's log: revisions and orders (pause, resume, cancel, retry, extend), folded; and the queue markers."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from monkey.errors import ConcurrentApply, Corrupt, KeyMissing, NotFound
+from monkey.protocol.entry_log import Create
+from monkey.protocol.layout import Keys, number
+from monkey.protocol.sweeps.revision import Revision, decode_order
+from monkey.protocol.wakeup import ring
+from monkey.store.create import Lost, create
+from monkey.store.store_port import Store
+
+#: Seconds before a sweep expires, and its jobs' grace, in which they save what they have and are released; no more
+#: than this share of all its time, for those that are given little.
+SPARE, SHARE = 300.0, 0.1
+
+
+@dataclass(frozen=True)
+class SweepState:
+    """A sweep as its log says it is, up to entry `head`."""
+
+    name: str
+    head: int = 0
+    revision: Revision | None = None
+    #: The entry that is the newest revision.
+    revision_at: int = 0
+    paused: bool = False
+    #: Why it was cancelled; None when it was not.
+    cancelled: str | None = None
+    #: Job to the position in its own log from which its failures count (its last retry).
+    retries: dict[str, int] = field(default_factory=dict)
+    #: Ends (job, position) that fail_fast or stop_when has acted on: one is acted on once.
+    acted: frozenset[tuple[str, int]] = frozenset()
+    #: The end (job, position) for which it cancelled itself; None where people did.
+    cause: tuple[str, int] | None = None
+    #: Was it cancelled by its own `stop_when`?
+    goal: bool = False
+    #: It was, and was opened again: it is not ended so any more, as long as its `stop_when` stays.
+    waived: bool = False
+    #: When it expires, seconds since the epoch, UTC; None for never.
+    expires: float | None = None
+    #: What ended the reading of the log before its end (peek_sweep).
+    corrupt: Corrupt | None = None
+
+    @property
+    def active(self) -> bool:
+        """May its jobs run now?"""
+        return self.revision is not None and not self.paused and self.cancelled is None
+
+    @property
+    def closes(self) -> float | None:
+        """When its jobs are released, so that what they have is safe before machines go; None for never."""
+        if self.expires is None or self.revision is None:
+            return None
+        spare = SPARE + self.revision.settings.grace
+        return self.expires - min(spare, (self.expires - self.revision.applied) * SHARE)
+
+    def over(self, now: float) -> bool:
+        """Has it expired, or is about to? `now`: seconds since the epoch. Nothing of it may run then."""
+        return self.closes is not None and now >= self.closes
+
+    def wants(self, job: str) -> bool:
+        """Is the job part of its newest revision, and not adopted from another?"""
+        return self.revision is not None and job in self.revision.rows and job not in self.revision.adopted
+
+
+def fold(state: SweepState, order: dict[str, Any]) -> SweepState:
+    """Return the state after one more entry."""
+    state = replace(state, head=state.head + 1)
+    kind = order["kind"]
+    if kind == "pause":
+        return replace(state, paused=True)
+    if kind == "extend":
+        # The latest counts, whoever of two was first; what never expires is not made to.
+        later = None if state.expires is None else max(state.expires, order["until"])
+        return replace(state, expires=later)
+    waived = state.waived or state.goal
+    if kind == "cancel":
+        cause = (order["cause"][0], order["cause"][1]) if "cause" in order else None
+        state = replace(state, acted=state.acted | {cause} if cause else state.acted, cause=cause, waived=waived)
+        return replace(state, cancelled=order.get("reason") or "cancelled", goal=order.get("goal", False))
+    state = replace(state, cancelled=None, cause=None, goal=False, waived=waived)
+    if kind == "revision":
+        revision = Revision.from_json(order)
+        waived = (
+            waived and state.revision is not None and state.revision.settings.stop_when == revision.settings.stop_when
+        )
+        return replace(state, revision=revision, revision_at=state.head, waived=waived, expires=revision.expires)
+    if kind == "resume":
+        return replace(state, paused=False)
+    return replace(state, retries={**state.retries, **order.get("jobs", {})})
+
+
+async def list_sweeps(store: Store, keys: Keys) -> list[str]:
+    """Return the names of all sweeps that were ever applied, sorted."""
+    items = await store.list(keys.sweeps)
+    return sorted({item.key.removeprefix(keys.sweeps).partition("/")[0] for item in items})
+
+
+async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
+    """Read what the sweep's log says, going on from what is known. A sweep never applied has head 0.
+
+    Raises Corrupt for an entry that cannot be read: what comes after it cannot be judged.
+    """
+    state = await peek_sweep(store, keys, name, known)
+    if state.corrupt:
+        raise state.corrupt
+    return state
+
+
+async def peek_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
+    """Read as far as the sweep's log can be read: `corrupt` of the state says where that ended, if it did."""
+    state = replace(known, corrupt=None) if known else SweepState(name)
+    while True:
+        key = keys.sweep_log(name) + number(state.head + 1)
+        try:
+            data = await store.get(key)
+        except KeyMissing:
+            return state
+        try:
+            state = fold(state, decode_order(key, data))
+        except Corrupt as exc:
+            return replace(state, corrupt=exc)
+        except Exception as exc:  # whatever is wrong with it is wrong with this entry alone
+            return replace(state, corrupt=Corrupt(key, f"not a readable entry of a sweep's log ({exc!r})"))
+
+
+async def append_revision(store: Store, keys: Keys, revision: Revision, after: int, create: Create = create) -> int:
+    """Append the revision as entry `after` + 1, durably, and return that number.
+
+    Raises ConcurrentApply where another entry is there already.
+    """
+    body = {"kind": "revision", "nonce": secrets.token_hex(8), **revision.to_json()}
+    answer = await create(store, keys.sweep_log(revision.sweep) + number(after + 1), _dump(body))
+    if isinstance(answer, Lost):
+        raise ConcurrentApply(
+            f"sweep {revision.sweep!r} was changed by somebody else while this plan was being applied",
+            hint="look at what changed with `monkey plan`, then apply again",
+        )
+    return after + 1
+
+
+async def append_order(
+    store: Store,
+    keys: Keys,
+    name: str,
+    kind: str,
+    *,
+    reason: str = "",
+    jobs: dict[str, int] | None = None,
+    cause: tuple[str, int] | None = None,
+    goal: bool = False,
+    until: float | None = None,
+    create: Create = create,
+    known: SweepState | None = None,
+    nonce: str = "",
+) -> int:
+    """Append pause, resume, cancel, retry or extend after whatever is there; returns its number. Raises NotFound.
+
+    `until`: when it is to expire, seconds since the epoch.
+    `cause`: an end (job, position) that is acted on once, whoever notices it; `goal`: by the sweep's `stop_when`.
+    `nonce`: random by default.
+    """
+    body: dict[str, Any] = {"kind": kind, "nonce": nonce or secrets.token_hex(8)}
+    body |= {"reason": reason} if reason else {}
+    body |= {"jobs": jobs} if jobs else {}
+    body |= {"cause": list(cause)} if cause else {}
+    body |= {"goal": True} if goal else {}
+    body |= {} if until is None else {"until": until}
+    state = known
+    while True:
+        state = await read_sweep(store, keys, name, state)
+        if state.revision is None:
+            raise NotFound(f"there is no sweep {name!r} in this project", hint="`monkey list sweeps` names them")
+        if cause and (cause in state.acted or not state.active or (goal and state.waived)):
+            return state.head
+        answer = await create(store, keys.sweep_log(name) + number(state.head + 1), _dump(body))
+        if not isinstance(answer, Lost):
+            await ring(store, keys)
+            return state.head + 1
+
+
+async def mark_queue(store: Store, keys: Keys, fleets: Iterable[str], sweep: str, n: int) -> None:
+    """Tell the fleets that entry n of the sweep's log left work for them."""
+    for fleet in fleets:
+        await create(store, keys.marker(fleet, sweep, n), b"{}")
+    await ring(store, keys)
+
+
+async def end_marker(store: Store, keys: Keys, fleet: str, sweep: str, n: int, create: Create = create) -> None:
+    """Tell the fleet that nothing of entry n is left."""
+    await create(store, keys.marker(fleet, sweep, n) + ".end", b"{}", durable=False)
+
+
+async def open_markers(store: Store, keys: Keys, fleet: str) -> dict[str, list[int]]:
+    """Return, for each sweep that has work for the fleet, the entries that left it."""
+    prefix = keys.queue(fleet)
+    found: dict[str, set[int]] = {}
+    ended: set[tuple[str, int]] = set()
+    for item in await store.list(prefix):
+        sweep, _, name = item.key.removeprefix(prefix).partition("/")
+        n = name.removesuffix(".end")
+        if not n.isdecimal():
+            continue
+        if name.endswith(".end"):
+            ended.add((sweep, int(n)))
+        else:
+            found.setdefault(sweep, set()).add(int(n))
+    left = {sweep: sorted(n for n in numbers if (sweep, n) not in ended) for sweep, numbers in found.items()}
+    return {sweep: numbers for sweep, numbers in left.items() if numbers}
+
+
+def _dump(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

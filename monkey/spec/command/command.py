@@ -1,0 +1,234 @@
+"""Commands never become code: parameters reach a process as words of its own or as environment variables.
+
+A list is argv. A string without shell syntax is split once and values go into the words. A string with shell syntax
+runs under `sh -c`, and each `{name}` in it becomes a quoted expansion of an environment variable; so does each in the
+script of `sh -c SCRIPT` written out as words. `{{` and `}}` are literal braces. Agents import this: no pydantic here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from monkey.spec.command.injection_risks import PLACE, RISKS, shell_words
+from monkey.spec.command.shell_script import ShellError, script
+from monkey.spec.command.word_split import split
+from monkey.spec.job.job_table import Value
+from monkey.spec.yaml.mistakes import suggest
+
+_BRACES = re.compile(r"\$\{\{[^{}]*\}\}|\$\{[^{}]*\}|\$\{|\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_WANDB = {"${env}", "${program}", "${interpreter}", "${args}", "${args_no_hyphens}", "${args_no_boolean_flags}",
+          "${args_json}", "${args_json_file}"}  # fmt: skip
+
+
+class CommandError(ValueError):
+    """Not a command; `offset` counts characters into it, or into its word number `word` where it is a list."""
+
+    def __init__(self, message: str, hint: str | None = None, offset: int | None = None, word: int | None = None):
+        """Say what was expected and found, what to write, and where."""
+        super().__init__(message)
+        self.message, self.hint, self.offset, self.word = message, hint, offset, word
+        #: The name in braces that is no parameter, if that is what is wrong.
+        self.unknown: str | None = None
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What to run: `argv`, and variables to add to the environment."""
+
+    argv: list[str]
+    env: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command with holes; `render` fills them for one job."""
+
+    #: Words as alternating text and parameter names: ["--lr=", "lr", ""] is --lr={lr}.
+    words: tuple[tuple[str, ...], ...]
+    #: Environment variable to the parameter it carries, for scripts.
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _chooses_program(self) -> bool:
+        """Say whether a value could be a shell that gets another: there are two words or more with holes."""
+        return sum(len(word) > 1 for word in self.words) > 1
+
+    @property
+    def uses(self) -> set[str]:
+        """Return the parameters that the command needs."""
+        return {name for word in self.words for name in word[1::2]} | set(self.variables.values())
+
+    def _refuse_chosen_shell(self, argv: list[str]) -> None:
+        """Refuse values that name a shell and make another value its script."""
+        for at, kind in shell_words(argv):
+            if kind != "option" and len(self.words[at]) > 1:
+                raise CommandError("with these values, a shell would run one of them as code", RISKS[kind][1])
+
+    def render(self, parameters: Mapping[str, Value]) -> Rendered:
+        """Fill in a job's parameters. Raises CommandError if it lacks one, or one holds a NUL."""
+        texts = {}
+        for name in self.uses:
+            if name not in parameters:
+                raise CommandError(f"this job has no parameter {name!r}, which its command uses")
+            texts[name] = text_of(parameters[name])
+            if "\0" in texts[name]:
+                raise CommandError(f"the value of {name!r} holds the character NUL, which no argument can carry")
+        argv = ["".join(texts[part] if at % 2 else part for at, part in enumerate(word)) for word in self.words]
+        if self._chooses_program:
+            self._refuse_chosen_shell(argv)
+        return Rendered(argv, {variable: texts[name] for variable, name in self.variables.items()})
+
+
+def text_of(value: Value) -> str:
+    """Return how a value reaches argv: text as it is, true/false/null, shortest floats, JSON for lists and mappings."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def compile_command(command: str | list[str], names: Collection[str]) -> Command:
+    """Read a command over parameters called `names`. Raises CommandError."""
+    if isinstance(command, list):
+        words = []
+        for at, word in enumerate(command):
+            try:
+                words.append(_Template(word, names))
+            except CommandError as error:
+                error.word = at
+                raise
+        if not words or not (words[0].text or words[0].names):
+            raise CommandError("expected a command, found nothing", "write the program and its arguments")
+        return _argv(words, listed=True)
+    template = _Template(command, names)
+    if not template.text.strip():
+        raise CommandError("expected a command, found nothing", "write the program and its arguments")
+    try:
+        pieces = split(template.text)
+        if pieces is None:
+            text, variables = _script(template, {})
+            return Command((("sh",), ("-c",), (text,)), variables)
+    except ShellError as error:
+        raise CommandError(error.message, error.hint, template.origin(error.offset)) from error
+    holes = iter(zip(template.names, template.starts, strict=True))
+    words = [template.piece(text, [next(holes) for _ in range(text.count(PLACE))]) for text in pieces]
+    if not words or not words[0].text:
+        raise CommandError("expected a program, found an empty word", "begin with the program's name", 0)
+    return _argv(words, listed=False)
+
+
+class _Template:
+    """A text whose holes are known: `text` has PLACE for each, `names` and `starts` say which and where it stood."""
+
+    def __init__(self, raw: str, known: Collection[str]) -> None:
+        if PLACE in raw:
+            raise CommandError("a command cannot hold the character NUL", "remove it", raw.index(PLACE))
+        self.known = known
+        self.names: list[str] = []
+        #: Of each hole, its offset in the raw text.
+        self.starts: list[int] = []
+        #: (offset in text, offset in raw) wherever the two part.
+        self.shifts: list[tuple[int, int]] = [(0, 0)]
+        parts: list[str] = []
+        length = done = 0
+        for match in _BRACES.finditer(raw):
+            parts += [raw[done : match.start()], self._hole(match)]
+            length += len(parts[-2]) + len(parts[-1])
+            done = match.end()
+            self.shifts.append((length, done))
+        self.text = "".join([*parts, raw[done:]])
+
+    def _hole(self, match: re.Match[str]) -> str:
+        """Return what a brace stands for in the text."""
+        found, at = match[0], match.start()
+        if found in ("{{", "}}"):
+            return found[0]
+        if found.startswith("${"):
+            return self._shell_variable(found, at)
+        name = match[1]
+        if name is None:
+            raise CommandError(f"a single {found!r}", f"write {{name}} for a parameter, {found * 2} for a brace", at)
+        if name not in self.known:
+            raise self._unknown(name, at)
+        self.names.append(name)
+        self.starts.append(at)
+        return PLACE
+
+    def _shell_variable(self, found: str, at: int) -> str:
+        if found == "${":
+            raise CommandError(
+                "a '${…}' with more than a name and plain text", "give it a variable of its own first", at
+            )
+        if found.startswith("${{"):
+            inside = found[3:-2]
+            if inside.strip() in self.known or inside != inside.strip():
+                raise CommandError(f"{found} is not a parameter", "write {name}", at)
+            return f"${{{inside}}}"
+        if found[2:-1] in self.known:
+            raise CommandError(f"{found} is a variable of the shell", f"for the parameter, write {found[1:]}", at)
+        if found in _WANDB:
+            hint = "write the program and each parameter out: python train.py --lr {lr}"
+            raise CommandError(f"{found} is W&B's", hint, at)
+        return found
+
+    def _unknown(self, name: str, at: int) -> CommandError:
+        stripped = name.strip()
+        if stripped in self.known:
+            return CommandError(f"unknown parameter {name!r}", f"write {{{stripped}}} without spaces", at)
+        if not re.match(r"[A-Za-z_][\w.]*\Z", name):
+            shown = name if len(name) <= 40 else name[:39] + "…"
+            return CommandError(f"{{{shown}}} is not a parameter", f"for literal braces write {{{{{shown}}}}}", at)
+        hint = suggest(name, self.known, "parameters")
+        hint += "" if hint.endswith("?") else "; literal braces are {{ and }}"
+        error = CommandError(f"unknown parameter {name!r}", hint, at)
+        error.unknown = name
+        return error
+
+    def origin(self, offset: int) -> int:
+        """Return where a character of `text` stood in the raw text."""
+        shift = max((s for s in self.shifts if s[0] <= offset), default=(0, 0))
+        return shift[1] + offset - shift[0]
+
+    def piece(self, text: str, holes: list[tuple[str, int]]) -> _Template:
+        """Return one word of it."""
+        part = object.__new__(_Template)
+        part.known, part.text, part.shifts = self.known, text, [(0, holes[0][1] if holes else 0)]
+        part.names, part.starts = [name for name, _ in holes], [start for _, start in holes]
+        return part
+
+    def parts(self) -> tuple[str, ...]:
+        """Return text and names by turns."""
+        texts = self.text.split(PLACE)
+        return (*[part for pair in zip(texts, self.names, strict=False) for part in pair], texts[-1])
+
+
+def _argv(words: list[_Template], *, listed: bool) -> Command:
+    """Make a command that runs without a shell, unless it starts one itself: its script gets variables, not text."""
+    made = [word.parts() for word in words]
+    variables: dict[str, str] = {}
+    for at, kind in shell_words([word.text for word in words]):
+        word = words[at]
+        if not word.names:
+            continue
+        where = at if listed else None
+        if kind != "script":
+            raise CommandError(*RISKS[kind], word.starts[0], where)
+        try:
+            text, variables = _script(word, variables)
+        except ShellError as error:
+            offset = word.origin(error.offset) if listed else word.starts[0]
+            raise CommandError(error.message, error.hint, offset, where) from error
+        made[at] = (text,)
+    return Command(tuple(made), variables)
+
+
+def _script(template: _Template, variables: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Return the shell's text with expansions for holes, and the variables; `variables` are those already named."""
+    variables = dict(variables)
+    for name in template.names:
+        if name not in variables.values():
+            variables[f"MONKEY_P_{len(variables)}"] = name
+    variable = {name: key for key, name in variables.items()}
+    text = script(template.text, [variable[name] for name in template.names], set(template.known))
+    return text, variables

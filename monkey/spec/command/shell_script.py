@@ -1,0 +1,282 @@
+"""Just enough of sh to know where a parameter stands in a script.
+
+The script comes with PLACE for each parameter. What this reader does not fully understand (heredocs, backticks around a
+parameter, `case` inside `$(…)`, …) it refuses: a guess could let a value become code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from monkey.spec.command.injection_risks import EXPANDED, PLACE, RISKS, runs_input
+from monkey.spec.command.simple_command import Simple
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BACKTICKS = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
+
+
+class ShellError(ValueError):
+    """Not sh, or more of it than we follow; `offset` counts characters."""
+
+    def __init__(self, message: str, hint: str, offset: int) -> None:
+        """Say what was found, what to write, and where."""
+        super().__init__(message)
+        self.message, self.hint, self.offset = message, hint, offset
+
+
+def script(text: str, variables: Sequence[str], parameters: Collection[str]) -> str:
+    """Return the script with an expansion of the n-th variable in the n-th place. Raises ShellError.
+
+    Unquoted places become `"${X}"`, those inside double quotes `${X}`; elsewhere a value could not be kept whole.
+    `parameters` are names that `$name` must not mean by mistake.
+    """
+    reader = _Reader(text, variables, parameters)
+    reader.commands(0, closing=None)
+    return "".join(reader.out)
+
+
+class _Reader:
+    """Walks a script once, copying it to `out`."""
+
+    def __init__(self, text: str, variables: Sequence[str], parameters: Collection[str]) -> None:
+        self.text = text
+        self.variables = iter(variables)
+        self.parameters = parameters
+        self.out: list[str] = []
+        #: The shell's variables that hold a parameter.
+        self.tainted: set[str] = set()
+        #: Where the last parameter stood, and that before the last `|`.
+        self.last: int | None = None
+        self.piped: int | None = None
+        self.simple = Simple(self.tainted)
+
+    def copy(self, start: int, end: int) -> int:
+        self.out.append(self.text[start:end])
+        return end
+
+    def commands(self, at: int, closing: int | None) -> int:
+        """Read unquoted text to its end, or to the `)` of the `$(` at `closing`; return the place after it."""
+        text, depth, outer = self.text, 0, self.simple
+        self.simple = Simple(self.tainted)
+        while at < len(text):
+            char = text[at]
+            if char == ")" and closing is not None and depth == 0:
+                self.end_command()
+                self.simple = outer
+                return self.copy(at, at + 1)
+            depth += {"(": 1, ")": -1}.get(char, 0)
+            if char in " \t\n;|&()<>":
+                at = self.operator(at)
+            elif char == "#" and self.simple.word is None:
+                at = self.comment(at)
+            else:
+                self.refuse_strange(at, closing)
+                at = self.one(at)
+        if closing is not None:
+            raise ShellError("'$(' is never closed", "add the )", closing)
+        self.end_command()
+        return at
+
+    def end_command(self) -> None:
+        """Begin another command; refuse the one before if a parameter is piped into it as a script."""
+        self.simple.end_word()
+        words = self.simple.words
+        if self.piped is not None and words and runs_input(words):
+            raise ShellError(*RISKS["piped"], self.piped)
+        if self.piped is not None and "read" in words:
+            self.tainted.update(words[words.index("read") + 1 :])
+        self.simple = Simple(self.tainted)
+
+    def operator(self, at: int) -> int:
+        """Copy what ends a word, and perhaps a command."""
+        char, simple = self.text[at], self.simple
+        if self.text.startswith("<<", at):
+            raise ShellError("'<<' is not followed", "put the text, or the whole script, in a file", at)
+        if self.text.startswith("((", at):
+            raise ShellError("'((' is not sh's", "use $((…)), or write '( (' for a subshell", at)
+        if self.text.startswith(("<(", ">("), at):
+            raise ShellError(f"'{char}(' is not sh's", "use a pipe or a file", at)
+        if char in "<>":
+            if simple.word is not None and simple.word.isdigit():
+                simple.word = None  # the number of what is redirected
+            simple.end_word()
+            duplicates = self.text.startswith("&", at + 1)
+            simple.redirects = f"{char}&" if duplicates else char
+            return self.copy(at, at + 1 + duplicates)
+        redirects = simple.redirects  # >| is one operator
+        simple.end_word()
+        if char not in " \t" and not (char == "|" and redirects):
+            self.end_command()
+            if char == "|" and "||" not in self.text[max(at - 1, 0) : at + 2]:
+                self.piped = self.last
+        return self.copy(at, at + 1)
+
+    def one(self, at: int) -> int:
+        """Copy one character of a word with what it begins: an escape, quotes, an expansion, a parameter."""
+        match self.text[at]:
+            case "\0":
+                self.place(at)
+                self.out.append(f'"${{{next(self.variables)}}}"')
+                return at + 1
+            case "\\":
+                if self.text[at + 1 : at + 2] == PLACE:
+                    raise escaped(at)
+                if self.text[at + 1 : at + 2] != "\n":
+                    self.simple.add(self.text[at + 1 : at + 2])
+                return self.copy(at, min(at + 2, len(self.text)))
+            case "'":
+                return self.single(at)
+            case '"':
+                return self.double(at)
+            case "$":
+                return self.dollar(at, quoted=False)
+            case "`":
+                return self.backtick(at)
+        self.simple.add(self.text[at])
+        return self.copy(at, at + 1)
+
+    def single(self, at: int) -> int:
+        end = self.text.find("'", at + 1)
+        if end < 0:
+            raise unclosed("'", at)
+        if PLACE in self.text[at:end]:
+            hint = "use double quotes: the value is passed whole, whatever it holds"
+            raise ShellError("a parameter inside single quotes", hint, self.text.index(PLACE, at))
+        self.simple.add(self.text[at + 1 : end])
+        return self.copy(at, end + 1)
+
+    def double(self, start: int) -> int:
+        self.simple.add("")
+        at = self.copy(start, start + 1)
+        while at < len(self.text):
+            match self.text[at]:
+                case '"':
+                    return self.copy(at, at + 1)
+                case "\\":
+                    if self.text[at + 1 : at + 2] == PLACE:
+                        raise escaped(at)
+                    self.simple.add(self.text[at + 1 : at + 2])
+                    at = self.copy(at, min(at + 2, len(self.text)))
+                case "$":
+                    at = self.dollar(at, quoted=True)
+                case "`":
+                    at = self.backtick(at)
+                case "\0":
+                    self.place(at)
+                    self.out.append(f"${{{next(self.variables)}}}")
+                    at += 1
+                case char:
+                    self.simple.add(char)
+                    at = self.copy(at, at + 1)
+        raise unclosed('"', start)
+
+    def dollar(self, at: int, *, quoted: bool) -> int:
+        """Copy what a `$` begins, and refuse what cannot be followed."""
+        text = self.text
+        if text.startswith("$(", at) and not text.startswith("$((", at):
+            return self.substitution(at, quoted=quoted)
+        self.variable(at, quoted=quoted)
+        if text.startswith("$((", at):
+            return self.arithmetic(at)
+        if text.startswith("${", at):
+            return self.braces(at)
+        if text.startswith("$'", at) and not quoted:
+            raise ShellError("$'…' is not sh's", "use '…' or \"…\", or printf", at)
+        if text.startswith("$[", at):
+            raise ShellError("$[…] is not sh's", "use $((…))", at)
+        name = _NAME.match(text, at + 1)
+        if name and name[0] in self.parameters:
+            raise ShellError(f"${name[0]} is a variable of the shell", f"for the parameter, write {{{name[0]}}}", at)
+        return self.copy(at, at + 2 if text[at + 1 : at + 2] in ("$", "#") else at + 1)
+
+    def substitution(self, at: int, *, quoted: bool) -> int:
+        """Copy a `$(…)`; one with a parameter in it may well print it."""
+        before = self.last
+        end = self.commands(self.copy(at, at + 2), closing=at)
+        if self.last != before:
+            self.hold(at, quoted=quoted)
+        else:
+            self.simple.add(EXPANDED)
+        return end
+
+    def variable(self, at: int, *, quoted: bool) -> None:
+        """Note a variable of the shell, which may hold a parameter."""
+        name = _NAME.match(self.text, at + 1 + self.text.startswith("${", at))
+        if not name or name[0] not in self.tainted:
+            self.simple.add(EXPANDED)
+        else:
+            self.hold(at, quoted=quoted)
+
+    def hold(self, at: int, *, quoted: bool) -> None:
+        """Take what may hold a parameter into the word being read; the shell makes several words of it, unquoted."""
+        first = not self.simple.words and self.simple.word is None and not self.simple.redirects
+        if first and not quoted:
+            raise ShellError(*RISKS["expanded"], at)
+        self.place(at)
+
+    def place(self, at: int) -> None:
+        """Take a parameter, or what may hold one, into the word being read, unless that is taken for code."""
+        if risk := self.simple.risk():
+            raise ShellError(*RISKS[risk], at)
+        self.simple.add(PLACE)
+        self.last = at
+
+    def braces(self, at: int) -> int:
+        end = self.text.find("}", at)
+        inside = self.text[at + 2 : end if end >= 0 else None]
+        if end < 0 or re.search(r"[\0'\"`\\${]", inside):
+            hint = "give it a variable of its own first, or write a script file"
+            raise ShellError("a '${…}' with more than a name and plain text in it", hint, at)
+        return self.copy(at, end + 1)
+
+    def arithmetic(self, start: int) -> int:
+        """Copy `$((…))`. A value there would be evaluated, and bash runs `$(…)` inside of an array's index."""
+        depth, at = 0, start + 1
+        while at < len(self.text):
+            char = self.text[at]
+            if char == PLACE:
+                hint = "do the sum in the program, or in the spec"
+                raise ShellError("a parameter inside $((…)), where the shell evaluates it", hint, at)
+            if char in "'\"`\\" or self.text.startswith(("$(", "${"), at):
+                raise ShellError("a $((…)) with more than a sum in it", "write a script file", start)
+            depth += {"(": 1, ")": -1}.get(char, 0)
+            at += 1
+            if depth == 0:
+                return self.copy(start, at)
+        raise ShellError("'$((' is never closed", "add the ))", start)
+
+    def backtick(self, start: int) -> int:
+        match = _BACKTICKS.match(self.text, start)
+        if not match:
+            raise unclosed("`", start)
+        if PLACE in match[0]:
+            raise ShellError("a parameter inside backticks", "use $(…)", self.text.index(PLACE, start))
+        self.simple.add(EXPANDED)
+        return self.copy(start, match.end())
+
+    def comment(self, at: int) -> int:
+        """Leave a comment out; its parameters with it."""
+        end = self.text.find("\n", at)
+        end = len(self.text) if end < 0 else end
+        for _ in range(self.text.count(PLACE, at, end)):
+            next(self.variables)
+        return end
+
+    def refuse_strange(self, at: int, closing: int | None) -> None:
+        """Refuse words that change how the text after them is read."""
+        word = re.compile(r"[^\s;|&()<>]*").match(self.text, at)
+        if self.simple.word is None and word and word[0] == "[[":
+            raise ShellError("'[[' is not sh's", "use [ … ]", at)
+        if self.simple.word is None and word and word[0] == "case" and closing is not None:
+            raise ShellError("'case' inside $(…) is not followed", "write a script file", at)
+
+
+def escaped(at: int) -> ShellError:
+    """Return the error of a backslash before a parameter, whose meaning nobody could guess."""
+    return ShellError("a backslash before a parameter", "remove it; for a literal brace write {{", at)
+
+
+def unclosed(quote: str, at: int) -> ShellError:
+    """Return the error of a quote without its other one."""
+    return ShellError(f"the quote {quote} is never closed", "add the other one", at)

@@ -1,0 +1,1 @@
+"""A job: its values, its id, its recipe, its time."""

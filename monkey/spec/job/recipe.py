@@ -1,0 +1,131 @@
+"""What a job is made of (Recipe, part of its identity) and how it is to be run (Settings, not part of it)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from monkey.spec.job.expires import Expires
+from monkey.spec.job.stop_when import Rule
+from monkey.spec.project.influx_settings import Influx
+from monkey.spec.project.notify import Channel
+from monkey.spec.yaml.mistakes import Path
+
+#: Seconds that making an environment may take where the spec does not say.
+BUILD_TIMEOUT = 3600.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything but the parameters that makes two jobs the same job. Agents run from this alone."""
+
+    #: As written in the spec: a string, or argv.
+    command: str | list[str]
+    #: Hash of the code snapshot, 64 hex.
+    code: str
+    #: Dataset name to content hash.
+    datasets: dict[str, str] = field(default_factory=dict)
+    #: {"requirements": the file's text, "python": "3.11"}, whatever of it was asked for.
+    environment: dict[str, str] = field(default_factory=dict)
+    image: str | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    #: Globs of files, relative to the working directory, that are kept.
+    outputs: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads, and what identity is computed over."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Recipe:
+        """Read what `to_json` wrote."""
+        return cls(**data)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one job takes of its machine; `memory` in bytes, 0 for none asked."""
+
+    cpus: float = 1
+    gpus: int = 0
+    memory: int = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a sweep's jobs are run; changing any of it makes no job stale."""
+
+    max_retries: int = 0
+    #: Seconds an attempt may run; None for no limit.
+    timeout: float | None = None
+    #: Seconds that making their environment may take.
+    build_timeout: float = BUILD_TIMEOUT
+    #: Seconds between SIGTERM and SIGKILL.
+    grace: float = 10
+    max_concurrent_jobs: int | None = None
+    fail_fast: bool = False
+    priority: int = 0
+    providers: list[str] = field(default_factory=lambda: ["local"])
+    resources: Resources = Resources()
+    #: Name of the metric that ranks results, and whether more of it is better.
+    metric: str | None = None
+    maximize: bool = False
+    #: Seconds between copies of a running job's checkpoint to the store, and how many stay there.
+    checkpoint_every: float = 600
+    checkpoint_keep: int = 2
+    #: Names of variables whose values only the machines know.
+    secrets: list[str] = field(default_factory=list)
+    #: Dataset that is a single file to the file's name: its ending tells programs of what kind it is.
+    dataset_files: dict[str, str] = field(default_factory=dict)
+    #: Where metrics are sent, besides the store.
+    influx: Influx | None = None
+    #: What ends a job, or the sweep, by its metrics.
+    stop_when: list[Rule] = field(default_factory=list)
+    #: Who is told of its end.
+    notify: list[Channel] = field(default_factory=list)
+    #: When nothing of it runs any more; None for never.
+    expires: Expires | None = None
+
+    @property
+    def agent_secrets(self) -> list[tuple[str, Path]]:
+        """Secrets that agents need for themselves and give to no job, each with where monkey.yaml names it."""
+        influx, found = self.influx, list[tuple[str, Path]]()
+        if influx:
+            found += [(influx.token, ("metrics", "influxdb", "token"))]
+            found += [(influx.password, ("metrics", "influxdb", "password"))]
+        for at, channel in enumerate(self.notify):
+            found += [(channel.to if channel.named else "", ("notify", at, channel.kind))]
+            found += [(channel.key, ("notify", at, "key"))]
+        return [(name, path) for name, path in found if name]
+
+    @property
+    def machine_secrets(self) -> list[str]:
+        """Names of all secrets that machines must know: those of jobs, and those of what agents do for them."""
+        return list(dict.fromkeys([*self.secrets, *(name for name, _ in self.agent_secrets)]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads. What came with later versions is left out where it is not asked for: agents
+        that do not know it must not take on what asks for it, and can read all else.
+        """
+        plain = asdict(replace(self, influx=None, stop_when=[], notify=[], expires=None))
+        later = {
+            "influx": self.influx.to_json() if self.influx else None,
+            "stop_when": [rule.to_json() for rule in self.stop_when],
+            "notify": [channel.to_json() for channel in self.notify],
+            "expires": self.expires.to_json() if self.expires else None,
+        }
+        return {name: value for name, value in plain.items() if name not in later} | {
+            name: value for name, value in later.items() if value
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Settings:
+        """Read what `to_json` wrote."""
+        read = {
+            "resources": Resources(**data["resources"]),
+            "influx": Influx.from_json(data["influx"]) if "influx" in data else None,
+            "stop_when": [Rule.from_json(rule) for rule in data.get("stop_when", ())],
+            "notify": [Channel.from_json(channel) for channel in data.get("notify", ())],
+            "expires": Expires.from_json(data["expires"]) if "expires" in data else None,
+        }
+        return cls(**{**data, **read})

@@ -1,0 +1,1 @@
+"""Parameters: ranges, distributions, sampling, conditions, included and excluded rows."""

@@ -1,0 +1,1 @@
+"""`monkey.yaml`: providers, hosts, clouds, store, metrics, notices."""

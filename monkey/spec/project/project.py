@@ -1,0 +1,114 @@
+"""monkey.yaml: the project's name, store, providers, and where metrics go. Read without pydantic: all commands do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from monkey.spec.project import influx_settings, notify, provider, store_url
+from monkey.spec.project.influx_settings import Influx
+from monkey.spec.project.notify import Channel
+from monkey.spec.project.provider import NAME, Provider
+from monkey.spec.yaml import document
+from monkey.spec.yaml.mistakes import Mistake, describe, suggest
+
+FILE = "monkey.yaml"
+
+_NOT_YET = {
+    "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
+}
+_KEYS = ("project", "store", "providers", "metrics", "notify")
+
+
+@dataclass(frozen=True)
+class Project:
+    """What all sweeps of a repository share."""
+
+    root: Path
+    name: str
+    #: An absolute path, or a URL with its options.
+    store: str
+    providers: Mapping[str, Provider] = field(default_factory=lambda: {"local": Provider()})
+    #: Where metrics are sent, besides the store.
+    influx: Influx | None = None
+    #: Who is told when a sweep has ended, or does not go on.
+    notify: tuple[Channel, ...] = ()
+
+
+def load_project(start: Path) -> Project:
+    """Find and read the monkey.yaml above `start`; without one, the repository (or `start`) with defaults.
+
+    Raises SpecError.
+    """
+    root = find_root(start)
+    path = root / FILE
+    if path.exists() or path.is_symlink():
+        return _read(path, root)
+    return _make({}, root)
+
+
+def find_root(start: Path) -> Path:
+    """Return the nearest directory from `start` upward that has a monkey.yaml or a .git; else `start` itself."""
+    start = start.absolute()
+    return next((at for at in (start, *start.parents) if (at / FILE).exists() or (at / ".git").exists()), start)
+
+
+def _read(path: Path, root: Path) -> Project:
+    text = document.read_text(path, FILE, root)
+    if _is_blank(text):
+        return _make({}, root)
+    file = document.parse(text, FILE)
+    if not isinstance(file.data, dict):
+        raise file.error([Mistake((), f"expected a mapping, found {describe(file.data)}", "write: project: NAME")])
+    mistakes = [*_unknown(file.data), *_mistakes(file.data)]
+    if mistakes:
+        raise file.error(mistakes)
+    return _make(file.data, root)
+
+
+def _is_blank(text: str) -> bool:
+    """Say whether a text holds nothing but comments: everything in it has a default."""
+    return all(not line.strip() or line.lstrip().startswith("#") or line.strip() == "---" for line in text.splitlines())
+
+
+def _make(data: Mapping[str, Any], root: Path) -> Project:
+    providers = {name: provider.read(raw) for name, raw in data.get("providers", {"local": None}).items()}
+    name, store = data.get("project", _default_name(root)), store_url.address(data.get("store"), root)
+    return Project(
+        root, name, store, providers, influx_settings.read(data.get("metrics")), notify.read(data.get("notify"))
+    )
+
+
+def _default_name(root: Path) -> str:
+    """Turn the directory's name into one that keys can hold."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("._-")[:63]
+    return name if NAME.match(name) else "project"
+
+
+def _mistakes(data: Mapping[str, Any]) -> list[Mistake]:
+    found = []
+    if "project" in data and not (isinstance(data["project"], str) and NAME.match(data["project"])):
+        hint = "use letters, digits, '.', '_' and '-', at most 63, first a letter or digit"
+        found.append(Mistake(("project",), f"expected a name, found {describe(data['project'])}", hint))
+    if "store" in data:
+        found += store_url.mistakes(data["store"])
+    if "providers" in data:
+        found += provider.mistakes(data["providers"])
+    if "metrics" in data:
+        found += influx_settings.mistakes(data["metrics"])
+    if "notify" in data:
+        found += notify.mistakes(data["notify"])
+    return found
+
+
+def _unknown(data: Mapping[str, Any]) -> list[Mistake]:
+    found = []
+    for key in data:
+        if key in _NOT_YET:
+            found.append(Mistake((key,), f"{key!r} is not there yet", _NOT_YET[key], on_key=True))
+        elif key not in _KEYS:
+            found.append(Mistake((key,), f"unknown key {key!r}", suggest(key, _KEYS, "keys"), on_key=True))
+    return found

@@ -1,0 +1,1 @@
+"""`experiment.yaml`: the model of a sweep, its validation, and its expansion into jobs."""

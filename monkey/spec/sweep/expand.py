@@ -1,0 +1,223 @@
+"""From a spec to its jobs, as columns: a million of them in a few seconds and little memory.
+
+product or draws → `when` → exclude → equal jobs collapse → run_cap (grid) → include.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from itertools import compress, product
+from math import prod
+from typing import Any
+
+from monkey.spec.command.command import compile_command
+from monkey.spec.job.job_table import ABSENT, Column, JobTable, Value
+from monkey.spec.parameters import conditions
+from monkey.spec.parameters.include_exclude import flat, places
+from monkey.spec.parameters.parameters import Parameter
+from monkey.spec.parameters.ranges import count
+from monkey.spec.sweep.matrix_points import axes, distinct, draw, first_points
+from monkey.spec.sweep.models import MAX_JOBS, Spec
+from monkey.spec.yaml.mistakes import Mistake, Mistakes, wrong
+
+#: In the place of identities that `identify` has yet to fill in.
+_NO_ID = ""
+
+
+def expand(spec: Spec) -> JobTable:
+    """Return the sweep's jobs, without identities. Raises SpecError for what shows only now (a `when` that fails)."""
+    return expand_with_notes(spec)[0]
+
+
+def expand_with_notes(spec: Spec) -> tuple[JobTable, tuple[str, ...]]:
+    """Return `expand`'s table, and what its author should hear: sentences, such as of draws that came out equal."""
+    try:
+        columns, rows, notes = _draws(spec) if spec.method == "random" else _grid(spec)
+        columns, rows = _include(spec, columns, rows)
+        if not rows:
+            hint = "remove one of its rows; to end a sweep, `monkey cancel` it"
+            raise wrong("no job is left: exclude takes all of them out", hint, ("exclude",))
+        _check_command(spec, columns)
+    except Mistakes as error:
+        raise spec.document.error(error.mistakes) from error
+    return JobTable(ids=[_NO_ID] * rows, columns=columns), notes
+
+
+def _draws(spec: Spec) -> tuple[dict[str, Column], int, tuple[str, ...]]:
+    """Return the jobs of a random search, and a sentence if they are fewer than its draws."""
+    drawn = spec.run_cap or 0
+    columns, rows = _reduce(spec, _apply_conditions(spec, draw(spec)), drawn if spec.parameters else 1)
+    if rows == drawn:
+        return columns, rows, ()
+    why = "equal to one before, or excluded" if spec.exclude else "equal to one before"
+    jobs = "1 job" if rows == 1 else f"{rows:,} jobs"
+    return columns, rows, (f"the {drawn:,} draws of run_cap make {jobs}; {drawn - rows:,} came out {why}",)
+
+
+def _grid(spec: Spec) -> tuple[dict[str, Column], int, tuple[str, ...]]:
+    """Return the jobs of a grid; with a run_cap, without making many more points than that."""
+    points = prod(count(axis[0].choices or ()) for axis in axes(spec))
+    made = points if spec.run_cap is None else min(points, spec.run_cap)
+    while True:
+        columns, rows = _reduce(spec, _apply_conditions(spec, first_points(spec, made)), made)
+        if made == points or rows == spec.run_cap:
+            return columns, rows, ()
+        if made == MAX_JOBS:
+            message = f"of the first {MAX_JOBS:,} points, only {rows:,} are jobs of their own and not excluded"
+            raise wrong(message, "lower the run_cap, or put parameters that matter last", ("run_cap",))
+        made = min(points, made * 4, MAX_JOBS)
+
+
+def _apply_conditions(spec: Spec, columns: dict[str, Column]) -> dict[str, Column]:
+    """Take each parameter away (or to its `else`) where its `when` does not hold; what others depend on goes first."""
+    columns = dict(columns)
+    pending = {
+        name: [(path, conditions.parse(text, spec.parameters)) for path, text in parameter.when]
+        for name, parameter in spec.parameters.items()
+        if parameter.when
+    }
+    while pending:
+        ready = [name for name, found in pending.items() if not any(c.uses & pending.keys() for _, c in found)]
+        for name in ready:
+            for path, when in pending.pop(name):
+                columns[name] = _where(columns, spec.parameters[name], ("parameters", *path), when)
+    return columns
+
+
+def _where(columns: Mapping[str, Column], parameter: Parameter, path: tuple[Any, ...], when: Any) -> Column:
+    column, names = columns[parameter.name], [name for name in columns if name in when.uses]
+    values, elsewhere = column.values, ABSENT
+    if parameter.otherwise:
+        values, places = distinct([*values, *parameter.otherwise])
+        elsewhere = places[-1] if places else len(values) - 1
+    decided: dict[tuple[int, ...], bool] = {}
+
+    def decide(key: tuple[int, ...]) -> bool:
+        known = {n: columns[n].values[at] for n, at in zip(names, key, strict=True) if at != ABSENT}
+        try:
+            decided[key] = when.holds(known)
+        except conditions.ConditionError as error:
+            raise wrong(error.message, error.hint, path) from error
+        return decided[key]
+
+    keys = zip(*(columns[name].index for name in names), strict=True) if names else iter([()] * len(column.index))
+    index = array("i", [
+        at if (decided[key] if key in decided else decide(key)) else elsewhere
+        for at, key in zip(column.index, keys, strict=True)
+    ])  # fmt: skip
+    return Column(values, index)
+
+
+def _reduce(spec: Spec, columns: dict[str, Column], rows: int) -> tuple[dict[str, Column], int]:
+    """Leave out what is excluded, what stands there already, and what is over the cap."""
+    keep = bytearray(b"\1") * rows
+    for names, rules in _rules(spec, columns).items():
+        for row, key in enumerate(zip(*(columns[name].index for name in names), strict=True)):
+            if key in rules:
+                keep[row] = 0
+    if spec.method == "random" or any(p.when for p in spec.parameters.values()) or spec.zip:
+        _collapse(columns, rows, keep)
+    if spec.method == "grid" and spec.run_cap is not None:
+        _cap(keep, spec.run_cap)
+    kept = keep.count(1)
+    if kept == rows:
+        return columns, rows
+    return {n: Column(c.values, array("i", compress(c.index, keep))) for n, c in columns.items()}, kept
+
+
+def _cap(keep: bytearray, cap: int) -> None:
+    kept = 0
+    for row, flag in enumerate(keep):
+        kept += flag
+        if kept > cap:
+            keep[row:] = bytes(len(keep) - row)
+            return
+
+
+def _rules(spec: Spec, columns: Mapping[str, Column]) -> dict[tuple[str, ...], set[tuple[int, ...]]]:
+    """Return the rows to exclude, by the parameters they name, each value by its index."""
+    rules: dict[tuple[str, ...], set[tuple[int, ...]]] = {}
+    for raw in spec.exclude:
+        row = flat(raw, columns)
+        names = tuple(sorted(row))
+        key = tuple(places(columns[name].values, row[name]) for name in names)
+        rules.setdefault(names, set()).update(product(*key))  # several where values are equal as numbers: 1, 1.0
+    return rules
+
+
+def _collapse(columns: Mapping[str, Column], rows: int, keep: bytearray) -> None:
+    """Keep the first of equal rows: each row is one number, its indexes as digits."""
+    if any(len(c.values) >= rows and len(set(c.index)) == rows for c in columns.values()):
+        return
+    keys = [0] * rows
+    for column in columns.values():
+        base = len(column.values) + 1
+        keys = [key * base + at + 1 for key, at in zip(keys, column.index, strict=True)]
+    seen: set[int] = set()
+    for row, key in enumerate(keys):
+        if key in seen:
+            keep[row] = 0
+        elif keep[row]:
+            seen.add(key)
+
+
+def _include(spec: Spec, columns: dict[str, Column], rows: int) -> tuple[dict[str, Column], int]:
+    """Add the jobs of `include` that are not there yet."""
+    if not spec.include:
+        return columns, rows
+    added = [_completed(spec, flat(raw, columns)) for raw in spec.include]
+    grown = {}
+    for name, column in columns.items():
+        extra = [row[name] for row in added if name in row]
+        values, index = distinct([*column.values, *extra])
+        places = iter(
+            range(len(column.values), len(column.values) + len(extra))
+            if index is None
+            else index[-len(extra) :]
+            if extra
+            else ()
+        )
+        whole = array("i", column.index)
+        whole.extend(next(places) if name in row else ABSENT for row in added)
+        grown[name] = Column(values, whole)
+    rows += len(added)
+    keep = bytearray(b"\1") * rows
+    _collapse_exactly(grown, rows - len(added), keep)
+    kept = {name: Column(c.values, array("i", compress(c.index, keep))) for name, c in grown.items()}
+    return kept, keep.count(1)
+
+
+def _collapse_exactly(columns: Mapping[str, Column], old: int, keep: bytearray) -> None:
+    """Drop rows from `old` on that equal one before them."""
+    new: dict[tuple[int, ...], int] = {}
+    indexes = [c.index for c in columns.values()]
+    for row in range(old, len(keep)):
+        key = tuple(index[row] for index in indexes)
+        keep[row] = new.setdefault(key, row) == row
+    for key in zip(*(index[:old] for index in indexes), strict=True):
+        if key in new:
+            keep[new[key]] = 0
+
+
+def _completed(spec: Spec, row: dict[str, Value]) -> dict[str, Value]:
+    """Add the parameters that can have only one value."""
+    only = {
+        p.name: p.choices[0]
+        for p in spec.parameters.values()
+        if not p.when and p.choices is not None and count(p.choices) == 1
+    }
+    return {**only, **row}
+
+
+def _check_command(spec: Spec, columns: Mapping[str, Column]) -> None:
+    """Refuse a command that some job has no value for."""
+    uses = compile_command(spec.command, spec.parameters).uses
+    mistakes = []
+    for name in spec.parameters:
+        if name in uses and ABSENT in columns[name].index:
+            message = f"the command uses {name!r}, but some jobs do not have it (its 'when' does not hold there)"
+            hint = f"give {name} an 'else: VALUE' beside its 'when', or let the program read it from MONKEY_PARAMS"
+            mistakes.append(Mistake(("command",), message, hint))
+    if mistakes:
+        raise Mistakes(mistakes)

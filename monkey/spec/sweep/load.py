@@ -1,0 +1,85 @@
+"""From a file to a Spec, with all of its mistakes at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from monkey.spec.project.project_paths import locate
+from monkey.spec.project.provider import Provider
+from monkey.spec.sweep.future_fields import not_yet
+from monkey.spec.sweep.models import NAME, Spec
+from monkey.spec.sweep.partial_validation import Sound, sound_part
+from monkey.spec.sweep.pydantic_errors import explain
+from monkey.spec.sweep.spec_validation import Checks
+from monkey.spec.yaml import document
+from monkey.spec.yaml.mistakes import Mistake, describe
+
+_HINTS = {
+    "command": "add a line such as: command: python train.py --lr {lr}",
+    "name": "add a line such as: name: digits",
+}
+
+#: Fields that cannot be checked where `parameters` is no mapping at all.
+_NEED_NAMES = {"command", "zip", "include", "exclude", "env", "outputs"}
+
+
+def load_spec(path: Path, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:
+    """Read the sweep in `path`, of the project at `root` with these `providers` (None: any will do).
+
+    A path that leads out of the project only by a link is refused. Raises SpecError with all that is wrong.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - without '..', by which a user names what is outside
+    top = os.path.realpath(root)
+    inside = top in map(os.path.realpath, path.parents)
+    try:
+        source = locate(path, root).relative_to(top).as_posix()
+    except ValueError:
+        source = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+    return _spec(document.read(path, source, root if inside else None), root, path.stem, providers)
+
+
+def parse_spec(text: str, source: str, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:
+    """Read a spec's text, such as a revision holds; `source` is the path that errors name."""
+    return _spec(document.parse(text, source), root, Path(source).stem, providers)
+
+
+def _spec(file: document.Document, root: Path, stem: str, providers: Mapping[str, Provider] | None = None) -> Spec:
+    if not isinstance(file.data, dict):
+        found = describe(file.data)
+        raise file.error(
+            [Mistake((), f"expected a mapping, found {found}", "write key: value lines; see: monkey init")]
+        )
+    data, mistakes = not_yet(file.data)
+    if NAME.match(stem):
+        data.setdefault("name", stem)
+    spec, invalid = _validate(data)
+    mistakes += invalid
+    sound = Sound(data) if spec is not None else sound_part(data, invalid, _invalid)
+    if spec is None:
+        spec, _ = _validate(sound.data)
+    if spec is not None:
+        checks = Checks(spec, sound.doubtful, root, providers)
+        lost = sound.lost | {str(m.path[0]) for m in mistakes if len(m.path) == 1}
+        nameless = "parameters" in lost
+        mistakes += map(sound.place, checks.all(lost - {"parameters"} | (_NEED_NAMES if nameless else set())))
+        spec._document, spec._requirements = file, checks.requirements_text
+    if mistakes or spec is None:
+        raise file.error(mistakes)
+    return spec
+
+
+def _invalid(data: dict[str, Any]) -> set[str]:
+    """Return the fields that are not valid."""
+    return {str(mistake.path[0]) for mistake in _validate(data)[1] if mistake.path}
+
+
+def _validate(data: dict[str, Any]) -> tuple[Spec | None, list[Mistake]]:
+    try:
+        return Spec.model_validate(data), []
+    except ValidationError as error:
+        return None, explain(error, Spec, _HINTS)

@@ -1,0 +1,109 @@
+"""What pydantic found wrong, in our words: what was expected, what was found, what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from monkey.spec.yaml.mistakes import Mistake, Mistakes, Path, describe, nearest, suggest
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+_EXPECTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "string_too_short": "some text",
+}
+#: How a value of another type is turned into the one expected.
+_FIXES = {
+    "string_type": "put it in quotes",
+    "int_type": "write it without quotes",
+    "float_type": "write it without quotes",
+    "bool_type": "write true or false without quotes",
+    "list_type": "write [a, b]",
+}
+_BOUNDS = {"greater_than": "more than {gt:g}", "greater_than_equal": "{ge} or more", "less_than": "less than {lt}",
+           "less_than_equal": "at most {le}"}  # fmt: skip
+
+#: Words of other tools for ours.
+SYNONYMS = {
+    "program": "command", "entrypoint": "command", "cmd": "command", "run": "command", "args": "command",
+    "matrix": "parameters", "params": "parameters", "param_space": "parameters", "hyperparameters": "parameters",
+    "searcher": "method", "strategy": "method", "search": "method", "algorithm": "method",
+    "num_samples": "run_cap", "max_trials": "run_cap", "maxTrialCount": "run_cap", "n_trials": "run_cap",
+    "max_concurrent_trials": "max_concurrent_jobs", "parallelTrialCount": "max_concurrent_jobs",
+    "max-parallel": "max_concurrent_jobs", "n_jobs": "max_concurrent_jobs", "concurrency": "max_concurrent_jobs",
+    "max_restarts": "max_retries", "retries": "max_retries", "max_failures": "max_retries",
+    "fail-fast": "fail_fast", "objective": "metric", "time_limit": "timeout", "max_time": "timeout",
+    "providers": "provider", "fleet": "provider", "environment_variables": "env", "artifacts": "outputs",
+    "ram": "memory", "mem": "memory", "cpu": "cpus", "gpu": "gpus", "slots_per_trial": "gpus",
+}  # fmt: skip
+
+
+def explain(error: ValidationError, model: type[BaseModel], hints: Mapping[str, str]) -> list[Mistake]:
+    """Return each of pydantic's errors as a mistake; `hints` say what to write for a missing key."""
+    mistakes: list[Mistake] = []
+    for detail in error.errors(include_url=False):
+        inner = detail.get("ctx", {}).get("error")
+        if isinstance(inner, Mistakes):
+            mistakes += [m.under(detail["loc"]) for m in inner.mistakes]
+        else:
+            mistakes.append(_explain(detail, model, hints))
+    return mistakes
+
+
+def _explain(detail: ErrorDetails, model: type[BaseModel], hints: Mapping[str, str]) -> Mistake:
+    kind, path, found = detail["type"], detail["loc"], detail["input"]
+    context: dict[str, Any] = detail.get("ctx", {})
+    match kind:
+        case "missing":
+            key = str(path[-1])
+            return Mistake(path[:-1], f"{key!r} is missing", hints.get(key, f"add {key}: …"))
+        case "extra_forbidden":
+            key = str(path[-1])
+            return Mistake(path, f"unknown key {key!r}", _meant(key, _keys(model, path[:-1])), on_key=True)
+        case "literal_error":
+            expected = context["expected"].replace("'", "")
+            near = nearest(found, expected.replace(" or ", ", ").split(", ")) if isinstance(found, str) else None
+            hint = f"did you mean {near!r}?" if near else None
+            return Mistake(path, f"expected {expected}, found {describe(found)}", hint)
+        case "string_pattern_mismatch":
+            return Mistake(path, f"expected a version such as '3.11', found {describe(found)}", 'write "3.11"')
+        case "string_type" if path[-1] == "python":
+            return Mistake(path, f"expected a version in quotes, found {describe(found)}", 'write "3.11"')
+    if kind in _BOUNDS:
+        hint = f"write {_BOUNDS[kind].format(**context)}"
+        return Mistake(path, f"expected {_BOUNDS[kind].format(**context)}, found {describe(found)}", hint)
+    if path == ("metric",) and isinstance(found, str):
+        return Mistake(path, "expected a mapping, found a name", f"write {{name: {found[:60]}, goal: maximize}}")
+    if kind in _EXPECTED:
+        hint = _FIXES.get(kind) if isinstance(found, str | int | float) else None
+        return Mistake(path, f"expected {_EXPECTED[kind]}, found {describe(found)}", hint)
+    return Mistake(path, f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, found {describe(found)}")
+
+
+def _meant(key: str, keys: list[str]) -> str:
+    synonym = SYNONYMS.get(key)
+    return f"did you mean {synonym!r}?" if synonym in keys else suggest(key, keys, "keys")
+
+
+def _keys(model: type[BaseModel], path: Path) -> list[str]:
+    """Return the keys that may stand at a path."""
+    from pydantic import BaseModel
+
+    for step in path:
+        field = model.model_fields.get(str(step))
+        inside = [t for t in (field.annotation, *getattr(field.annotation, "__args__", ())) if field] if field else []
+        models = [t for t in inside if isinstance(t, type) and issubclass(t, BaseModel)]
+        if not models:
+            return []
+        model = models[0]
+    return list(model.model_fields)

@@ -1,0 +1,298 @@
+"""What fields mean to each other: names in commands and conditions, zip, include, exclude, counts, files.
+
+Each check returns mistakes and needs only its own fields, so that a mistake elsewhere hides none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import Any
+
+from monkey.spec.command.command import CommandError, compile_command
+from monkey.spec.job.expires import mistakes
+from monkey.spec.job.job_id import canonical
+from monkey.spec.parameters import conditions
+from monkey.spec.parameters.include_exclude import flat, places, same, steps
+from monkey.spec.parameters.parameters import Parameter
+from monkey.spec.parameters.ranges import count
+from monkey.spec.project.project_paths import is_directory
+from monkey.spec.project.provider import Provider
+from monkey.spec.sweep.models import MAX_JOBS, Spec
+from monkey.spec.sweep.python_requirements import plain_text
+from monkey.spec.yaml.mistakes import Mistake, describe, nearest, suggest
+
+_NOT_PLAIN = re.compile(r"\s*(-r|--requirement|-c|--constraint|-e|--editable|\.{1,2}/|/|file:)", re.MULTILINE)
+
+_PLAIN = "only the text itself reaches the machines: list the packages in it"
+
+
+class Checks:
+    """The checks of one spec; silent about `doubtful`, the top names of parameters that could not be read."""
+
+    def __init__(
+        self, spec: Spec, doubtful: Collection[str], root: FilePath, providers: Mapping[str, Provider] | None
+    ) -> None:
+        """Keep what is checked."""
+        self.spec = spec
+        self.parameters = spec.parameters
+        self.doubtful = set(doubtful)
+        self.root = root
+        self.providers = providers
+        #: What the requirements file says, once `requirements` has read it.
+        self.requirements_text: str | None = None
+
+    def all(self, skip: Collection[str]) -> list[Mistake]:
+        """Return the mistakes of all checks but those of fields in `skip`."""
+        checks: dict[str, Callable[[], Iterator[Mistake]]] = {
+            "command": self.command,
+            "parameters": self.conditions,
+            "method": lambda: self.method(capped="run_cap" in skip or self.spec.run_cap is not None),
+            "provider": self.known_providers,
+            "expires": lambda: mistakes(self.spec.expires, self.spec.provider, self.providers or {}),
+            "zip": self.zip,
+            "include": lambda: self.rows("include", self.spec.include),
+            "exclude": lambda: self.rows("exclude", self.spec.exclude),
+            "environment": self.requirements,
+            "code": self.code,
+            "datasets": self.datasets,
+            "env": lambda: self.holes("env", self.spec.env),
+            "secrets": self.secrets,
+            "outputs": lambda: self.holes("outputs", dict(enumerate(self.spec.outputs))),
+        }
+        found = [mistake for field, check in checks.items() if field not in skip for mistake in check()]
+        return found if found or skip or self.doubtful else [*self.count()]
+
+    def names(self, text: str = "") -> list[str]:
+        """Return the known names; of parameters in doubt, whatever `text` calls them."""
+        inside = re.findall(r"[A-Za-z_][\w.]*", text) if self.doubtful else []
+        guessed = (word for word in inside if word.split(".")[0] in self.doubtful)
+        return list(dict.fromkeys([*self.parameters, *self.doubtful, *guessed]))
+
+    def command(self) -> Iterator[Mistake]:
+        """Check that the command can be read and uses only parameters that there are."""
+        command = self.spec.command
+        names = self.names(command if isinstance(command, str) else " ".join(command))
+        guessed: set[str] = set()
+        while True:
+            try:
+                compile_command(command, [*names, *guessed])
+            except CommandError as error:
+                path = ("command",) if error.word is None else ("command", error.word)
+                yield Mistake(path, error.message, error.hint, offset=error.offset)
+                if error.unknown is None or len(guessed) > 20:
+                    return
+                guessed.add(error.unknown)  # go on: there may be more
+            else:
+                return
+
+    def conditions(self) -> Iterator[Mistake]:
+        """Check every `when`, and that none waits for itself."""
+        uses: dict[str, set[str]] = {}
+        for parameter in self.parameters.values():
+            for path, text in parameter.when:
+                try:
+                    read = conditions.parse(text, self.names(text))
+                    uses.setdefault(parameter.name, set()).update(read.uses)
+                except conditions.ConditionError as error:
+                    yield Mistake(("parameters", *path), error.message, error.hint, offset=error.offset)
+        for name in uses:
+            if name in _reached(uses, name):
+                path, _ = self.parameters[name].when[-1]
+                message = f"whether {name!r} applies depends on {name!r} itself"
+                yield Mistake(("parameters", *path), message, "remove one of the conditions that form the circle")
+
+    def method(self, *, capped: bool) -> Iterator[Mistake]:
+        """Check that the search can deal with every parameter."""
+        random = self.spec.method == "random"
+        if random and not capped:
+            yield Mistake(("method",), "method: random needs a run_cap", "say how many jobs: run_cap: 100")
+        for parameter in self.parameters.values():
+            path = ("parameters", *parameter.path)
+            if random and parameter.grid_only:
+                hint = "write choice, or use method: grid"
+                yield Mistake((*path, "grid_search"), "grid_search needs method: grid", hint, on_key=True)
+            if not random and parameter.choices is None and parameter.distribution:
+                hint = "list values, use a q_uniform, or use method: random with a run_cap"
+                message = f"a grid cannot try all of a {parameter.distribution.kind}"
+                yield Mistake(path, message, hint)
+            if not random and parameter.probabilities:
+                hint = "remove them, or use method: random with a run_cap"
+                yield Mistake((*path, "probabilities"), "a grid has no use for probabilities", hint, on_key=True)
+            if not random and not any(parameter.name in group for group in self.spec.zip):
+                yield from self.repeated(parameter)
+
+    def repeated(self, parameter: Parameter) -> Iterator[Mistake]:
+        """Refuse a value that stands twice: a second equal job would not run."""
+        if isinstance(parameter.values, list):
+            seen: set[str] = set()
+            for value in parameter.values:
+                if (text := canonical(value)) in seen:
+                    hint = "remove one; to repeat jobs, add a parameter: seed: {range: [0, 5]}"
+                    yield Mistake(("parameters", *parameter.path), f"{text} stands twice in {parameter.name!r}", hint)
+                    return
+                seen.add(text)
+
+    def zip(self) -> Iterator[Mistake]:
+        """Check that zipped parameters exist, once, and are of one length."""
+        seen: set[str] = set()
+        for at, group in enumerate(self.spec.zip):
+            unknown = False
+            for n, name in enumerate(group):
+                mistake = self.unknown(("zip", at, n), name)
+                if mistake is None and name in seen:
+                    mistake = Mistake(("zip", at, n), f"{name!r} is zipped twice", "name it once")
+                if mistake:
+                    unknown = True
+                    yield mistake
+                seen.add(name)
+            if len(group) < 2 and not unknown:
+                yield Mistake(("zip", at), "expected two or more parameters to vary together", "write [[lr, hidden]]")
+            elif not unknown:
+                yield from self.lengths(at, [self.parameters[name] for name in group if name in self.parameters])
+
+    def lengths(self, at: int, group: Sequence[Parameter]) -> Iterator[Mistake]:
+        """Check that the parameters of a group have equally many values."""
+        for parameter in group:
+            if parameter.choices is None or parameter.probabilities:
+                yield Mistake(("zip", at), f"{parameter.name!r} has no list of values to zip", "give it values: […]")
+                return
+        counts = {p.name: count(p.choices) for p in group if p.choices is not None}
+        if max(counts.values(), default=0) > MAX_JOBS:
+            yield Mistake(("zip", at), f"expected at most {MAX_JOBS:,} values to zip, found more", "use fewer")
+        elif len(set(counts.values())) > 1:
+            listed = ", ".join(f"{name} has {n}" for name, n in counts.items())
+            hint = "give them equally many, or remove the zip to cross them"
+            yield Mistake(("zip", at), f"zipped parameters need equally many values: {listed}", hint)
+
+    def rows(self, field: str, rows: list[dict[str, Any]]) -> Iterator[Mistake]:
+        """Check the rows of include or exclude."""
+        for at, raw in enumerate(rows):
+            row, path = flat(raw, self.parameters), (field, at)
+            mistakes = [m for name in row if (m := self.unknown((*path, *steps(raw, name)), name, on_key=True))]
+            yield from mistakes
+            if not row:
+                yield Mistake(path, f"an empty row in {field}", "name at least one parameter, or remove it")
+            elif not mistakes and field == "include":
+                yield from self.complete(path, row)
+            elif not mistakes:
+                yield from self.possible(path, raw, row)
+
+    def complete(self, path: tuple[str | int, ...], row: Mapping[str, Any]) -> Iterator[Mistake]:
+        """Check that a job to include says every parameter that could have several values."""
+        lacking = [
+            p.name
+            for p in self.parameters.values()
+            if p.name not in row and (p.otherwise or (not p.when and (p.choices is None or count(p.choices) > 1)))
+        ]
+        if lacking:
+            listed = ", ".join(lacking)
+            yield Mistake(
+                path, f"a job to include needs every parameter; this one lacks {listed}", f"add {lacking[0]}: …"
+            )
+
+    def possible(
+        self, path: tuple[str | int, ...], raw: Mapping[str, Any], row: Mapping[str, Any]
+    ) -> Iterator[Mistake]:
+        """Check that a row to exclude names values that occur: otherwise it is a slip."""
+        for name, value in row.items():
+            parameter = self.parameters.get(name)
+            values = parameter.values if parameter else None
+            if parameter is None or values is None or any(same(value, v) for v in parameter.otherwise):
+                continue
+            if not places(values, value):
+                hint = "remove the row, or write one of its values"
+                where = (*path, *steps(raw, name))
+                yield Mistake(where, f"{describe(value)} is not a value of {name!r}, so nothing is excluded", hint)
+
+    def unknown(self, path: tuple[str | int, ...], name: str, *, on_key: bool = False) -> Mistake | None:
+        """Return a mistake if there is no parameter of that name."""
+        if name in self.parameters or name.split(".")[0] in self.doubtful:
+            return None
+        return Mistake(path, f"unknown parameter {name!r}", suggest(name, self.names(), "parameters"), on_key)
+
+    def requirements(self) -> Iterator[Mistake]:
+        """Check that the requirements are there and stand for themselves: only their text travels."""
+        asked, path = self.spec.environment.requirements, ("environment", "requirements")
+        if asked is None:
+            return
+        if not isinstance(asked, str):
+            self.requirements_text = "".join(f"{line}\n" for line in asked)
+            for at, line in enumerate(asked):
+                if match := _NOT_PLAIN.match(line):
+                    yield Mistake((*path, at), f"{match[1]} refers to another file", _PLAIN)
+            return
+        try:
+            self.requirements_text = text = plain_text(self.root, asked)
+        except (OSError, ValueError) as error:
+            unreadable = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            reason = getattr(error, "strerror", None) or unreadable
+            hint = "give its path below the project's root, or a list: [numpy==2.3.4]"
+            yield Mistake(path, f"the file {asked!r} cannot be read: {reason}", hint)
+            return
+        if match := _NOT_PLAIN.match(text) or re.search(r"\n" + _NOT_PLAIN.pattern, text):
+            yield Mistake(path, f"{asked!r} has a line beginning with {match[1]}, which refers to another file", _PLAIN)
+
+    def known_providers(self) -> Iterator[Mistake]:
+        """Check that the project has these providers."""
+        for at, name in enumerate(self.spec.provider):
+            if self.providers is not None and name not in self.providers:
+                near = nearest(name, self.providers)
+                listed = ", ".join(sorted(self.providers))
+                hint = f"did you mean {near!r}?" if near else f"monkey.yaml has: {listed}"
+                yield Mistake(("provider", at), f"unknown provider {name!r}", hint)
+
+    def holes(self, field: str, texts: Mapping[str, str] | Mapping[int, str]) -> Iterator[Mistake]:
+        """Refuse `{lr}` where nothing would fill it in."""
+        for at, text in texts.items():
+            for name in self.parameters:
+                if f"{{{name}}}" in text:
+                    hint = "pass it by the command; a job also finds all its parameters in MONKEY_PARAMS"
+                    yield Mistake((field, at), f"{{{name}}} is filled in only in the command, not in {field}", hint)
+
+    def datasets(self) -> Iterator[Mistake]:
+        """Refuse `{lr}` in paths; what is not there may be in DVC's cache, or in the store."""
+        yield from self.holes("datasets", self.spec.datasets)
+
+    def secrets(self) -> Iterator[Mistake]:
+        """Refuse a secret whose value stands in the spec."""
+        for name in self.spec.env:
+            if name in self.spec.secrets:
+                hint = "remove it from env, and let the machine know it"
+                yield Mistake(
+                    ("env", name), f"{name!r} is one of the secrets: its value must not be in a spec", hint, True
+                )
+
+    def code(self) -> Iterator[Mistake]:
+        """Check that the code's root is a directory of the project."""
+        root = self.spec.code.root
+        if not is_directory(self.root / root, self.root):
+            yield Mistake(("code", "root"), f"there is no directory {root!r} in the project", "write root: .")
+
+    def count(self) -> Iterator[Mistake]:
+        """Refuse more jobs than anyone wants, without making one of them."""
+        if self.spec.method == "random" or self.spec.run_cap is not None:
+            return
+        zipped = {name for group in self.spec.zip for name in group[1:]}
+        counts = {p.name: count(p.choices or ()) for p in self.parameters.values() if p.name not in zipped}
+        jobs = 1
+        for n in counts.values():
+            jobs *= n
+        if jobs > MAX_JOBS:
+            largest = sorted(counts, key=counts.__getitem__, reverse=True)[:4]
+            listed = " × ".join(f"{name} {counts[name]:,}" for name in largest if counts[name] < 10**18)
+            many = f"{jobs:,}" if jobs < 10**18 else "more than 10^18"
+            message = f"expected at most {MAX_JOBS:,} jobs, found {many} ({listed}{' × …' if len(counts) > 4 else ''})"
+            yield Mistake(("parameters",), message, "use fewer values, a run_cap, or method: random", on_key=True)
+
+
+def _reached(uses: Mapping[str, set[str]], start: str) -> set[str]:
+    reached: set[str] = set()
+    todo = list(uses.get(start, ()))
+    while todo:
+        name = todo.pop()
+        if name not in reached:
+            reached.add(name)
+            todo += uses.get(name, ())
+    return reached

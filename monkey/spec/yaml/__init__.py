@@ -1,0 +1,1 @@
+"""YAML as text with positions, so that every mistake is shown where it stands."""

@@ -1,0 +1,44 @@
+"""Durations and sizes as people write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from monkey.spec.yaml.mistakes import describe, wrong
+
+_SECONDS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
+_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?[wdhms])+\Z")
+_PART = re.compile(r"([0-9.]+)([wdhms])")
+_BYTES = {"B": 1, **{f"{p}B": 1000**n for n, p in enumerate("kMGTP", 1)}, "KB": 1000}
+_BYTES |= {f"{p}iB": 1024**n for n, p in enumerate("KMGTP", 1)}
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKMGTP]?i?B)\Z")
+
+
+def duration(value: Any) -> float:
+    """Return seconds: "2h", "30m", "1d12h", "1.5h", or a number of seconds. Raises Mistakes."""
+    if isinstance(value, str) and _DURATION.match(value):
+        value = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(value))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e10:
+        raise wrong(
+            f"expected a duration, found {describe(value)}", 'write it like "2h", "30m", "1d12h", or in seconds'
+        )
+    return float(value)
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as people write it: 90 is "1m30s"."""
+    if seconds < 60:
+        return f"{seconds:g}s"
+    whole = round(seconds)
+    parts = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "m"), (whole % 60, "s")]
+    return "".join(f"{n}{unit}" for n, unit in parts if n)
+
+
+def size(value: Any) -> int:
+    """Return bytes: "2GiB", "512MB", or a number of bytes. Raises Mistakes."""
+    if isinstance(value, str) and (match := _SIZE.match(value)) and match[2] in _BYTES:
+        value = int(float(match[1]) * _BYTES[match[2]])
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 60:
+        raise wrong(f"expected a size, found {describe(value)}", 'write it like "2GiB" or "512MB", or in bytes')
+    return value

@@ -1,0 +1,266 @@
+# ruff: noqa: PTH105
+"""The store in a bucket: S3 and whatever speaks it, Google Cloud Storage, Azure Blob Storage; by obstore.
+
+A bucket answers once an object is safe, so everything here is durable. Whoever names no bucket never loads this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+
+from monkey.errors import KeyMissing, StoreMissing, StoreReplaced, StoreUnavailable
+from monkey.store.bucket.errors import Verb, translate
+from monkey.store.bucket.object_names import Names, key_of
+from monkey.store.bucket.url import Address
+from monkey.store.format import FORMAT, decode_format
+from monkey.store.keys import check_prefix
+from monkey.store.store_port import Item, Store
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+T = TypeVar("T")
+
+#: Bytes of one part of a large file: several requests at once, none so long that losing it hurts.
+PART = 8 * 2**20
+#: Parts under way at once.
+AT_ONCE = 4
+#: Parts that an object may have at most, everywhere.
+MOST_PARTS = 10_000
+#: Tries of one part, or of one upload, beyond those that obstore makes: a file of gigabytes is not begun anew for one.
+TRIES = 3
+#: Seconds between looks at whether the store in the bucket is still ours.
+CHECK = 10.0
+#: Files up to this many bytes are read and written in the calling thread.
+SMALL = 256 * 1024
+
+_Failures = (BaseError, OSError)
+
+
+class BucketStore(Store):
+    """A store in a bucket; made by `monkey.store.bucket.scheme.connect`."""
+
+    #: Requests cost money, and an agent's look is three of them.
+    poll = 10.0
+
+    def __init__(self, address: Address, client: ObjectStore, bulk: ObjectStore) -> None:
+        """Meet others at `address`. `bulk` is the same as `client`, with the patience that large bodies need."""
+        self.url, self._address = address.url, address
+        self._client, self._bulk = client, bulk
+        self._names = Names(address.scheme)
+        #: Which store this is, once its `format` was read, and when that was seen last.
+        self._id, self._seen = "", float("-inf")
+
+    @property
+    def id(self) -> str:
+        """See `Store.id`; it was seen when it was set."""
+        return self._id
+
+    @id.setter
+    def id(self, store_id: str) -> None:
+        self._id, self._seen = store_id, time.monotonic()
+
+    async def _check(self) -> None:
+        """Raise StoreMissing, StoreReplaced where our store is here no more; looks once in a while, for it costs.
+
+        A bucket that was emptied takes writes as ever: whoever works in it would go on, alone and for nothing.
+        """
+        now, before = time.monotonic(), self._seen
+        if not self.id or now - before < CHECK:
+            return
+        self._seen = now
+        try:
+            await self._look()
+        except StoreUnavailable:
+            return  # whether it is there is not known, and what comes next will meet the same
+        except BaseException:
+            self._seen = before
+            raise
+
+    async def _look(self) -> None:
+        try:
+            data = await self.get(FORMAT)
+        except KeyMissing:
+            raise StoreMissing(
+                f"no store at {self.url}: its {FORMAT!r} is gone, and it was there before",
+                hint="was the bucket emptied? bring the store back, or begin a new one: `monkey apply`",
+            ) from None
+        if (found := decode_format(data, self.url).id) != self.id:
+            raise StoreReplaced(
+                f"another store is at {self.url}: expected {self.id}, found {found}",
+                hint="bring the store that was there back",
+            )
+
+    async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
+        """See `Store.create`."""
+        await self._check()
+        try:
+            await obstore.put_async(self._client, self._names.of(key), data, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return False
+        except _Failures as exc:
+            raise translate(exc, self._address, Verb.CREATE, key) from exc
+        return True
+
+    async def put(self, key: str, data: bytes) -> None:
+        """See `Store.put`."""
+        await self._check()
+        await self._put(self._client, key, data)
+
+    async def _put(self, client: ObjectStore, key: str, data: bytes) -> None:
+        try:
+            await obstore.put_async(client, self._names.of(key), data, use_multipart=False)
+        except _Failures as exc:
+            raise translate(exc, self._address, Verb.WRITE, key) from exc
+
+    async def get(self, key: str) -> bytes:
+        """See `Store.get`."""
+        try:
+            found = await obstore.get_async(self._client, self._names.of(key))
+            data = bytes(await found.bytes_async())
+        except _Failures as exc:
+            error = translate(exc, self._address, Verb.READ, key)
+            if isinstance(error, KeyMissing) and key != FORMAT:
+                await self._check()
+            raise error from exc
+        if key == FORMAT and not self.id:
+            self.id = decode_format(data, self.url).id
+        return data
+
+    async def list(self, prefix: str, after: str = "") -> list[Item]:
+        """See `Store.list`. Pages of 1,000 keys: one request each."""
+        directory, begins = check_prefix(prefix), self._names.part(prefix)
+        found = []
+        try:
+            async for page in self._pages(directory, self._names.bound(max(after, prefix[:-1]))):
+                items = map(_item, page)
+                found += [item for item in items if item.key > after and item.key.startswith(prefix)]
+                if page and (last := page[-1]["path"]) > begins and not last.startswith(begins):
+                    break  # sorted: what has the prefix is behind us
+        except _Failures as exc:
+            raise translate(exc, self._address, Verb.LIST, prefix) from exc
+        if not found:
+            await self._check()
+        return sorted(found)
+
+    def _pages(self, directory: str, after: str | None) -> AsyncIterator[Sequence[Any]]:
+        return obstore.list(self._client, self._names.part(directory) or None, offset=after, chunk_size=1000)
+
+    async def strangers(self, known: set[str]) -> Sequence[str]:
+        """Return first parts of keys that are here and not in `known`, from as many as one request tells."""
+        try:
+            async for page in self._pages("", None):
+                return sorted({key_of(one["path"]).partition("/")[0] for one in page} - known)
+        except _Failures as exc:
+            raise translate(exc, self._address, Verb.LIST) from exc
+        return ()
+
+    async def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        try:
+            await obstore.delete_async(self._client, self._names.of(key))
+        except _Failures as exc:
+            error = translate(exc, self._address, Verb.DELETE, key)
+            if not isinstance(error, KeyMissing):
+                raise error from exc
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """See `Store.put_file`; an OSError of `path` itself passes through."""
+        name = self._names.of(key)
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= PART:
+                data = file.read() if size <= SMALL else await asyncio.to_thread(path.read_bytes)
+                await self._put(self._bulk, key, data)
+                return
+            chunk = max(PART, -(-size // MOST_PARTS))
+
+            async def once() -> None:
+                file.seek(0)
+                await obstore.put_async(self._bulk, name, file, chunk_size=chunk, max_concurrency=AT_ONCE)
+
+            await self._again(once, key, Verb.WRITE)
+
+    async def get_file(self, key: str, path: Path) -> None:
+        """See `Store.get_file`; an OSError of `path` itself passes through."""
+        name = self._names.of(key)
+        aside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
+        with aside.open("xb", buffering=0) as file:
+            try:
+                await self._fetch(key, name, file)
+                os.replace(aside, path)
+            except BaseException:
+                with suppress(OSError):
+                    aside.unlink()
+                raise
+
+    async def _fetch(self, key: str, name: str, file: IO[bytes]) -> None:
+        async def head() -> tuple[int, str | None, bytes | None]:
+            found = await obstore.get_async(self._bulk, name)
+            size = found.meta["size"]
+            return size, found.meta["e_tag"], bytes(await found.bytes_async()) if size <= PART else None
+
+        size, etag, data = await self._again(head, key)
+        if data is not None:
+            _write_at(file, data, 0)
+            return
+        seats = asyncio.Semaphore(AT_ONCE)
+
+        async def part(start: int) -> None:
+            async def once() -> bytes:
+                options: Any = {"range": (start, min(start + PART, size)), "if_match": etag}
+                return bytes(await (await obstore.get_async(self._bulk, name, options=options)).bytes_async())
+
+            async with seats:
+                _write_at(file, await self._again(once, key), start)
+
+        await _all([part(start) for start in range(0, size, PART)])
+
+    async def _again(self, work: Callable[[], Awaitable[T]], key: str, verb: Verb = Verb.READ) -> T:
+        """Do `work`, and again where it fails as obstore does not mend: in the middle of a body, at a POST."""
+        for left in reversed(range(TRIES)):
+            try:
+                return await work()
+            except PreconditionError as exc:
+                raise StoreUnavailable(f"the store {self.url}: {key!r} was replaced while it was read") from exc
+            except _Failures as exc:
+                error = translate(exc, self._address, verb, key)
+                if not left or not isinstance(error, StoreUnavailable):
+                    raise error from exc
+        raise AssertionError("unreachable")
+
+    async def close(self) -> None:
+        """See `Store.close`; obstore's connections close by themselves."""
+
+
+def _item(said: Any) -> Item:
+    return Item(key_of(said["path"]), said["size"], str(said["e_tag"] or said["last_modified"]))
+
+
+def _write_at(file: IO[bytes], data: bytes, start: int) -> None:
+    """Write in the calling thread: another one might still write when the file is closed, and its number another's."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(file.fileno(), view, start)
+        view, start = view[written:], start + written
+
+
+async def _all(parts: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run all; where one fails, end the others and raise what it raised."""
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,1 @@
+"""Files by their content: hashed, compared and copied by worker processes."""

@@ -1,0 +1,281 @@
+# ruff: noqa: PTH102, PTH104, PTH116, PTH208
+# Paths are plain strings here: pathlib costs as much as the system calls, and more to import.
+"""Hashing small files, and copying them on the way: what a file costs here is paid a hundred thousand times.
+
+This file is also a program (see `hash_workers.py`): it imports nothing of ours, so that it starts in 10 ms.
+"""
+
+from __future__ import annotations
+
+import gc
+import marshal
+import os
+import stat
+import sys
+
+TYPE_CHECKING = False  # not from typing: this must start fast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import IO, Any, NoReturn
+
+#: Files of one request, and their bytes: a worker holds one file at a time, and tells of progress after each request.
+LOT_FILES, LOT_BYTES = 256, 16 * 1024 * 1024
+
+#: The argument with which a worker is started that will hash.
+HASHES = "hashes"
+
+#: Bytes that a read or a write moves.
+CHUNK = 1 << 20
+
+#: What tells that a file is still the same: size, mtime, ctime (nanoseconds), inode.
+Signature = tuple[int, int, int, int]
+
+#: A file to take: its path, the signature it must have, its MD5 ("" where not known yet).
+Task = tuple[str, Signature, str]
+
+#: What became of it: its MD5 and ""; or "" and why not.
+Taken = tuple[str, str]
+
+#: What a worker is asked: see `answer`.
+Request = tuple[str, "list[Any]", str, str]
+
+#: Files below a directory (path below it, signature), names that are neither file nor directory, names that are not
+#: ASCII, and what ended the walk early: a path and an errno.
+Walked = tuple["list[tuple[str, Signature]]", "list[str]", "list[str]", "tuple[str, int] | None"]
+
+#: Why a file could not be taken, beside what the system said: "system: NUMBER" is an errno.
+CHANGED, SPECIAL = "changed", "special"
+
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in its place must not stop us
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class SystemRefused(Exception):
+    """The place to copy to refuses; the errno is the argument."""
+
+
+def signature(found: os.stat_result) -> Signature:
+    """Return what changes whenever the file does, as far as its file system tells."""
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def read(task: Task) -> tuple[bytes, str]:
+    """Return the file's bytes; or none, and why. Its content is compared by `take`."""
+    path, known, md5 = task
+    try:
+        fd = os.open(path, _READ)
+    except OSError as exc:
+        return b"", f"system: {exc.errno}"
+    try:
+        data, trouble = _read(fd, known[0])
+        # One look, afterwards: what is now as it was when it was looked at has not changed while it was read.
+        found = os.fstat(fd)
+    except OSError as exc:
+        return b"", f"system: {exc.errno}"
+    finally:
+        os.close(fd)
+    if not stat.S_ISREG(found.st_mode):
+        return b"", SPECIAL
+    if trouble:
+        return b"", f"system: {trouble}"
+    # Where the content is known, a mere `touch` is forgiven.
+    if len(data) != known[0] or (not md5 and signature(found) != known):
+        return b"", CHANGED
+    return data, ""
+
+
+def _read(fd: int, size: int) -> tuple[bytes, int]:
+    """Return up to `size` bytes, and one more where there are more; and an errno, 0 for none."""
+    try:
+        data = os.read(fd, size + 1)
+        while len(data) < size and (more := os.read(fd, size + 1 - len(data))):
+            data += more
+    except OSError as exc:
+        return b"", exc.errno or -1
+    return data, 0
+
+
+def take(task: Task, aside: str) -> Taken:
+    """Read a file, hash it, and copy what was read below the directory `aside` ("": do not), as objects lie there.
+
+    Raises SystemRefused where the copy cannot be written.
+    """
+    data, why = read(task)
+    if why:
+        return "", why
+    from hashlib import md5  # slow to import, and who only looks for objects never gets here
+
+    found = md5(data, usedforsecurity=False).hexdigest()
+    if task[2] and found != task[2]:
+        return "", CHANGED
+    if aside:
+        try:
+            _write(f"{aside}/{found[:2]}", found[2:], data)
+        except OSError as exc:
+            raise SystemRefused(exc.errno) from exc
+    return found, ""
+
+
+def _write(directory: str, name: str, data: bytes) -> None:
+    try:
+        fd = _create(directory, f"{directory}/{name}")
+    except FileExistsError:  # another file of the same bytes: who has begun it ends it, or all is for nothing
+        return
+    try:
+        written = os.write(fd, data)
+        while written < len(data):
+            written += os.write(fd, memoryview(data)[written:])
+    finally:
+        os.close(fd)
+
+
+def _create(directory: str, path: str) -> int:
+    try:
+        return os.open(path, _CREATE, 0o666)
+    except FileNotFoundError:
+        _make(directory)
+        return os.open(path, _CREATE, 0o666)
+
+
+def _make(directory: str) -> None:
+    try:
+        os.mkdir(directory)
+    except FileExistsError:
+        return
+
+
+def lots(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Part files of these sizes into what is asked at once: from (inclusive), to (exclusive)."""
+    found, first, total = [], 0, 0
+    for at, size in enumerate(sizes):
+        if at > first and (at - first >= LOT_FILES or total + size > LOT_BYTES):
+            found.append((first, at))
+            first, total = at, 0
+        total += size
+    return [*found, (first, len(sizes))] if sizes else []
+
+
+def take_all(tasks: Sequence[Task], aside: str) -> list[Taken]:
+    """Take files one after the other; stops after the first that fails."""
+    taken: list[Taken] = []
+    for task in tasks:
+        try:
+            taken.append(take(task, aside))
+        except SystemRefused as exc:
+            taken.append(("", f"store: {exc.args[0]}"))
+        if not taken[-1][0]:
+            break
+    return taken
+
+
+def name_all(directories: Sequence[str], aside: str, target: str) -> int:
+    """Move these directories of files from below `aside` to below `target`, as a whole where nothing is there yet.
+
+    Returns the errno of the first move that fails, 0 for none.
+    """
+    try:
+        for name in directories:
+            try:
+                os.rename(f"{aside}/{name}", f"{target}/{name}")
+            except OSError:
+                _merge(f"{aside}/{name}", f"{target}/{name}")
+    except OSError as exc:
+        return exc.errno or -1
+    return 0
+
+
+def _merge(source: str, target: str) -> None:
+    _make(target)
+    for name in os.listdir(source):
+        os.rename(f"{source}/{name}", f"{target}/{name}")
+
+
+def sizes(oids: Sequence[str], root: str) -> list[int]:
+    """Return the size of each object below `root`, -1 where there is none that can be looked at."""
+    return [_size(f"{root}/{oid[:2]}/{oid[2:]}") for oid in oids]
+
+
+def _size(path: str) -> int:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return -1
+    return found.st_size if stat.S_ISREG(found.st_mode) else -1
+
+
+def walk(root: str) -> Walked:
+    """Return what is below the directory `root`, its files sorted."""
+    files, others, foreign, todo = list[tuple[str, Signature]](), list[str](), list[str](), [""]
+    while todo:
+        base = todo.pop()
+        try:
+            with os.scandir(f"{root}/{base}") as entries:
+                for entry in entries:
+                    name = base + entry.name
+                    if not name.isascii():
+                        foreign.append(name)
+                    if entry.is_file(follow_symlinks=False):
+                        files.append((name, signature(entry.stat(follow_symlinks=False))))
+                    elif entry.is_dir(follow_symlinks=False):
+                        todo.append(f"{name}/")
+                    else:
+                        others.append(name)
+        except OSError as exc:
+            return files, others, foreign, (exc.filename or f"{root}/{base}", exc.errno or -1)
+    files.sort()
+    return files, others, foreign, None
+
+
+def answer(request: Request) -> Any:
+    """Do what is asked.
+
+    That is ("take", tasks, aside, ""), ("name", directories, aside, target), ("sizes", oids, "", root) or
+    ("walk", [root], "", "").
+    """
+    what, items, aside, target = request
+    if what == "take":
+        return take_all(items, aside)
+    if what == "walk":
+        return walk(*items)
+    return name_all(items, aside, target) if what == "name" else sizes(items, target)
+
+
+def send(stream: IO[bytes], value: Any) -> None:
+    """Write a request or an answer, and how long it is: to read it item by item takes ten times as long."""
+    data = marshal.dumps(value)
+    stream.write(len(data).to_bytes(8, "big") + data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any:
+    """Return what `send` wrote; raises EOFError at the end."""
+    return marshal.loads(stream.read(int.from_bytes(stream.read(8), "big")))
+
+
+def main() -> NoReturn:
+    """Answer requests on stdin with answers on stdout, until stdin ends."""
+    gc.disable()  # nothing here is in circles
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    if sys.argv[1:] == [HASHES]:
+        _load()
+    while True:
+        try:
+            request = receive(requests)
+        except EOFError:
+            os._exit(0)  # our parent waits, and taking an interpreter apart takes as long as starting it
+        try:
+            send(answers, answer(request))
+        except BrokenPipeError:  # our parent is gone, or wants no answer any more
+            os._exit(0)
+        if request[0] == "walk":
+            _load()
+
+
+def _load() -> None:
+    """Import what hashing takes, before there is anything to hash."""
+    import hashlib  # noqa: F401
+
+
+if __name__ == "__main__":
+    main()

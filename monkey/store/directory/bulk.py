@@ -1,0 +1,233 @@
+# ruff: noqa: PTH120
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""Many files into a store in a directory, durably: copied by several processes, synced together, then renamed.
+
+A sync a file would be ten thousand of them; syncfs is one. The order is the same as for a single file: bytes on disk
+before the name, names on disk before anyone is told. What was renamed when the power fails is whole, and stays.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from monkey.errors import StoreUnavailable
+from monkey.store.content.hash_worker import Taken, Task, lots
+from monkey.store.content.hash_workers import Crew, processors
+from monkey.store.content.large_files import copy_hashed
+from monkey.store.content.objects import FILES, Moved, Source, object_key, refused
+from monkey.store.directory.publish import remove
+from monkey.store.directory.root import Place
+from monkey.store.directory.sync import flush_together
+
+#: Bytes from which on a file is copied by a thread of its own.
+LARGE = 4 * 1024 * 1024
+
+#: Files that are synced and named together, and their bytes: a kill -9 loses no more than that.
+BATCH_FILES, BATCH_BYTES = 131_072, 512 * 1024 * 1024
+
+#: Directories that a worker is asked to name at once.
+_NAMED_AT_ONCE = 32
+
+
+#: Is told of all MD5s, in the order of the sources.
+Hashed = Callable[[Sequence[str]], None]
+
+
+class Bulk:
+    """One lot of files on its way into the directory. Runs in a thread of its own; `interrupt` ends it early."""
+
+    def __init__(
+        self,
+        place: Place,
+        sources: Sequence[Source],
+        moved: Moved,
+        crew: Crew | None = None,
+        hashed: Hashed | None = None,
+    ) -> None:
+        """Store `sources` in `place`, by this crew; `hashed` is told of all MD5s while the disk is waited for."""
+        self._place, self._sources, self._moved = place, sources, moved
+        self._crew, self._hashed = crew or Crew(), hashed
+        self._found = [""] * len(sources)
+        #: Where copies are that have no name yet, and their MD5s.
+        self._aside = ""
+        self._copied: set[str] = set()
+        self._directories: set[str] = set()
+        self._lock = threading.Lock()
+
+    def interrupt(self) -> None:
+        """Have `run` end soon."""
+        self._crew.stop.set()
+
+    def run(self) -> list[str]:
+        """Store all; returns their MD5s. Raises DatasetError, StoreError; what was named by then stays."""
+        self._place.check()
+        self._place.make_parents(self._place.temp())
+        large = [at for at, source in enumerate(self._sources) if source.signature[0] >= LARGE]
+        try:
+            with self._crew:
+                for batch in self._batches():
+                    self._take(batch)
+                    self._go_on()
+                    self._name()
+            self._each_large(large)
+            self._settle()
+        except OSError as exc:
+            raise self._place.translate(exc) from exc
+        finally:
+            self._discard()
+        return self._found
+
+    def _flush(self, paths: Iterable[str], count: int) -> None:
+        """Sync these `count` files and directories; meanwhile `hashed` is told, once all MD5s are known."""
+        if self._hashed is None or not all(self._found):
+            flush_together(paths, count)
+            return
+        tell, self._hashed, wrong, waiting = self._hashed, None, list[BaseException](), threading.Event()
+
+        def flush() -> None:
+            try:
+                flush_together(paths, count, waiting.set)
+            except BaseException as exc:
+                wrong.append(exc)
+            finally:
+                waiting.set()
+
+        thread = threading.Thread(target=flush, name="monkey-flush")
+        thread.start()
+        try:
+            waiting.wait()  # else both would wait for the interpreter, at each step of the way to the disk
+            tell(self._found)
+        finally:
+            thread.join()
+        if wrong:
+            raise wrong[0]
+
+    def _batches(self) -> Iterator[list[int]]:
+        """Yield the places of small files, as many as are named together."""
+        batch, size = list[int](), 0
+        for at, source in enumerate(self._sources):
+            if source.signature[0] < LARGE:
+                batch.append(at)
+                size += source.signature[0]
+                if len(batch) >= BATCH_FILES or size >= BATCH_BYTES:
+                    yield batch
+                    batch, size = [], 0
+        if batch:
+            yield batch
+
+    def _take(self, batch: Sequence[int]) -> None:
+        """Hash the files at these places, and copy them aside, each where it will lie below `FILES`."""
+        self._aside = self._place.temp()
+        self._place.make_parents(f"{self._aside}/.")
+        chosen = [self._sources[at] for at in batch]
+        parts = lots([one.signature[0] for one in chosen])
+
+        def done(part: int, taken: list[Taken]) -> None:
+            first, _ = parts[part]
+            if not taken[-1][0]:
+                raise self._trouble(chosen[first + len(taken) - 1], taken[-1][1])
+            for at, (md5, _) in enumerate(taken, first):
+                self._found[batch[at]] = md5
+            self._copied.update(self._found[at] for at in batch[first : first + len(taken)])
+            self._moved(len(taken), sum(one.signature[0] for one in chosen[first : first + len(taken)]))
+
+        aside = self._aside
+        self._crew.work(len(parts), lambda at: ("take", _tasks(chosen, *parts[at]), aside, ""), done)
+
+    def _trouble(self, source: Source, why: str) -> Exception:
+        what, _, number = why.partition(": ")
+        if what == "store":
+            return self._place.translate(OSError(int(number), os.strerror(int(number))))
+        return refused(source, why)
+
+    def _name(self) -> None:
+        """Sync what is aside, and give it its names: a directory at a time where the store has nothing like it yet."""
+        aside, files = self._aside, self._place.below(FILES.rstrip("/"))
+        names = sorted({md5[:2] for md5 in self._copied})
+        copies = (f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied)
+        self._flush(itertools.chain(copies, (f"{aside}/{name}" for name in names)), len(self._copied))
+        self._place.make_parents(f"{files}/.")
+        parts = [names[at : at + _NAMED_AT_ONCE] for at in range(0, len(names), _NAMED_AT_ONCE)]
+
+        def done(_: int, number: int) -> None:
+            if number:
+                raise self._place.translate(OSError(number, os.strerror(number)))
+
+        self._crew.work(len(parts), lambda at: ("name", parts[at], aside, files), done)
+        self._go_on()
+        self._directories.update(f"{files}/{name}" for name in names)
+        self._copied.clear()
+        self._discard()
+
+    def _discard(self) -> None:
+        """Remove what is aside: mostly an empty directory."""
+        aside, self._aside = self._aside, ""
+        if aside:
+            try:
+                os.rmdir(aside)  # noqa: PTH106
+            except OSError:
+                import shutil  # slow to import, and mostly not needed
+
+                shutil.rmtree(aside, ignore_errors=True)
+
+    def _target(self, md5: str) -> str:
+        """Return where the object goes; its directory is there, and remembered."""
+        target = self._place.path(object_key(md5))
+        directory = target[: -len(md5) + 1]
+        if directory not in self._directories:
+            if not os.path.isdir(directory):  # noqa: PTH112
+                self._place.make_parents(target)
+            self._directories.add(directory)
+        return target
+
+    def _each_large(self, chosen: Sequence[int]) -> None:
+        if not chosen:
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        # One hashes and one writes for each file.
+        with ThreadPoolExecutor(max(1, processors() // 2), "monkey-large") as pool:
+            try:
+                for _ in pool.map(self._one_large, chosen):
+                    pass
+            except BaseException:
+                self.interrupt()
+                raise
+
+    def _one_large(self, at: int) -> None:
+        self._go_on()
+        aside, source = self._place.temp(), self._sources[at]
+        self._found[at] = md5 = copy_hashed(source, aside, self._count)
+        try:
+            flush_together([aside], 1)
+            with self._lock:
+                target = self._target(md5)
+            os.replace(aside, target)  # noqa: PTH105
+        except BaseException:
+            remove(aside)
+            raise
+        self._moved(1, 0)
+
+    def _count(self, objects: int, size: int) -> None:
+        self._go_on()
+        self._moved(objects, size)
+
+    def _go_on(self) -> None:
+        if self._crew.stop.is_set():
+            raise StoreUnavailable("the upload was interrupted")
+
+    def _settle(self) -> None:
+        """Sync the names, and those of the directories that were made for them."""
+        self._go_on()
+        if not self._directories:
+            return
+        files = self._place.below(FILES.rstrip("/"))
+        paths = [*sorted(self._directories), files, os.path.dirname(files), self._place.root]
+        self._flush(paths, len(paths))
+
+
+def _tasks(sources: Sequence[Source], first: int, end: int) -> list[Task]:
+    return [(one.path, one.signature, one.md5) for one in sources[first:end]]

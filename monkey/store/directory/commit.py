@@ -1,0 +1,231 @@
+# ruff: noqa: PTH120
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""Group commit: durable writes that wait together share their syncs.
+
+One thread takes all that wait, writes them aside, syncs their bytes, links or renames them into place, syncs the
+directories, and answers all. What arrives meanwhile is the next batch. The order is what makes a loss of power
+harmless: an entry that can be seen has its bytes on disk, and so has what this client wrote beside it before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from monkey.errors import MonkeyError, StoreUnavailable
+from monkey.store.directory.publish import publish, remove, remove_stale, write_aside
+from monkey.store.directory.root import Place
+from monkey.store.directory.sync import Syncer
+
+#: Writes in one batch: each holds a descriptor or two.
+BATCH = 128
+
+#: Seconds to wait for company when the last batch is no longer ago. Nobody's seat waits for an end to be durable, and
+#: with two writers that take turns, batches of one or two made four syncs a job. A write out of the blue does not wait.
+GATHER = 0.01
+
+#: Directories that are remembered as synced.
+SETTLED = 10_000
+
+
+def _future() -> asyncio.Future[bool]:
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(eq=False, slots=True)
+class Write:
+    """One durable write that waits."""
+
+    key: str
+    target: str
+    data: bytes = b""
+    #: Replace what is there (put_file), instead of leaving it (create).
+    replace: bool = False
+    #: The file aside and its open descriptor, once there is one.
+    temp: str = ""
+    fd: int = -1
+    #: Files published beside it that may not be on disk yet.
+    before: Sequence[str] = ()
+    done: asyncio.Future[bool] = field(default_factory=_future)
+    published: bool = False
+    error: BaseException | None = None
+
+
+class Committer:
+    """The thread that commits, begun when there is something to commit."""
+
+    def __init__(self, place: Place, gather: float = GATHER) -> None:
+        """Commit into `place`; `gather`: as `GATHER`."""
+        self._place, self._wait = place, gather
+        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._syncer = Syncer()
+        #: When the last batch was done.
+        self._done = float("-inf")
+        #: Directories whose own entries, up to the root, are on disk.
+        self._settled: set[str] = set()
+
+    async def submit(self, write: Write) -> bool:
+        """Return whether `write` was published (False: something was there), once that would survive a loss of power.
+
+        Raises StoreError.
+        """
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="monkey-commit", daemon=True)
+            self._thread.start()
+        self._queue.put(write)
+        return await write.done
+
+    async def close(self) -> None:
+        """Commit what waits, and end the thread."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._queue.put(None)
+            await asyncio.to_thread(thread.join)
+
+    def _run(self) -> None:
+        remove_stale(self._place)
+        while batch := self._gather():
+            try:
+                self._commit(batch)
+            except BaseException as exc:  # a bug must not leave anybody waiting for ever
+                for write in batch:
+                    write.error = write.error or exc
+            self._done = time.monotonic()
+            _answer(batch)
+
+    def _gather(self) -> list[Write]:
+        """Return what waits, at least one; nothing at the end."""
+        first = self._queue.get()
+        if first is None:
+            return []
+        batch = [first]
+        self._take(batch)
+        if time.monotonic() - self._done < self._wait:
+            time.sleep(self._wait)
+            self._take(batch)
+        return batch
+
+    def _take(self, batch: list[Write]) -> None:
+        """Add to `batch` what waits, as far as it may grow."""
+        with contextlib.suppress(queue.Empty):
+            while len(batch) < BATCH:
+                more = self._queue.get_nowait()
+                if more is None:
+                    self._queue.put(None)  # seen again when this batch is done
+                    break
+                batch.append(more)
+
+    def _commit(self, batch: Sequence[Write]) -> None:
+        try:
+            self._step(batch, self._write)
+            self._sync_files(_fine(batch))
+            self._step(batch, self._publish)
+            self._sync_directories(_fine(batch))
+        finally:
+            for write in batch:
+                clean(write)
+
+    def _step(self, batch: Sequence[Write], step: Callable[[Write], None]) -> None:
+        """Do `step` for all that are fine so far; who fails is left out of what follows."""
+        for write in _fine(batch):
+            try:
+                step(write)
+            except OSError as exc:
+                write.error = self._place.translate(exc, write.key)
+            except MonkeyError as exc:
+                write.error = exc
+
+    def _write(self, write: Write) -> None:
+        if write.fd < 0:
+            self._place.check()
+            write.temp, write.fd = write_aside(self._place, write.data)
+
+    def _publish(self, write: Write) -> None:
+        write.published = publish(self._place, write.temp, write.target, replace=write.replace)
+        if write.replace:
+            write.temp = ""
+
+    def _sync_files(self, batch: Sequence[Write]) -> None:
+        before = [fd for path in {path: None for write in batch for path in write.before} if (fd := _reopen(path)) >= 0]
+        try:
+            failed = self._syncer.files([write.fd for write in batch] + before)
+        finally:
+            for fd in before:
+                os.close(fd)
+        for write in batch:
+            if write.fd in failed:
+                write.error = self._place.translate(failed[write.fd], write.key)
+
+    def _sync_directories(self, batch: Sequence[Write]) -> None:
+        """Sync what was published, and what others published before us under the same keys."""
+        if not batch:
+            return
+        chains = [list(self._chain(os.path.dirname(write.target))) for write in batch]
+        wanted = {path: None for chain in chains for path in chain}
+        failed = self._syncer.directories(list(wanted), batch[0].fd)
+        for write, chain in zip(batch, chains, strict=True):
+            if trouble := next((failed[path] for path in chain if path in failed), None):
+                # It can be seen and may yet be lost: not a refusal, which would promise that nothing was written.
+                write.error = StoreUnavailable(f"{write.key!r} may be written, but could not be synced: {trouble}")
+        if not failed:
+            self._settle(wanted)
+
+    def _chain(self, directory: str) -> Iterator[str]:
+        """Yield the directories to sync for an entry in `directory`: itself, and those above that are not settled."""
+        yield directory
+        while directory not in self._settled and len(directory) > len(self._place.root):
+            directory = os.path.dirname(directory)
+            yield directory
+
+    def _settle(self, directories: dict[str, None]) -> None:
+        if len(self._settled) > SETTLED:
+            self._settled.clear()
+        self._settled.update(directories)
+
+
+def _fine(batch: Sequence[Write]) -> list[Write]:
+    return [write for write in batch if write.error is None]
+
+
+def _reopen(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1  # gone, and so nothing that could be torn
+
+
+def clean(write: Write) -> None:
+    """Take away what is aside; closed before it is unlinked, or NFS keeps it under another name."""
+    if write.fd >= 0:
+        with contextlib.suppress(OSError):
+            os.close(write.fd)
+        write.fd = -1
+    if write.temp:
+        remove(write.temp)
+
+
+def _answer(batch: Sequence[Write]) -> None:
+    """Hand the outcomes to the event loops that wait for them."""
+    loops: dict[asyncio.AbstractEventLoop, list[Write]] = {}
+    for write in batch:
+        loops.setdefault(write.done.get_loop(), []).append(write)
+    for loop, writes in loops.items():
+        with contextlib.suppress(RuntimeError):  # that loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, writes)
+
+
+def _settle(writes: Sequence[Write]) -> None:
+    for write in writes:
+        if write.done.done():
+            continue  # cancelled
+        if write.error is not None:
+            write.done.set_exception(write.error)
+        else:
+            write.done.set_result(write.published)

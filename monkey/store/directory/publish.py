@@ -1,0 +1,132 @@
+# ruff: noqa: PTH105, PTH106, PTH108, PTH116
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""Written aside, then published: the only way in which a file gets under a key."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+
+from monkey.store.directory.root import Place
+
+#: Seconds without a change after which a file aside is taken for a dead writer's. (One that lives and loses its file
+#: so is told that the store is unavailable, and writes it again.)
+STALE = 24 * 3600.0
+
+#: Bytes a step of a copy moves.
+CHUNK = 16 * 1024 * 1024
+
+#: What copy_file_range answers where it is not the way: other file systems, old kernels, special files.
+_COPY_ANOTHER_WAY = frozenset(
+    (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.ETXTBSY)
+)
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def open_aside(place: Place) -> tuple[str, int]:
+    """Return a new file aside and its descriptor; raises OSError, StoreError."""
+    temp = place.temp()
+    try:
+        return temp, os.open(temp, _CREATE, 0o666)
+    except FileNotFoundError:
+        place.make_parents(temp)
+        return temp, os.open(temp, _CREATE, 0o666)
+
+
+def write_aside(place: Place, data: bytes) -> tuple[str, int]:
+    """Return a new file aside that holds `data`, and its descriptor; raises OSError, StoreError, and leaves nothing."""
+    temp, fd = open_aside(place)
+    try:
+        write_all(fd, data)
+    except BaseException:
+        os.close(fd)
+        remove(temp)
+        raise
+    return temp, fd
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write all of `data`."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])
+
+
+def publish(place: Place, temp: str, target: str, *, replace: bool) -> bool:
+    """Give the file aside its key's name; False if something was there that is not to be replaced.
+
+    Missing directories are made, in our store only. Raises OSError, StoreError: then nothing was published.
+    """
+    place.expect_parents(target)
+    try:
+        return _publish(temp, target, replace)
+    except FileNotFoundError:
+        place.make_parents(target)
+        return _publish(temp, target, replace)
+
+
+def _publish(temp: str, target: str, replace: bool) -> bool:
+    if replace:
+        os.replace(temp, target)
+        return True
+    try:
+        os.link(temp, target)
+    except FileExistsError:
+        return _linked(temp, target)
+    return True
+
+
+def _linked(temp: str, target: str) -> bool:
+    """Tell whether our link was made although the answer was "exists": on NFS, a repeated request meets itself."""
+    fd = os.open(temp, os.O_RDONLY | os.O_CLOEXEC)  # opened anew, so that the server is asked
+    try:
+        if os.fstat(fd).st_nlink == 2:
+            return True
+    finally:
+        os.close(fd)
+    if stat.S_ISDIR(os.stat(target, follow_symlinks=False).st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+    return False
+
+
+def remove(path: str) -> None:
+    """Remove a file aside; whatever hinders that, it only takes space."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def remove_stale(place: Place) -> None:
+    """Remove what dead writers left aside, by the file system's own clock."""
+    with contextlib.suppress(OSError):
+        # The directory changed when its newest file was made: that is "now", whatever this machine's clock says.
+        _remove_older(place.temps, os.stat(place.temps).st_mtime - STALE)
+
+
+def _remove_older(directory: str, than: float) -> None:
+    with contextlib.suppress(OSError), os.scandir(directory) as found:
+        for entry in found:
+            with contextlib.suppress(OSError):
+                old = entry.stat(follow_symlinks=False).st_mtime < than
+                if entry.is_dir(follow_symlinks=False):
+                    _remove_older(entry.path, than)
+                    if old:
+                        os.rmdir(entry.path)
+                elif old:
+                    os.unlink(entry.path)
+
+
+def copy(source: int, target: int) -> None:
+    """Copy all bytes between descriptors, by reference where the file systems can; no inode is shared."""
+    if hasattr(os, "copy_file_range"):
+        try:
+            while os.copy_file_range(source, target, CHUNK * 16):
+                pass
+        except OSError as exc:
+            if exc.errno not in _COPY_ANOTHER_WAY:
+                raise
+    # From where it stopped: some file systems say 0 though there is more.
+    while data := os.read(source, CHUNK):
+        write_all(target, data)

@@ -1,0 +1,228 @@
+# ruff: noqa: PTH105, PTH108, PTH116
+# Paths are plain strings here: pathlib costs as much as the system calls.
+"""The store in a directory: a local disk, or NFS. Crash-safe by shape: written aside, then linked or renamed.
+
+`tmp/` below the root holds what is being written; every other file is whole. Operations that are not durable run in
+the calling thread, with as few system calls as possible; durable ones share their syncs (`commit.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monkey.errors import KeyMissing
+from monkey.store.content.objects import Moved, Source
+from monkey.store.directory.commit import Committer, Write, clean
+from monkey.store.directory.listing import walk
+from monkey.store.directory.publish import copy, open_aside, publish, remove, write_aside
+from monkey.store.directory.root import READ, Place
+from monkey.store.keys import check_prefix
+from monkey.store.replacement_stamp import stamp
+from monkey.store.store_port import Item, Store
+
+if TYPE_CHECKING:
+    from monkey.store.content.hash_workers import Crew
+
+#: Files up to this many bytes are copied in the calling thread: a hop to another one costs more.
+SMALL = 256 * 1024
+
+#: Directories whose freshly written, not yet durable entries are remembered.
+LOOSE = 10_000
+
+
+class DirectoryStore(Store):
+    """A store in a directory; made by `monkey.store.open.open_store`."""
+
+    poll = 0.25
+
+    def __init__(self, root: Path, store_id: str | None) -> None:
+        """Expect the store `store_id` in the absolute path `root` (None: it is being begun, and has no `format`)."""
+        self.url, self.id = str(root), store_id or ""
+        #: Where it is, for those who look at its files themselves.
+        self.place = self._place = Place(self.url, store_id)
+        # While a store is begun, one write follows the other, and nobody else's is to come.
+        self._committer = Committer(self._place) if store_id else Committer(self._place, gather=0.0)
+        #: By directory: entries that were written without waiting for the disk.
+        self._loose: dict[str, list[str]] = {}
+
+    async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
+        """See `Store.create`. A durable entry makes durable, too, what this client wrote beside it before."""
+        target = self._place.path(key)
+        directory = target.rpartition("/")[0]
+        if durable:
+            return await self._commit(key, target, data, directory)
+        if not self._write(key, target, data, replace=False):
+            return False
+        if len(self._loose) > LOOSE:
+            self._loose.clear()  # by now the kernel has written the most of it
+        self._loose.setdefault(directory, []).append(target)
+        return True
+
+    async def _commit(self, key: str, target: str, data: bytes, directory: str) -> bool:
+        before = self._loose.pop(directory, [])
+        try:
+            return await self._committer.submit(Write(key, target, data, before=before))
+        except BaseException:
+            self._loose.setdefault(directory, []).extend(before)
+            raise
+
+    async def put(self, key: str, data: bytes) -> None:
+        """See `Store.put`."""
+        self._write(key, self._place.path(key), data, replace=True)
+
+    def _write(self, key: str, target: str, data: bytes, *, replace: bool) -> bool:
+        temp = ""
+        try:
+            self._place.check()
+            temp, fd = write_aside(self._place, data)
+            if replace:
+                stamp(fd)
+            os.close(fd)  # NFS sends the bytes, and says whether they fit, no later than now
+            published = publish(self._place, temp, target, replace=replace)
+            if replace:
+                temp = ""
+            return published
+        except OSError as exc:
+            raise self._place.translate(exc, key) from exc
+        finally:
+            if temp:
+                remove(temp)
+
+    async def get(self, key: str) -> bytes:
+        """See `Store.get`."""
+        path = self._place.path(key)
+        try:
+            return _read(path)
+        except OSError as exc:
+            raise self._no(exc, key) from exc
+
+    def _no(self, exc: OSError, key: str) -> Exception:
+        """Return the error for a key that cannot be read: missing alone, or the whole store?"""
+        if isinstance(exc, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+            self._place.check()
+            return KeyMissing(key)
+        return self._place.translate(exc, key)
+
+    async def list(self, prefix: str, after: str = "") -> list[Item]:
+        """See `Store.list`."""
+        directory = check_prefix(prefix)
+        try:
+            self._place.check()
+            return sorted(walk(self._place.below(directory), directory, prefix, after))
+        except OSError as exc:
+            raise self._place.translate(exc, prefix) from exc
+
+    async def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        try:
+            os.unlink(self._place.path(key))
+        except (FileNotFoundError, NotADirectoryError):
+            self._place.check()
+        except OSError as exc:
+            raise self._place.translate(exc, key) from exc
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """See `Store.put_file`; an OSError of `path` itself passes through."""
+        write = Write(key, self._place.path(key), replace=True)
+        await _hop(os.stat(path).st_size, lambda: self._copy_in(write, path), lambda: clean(write))
+        await self._committer.submit(write)
+
+    def _copy_in(self, write: Write, path: Path) -> None:
+        with path.open("rb", buffering=0) as source:
+            try:
+                self._place.check()
+                write.temp, write.fd = open_aside(self._place)
+                copy(source.fileno(), write.fd)
+                stamp(write.fd)
+            except BaseException as exc:
+                clean(write)
+                if isinstance(exc, OSError):
+                    raise self._place.translate(exc, write.key) from exc
+                raise
+
+    async def put_contents(
+        self,
+        sources: Sequence[Source],
+        moved: Moved,
+        crew: Crew | None = None,
+        hashed: Callable[[Sequence[str]], None] | None = None,
+    ) -> Sequence[str]:
+        """See `Store.put_contents`. `crew`: workers that were started already.
+
+        `hashed` is told of the MD5s once all are known, in another thread, while the disk is waited for.
+        """
+        from monkey.store.directory.bulk import Bulk  # what it imports takes a while, and agents never need it
+
+        bulk = Bulk(self._place, sources, moved, crew, hashed)
+        inner = asyncio.ensure_future(asyncio.to_thread(bulk.run))
+        try:
+            return await asyncio.shield(inner)
+        except asyncio.CancelledError:
+            bulk.interrupt()
+            await asyncio.wait([inner])
+            raise
+
+    async def get_file(self, key: str, path: Path) -> None:
+        """See `Store.get_file`; an OSError of `path` itself passes through."""
+        source = self._place.path(key)
+        aside = f"{path.parent}/.{path.name[:100]}.{secrets.token_hex(6)}.part"
+        try:
+            found = os.stat(source)
+            if stat.S_ISDIR(found.st_mode):
+                raise KeyMissing(key)
+            await _hop(found.st_size, lambda: _copy_out(source, aside), lambda: remove(aside))
+        except OSError as exc:
+            raise exc if exc.filename == aside else self._no(exc, key) from exc
+        os.replace(aside, path)
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        await self._committer.close()
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, READ)
+    try:
+        size = os.fstat(fd).st_size
+        data = os.read(fd, size)
+        while len(data) < size and (more := os.read(fd, size - len(data))):
+            data += more  # one read moves at most 2 GiB
+        return data
+    finally:
+        os.close(fd)
+
+
+def _copy_out(source: str, aside: str) -> None:
+    fd = os.open(source, READ)
+    try:
+        target = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            copy(fd, target)
+        except OSError as exc:
+            raise OSError(exc.errno, exc.strerror, aside) from exc
+        finally:
+            os.close(target)
+    except BaseException:
+        remove(aside)
+        raise
+    finally:
+        os.close(fd)
+
+
+async def _hop(size: int, work: Callable[[], None], undo: Callable[[], None]) -> None:
+    """Do `work`, which moves `size` bytes: in another thread where that is long; if cancelled meanwhile, undo it."""
+    if size <= SMALL:
+        work()
+        return
+    inner = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(inner)
+    except asyncio.CancelledError:
+        inner.add_done_callback(lambda done: undo() if done.exception() is None else None)
+        raise

@@ -1,0 +1,158 @@
+"""The directory on the host that holds a store: is it still ours, and where its files lie. As `directory/root.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import secrets
+from collections.abc import Iterable, Iterator
+
+from monkey.errors import StoreError, StoreMissing, StoreReplaced
+from monkey.store.directory.publish import STALE
+from monkey.store.format import FORMAT, decode_format
+from monkey.store.keys import RESERVED, check_key
+from monkey.store.sftp.errors import explain, gone
+from monkey.store.sftp.wire import sftp_protocol
+from monkey.store.sftp.wire.sftp_protocol import Status
+from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
+from monkey.store.sftp.wire.transfers import entries, read
+
+#: Directories that are remembered as synced.
+SETTLED = 10_000
+
+
+class Place:
+    """A store's root directory, seen through whichever connection there is."""
+
+    def __init__(self, url: str, root: bytes) -> None:
+        """Expect the store at the absolute path `root`; which one it is, the first look tells."""
+        self.url, self.root = url, root
+        self._slash = root.rstrip(b"/") + b"/"
+        self._id: str | None = None
+        self._temps = self._slash + f"{RESERVED}/{secrets.token_hex(6)}.".encode()
+        self._count = itertools.count()
+        #: Directories whose own entries, up to the root, are on disk.
+        self._settled: set[bytes] = set()
+        #: Directories that are being made now.
+        self._making: dict[bytes, asyncio.Task[None]] = {}
+
+    def path(self, key: str) -> bytes:
+        """Return where `key` lies; raises ValueError where it is no key."""
+        return self._slash + check_key(key).encode()
+
+    def below(self, prefix: str) -> bytes:
+        """Return the path of the directory `prefix` ('' for the root), which was checked."""
+        return self._slash + prefix.encode() if prefix else self.root
+
+    def temp(self) -> bytes:
+        """Return a name that nobody uses, where no listing looks."""
+        return self._temps + str(next(self._count)).encode()
+
+    async def check(self, calls: Calls) -> None:
+        """Raise StoreMissing unless our store is there, StoreFormat where it is too new. Raises Status, LinkLost."""
+        said = await read(calls, self._slash + FORMAT.encode())
+        if said is None:
+            if self._id is None:
+                return  # it is being begun
+            found = await calls.look(self.root)
+            if found is None or not is_directory(found):
+                raise gone(f"the store {self.url}", self.root, found is not None)
+            raise StoreMissing(
+                f"no store at {self.url}: the directory has no {FORMAT!r} in it",
+                hint="bring it back (is it mounted? was it renamed?), or name another with 'store:' in monkey.yaml",
+            )
+        found_id = decode_format(said, self.url).id
+        if self._id not in (None, found_id):
+            raise StoreReplaced(
+                f"another store is at {self.url}: expected {self._id}, found {found_id}",
+                hint="bring the store that was there back",
+            )
+        self._id = found_id
+
+    async def names(self, calls: Calls) -> list[str]:
+        """Return the names of what is in the root; none where there is no such directory. Raises Status, LinkLost."""
+        found = await calls.look(self.root)
+        if found is None or not is_directory(await calls.stat(self.root)):
+            return []
+        return [name.decode(errors="replace") for name, _ in await entries(calls, self.root)]
+
+    async def make_root(self, calls: Calls) -> list[str]:
+        """Make the root, and what is missing above it; returns the names of what is in it. Raises Status, LinkLost."""
+        found = await calls.look(self.root)
+        if found is None:
+            await _make(calls, self.root, b"")
+        elif not is_directory(await calls.stat(self.root)):
+            raise gone(f"the store {self.url}", self.root, True)
+        return [name.decode(errors="replace") for name, _ in await entries(calls, self.root)]
+
+    async def make_parents(self, calls: Calls, path: bytes) -> None:
+        """Make the missing directories above `path`, in our store and nowhere else. Raises StoreError, Status.
+
+        Of many that miss the same one at once, one makes it.
+        """
+        directory = path.rpartition(b"/")[0]
+        making = self._making.get(directory)
+        if making is None:
+            making = self._making[directory] = asyncio.ensure_future(self._make(calls, directory))
+            making.add_done_callback(lambda done: self._making.pop(directory))
+        await asyncio.shield(making)
+
+    async def _make(self, calls: Calls, directory: bytes) -> None:
+        await self.check(calls)
+        await _make(calls, directory, self.root)
+
+    def chain(self, path: bytes) -> Iterator[bytes]:
+        """Yield the directories to sync for the entry `path`: its own, and those above that are not settled."""
+        directory = path.rpartition(b"/")[0]
+        yield directory
+        while directory not in self._settled and len(directory) > len(self.root):
+            directory = directory.rpartition(b"/")[0] or b"/"
+            yield directory
+
+    def settle(self, directories: Iterable[bytes]) -> None:
+        """Remember these as synced."""
+        if len(self._settled) > SETTLED:
+            self._settled.clear()
+        self._settled.update(directories)
+
+    async def explain(self, exc: Status, calls: Calls, key: str, path: bytes) -> StoreError:
+        """Return the error to raise for `exc`, met at `key`; a store that vanished is seen here. Raises LinkLost."""
+        try:
+            await self.check(calls)
+        except StoreError as missing:
+            return missing
+        except Status:
+            pass
+        return await explain(exc, calls, self.url, self.root, key, path)
+
+    async def remove_stale(self, calls: Calls) -> None:
+        """Remove files that dead writers left aside, by the server's own clock."""
+        directory = self._slash + RESERVED.encode()
+        with contextlib.suppress(Status):
+            now = (await calls.lstat(directory)).mtime  # when its newest file was made
+            for name, found in await entries(calls, directory):
+                if now - found.mtime > STALE:
+                    calls.forget(directory + b"/" + name)
+
+
+async def _make(calls: Calls, directory: bytes, top: bytes) -> None:
+    """Make `directory` below `top`, which is not made, deepest first: mostly only one is missing."""
+    if len(directory) <= len(top):
+        return
+    try:
+        await calls.mkdir(directory)
+    except Status as exc:
+        if exc.code == sftp_protocol.NO_SUCH_FILE:
+            await _make(calls, directory.rpartition(b"/")[0], top)
+            await _make_one(calls, directory)
+        elif exc.code != sftp_protocol.FAILURE:  # that is: it is there, another was faster
+            raise
+
+
+async def _make_one(calls: Calls, directory: bytes) -> None:
+    try:
+        await calls.mkdir(directory)
+    except Status as exc:
+        if exc.code != sftp_protocol.FAILURE:
+            raise

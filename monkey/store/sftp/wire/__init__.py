@@ -1,0 +1,1 @@
+"""The SFTP connection: requests, transfers, reconnecting."""

@@ -1,0 +1,74 @@
+"""Files stored under the MD5 of their bytes one by one: how stores do it that have no better way."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monkey.store.content.hash_worker import CHANGED, read
+from monkey.store.content.objects import Moved, Source, object_key, refused
+
+if TYPE_CHECKING:
+    from monkey.store.store_port import Store
+
+#: Files that are read whole, in bytes, and how many of them are on their way at once.
+WHOLE, AT_ONCE = 8 * 1024 * 1024, 24
+
+
+async def put_each(store: Store, sources: Sequence[Source], moved: Moved) -> list[str]:
+    """Store each file by itself, several at once. See `Store.put_contents`."""
+    found, sent = [""] * len(sources), set[str]()
+    queue = iter(range(len(sources)))
+
+    async def hand() -> None:
+        for at in queue:
+            found[at] = await _put(store, sources[at], sent)
+            moved(1, sources[at].signature[0])
+
+    tasks = [asyncio.ensure_future(hand()) for _ in range(min(AT_ONCE, len(sources)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    return found
+
+
+async def _put(store: Store, source: Source, sent: set[str]) -> str:
+    """Store one file, unless an equal one is among those `sent`; returns its MD5."""
+    size = source.signature[0]
+    if size > WHOLE:
+        return await put_large(store, source)
+    md5, data = await asyncio.to_thread(read_whole, source)
+    if md5 not in sent:
+        sent.add(md5)
+        # On these stores a put is durable; where it is not, `put_contents` is theirs.
+        await store.put(object_key(md5), data)
+    return md5
+
+
+def read_whole(source: Source) -> tuple[str, bytes]:
+    """Return the MD5 and the bytes of a file; raises DatasetError where it is not what `source` says."""
+    data, why = read(source)
+    md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    if why or (source.md5 and md5 != source.md5):
+        raise refused(source, why or CHANGED)
+    return md5, data
+
+
+async def put_large(store: Store, source: Source) -> str:
+    """Store a copy by `put_file`, and return its MD5; raises DatasetError as `read_whole`.
+
+    A copy: what was hashed is what is sent, whoever writes the file meanwhile."""
+    import tempfile  # slow to import, and most never get here
+
+    from monkey.store.content.large_files import copy_hashed
+
+    with tempfile.TemporaryDirectory(prefix="monkey-data-") as directory:
+        aside = Path(directory, "copy")
+        md5 = await asyncio.to_thread(copy_hashed, source, str(aside), lambda _objects, _bytes: None)
+        await store.put_file(object_key(md5), aside)
+    return md5

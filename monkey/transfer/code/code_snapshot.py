@@ -1,0 +1,257 @@
+"""Code snapshots: the files a sweep's jobs run from, named by what is in them, stored once.
+
+The hash covers a manifest of paths, executable bits, contents and link targets, not the archive: any gzip may pack it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import io
+import os
+import stat
+import tarfile
+import tempfile
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from monkey.errors import PlanError
+from monkey.store.store_port import Store
+from monkey.transfer.code.code_manifest import (
+    MAX_DEPTH,
+    MAX_FILE,
+    MAX_FILES,
+    MAX_TOTAL,
+    Entry,
+    Kind,
+    code_hash,
+    inside,
+    is_path,
+)
+from monkey.transfer.code.extract import extract
+from monkey.transfer.code.file_selection import select
+from monkey.transfer.code.git_files import descends, git_info
+
+__all__ = ["CodeSnapshot", "code_key", "descends", "extract", "git_info", "pack", "snapshot", "upload"]
+
+#: How often a file is read again that changed meanwhile.
+READS = 3
+
+
+@dataclass(frozen=True)
+class CodeSnapshot:
+    """The code as it was when it was read; `pack` notices where the files have changed since."""
+
+    root: Path
+    hash: str
+    entries: tuple[Entry, ...]
+    #: Bytes in all files.
+    size: int
+    #: Files that would be code, had our own output not been sent to them.
+    left_out: tuple[str, ...] = ()
+    #: Directories whose files would be code, were they no repositories of their own.
+    repositories: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Path to 64 hex that change with whatever of the path changes the code hash; for a plain file, its SHA-256."""
+        return {entry.path: entry.fingerprint for entry in self.entries}
+
+
+def code_key(sha: str) -> str:
+    """Return the key in the store of the archive with the code hash `sha`."""
+    return f"code/{sha}.tar.gz"
+
+
+def snapshot(
+    root: Path,
+    include: Sequence[str] = (),
+    leave_out: Collection[str] = (),
+    *,
+    without: Collection[str] = (),
+    project: Path | None = None,
+    max_total: int = MAX_TOTAL,
+) -> CodeSnapshot:
+    """Read the code under `root`: see `code_select.select` for which files. `without`: files and trees that are none.
+
+    `project`: the root of the project; the code may lie in its repository, and in submodules of that. Raises PlanError
+    for code elsewhere, and what cannot be in a snapshot: links that lead out, devices, names that are not UTF-8, files
+    over 50 MB, more than `max_total` bytes in all, files that change while they are read. Those that stdout and stderr
+    are sent to change for sure, and are left out.
+    """
+    trees = tuple(f"{tree}/" for tree in without)
+    chosen = [path for path in select(root, include, leave_out, project) if not f"{path}/".startswith(trees)]
+    repositories = tuple(path.rstrip("/") for path in chosen if path.endswith("/"))
+    paths = [path for path in chosen if not path.endswith("/")]
+    left_out = _our_output(root, paths)
+    entries: list[Entry] = []
+    size = 0
+    for path in paths:
+        if path in left_out:
+            continue
+        entry, length = _read(root, path)
+        if entry is None:
+            continue
+        size += length
+        entries.append(entry)
+        if size > max_total or len(entries) > MAX_FILES:
+            raise PlanError(
+                f"the code under {root} is too large for a snapshot: expected at most {max_total / 10**6:g} MB in "
+                f"{MAX_FILES} files, found more",
+                hint="name what the jobs need with 'code: include:', or add the rest to .gitignore",
+            )
+    return CodeSnapshot(root, code_hash(entries), tuple(entries), size, left_out, repositories)
+
+
+def _our_output(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
+    ours = {found for descriptor in (1, 2) if (found := _file_id(descriptor))}
+    return tuple(path for path in paths if ours and _file_id(root / path) in ours)
+
+
+def _file_id(file: Path | int) -> tuple[int, int] | None:
+    """Return what tells a plain file from all others, whatever its name; None for all else."""
+    try:
+        status = os.fstat(file) if isinstance(file, int) else file.lstat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def _read(root: Path, path: str) -> tuple[Entry | None, int]:
+    """Return the entry of `path` and its size; None where it is gone from the disk."""
+    if not is_path(path):
+        raise PlanError(
+            f"the file name {path.encode(errors='surrogateescape')!r} under {root} is not UTF-8, no plain path, or "
+            f"deeper than {MAX_DEPTH} directories",
+            hint="rename it, or leave it out with 'code: include:' or .gitignore",
+        )
+    full = root / path
+    try:
+        mode = full.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return Entry(path, Kind.LINK, _link(root, path)), 0
+        if stat.S_ISDIR(mode):
+            raise PlanError(
+                f"the submodule {path!r} of {root} is not checked out, so the code snapshot would lack it",
+                hint="run: git submodule update --init --recursive",
+            )
+        if not stat.S_ISREG(mode):
+            raise PlanError(f"expected a file or a link at {full}, found a device or a pipe")
+        return _read_file(full, path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, 0
+    except OSError as exc:
+        raise PlanError(f"cannot read {full}: {exc.strerror}", hint="make it readable, or leave it out") from exc
+
+
+def _link(root: Path, path: str) -> str:
+    target = os.readlink(root / path)  # noqa: PTH115 - as text: a Path would tidy it up
+    real_root, real = os.path.realpath(root), os.path.realpath(root / path)
+    if inside(path, target) and (real + "/").startswith(real_root.rstrip("/") + "/"):
+        return target
+    raise PlanError(
+        f"the link {root / path} leads out of the code: it points to {target!r}",
+        hint="copy the file there, or leave the link out with 'code: include:' or .gitignore",
+    )
+
+
+def _read_file(full: Path, path: str) -> tuple[Entry, int]:
+    for _ in range(READS):
+        with _open(full) as file:
+            before = os.fstat(file.fileno())
+            if before.st_size > MAX_FILE:
+                raise PlanError(
+                    f"{full} has {before.st_size / 1e6:.0f} MB, too much for a code snapshot (at most "
+                    f"{MAX_FILE // 10**6} MB a file)",
+                    hint="make it a dataset, and leave it out with 'code: include:' or .gitignore",
+                )
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            after = os.fstat(file.fileno())
+        if _same(before, after) and _still(full, after):
+            kind = Kind.EXECUTABLE if after.st_mode & stat.S_IXUSR else Kind.FILE
+            return Entry(path, kind, digest), after.st_size
+    raise PlanError(f"{full} changes while it is read", hint="wait until nobody writes it any more, and try again")
+
+
+def _open(full: Path) -> io.BufferedReader:
+    # Not blocking: it may have become a pipe since it was looked at.
+    fd = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise PlanError(f"expected a file at {full}, found a device or a pipe")
+    return open(fd, "rb")  # noqa: PTH123 - from a descriptor
+
+
+def _same(before: os.stat_result, after: os.stat_result) -> bool:
+    return (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
+        after.st_size,
+        after.st_mtime_ns,
+        after.st_ctime_ns,
+    )
+
+
+def _still(full: Path, known: os.stat_result) -> bool:
+    """Tell whether the name still leads to the file that was read (editors replace files)."""
+    try:
+        return full.lstat().st_ino == known.st_ino
+    except OSError:
+        return False
+
+
+def pack(code: CodeSnapshot, into: BinaryIO) -> None:
+    """Write the archive: the same bytes for the same code, given the same zlib.
+
+    Raises PlanError where a file is no longer what the snapshot read.
+    """
+    with (
+        gzip.GzipFile(filename="", fileobj=into, mode="wb", compresslevel=6, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for entry in code.entries:
+            _add(tar, code.root, entry)
+
+
+def _add(tar: tarfile.TarFile, root: Path, entry: Entry) -> None:
+    info = tarfile.TarInfo(entry.path)
+    if entry.kind is Kind.LINK:
+        if _read(root, entry.path)[0] != entry:
+            raise _changed(root, entry)
+        info.type, info.linkname, info.mode = tarfile.SYMTYPE, entry.content, 0o777
+        tar.addfile(info)
+        return
+    try:
+        with _open(root / entry.path) as file:
+            data = file.read(MAX_FILE + 1)
+    except OSError as exc:
+        raise _changed(root, entry) from exc
+    if hashlib.sha256(data).hexdigest() != entry.content:
+        raise _changed(root, entry)
+    info.size, info.mode = len(data), 0o755 if entry.kind is Kind.EXECUTABLE else 0o644
+    tar.addfile(info, io.BytesIO(data))
+
+
+def _changed(root: Path, entry: Entry) -> PlanError:
+    return PlanError(
+        f"{root / entry.path} changed since the plan was made",
+        hint="plan again; if a program writes it now, keep it out of the code with 'code: include:' or .gitignore",
+    )
+
+
+async def upload(store: Store, code: CodeSnapshot) -> int:
+    """Store the archive unless it is there; returns the bytes that were sent. Raises as `pack`, and StoreError."""
+    key = code_key(code.hash)
+    if any(item.key == key for item in await store.list(key)):
+        return 0
+    with tempfile.TemporaryDirectory(prefix="monkey-code-") as aside:
+        archive = Path(aside, "code.tar.gz")
+        await asyncio.to_thread(_pack_to, code, archive)
+        await store.put_file(key, archive)
+        return archive.stat().st_size  # noqa: ASYNC240 - a local file, just written
+
+
+def _pack_to(code: CodeSnapshot, archive: Path) -> None:
+    with archive.open("wb") as file:
+        pack(code, file)

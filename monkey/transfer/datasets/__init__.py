@@ -1,0 +1,1 @@
+"""Datasets: scanned, hashed, uploaded once, in the layout of a DVC remote."""

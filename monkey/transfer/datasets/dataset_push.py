@@ -1,0 +1,78 @@
+"""Hashing a dataset on its way into a store: every file is read once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from monkey.store.content.hash_workers import Crew
+from monkey.store.content.objects import Moved, Source
+from monkey.store.directory.root import Place
+from monkey.store.directory.store import DirectoryStore
+from monkey.store.store_port import Store
+from monkey.transfer.datasets import dvc_files
+from monkey.transfer.datasets.dataset import Dataset
+from monkey.transfer.datasets.hashing import hash_dataset, quiet
+from monkey.transfer.datasets.survey import Look, look
+
+#: What is known of a dataset before: how it was met, or all of it, or what goes on with a look that was begun.
+Seen = Look | Dataset | Callable[[Place | None], Look] | None
+
+
+class Hashed(NamedTuple):
+    """A dataset, and what was met of its objects in the store."""
+
+    dataset: Dataset
+    #: Rows that were stored on the way: those never hashed before.
+    sent: Sequence[int] = ()
+    #: Sizes of objects that are there.
+    there: Mapping[str, int] = {}
+
+
+async def hash_into(
+    store: Store, root: str, home: Path, moved: Moved = quiet, seen: Seen = None, crew: Crew | None = None
+) -> Hashed:
+    """Return the dataset at the absolute path `root`, whose files never hashed before are in the store by then.
+
+    That is, into a directory, where the copy costs little once a file is read, and where nothing is yet; else, whether
+    the store has a file is asked first, by its hash. `seen`: it was looked at, or hashed, already, or that was begun by
+    this `crew`.
+
+    Raises DatasetError, StoreError.
+    """
+    if isinstance(seen, Dataset):
+        return Hashed(seen)
+    place = store.place if isinstance(store, DirectoryStore) else None
+    if not (place or store.empty) or dvc_files.repository(Path(root)) is not None:
+        return Hashed(await asyncio.to_thread(hash_dataset, Path(root), home, moved))
+    met, store.empty = seen(place) if callable(seen) else seen or look(place, root, home), False
+    new = [row for row, md5 in enumerate(met.md5s) if not md5]
+    if not new:
+        return Hashed(met.dataset(), (), met.there)
+    hashed: list[Hashed] = []
+
+    def keep(md5s: Sequence[str]) -> None:
+        hashed.append(_hashed(met, new, md5s))
+
+    sources = [
+        Source(f"{met.root}/{name}" if name else met.root, signature)
+        for name, signature in map(met.rows.__getitem__, new)
+    ]
+    if isinstance(store, DirectoryStore):
+        await store.put_contents(sources, moved, crew, keep)
+    else:
+        keep(await store.put_contents(sources, moved))
+    return hashed[0]
+
+
+def _hashed(met: Look, new: Sequence[int], md5s: Sequence[str]) -> Hashed:
+    """Return the dataset, whose `new` rows have these MD5s, and remember it."""
+    import tempfile  # noqa: F401 - sending the listing needs it, and here it is mostly the disk that is waited for
+
+    for row, md5 in zip(new, md5s, strict=True):
+        met.md5s[row] = md5
+    dataset = met.dataset()
+    met.state.save(met.rows, met.md5s, met.began, None if dataset.is_file else (dataset.oid, dataset.listed))
+    return Hashed(dataset, new, {**met.there, **{md5: met.rows[row][1][0] for row, md5 in zip(new, md5s, strict=True)}})

@@ -1,0 +1,112 @@
+# ruff: noqa: PTH116, PTH115
+# Paths are plain strings here: a hundred thousand Paths cost more than looking at the files.
+"""Looking at a dataset before anything is read: which files it has, and whether they can be taken at all.
+
+Links to files are followed, as DVC does. Links to directories, which DVC leaves out without a word, are refused, and so
+is whatever has no bytes of its own: pipes, sockets, devices, links that lead nowhere or in a circle.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable
+
+from monkey.errors import DatasetError
+from monkey.store.content.hash_worker import Signature, Walked, signature, walk
+from monkey.store.keys import encodable, shown
+
+#: A path below the dataset's root ("" for the root itself, a file), and the file's signature.
+Row = tuple[str, Signature]
+
+
+def scan(root: str, walked: Callable[[], Walked] | None = None) -> list[Row]:
+    """Return the files of the dataset, sorted; `walked` waits for what `walk` finds there, where another does it.
+
+    Raises DatasetError, naming the file, for what cannot be taken.
+    """
+    found = _look(root)
+    if stat.S_ISREG(found.st_mode):
+        return [("", signature(found))]
+    if not stat.S_ISDIR(found.st_mode):
+        raise DatasetError(f"expected a file or a directory at {root}, found {_kind(found.st_mode)}")
+    rows, others, foreign, ended = walked() if walked else walk(root)
+    for name in foreign:
+        _check_name(f"{root}/{name}", name)
+    if ended:
+        path, number = ended
+        raise trouble(path, OSError(number, os.strerror(number)))
+    return finish(root, rows + [_row(name, f"{root}/{name}") for name in others])
+
+
+def scan_listed(root: str, directories: Iterable[tuple[str, Iterable[str], Iterable[str]]]) -> list[Row]:
+    """Return, as `scan`, the files of `directories`: path, names of directories, names of files, as `os.walk` yields.
+
+    For trees of which somebody else says what belongs to them.
+    """
+    rows: list[Row] = []
+    for path, inside, names in directories:
+        base = f"{path[len(root) + 1 :]}/" if len(path) > len(root) else ""
+        for name in inside:
+            if os.path.islink(f"{path}/{name}"):  # noqa: PTH114
+                raise _refuse(f"{path}/{name}", stat.S_IFDIR)
+        rows += [_row(base + name, f"{path}/{name}") for name in names]
+    return finish(root, rows)
+
+
+def finish(root: str, rows: list[Row]) -> list[Row]:
+    """Sort the rows; raises DatasetError where there are none."""
+    if not rows:
+        raise DatasetError(f"expected files in {root}, found none", hint="a dataset has at least one file")
+    rows.sort()
+    return rows
+
+
+def _look(path: str) -> os.stat_result:
+    try:
+        return os.stat(path)
+    except OSError as exc:
+        raise trouble(path, exc) from exc
+
+
+def _row(name: str, path: str) -> Row:
+    """Return the row of a file or a link to one. Raises DatasetError for all else."""
+    _check_name(path, name)
+    found = _look(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise _refuse(path, found.st_mode)
+    return name, signature(found)
+
+
+def _check_name(path: str, name: str) -> None:
+    if not encodable(name):
+        raise DatasetError(
+            f"the file name {os.fsencode(path)!r} is not UTF-8", hint="rename it; DVC's listings are UTF-8"
+        )
+
+
+def _refuse(path: str, mode: int) -> DatasetError:
+    if stat.S_ISDIR(mode):
+        return DatasetError(
+            f"{path} is a link to a directory, which DVC would leave out",
+            hint="copy the directory there, or make what it points to a dataset of its own",
+        )
+    return DatasetError(f"expected a file at {path}, found {_kind(mode)}", hint="move it out of the dataset")
+
+
+def _kind(mode: int) -> str:
+    kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a directory"))
+    return next((kind for test, kind in kinds if test(mode)), "a device")
+
+
+def trouble(path: str, exc: OSError) -> DatasetError:
+    """Return the error to raise for what the system said of a file."""
+    name = shown(path)
+    if exc.errno == errno.ELOOP:
+        return DatasetError(f"the link {name} leads in a circle", hint="remove it")
+    if exc.errno in (errno.ENOENT, errno.ENOTDIR) and os.path.islink(path):  # noqa: PTH114
+        return DatasetError(f"the link {name} leads nowhere: to {os.readlink(path)!r}", hint="mend it, or remove it")
+    if exc.errno in (errno.ENOENT, errno.ENOTDIR):
+        return DatasetError(f"there is no {name}", hint="if it vanished just now: wait until nobody writes there")
+    return DatasetError(f"cannot read {name}: {exc.strerror}", hint="make it readable, or move it out of the dataset")

@@ -1,0 +1,76 @@
+# ruff: noqa: PTH208
+"""A look at data that goes into a directory: its files, what is known of them, and what the store has of that.
+
+Mostly nothing moved since the last time, and then this is all: so it imports little, asyncio least of all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from monkey.store.content.hash_worker import Walked
+from monkey.store.content.hash_workers import Crew, sizes_ahead
+from monkey.store.content.objects import DAMAGED, FILES
+from monkey.store.directory.root import Place
+from monkey.transfer.datasets.dataset import Dataset
+from monkey.transfer.datasets.dataset_scan import Row, scan
+from monkey.transfer.datasets.hash_state import State, now
+
+
+class Look(NamedTuple):
+    """Data as it was met."""
+
+    root: str
+    rows: Sequence[Row]
+    #: MD5 of each row, "" where it is not known yet.
+    md5s: list[str]
+    state: State
+    #: When it was begun, in nanoseconds since 1970.
+    began: int
+    #: Sizes of objects in the store, by MD5: of what was known and is not known to be damaged.
+    there: Mapping[str, int]
+
+    def dataset(self) -> Dataset:
+        """Return the dataset, once all MD5s are known."""
+        names, signatures = [name for name, _ in self.rows], [signature for _, signature in self.rows]
+        return Dataset(self.root, names, signatures, self.md5s, told=self.state.told)
+
+
+def look(place: Place | None, root: str, home: Path) -> Look:
+    """Look at the data at the absolute path `root`; states are kept below `home`. Raises DatasetError.
+
+    `place`: the directory of the store; None where it has nothing.
+    """
+    began, at = now(), os.path.realpath(root)
+    return _look(place, State(home, at), began, None)
+
+
+def look_ahead(root: str, home: Path, crew: Crew) -> Callable[[Place | None], Look]:
+    """Begin to look at the directory at the absolute path `root`, in a process of `crew`.
+
+    Returns what goes on with that, as `look` does, once the place is known; before `crew` works on anything else.
+    """
+    began, at = now(), os.path.realpath(root)
+    walked = crew.begin(("walk", [at], "", ""))
+    return lambda place: _look(place, State(home, at), began, walked)
+
+
+def _look(place: Place | None, state: State, began: int, walked: Callable[[], Walked] | None) -> Look:
+    # Known once, it is likely to be there: the store is looked at while the files are.
+    with sizes_ahead(state.oids if place else (), place.below(FILES.rstrip("/")) if place else "") as sizes:
+        rows = scan(state.root, walked)
+        md5s = state.known(rows)
+        there = sizes()
+    for oid in _damaged(place) if place else ():
+        there.pop(oid, None)
+    return Look(state.root, rows, md5s, state, began, there)
+
+
+def _damaged(place: Place) -> Sequence[str]:
+    with contextlib.suppress(OSError):
+        return os.listdir(place.below(DAMAGED))
+    return ()

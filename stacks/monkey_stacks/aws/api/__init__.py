@@ -1,0 +1,1 @@
+"""AWS, asked: account, catalog of instance types, groups, inventory."""

@@ -1,0 +1,189 @@
+"""What AWS says of what monkey.yaml asks for: types of machines, the image, zones. Machines are made from this."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from monkey.errors import FleetError
+from monkey.fleet.agent_state import cache_home
+from monkey.spec.project.cloud import Cloud
+from monkey_stacks.aws.api.account import Account
+from monkey_stacks.aws.api.errors import told
+from monkey_stacks.cloud.slot_capacity import Machine
+
+#: Where Debian tells of its newest image, by AWS's names of architectures.
+DEBIAN = {
+    "x86_64": "resolve:ssm:/aws/service/debian/release/12/latest/amd64",
+    "arm64": "resolve:ssm:/aws/service/debian/release/12/latest/arm64",
+}
+#: AWS's own image with drivers of NVIDIA, which a hint names.
+_DRIVERS = "resolve:ssm:/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+_RESOLVE = "resolve:ssm:"
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image, and what a machine with it calls its disk."""
+
+    id: str
+    device: str
+    arch: str
+    #: Bytes that it needs.
+    least: int
+
+
+def machines(account: Account, types: Sequence[str]) -> tuple[Machine, ...]:
+    """Return the types as AWS knows them; what was asked once is remembered. Raises FleetError."""
+    known = _remembered(account.region)
+    if missing := [type_ for type_ in types if type_ not in known]:
+        known |= {each.type: each for each in _asked(account, missing)}
+        _remember(account.region, known)
+    if unknown := [type_ for type_ in types if type_ not in known]:
+        raise FleetError(
+            f"there is no type of machines {', '.join(unknown)} in {account.region}",
+            hint="check instance_type: in monkey.yaml: `aws ec2 describe-instance-types` lists them",
+        )
+    found = tuple(known[type_] for type_ in types)
+    if len({each.arch for each in found}) > 1:
+        archs = ", ".join(f"{each.type} is {each.arch}" for each in found)
+        raise FleetError(
+            f"expected types of one architecture, found {archs}", hint="make two providers of it: an image is of one"
+        )
+    return found
+
+
+def _asked(account: Account, types: Sequence[str]) -> list[Machine]:
+    with told():
+        answer = account.client("ec2").describe_instance_types(InstanceTypes=list(types))
+        return [_machine(raw) for raw in answer["InstanceTypes"]]
+
+
+def _machine(raw: dict[str, Any]) -> Machine:
+    gpus = sum(each.get("Count", 0) for each in raw.get("GpuInfo", {}).get("Gpus", ()))
+    archs = raw["ProcessorInfo"]["SupportedArchitectures"]
+    memory = int(raw["MemoryInfo"]["SizeInMiB"]) << 20
+    arch = "arm64" if "arm64" in archs else "x86_64"
+    return Machine(raw["InstanceType"], float(raw["VCpuInfo"]["DefaultVCpus"]), memory, gpus, arch)
+
+
+def _file(region: str) -> Path:
+    return cache_home() / "aws" / f"types-{region}.json"
+
+
+def _remembered(region: str) -> dict[str, Machine]:
+    """Return what is known; a file that cannot be read knows nothing."""
+    try:
+        return {name: Machine(**raw) for name, raw in json.loads(_file(region).read_bytes()).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _remember(region: str, known: dict[str, Machine]) -> None:
+    """Keep what is known, where there is a place for it: the next one asks again otherwise."""
+    with contextlib.suppress(OSError):
+        _write(_file(region), known)
+
+
+def _write(path: Path, known: dict[str, Machine]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd, aside = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(fd, "w") as file:
+        json.dump({name: asdict(each) for name, each in known.items()}, file)
+    Path(aside).replace(path)
+
+
+def remembered(region: str, types: Sequence[str]) -> tuple[Machine, ...]:
+    """Return those of the types that are known without asking."""
+    known = _remembered(region)
+    return tuple(known[type_] for type_ in types if type_ in known)
+
+
+def image_name(cloud: Cloud, types: Sequence[Machine]) -> str:
+    """Return the image as monkey.yaml has it, or else the one that machines have by default. Raises FleetError."""
+    if cloud.image is not None:
+        return cloud.image
+    arch = types[0].arch
+    if gpus := [each.type for each in types if each.gpus]:
+        raise FleetError(
+            f"{', '.join(gpus)} has GPUs, and Debian, the default image, has no driver for them",
+            hint=f"write an image with drivers: image: {_DRIVERS.format(arch)}",
+        )
+    return DEBIAN[arch]
+
+
+def image(account: Account, name: str, arch: str, kept: str = "") -> Image:
+    """Return the image `name`: an id, or a parameter that holds one; `kept`: the id to go on with while it is there.
+
+    A parameter's image is looked up once: machines would else be replaced whenever a newer one is published.
+    Raises FleetError where there is none, or it is of another architecture.
+    """
+    found = _look(account, kept) if kept else None
+    found = found or _look(account, _resolved(account, name) if name.startswith(_RESOLVE) else name)
+    if found is None:
+        raise FleetError(
+            f"there is no image {name} in {account.region}",
+            hint="name one of this region by image: in monkey.yaml",
+        )
+    if found.arch != arch:
+        raise FleetError(
+            f"expected an image for {arch}, found {name}, which is for {found.arch}",
+            hint=f"name one for {arch} by image: in monkey.yaml",
+        )
+    return found
+
+
+def _resolved(account: Account, name: str) -> str:
+    with told():
+        answer = account.client("ssm").get_parameter(Name=name.removeprefix(_RESOLVE))
+        return str(answer["Parameter"]["Value"])
+
+
+def _look(account: Account, id_: str) -> Image | None:
+    from botocore.exceptions import ClientError
+
+    try:
+        with told():
+            answer = account.client("ec2").describe_images(ImageIds=[id_])["Images"]
+    except FleetError as exc:
+        if isinstance(exc.__cause__, ClientError) and "InvalidAMI" in str(exc.__cause__):
+            return None
+        raise
+    if not answer or answer[0].get("State", "available") != "available":
+        return None
+    raw = answer[0]
+    disks = [each.get("Ebs", {}).get("VolumeSize", 0) for each in raw.get("BlockDeviceMappings", ())]
+    device = raw.get("RootDeviceName") or "/dev/xvda"
+    return Image(raw["ImageId"], device, raw["Architecture"], max(disks, default=0) << 30)
+
+
+def zones(account: Account, types: Sequence[str]) -> tuple[str, ...]:
+    """Return the zones of the region in which at least one of the types is to be had. Raises FleetError."""
+    ec2 = account.client("ec2")
+    with told():
+        there = ec2.describe_availability_zones(Filters=[{"Name": "zone-type", "Values": ["availability-zone"]}])
+        pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
+            LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": list(types)}]
+        )
+        offered = {each["Location"] for page in pages for each in page["InstanceTypeOfferings"]}
+        names = {zone["ZoneName"] for zone in there["AvailabilityZones"] if zone.get("State") == "available"}
+    if not offered & names:
+        raise FleetError(
+            f"{' or '.join(types)} is not to be had in any zone of {account.region}",
+            hint="check instance_type: and region: in monkey.yaml",
+        )
+    return tuple(sorted(offered & names))
+
+
+def check_network(account: Account, vpc: str, subnets: Sequence[str]) -> None:
+    """Raise FleetError where the subnets of monkey.yaml are not there, or not of that network."""
+    with told():
+        found = account.client("ec2").describe_subnets(SubnetIds=list(subnets))["Subnets"]
+    if other := [each["SubnetId"] for each in found if each["VpcId"] != vpc]:
+        raise FleetError(f"{', '.join(other)} is not part of {vpc}", hint="check vpc: and subnets: in monkey.yaml")

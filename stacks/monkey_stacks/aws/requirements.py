@@ -1,0 +1,105 @@
+"""From what monkey.yaml says to what is to be made: AWS is asked for what only AWS knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from monkey.errors import FleetError
+from monkey.spec.project.provider import Provider
+from monkey_stacks import store_credentials
+from monkey_stacks.aws import desired_resources
+from monkey_stacks.aws.api import catalog
+from monkey_stacks.aws.api.account import Account
+from monkey_stacks.aws.api.inventory import TYPES
+from monkey_stacks.aws.api.naming import IMAGE, Stack
+from monkey_stacks.aws.desired_resources import Wanted
+from monkey_stacks.boot import user_data
+from monkey_stacks.bundle import publishing
+from monkey_stacks.bundle.bundle import Bundle
+from monkey_stacks.cloud import machine_settings
+from monkey_stacks.cloud.rent_cost import Bounds
+from monkey_stacks.cloud.slot_capacity import Machine
+from monkey_stacks.engine.engine_outcome import Resource
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a fleet is to be, what its types of machines have, and the agent's code for them."""
+
+    wanted: Wanted
+    types: tuple[Machine, ...]
+    bundle: Bundle
+
+
+def find(account: Account, provider: Provider, stack: Stack, store_url: str, known: Iterable[Resource]) -> Needs:
+    """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
+    cloud = provider.cloud
+    assert cloud is not None
+    known = list(known)
+    check_region(cloud.region, known, stack.fleet)
+    types = catalog.machines(account, cloud.types)
+    name = catalog.image_name(cloud, types)
+    image = catalog.image(account, name, types[0].arch, kept_image(known, name))
+    if cloud.network:
+        catalog.check_network(account, cloud.network, cloud.subnets)
+    zones = () if cloud.network else catalog.zones(account, cloud.types)
+    bundle = publishing.build(store_url, types[0].arch)
+    address = store_credentials.without_profile(store_url)
+    said = machine_settings.settings(provider, stack, address, bundle.sha256, stack.name)
+    found = Wanted(
+        stack=stack,
+        region=cloud.region,
+        types=cloud.types,
+        image_name=name,
+        image=image,
+        disk=cloud.disk,
+        max_instances=cloud.max_instances,
+        spot=cloud.spot,
+        vpc=cloud.network or "",
+        subnets=cloud.subnets,
+        zones=zones,
+        user_data=user_data(said),
+        role=desired_resources.role(cloud, stack, store_url, account.partition),
+        made=machine_settings.made_from(cloud, image.id, said),
+    )
+    return Needs(found, types, bundle)
+
+
+def kept_image(known: Iterable[Resource], name: str) -> str:
+    """Return the image that the state has for the name of monkey.yaml; "" where there is none."""
+    for each in known:
+        if each.type == TYPES["launch-template"] and (each.inputs.get("tags") or {}).get(IMAGE) == name:
+            return str(each.inputs.get("imageId", ""))
+    return ""
+
+
+def agreed(known: Iterable[Resource]) -> Bounds:
+    """Return what the state lets a fleet be."""
+    for each in known:
+        if each.type == TYPES["auto-scaling-group"]:
+            policy = each.inputs.get("mixedInstancesPolicy") or {}
+            overrides = (policy.get("launchTemplate") or {}).get("overrides") or ()
+            most = each.inputs.get("maxSize")
+            types = tuple(str(one.get("instanceType")) for one in overrides)
+            return Bounds(types, None if most is None else int(most))
+    return Bounds()
+
+
+def region_of(known: Iterable[Resource]) -> str:
+    """Return the region in which the state has machines; "" where that is not written down."""
+    for each in known:
+        arn = str(each.outputs.get("arn", "")).split(":")
+        if found := each.outputs.get("region") or (arn[3] if len(arn) > 3 else ""):
+            return str(found)
+    return ""
+
+
+def check_region(region: str, known: Iterable[Resource], fleet: str) -> None:
+    """Raise FleetError where the fleet is in another region: nothing there could be found from here."""
+    there = region_of(known)
+    if there and there != region:
+        raise FleetError(
+            f"the machines of provider {fleet!r} are in {there}, and monkey.yaml says {region}",
+            hint=f"`monkey destroy --fleet {fleet}` with region: {there} first; or add a provider for the new region",
+        )

@@ -1,0 +1,66 @@
+"""What a machine says of itself: in a log, on its console, and, where it fails, in the store."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from monkey.fleet.cloud.http_client import Away, Refused, persist
+from monkey.fleet.cloud.machine_paths import AGENT, CAUGHT
+
+LOG = Path("/var/log/monkey-boot.log")
+LOGS = (CAUGHT, AGENT / "agent.log", LOG)
+#: Lines of the logs that a note in the store has, characters of each, and bytes of a log that are looked at.
+LINES, LONG, END = 50, 500, 65536
+#: Seconds for a note that the store does not take, and for a store that does not answer.
+PATIENCE, MUTE = 15.0, 5.0
+_SECRET = re.compile(
+    r"(?:AKIA|ASIA)[A-Z0-9]{12,}|ya29\.[\w.-]+|(?i:authorization\W+.*)"
+    r"|(?i:[\w-]*(?:token|secret|password|signature)[\w-]*\W?\s*[=:]\s*\S+)"
+)
+
+
+class BootFailed(Exception):
+    """This machine cannot do what it was rented for; the message says why, and what to do."""
+
+
+def say(line: str) -> None:
+    """Say something to whoever looks at the console or the log."""
+    told = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} {line}"
+    print(f"monkey: {told}", flush=True)
+    with LOG.open("a") as file:
+        file.write(f"{told}\n")
+
+
+def masked(line: str, seen: Iterable[str]) -> str:
+    """Return a line without what is secret in it, as far as its form or `seen` tell."""
+    for value in seen:
+        line = line.replace(value, "***") if value else line
+    return _SECRET.sub("***", line)[:LONG]
+
+
+def last_words(seen: Iterable[str], logs: Iterable[Path] = LOGS) -> list[str]:
+    """Return the ends of all logs, `LINES` together."""
+    seen, found = list(seen), []
+    for log in logs:
+        try:
+            data = log.read_bytes()[-END:]
+        except OSError:
+            continue
+        found += [masked(line, seen) for line in data.decode(errors="replace").splitlines()]
+    return found[-LINES:]
+
+
+def note(cloud: Any, settings: Mapping[str, Any], why: str) -> None:
+    """Leave word in the store of why this machine fails, as far as the store takes it."""
+    try:
+        name = cloud.name()
+        said = {"machine": name, "why": masked(why, cloud.seen), "at": time.time(), "log": last_words(cloud.seen)}
+        key = f"projects/{settings['project']}/boots/{settings['fleet']}/{name}"
+        persist(lambda: cloud.put(key, json.dumps(said).encode()), PATIENCE, MUTE)
+    except (Refused, Away, ValueError, LookupError) as exc:
+        say(f"the store is not told: {exc}")

@@ -1,0 +1,117 @@
+"""The dead-man switch: looks whether the agent is still there and heard, and ends the machine where it is not."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from monkey.fleet.cloud.machine_paths import AGENT, GOODBYE, HEARD, LEFT
+from monkey_stacks.boot.remote.boot_report import LOGS, last_words
+from monkey_stacks.boot.remote.terminate import goodbye
+
+#: Seconds between looks.
+LOOK = 2.0
+#: Gone with the next boot.
+BEGAN = Path("/run/monkey-watch-began")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What there is to see of the agent, and when."""
+
+    #: Of its unit, as systemd has it: active, activating, deactivating, inactive, failed.
+    state: str
+    #: It left, for there was nothing to do.
+    left: bool
+    #: Why it left before that; "" where it did not.
+    goodbye: str
+    #: When its last heartbeat that the store acknowledged began; None where there was none. Seconds since the boot.
+    heard: float | None
+    now: float
+    #: When this boot was first watched over.
+    began: float
+
+
+@dataclass(frozen=True)
+class End:
+    """Why a machine is to end."""
+
+    why: str
+    #: Nobody is to come in its place.
+    shrinks: bool = True
+    #: The store is told.
+    failed: bool = False
+
+
+def verdict(seen: Seen, settings: Mapping[str, Any]) -> End | None:
+    """Return why this machine is to end, None where it is not."""
+    if seen.state == "inactive" and seen.goodbye:
+        return End(seen.goodbye, shrinks=False)
+    if seen.state == "inactive" and seen.left:
+        return End("the agent has left, for there is nothing to do")
+    if seen.state == "failed":
+        return End("the agent does not start", failed=True)
+    if seen.heard is None or seen.heard > seen.now:  # or of an earlier boot
+        patience = settings["boot_patience"]
+        late = seen.now - seen.began > patience
+        return End(f"there was no heartbeat within {patience:.0f} s of the boot", failed=True) if late else None
+    silent = seen.now - seen.heard
+    if silent > settings["orphan_timeout"]:
+        return End(f"the store has acknowledged no heartbeat for {silent:.0f} s", failed=True)
+    return None
+
+
+def watch(settings: Mapping[str, Any], cloud: Any) -> None:
+    """Look until this machine is to end, and end it."""
+    began = _begun()
+    while (end := verdict(_look(began), settings)) is None:
+        time.sleep(LOOK)
+    said = _last_error() if end.failed else ""
+    goodbye(cloud, settings, f"{end.why}: {said}" if said else end.why, end.shrinks, end.failed)
+
+
+def _last_error() -> str:
+    """Return the last line of the agent's that tells of an error; "" where there is none."""
+    return next((line for line in reversed(last_words((), LOGS[:2])) if "rror" in line), "")
+
+
+def _begun() -> float:
+    """Return when this boot was first watched over, also where we were begun again."""
+    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    if not BEGAN.exists():
+        BEGAN.write_text(str(now))
+    return _number(_text(BEGAN)) or now
+
+
+def _look(began: float) -> Seen:
+    show = ["systemctl", "is-active", "monkey-agent.service"]
+    try:
+        state = subprocess.run(show, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60).stdout
+    except subprocess.TimeoutExpired:
+        state = ""
+    return Seen(
+        state=state.strip(),
+        left=(AGENT / LEFT).exists(),
+        goodbye=_text(AGENT / GOODBYE),
+        heard=_number(_text(AGENT / HEARD)),
+        now=time.clock_gettime(time.CLOCK_BOOTTIME),
+        began=began,
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()[:200]
+    except (OSError, ValueError):
+        return ""
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

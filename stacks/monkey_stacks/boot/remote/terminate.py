@@ -1,0 +1,34 @@
+"""The end of a machine: its group wants one less, and it goes. Going needs nobody's leave."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from monkey.fleet.cloud.http_client import persist
+from monkey_stacks.boot.remote.boot_report import note, say
+
+#: Seconds for a group that does not let it go, and for one that does not answer.
+INSIST, SILENT = 30.0, 5.0
+
+
+def goodbye(cloud: Any, settings: Mapping[str, Any], why: str, shrinks: bool, failed: bool) -> None:
+    """End this machine. `shrinks`: nobody is to come in its place; `failed`: the store is told."""
+    try:
+        say(f"this machine goes: {why}")
+        if failed:
+            note(cloud, settings, why)
+        if shrinks:
+            persist(cloud.leave, INSIST, SILENT)
+    except Exception as exc:  # whatever it is, the machine goes
+        print(f"monkey: its group is not told: {exc}", flush=True)
+    if failed:  # it would take minutes to give up
+        _systemctl("kill", "--signal=KILL", "monkey-agent.service")
+    # Its launch template says that who shuts down is gone.
+    if not _systemctl("poweroff"):
+        _systemctl("poweroff", "--force", "--force")
+
+
+def _systemctl(*words: str) -> bool:
+    return subprocess.run(["systemctl", *words], stdin=subprocess.DEVNULL).returncode == 0

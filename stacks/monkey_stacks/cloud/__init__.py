@@ -1,0 +1,1 @@
+"""What all clouds share: scaling, capacity, cost, departures of rented machines."""

@@ -1,0 +1,300 @@
+"""A fleet of machines rented at a cloud: a group of them made by Pulumi, whose size is asked of the cloud itself.
+
+What is the same for every cloud. Each has a subclass that knows its API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from monkey.errors import Corrupt, FleetError
+from monkey.fleet import boot_failures
+from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Work
+from monkey.plan.change import MachineChange
+from monkey.protocol.layout import Keys
+from monkey.protocol.status.store_snapshot import Reader
+from monkey.spec.job.recipe import Resources
+from monkey.store.store_port import Store
+from monkey_stacks import provider_types
+from monkey_stacks.bundle.publishing import publish
+from monkey_stacks.cloud import cloud_descriptions as words
+from monkey_stacks.cloud import departures, rent_cost, slot_capacity
+from monkey_stacks.cloud.cloud_provider import Needs, Renting
+from monkey_stacks.cloud.scaling import Course, Group, course
+from monkey_stacks.engine.engine_outcome import Identify, Progress, Resource, Stage, nobody, silent
+from monkey_stacks.engine.pulumi_engine import Engine
+
+#: Seconds before its time at which a group is no longer given machines.
+LAST = 60.0
+#: Seconds between questions whether machines are on their way.
+CHECK = 10.0
+
+
+@dataclass
+class RentedFleet(Renting):
+    """See `monkey.fleet.fleet_port.Fleet`."""
+
+    #: What agents said so far.
+    _heard: Reader | None = None
+
+    def prepare(self) -> None:
+        """Begin nothing."""
+
+    def close(self) -> None:
+        """Have nothing to give back."""
+
+    async def living(self) -> None:
+        """Leave it to the heartbeats."""
+
+    async def preview(self, work: Work) -> Forecast:
+        """See `Fleet.preview`. Raises FleetError."""
+        self.check_secrets(sorted(work.secrets))
+        known = await self._known()
+        if not known and not work.jobs:
+            return Forecast(0, 0)
+        there = await self._ask(self._look)
+        if not work.jobs:
+            before = there.desired if there else 0
+            return Forecast(before, before)
+        agreed = self._agreed(known)
+        work = rent_cost.lasting(work, there, agreed)
+        asked = await self._ask(self._needs, known, work)
+        find, astray = await self._ask(self._lost, known)
+        plan = await self._course(there, asked, work)
+        notes = slot_capacity.misfits(asked.types, work.asked, in_order=not self._cloud.spot)
+        notes += words.enlarged(asked.wanted)
+        notes += await asyncio.to_thread(self._notes, work, there, astray)
+        if known:
+            engine = await self._engine(silent, find)
+            outcome = await engine.preview(self._program(asked), refresh=True)
+            parts = [words.made_again(self._change(each), known) for each in outcome.changed]
+            notes += outcome.warnings
+        else:
+            parts = [self._creation(asked)]
+        parts = words.merged([*parts, *(self._postponed(there, work) if plan.after else [])])
+        changes = [*parts, *self._ended(plan, asked, parts), *map(words.astray, astray)]
+        cost = rent_cost.cost(self._cloud, work, there, plan, agreed)
+        return Forecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
+
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        """See `Fleet.converge`. Raises FleetError, StoreError."""
+        self._say, self._checked = say, float("-inf")
+        engine = await self._engine(say)
+        async with engine.hold() as session:
+            if session.waited and recount is not None:
+                work = await recount()
+            known = await engine.resources()
+            if work.through is not None:
+                work = rent_cost.lasting(work, await asyncio.to_thread(self._look), self._agreed(known))
+            asked = await self._ask(self._needs, known, work)
+            await publish(engine.store, asked.bundle)
+            await boot_failures.forget(engine.store, Keys(self.project).boots, self.name)
+            there, gone = await departures.seen_off(self._reader(engine.store), self.name, self._look)
+            plan = await self._course(there, asked, work, gone)
+            self.touched = True
+            await asyncio.to_thread(self._end, plan, asked, known, say)
+            engine.identify = await asyncio.to_thread(self._clear, known, say)
+            outcome = await session.up(self._program(asked), refresh=True)
+            for warning in outcome.warnings:
+                say(f"warning: {warning}")
+            if outcome.failures:
+                raise words.failed(outcome.failures, self.name, self._translate)
+            await asyncio.to_thread(self._size, plan, asked, work, say)
+
+    def shortage(self, asked: Resources) -> str:
+        """See `Fleet.shortage`: the cloud is asked for types of which nothing is known yet."""
+        with words.named(self.name, self._cloud.region):
+            return slot_capacity.shortage(self._machines(), asked)
+
+    async def examine(self) -> str:
+        """See `Fleet.examine`: what `preview` asks, but for the state of Pulumi's."""
+        known = await self._known()
+        await self._ask(self._look)
+        await self._ask(self._needs, known, Work(0))
+        types, image = " or ".join(self._cloud.types), self._cloud.image or "Debian"
+        return f"{self.name}: {self.called} has {types}, and the image {image}, in {self._cloud.region}"
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """See `Fleet.check_secrets`: machines read them where monkey.yaml says."""
+        if missing := [name for name in names if name not in self._cloud.secrets]:
+            form, other = self.secret_form
+            raise FleetError(
+                f"nobody says where machines read the secret {missing[0]}",
+                hint=f"write secrets: {{{missing[0]}: {form}}} beside type: {self.type} in monkey.yaml, or {other}",
+            )
+
+    async def check(self) -> bool:
+        """See `Fleet.check`: machines are on their way as long as the cloud only has none to give now."""
+        store = self.opened()
+        if store is None or time.monotonic() - self._checked < CHECK:
+            return True
+        self._checked = time.monotonic()
+        there = await asyncio.to_thread(self._look)
+        if there is None:
+            return True
+        self.booting = 0 < there.desired <= len(there.members)
+        if not there.desired:
+            await boot_failures.check(store, Keys(self.project).boots, self.name)
+            return False
+        if not there.members:
+            why, passing = await asyncio.to_thread(self._trouble)
+            if why and not passing:
+                raise FleetError(f"provider {self.name!r} gets no machine: {why}", hint="mend it, and apply again")
+        return not self.booting or not there.ids <= await departures.gone(self._reader(store), self.name)
+
+    async def strange(self) -> None:
+        """Find none: agents have the environment of their machines."""
+
+    def last_words(self) -> str:
+        """Have none: they are on the machines."""
+        return "  (on the machines; `monkey status` tells of those that could not boot)"
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """See `Fleet.instances`: the group by the state, and its machines where the cloud can be asked."""
+        if not (known := await self._known()):
+            return await self._unwritten()
+        if (elsewhere := self._elsewhere(known)) is not None:
+            return (Instance("group", (), f"{elsewhere.text}; {elsewhere.hint}", runs=False),)
+        cloud = self._cloud
+        about = f"{self.group_word} in {cloud.region}, at most {cloud.max_instances} × {' or '.join(cloud.types)}"
+        try:
+            there = await asyncio.to_thread(self._look)
+        except FleetError as exc:
+            return (Instance("group", (), f"{about}; {exc.message}", runs=False),)
+        if there is None:
+            about = words.no_group(self.group_word, [each.name for each in known])
+            return (Instance("parts", (), about, runs=False),)
+        if there.desired:
+            about += f"; {there.desired} asked for, {self._emptied(there)}"
+        return (
+            Instance("group", (), about, runs=False),
+            *(Instance(each.id, (each.id,), each.about) for each in there.members),
+        )
+
+    def _elsewhere(self, known: Sequence[Resource]) -> Finding | None:
+        """Return where the fleet is, and what to do, where monkey.yaml says another place."""
+        try:
+            self._check_place(known)
+        except FleetError as exc:
+            return Finding(self.called, exc.message, exc.hint or "write that place into monkey.yaml")
+        return None
+
+    async def _unwritten(self) -> tuple[Instance, ...]:
+        """Return what the cloud has of a fleet of which the state knows nothing: it may have been lost."""
+        if (store := self.opened()) is None:
+            return ()
+        try:
+            _, astray = await asyncio.to_thread(self._lost, ())
+        except FleetError as exc:
+            if not await store.list(f"{Keys(self.project).machines}{self.name}/"):
+                return ()  # nothing was ever made
+            return (Instance("group", (), f"it is not known whether there is one: {exc.message}", runs=False),)
+        return tuple(Instance(each, (), "no apply has written it down", runs=False) for each in astray)
+
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """See `Fleet.audit`."""
+        known = await self._known()
+        if not known and self.opened() is None:
+            return ()
+        if (elsewhere := self._elsewhere(known)) is not None:
+            return (elsewhere,)
+        heard = await self._jobs() if busy else None
+        try:
+            return await asyncio.to_thread(self._audit, known, heard)
+        except FleetError as exc:
+            return (Finding(self.called, f"cannot be asked: {exc.message}", exc.hint or "try again"),)
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        """See `Fleet.holdings`; that the cloud cannot be asked, or the fleet is elsewhere, is told by `audit`."""
+        try:
+            with contextlib.suppress(Corrupt):  # what there is costs all the same
+                self._check_place(await self._known())
+            return await asyncio.to_thread(self._holdings)
+        except FleetError:
+            return ()
+
+    async def destroy(self, say: Say) -> None:
+        """See `Fleet.destroy`. Raises FleetError where something would not go."""
+        if self.opened() is None:
+            return
+        self._check_place(await self._known())
+        self._say = say
+        engine = await self._engine(say)
+        async with engine.hold() as session:
+            known = await engine.resources()
+            engine.identify, _ = await asyncio.to_thread(self._lost, known)
+            self.touched = True
+            await asyncio.to_thread(self._remove_lone, say)
+            outcome = await session.destroy()
+            for warning in outcome.warnings:
+                say(f"warning: {warning}")
+            if outcome.failures:
+                raise words.failed(outcome.failures, self.name, self._translate)
+            await asyncio.to_thread(self._remove_rest, say)
+
+    async def _known(self) -> tuple[Resource, ...]:
+        """Return what Pulumi's state has."""
+        store = self.opened()
+        known = await Engine(store, self.project, self.name).resources() if store is not None else ()
+        provider_types.check(known, self.type, self.name)
+        return known
+
+    async def _engine(self, say: Say, identify: Identify = nobody) -> Engine:
+        store = self.opened()
+        assert store is not None
+        keys = await asyncio.to_thread(self._keys)
+        return Engine(store, self.project, self.name, say, self._watch, identify, keys)
+
+    def _reader(self, store: Store) -> Reader:
+        if self._heard is None:
+            self._heard = Reader(store, Keys(self.project))
+        return self._heard
+
+    async def _course(
+        self, there: Group | None, asked: Needs, work: Work, gone: frozenset[str] = frozenset()
+    ) -> Course:
+        """Return what is to become of the machines; who works on how much is told by heartbeats."""
+        needed = slot_capacity.machines_for(asked.types, work.jobs, work.asked, self.provider.max_slots)
+        if work.expires is not None and work.expires < time.time() + LAST:
+            needed = 0
+        wanted, jobs = asked.wanted, {}
+        if there is not None and len(there.members) > wanted.max_instances:
+            jobs = await self._jobs()
+        return course(there, needed, wanted.max_instances, wanted.types, wanted.made, jobs, gone)
+
+    async def _jobs(self) -> dict[str, int]:
+        """Return how many jobs run on each machine whose agent lives, by the machines' ids."""
+        store = self.opened()
+        assert store is not None
+        agents = (await self._reader(store).read([])).alive(self.name)
+        return {agent.id.split("/")[1]: agent.jobs for agent in agents}
+
+    def _ended(self, plan: Course, asked: Needs, parts: Sequence[MachineChange]) -> list[MachineChange]:
+        """Return which machines end, and why."""
+        replaced = [words.outdated(each, asked.wanted, self.type_key, parts) for each in plan.outdated]
+        most = asked.wanted.max_instances
+        return [*replaced, *(words.surplus(each, plan.after, most) for each in plan.surplus)]
+
+    def _notes(self, work: Work, there: Group | None, astray: Sequence[str]) -> list[str]:
+        said = []
+        if work.expires is not None and work.expires < time.time() + LAST:
+            said.append("warning: its sweeps have expired: no machine is made; `monkey extend SWEEP 6h` goes on")
+        if astray:
+            what = f"{self.called} has what no apply has written down: {words.several(astray)}"
+            said.append(f"warning: {what}; applying takes it away")
+        if there is not None and there.desired > len(there.members):
+            why, _ = self._trouble()
+            said += [f"warning: {there.desired - len(there.members)} machines have not come: {why}"] if why else []
+        return said
+
+    def _watch(self, step: Progress) -> None:
+        """Tell of a step that has ended; called in threads of Pulumi's."""
+        with self._saying:
+            if self._say is None or step.stage is Stage.BEGAN:
+                return
+            done = step.stage is Stage.DONE
+            self._say(f"{step.change.name}: {words.DONE.get(step.change.op, step.change.op) if done else 'FAILED'}")

@@ -1,0 +1,59 @@
+"""What machines of a fleet are told when they boot, and what they are made from: the same for all clouds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Protocol
+
+from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.provider import Provider
+from monkey_stacks.boot import Settings
+
+#: Characters of the hash of what a machine is made from.
+HASH = 8
+
+
+class Named(Protocol):
+    """A fleet's stack, whatever its cloud calls what is in it."""
+
+    @property
+    def project(self) -> str: ...
+
+    @property
+    def fleet(self) -> str: ...
+
+
+def settings(provider: Provider, stack: Named, store_url: str, bundle: str, group: str) -> Settings:
+    """Return what a machine is told: of its store, the bundle's hash, and its group as its cloud addresses it."""
+    cloud = provider.cloud
+    assert cloud is not None
+    return Settings(
+        cloud=provider.type,
+        store=store_url,
+        project=stack.project,
+        fleet=stack.fleet,
+        bundle=bundle,
+        group=group,
+        region=cloud.region,
+        gcp_project=cloud.gcp_project,
+        idle_timeout=provider.idle_timeout,
+        max_slots=provider.max_slots,
+        cache_size=provider.cache_size,
+        orphan_timeout=cloud.orphan_timeout,
+        secrets=dict(cloud.secrets),
+    )
+
+
+def made_from(cloud: Cloud, image: str, told: Settings, zones: Sequence[str] = ()) -> str:
+    """Return the mark of machines that are made like this; `image`: its id. One of another mark is outdated.
+
+    `zones`: where they may be, for a cloud that makes another group for other ones.
+    The agent's code is left out: an old agent goes on. So is what a later version of monkey may tell machines besides,
+    and when they end: an update is to end none, nor is more time.
+    """
+    said = [image, cloud.disk, cloud.spot, cloud.network, sorted(cloud.subnets), told.store, dict(told.secrets)]
+    said += [told.idle_timeout, told.max_slots, told.cache_size, told.orphan_timeout]
+    said += [sorted(zones)] if zones else []
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:HASH]

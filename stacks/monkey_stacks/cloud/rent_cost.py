@@ -1,0 +1,71 @@
+"""What a fleet of rented machines may cost at the worst: by monkey.yaml, and by what there is already."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from monkey.fleet.fleet_port import Work
+from monkey.plan.cost import HOUR, Cost, Kept
+from monkey.spec.project.cloud import Cloud
+from monkey_stacks.cloud.scaling import ROUNDED, Course, Group
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the state lets a fleet be: it was agreed to."""
+
+    types: tuple[str, ...] = ()
+    #: Machines at once; None where the state does not say.
+    most: int | None = None
+    #: When machines end that are made, seconds since the epoch; None where the state does not say.
+    until: float | None = None
+
+
+def lasting(work: Work, group: Group | None, agreed: Bounds) -> Work:
+    """Return the work until the time that machines have, where it is earlier only since a sweep is through."""
+    end = _rented(group, agreed)
+    if end is None or work.expires is None or work.through is None:
+        return work
+    return replace(work, expires=end) if work.expires < end <= work.through + ROUNDED else work
+
+
+def _rented(group: Group | None, agreed: Bounds) -> float | None:
+    if group is None or not group.desired:
+        return None
+    return group.expires if agreed.until is None else agreed.until
+
+
+def cost(cloud: Cloud, work: Work, group: Group | None, plan: Course, agreed: Bounds) -> Cost | None:
+    """Return what a fleet may cost at the worst, where it is known until when it is to be rented."""
+    if work.expires is None:
+        return None
+    return Cost(
+        machines=cloud.max_instances,
+        kind=" or ".join(cloud.types),
+        hours=max(0.0, work.expires - time.time()) / HOUR,
+        until=work.expires,
+        price=cloud.dearest,
+        spot=cloud.spot,
+        limit=cloud.max_cost,
+        rented=_rented(group, agreed),
+        unpriced=cloud.unpriced,
+        kept=_kept(group, plan, max(work.expires, time.time())),
+        dearer=_dearer(cloud, agreed),
+    )
+
+
+def _kept(group: Group | None, plan: Course, until: float) -> Kept | None:
+    staying = set(group.members).difference(plan.ending) if group is not None else set()
+    ends = [each.ends for each in staying if each.ends is not None and each.ends - until > ROUNDED]
+    return Kept(len(ends), sum(end - until for end in ends) / HOUR, max(ends)) if ends else None
+
+
+def _dearer(cloud: Cloud, agreed: Bounds) -> bool:
+    """Is an hour of all machines dearer than it was agreed to be, at the prices of now?"""
+    if not agreed.types:
+        return False
+    most, before = agreed.most or cloud.max_instances, replace(cloud, types=agreed.types).dearest
+    if before is None or cloud.dearest is None:
+        return cloud.max_instances > most or not set(cloud.types) <= set(agreed.types)
+    return cloud.max_instances * cloud.dearest > most * before

@@ -1,0 +1,86 @@
+"""How many jobs machines of a cloud run at once, how many machines that makes, and what none of them can run. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from monkey.fleet.machine_capacity import counted
+from monkey.spec.job.recipe import Resources
+
+#: Of the memory that a cloud rents out, what its machines say that they have: the rest is the kernel's and firmware's.
+LEFT = 0.94
+#: What jobs ask for, each with the number of jobs that do: as `Work.asked`.
+Asked = Sequence[tuple[Resources, int]]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A type of machines, by what its cloud says of it."""
+
+    type: str
+    cpus: float
+    #: Bytes, as they are rented out.
+    memory: int
+    gpus: int = 0
+    #: "x86_64" or "arm64".
+    arch: str = "x86_64"
+
+    def room(self, asked: Resources) -> int:
+        """Return how many such jobs fit on it at once."""
+        fits = [self.cpus / asked.cpus if asked.cpus else math.inf]
+        fits += [self.gpus / asked.gpus] if asked.gpus else []
+        fits += [self.memory * LEFT / asked.memory] if asked.memory else []
+        # Jobs that take next to nothing: agents run no more of them than this at once either.
+        return int(min(1024.0, *fits) + 1e-9)
+
+
+def machines_for(types: Sequence[Machine], jobs: int, asked: Asked, max_slots: int | None) -> int:
+    """Return how many machines have room for all these jobs at once, where each is of the smallest type that can."""
+    if not jobs:
+        return 0
+    taken = sum(count / _slots(types, each, max_slots) for each, count in asked or [(Resources(), jobs)])
+    return max(1, math.ceil(taken - 1e-9))
+
+
+def _slots(types: Sequence[Machine], asked: Resources, max_slots: int | None) -> int:
+    """Return how many such jobs run on a machine at once; 1 where none can: that is told elsewhere."""
+    fitting = [room for type_ in types if (room := type_.room(asked))]
+    slots = min(fitting, default=1)
+    return min(slots, max_slots) if max_slots is not None else slots
+
+
+def shortage(types: Sequence[Machine], asked: Resources) -> str:
+    """Say of what each type has less than a job asks for; "" where one has enough."""
+    short = [_short(type_, asked) for type_ in types]
+    return "; ".join(short) if all(short) else ""
+
+
+def misfits(types: Sequence[Machine], asked: Asked, *, in_order: bool) -> list[str]:
+    """Return what to say of types that cannot run what others can: machines of them would come for nothing.
+
+    `in_order`: the first type is taken as long as the cloud has it.
+    """
+    said = []
+    for each, _ in asked:
+        short = [_short(type_, each) for type_ in types]
+        if not all(short):
+            said += [f"warning: some machines may come for nothing, for a job asks for {of}" for of in short if of]
+    if in_order and said and not any(types[0].room(each) for each, _ in asked):
+        able = next(type_ for type_ in types if any(type_.room(each) for each, _ in asked))
+        first = f"on demand the first of the types is taken, and {types[0].type} can run none of the jobs"
+        return [f"warning: {first}: write {able.type} before it"]
+    return list(dict.fromkeys(said))
+
+
+def _short(machine: Machine, asked: Resources) -> str:
+    has, memory = f"({machine.type} has {{}})", machine.memory * LEFT
+    short = []
+    if asked.cpus > machine.cpus:
+        short.append(f"{counted(asked.cpus, 'CPU')} {has.format(f'{machine.cpus:g}')}")
+    if asked.memory > memory:
+        short.append(f"{asked.memory / 2**30:.1f} GiB of memory {has.format(f'about {memory / 2**30:.1f}')}")
+    if asked.gpus > machine.gpus:
+        short.append(f"{counted(asked.gpus, 'GPU')} {has.format(machine.gpus)}")
+    return ", ".join(short)

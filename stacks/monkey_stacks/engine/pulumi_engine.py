@@ -1,0 +1,266 @@
+"""The engine: runs an inline Pulumi program for one fleet, and says in our words what became of it.
+
+Whoever adds a kind of machines writes a program, a function that registers resources, and nothing of this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from monkey.errors import MonkeyError
+from monkey.store.store_port import Store
+from monkey_stacks.engine import errors, installation, state
+from monkey_stacks.engine.engine_outcome import Identify, Outcome, Resource, Say, Watch, nobody, silent
+from monkey_stacks.engine.state import State
+from monkey_stacks.engine.state_bucket import Space
+from monkey_stacks.locking.state_lock import Hands, Lock, lost
+
+if TYPE_CHECKING:
+    from monkey_stacks.engine.automation import Program, Runs
+    from monkey_stacks.engine.engine_command import Tether
+    from monkey_stacks.engine.events import Listener
+    from monkey_stacks.engine.installation import Cli
+    from monkey_stacks.engine.s3_endpoint import Bridge
+    from monkey_stacks.locking.local_lock import Place
+
+#: Seconds that Pulumi may take to end in order when we are interrupted; then it is killed, and the next one mends.
+PARTING = 30.0
+
+
+@dataclass
+class Engine:
+    """The machines of one fleet, as a stack of Pulumi's whose state is in `store`."""
+
+    store: Store
+    project: str
+    fleet: str
+    #: Told of what a person waits for.
+    say: Say = silent
+    #: Told of each step, in a thread of Pulumi's.
+    watch: Watch = silent
+    #: How a resource is found again whose creation was cut off.
+    identify: Identify = nobody
+    #: What plugins find in their environment besides ours. Never written anywhere; the place for paths of secrets.
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> Hands:
+        """Where its state, its lock and its beats are."""
+        return Hands(self.project, self.fleet)
+
+    async def resources(self) -> tuple[Resource, ...]:
+        """Return what there is, by the state: asks no provider, and starts no Pulumi. Raises StoreError, Corrupt."""
+        found = await state.read(self._space(dry=True), self.project, self.fleet)
+        return found.resources if found is not None else ()
+
+    async def preview(self, program: Program, *, refresh: bool = False) -> Outcome:
+        """Return what `up` would do; writes nothing, locks nothing. Raises FleetError, StoreError.
+
+        `refresh`: ask the providers first what is really there, so that drift is among it.
+        """
+        found = await asyncio.to_thread(installation.find, self.say)
+        from monkey_stacks.engine.engine_command import Tether
+
+        async with self._session(found, self._space(dry=True), Tether(), None) as session:
+            return await session.preview(program, refresh=refresh)
+
+    async def up(self, program: Program, *, refresh: bool = False) -> Outcome:
+        """Make what `program` registers, and take away what it does not; see `Session.up`."""
+        async with self.hold() as session:
+            return await session.up(program, refresh=refresh)
+
+    async def refresh(self) -> Outcome:
+        """See `Session.refresh`."""
+        async with self.hold() as session:
+            return await session.refresh()
+
+    async def destroy(self) -> Outcome:
+        """See `Session.destroy`."""
+        async with self.hold() as session:
+            return await session.destroy()
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[Session]:
+        """Lock the machines for several operations; waits while somebody else changes them.
+
+        `Session.waited` says whether somebody did: what was counted before must then be counted again.
+        Raises FleetError, StoreError.
+        """
+        found = await asyncio.to_thread(installation.find, self.say)
+        from monkey_stacks.engine.engine_command import Tether
+
+        tether = Tether()
+        lock = Lock(self.store, self.keys, tether.renew)
+        waited = await lock.acquire(self.say)
+        try:
+            space = self._space(dry=False, allowed=lock.valid)
+            async with self._session(found, space, tether, lock.place) as session:
+                session.waited, session.valid = waited, lock.valid
+                yield session
+        finally:
+            await lock.release()
+
+    def _space(self, *, dry: bool, allowed: Callable[[], bool] = lambda: True) -> Space:
+        return Space(self.store, self.keys.state, dry=dry, allowed=allowed)
+
+    @asynccontextmanager
+    async def _session(self, found: Cli, space: Space, tether: Tether, place: Place | None) -> AsyncIterator[Session]:
+        from monkey_stacks.engine.automation import Runs, environment
+        from monkey_stacks.engine.s3_endpoint import Bridge
+
+        mark, keep = (place.mark, place.descriptors) if place is not None else ({}, ())
+        runs = Runs(found, environment(self.env, mark), tether, keep)
+        try:
+            with Bridge(space, asyncio.get_running_loop()).running() as bridge:
+                yield Session(self, space, bridge, runs, tether)
+        finally:
+            runs.close()
+
+
+@dataclass
+class Session:
+    """Some operations on one fleet, one after another; those that change something need `Engine.hold`."""
+
+    engine: Engine
+    space: Space
+    bridge: Bridge
+    runs: Runs
+    tether: Tether
+    #: Somebody else changed the machines while we waited for the lock.
+    waited: bool = False
+    valid: Callable[[], bool] = lambda: True
+
+    async def preview(self, program: Program, *, refresh: bool = False) -> Outcome:
+        """Return what `up` would do, now; what was cut off is counted as it will be mended."""
+        warnings, _ = await self._open()
+        listener = self._listener(silent)
+        guarded = _Guarded(program)
+        await self._run(lambda: self.runs.preview(guarded, listener, refresh), listener, guarded)
+        return _with(listener.outcome(), warnings)
+
+    async def up(self, program: Program, *, refresh: bool = False) -> Outcome:
+        """Make what `program` registers, and take away what it does not; `refresh`: ask first what is really there.
+
+        A resource that fails is one of the outcome's failures, and does not keep the others. Raises FleetError where
+        the whole fails, what `program` raises, and StoreError.
+        """
+        warnings, leftovers = await self._open()
+        before = await self._destroy(leftovers) if leftovers else Outcome()
+        listener, guarded = self._listener(self.engine.watch), _Guarded(program)
+        await self._run(lambda: self.runs.up(guarded, listener, refresh), listener, guarded)
+        await self.space.prune()
+        return _with(listener.outcome(), warnings, before)
+
+    async def refresh(self) -> Outcome:
+        """Ask the providers what is there, and write it down: what is gone is made again by the next `up`."""
+        warnings, _ = await self._open()
+        from monkey_stacks.engine.events import Listener
+
+        listener = Listener(self.engine.watch, drift=True)
+        await self._run(lambda: self.runs.refresh(listener), listener)
+        await self.space.prune()
+        return _with(listener.outcome(), warnings)
+
+    async def destroy(self) -> Outcome:
+        """Take everything away, and the state with it, unless something would not go."""
+        if await state.read(self.space, self.engine.project, self.engine.fleet) is None:
+            return Outcome()
+        warnings, _ = await self._open()
+        done = await self._destroy(())
+        if not done.failures and not await self.engine.resources():
+            await self.space.clear()
+        return _with(done, warnings)
+
+    async def _destroy(self, only: tuple[str, ...]) -> Outcome:
+        listener = self._listener(self.engine.watch)
+        await self._run(lambda: self.runs.destroy(listener, only), listener)
+        return listener.outcome()
+
+    def _listener(self, watch: Watch) -> Listener:
+        from monkey_stacks.engine.events import Listener
+
+        return Listener(watch)
+
+    async def _open(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Take the stack, mended; returns warnings, and what is to be deleted first."""
+        project, fleet = self.engine.project, self.engine.fleet
+        found = await state.read(self.space, project, fleet)
+        warnings, leftovers = await self._mend(found) if found is not None else ((), ())
+        await self._run(lambda: self.runs.open(project, fleet, self.bridge.url, new=found is None))
+        return warnings, leftovers
+
+    async def _mend(self, found: State) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        mended = found.mend(self.engine.identify)
+        if mended.changed:
+            await self.space.put(found.key, found.encode())
+        warnings = [
+            f"making {name} was cut off, and what is there of it cannot be found by us: look whether it is there"
+            for name in mended.forgotten
+        ]
+        return tuple(warnings), tuple(mended.leftovers)
+
+    async def _run(
+        self, call: Callable[[], None], listener: Listener | None = None, guarded: _Guarded | None = None
+    ) -> None:
+        """Run it in a thread; one that is cancelled lets Pulumi end in order. Raises FleetError, StoreError."""
+        from pulumi.automation import CommandError, InvalidVersionError
+
+        self.bridge.trouble = None
+        try:
+            await self._wait(asyncio.ensure_future(asyncio.to_thread(call)))
+        except (CommandError, InvalidVersionError, RuntimeError, OSError) as exc:
+            if guarded is not None and guarded.raised is not None:
+                raise guarded.raised from None
+            if not self.valid():
+                raise lost() from exc
+            if listener is not None and listener.partial and self.bridge.trouble is None:
+                return
+            raise self._translated(exc, listener) from exc
+
+    def _translated(self, exc: Exception, listener: Listener | None) -> MonkeyError:
+        said = listener.errors if listener is not None else ()
+        key = self.space.prefix + state.key_of(self.engine.project, self.engine.fleet)
+        return errors.translate(exc, tuple(said), self.bridge.trouble, key)
+
+    async def _wait(self, task: asyncio.Future[None]) -> None:
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self.tether.interrupt()
+            done, _ = await asyncio.wait({task}, timeout=PARTING)
+            if not done:
+                self.tether.cut()
+                await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # it was interrupted: that it failed is no news
+            raise
+
+
+class _Guarded:
+    """A program that remembers what it raised: by way of Pulumi nothing but text would come back."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.raised: BaseException | None = None
+
+    def __call__(self) -> None:
+        try:
+            self._program()
+        except BaseException as exc:
+            self.raised = exc
+            raise
+
+
+def _with(outcome: Outcome, warnings: tuple[str, ...], before: Outcome | None = None) -> Outcome:
+    if before is None:
+        before = Outcome()
+    return replace(
+        outcome,
+        changes=(*before.changes, *outcome.changes),
+        failures=(*before.failures, *outcome.failures),
+        warnings=(*warnings, *before.warnings, *outcome.warnings),
+    )

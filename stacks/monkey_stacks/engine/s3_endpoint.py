@@ -1,0 +1,193 @@
+"""A bucket for Pulumi, on a port of this machine: S3's words in, the project's own store behind.
+
+So the state of machines is in every store, whatever Pulumi can reach by itself; each step of it is there before the
+step is taken, and nobody writes to it who has lost the lock. Only who knows the bucket's name is let in: 128 random
+bits, in the environment of our own processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from hashlib import md5
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+from monkey.errors import KeyMissing, StoreError
+from monkey_stacks.engine.state_bucket import Space
+
+T = TypeVar("T")
+
+#: Seconds that one access of the store may take; Pulumi tries again, many times.
+PATIENCE = 60.0
+#: Bytes of one object. Pulumi's client would send more in parts, which nobody here would put together.
+LARGEST = 5 << 20
+
+
+class Bridge:
+    """The server, and the address that Pulumi is given."""
+
+    def __init__(self, space: Space, loop: asyncio.AbstractEventLoop) -> None:
+        """Serve `space`, whose store belongs to `loop`."""
+        self.space, self._loop = space, loop
+        self.bucket = f"monkey-{secrets.token_hex(16)}"
+        #: Why the store failed, if the last request did; Pulumi, which tries again, would say no more than 503.
+        self.trouble: StoreError | None = None
+        self._server = _Server(("127.0.0.1", 0), _Request)
+        self._server.bridge = self
+
+    @property
+    def url(self) -> str:
+        """What Pulumi is to take for its backend."""
+        endpoint = quote(f"http://127.0.0.1:{self._server.server_port}", safe="")
+        return f"s3://{self.bucket}?endpoint={endpoint}&s3ForcePathStyle=true&region=us-east-1"
+
+    @contextmanager
+    def running(self) -> Iterator[Bridge]:
+        """Serve meanwhile."""
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+            thread.join()
+
+    def ask(self, what: Awaitable[T]) -> T:
+        """Run it where the store lives, from a thread of the server. Raises StoreError, TimeoutError."""
+
+        async def run() -> T:
+            return await what
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(PATIENCE)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    bridge: Bridge
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: Pulumi went away in the middle."""
+
+
+class _Request(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def do_GET(self) -> None:
+        self._answer(self._get)
+
+    def do_HEAD(self) -> None:
+        self._answer(self._get)
+
+    def do_PUT(self) -> None:
+        self._answer(self._put)
+
+    def do_DELETE(self) -> None:
+        self._answer(self._delete)
+
+    def _answer(self, method: Any) -> None:
+        body = self._body()
+        parts = urlsplit(self.path)
+        bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
+        bridge = self.server.bridge
+        if not secrets.compare_digest(bucket.encode(), bridge.bucket.encode()):
+            self._refuse(403, "AccessDenied")
+            return
+        try:
+            method(bridge, key, parse_qs(parts.query, keep_blank_values=True), body)
+            bridge.trouble = None
+        except KeyMissing:
+            self._refuse(404, "NoSuchKey")
+        except StoreError as exc:
+            bridge.trouble = exc
+            self._refuse(503, "SlowDown")
+        except TimeoutError:
+            self._refuse(503, "SlowDown")
+        except ValueError:
+            self._refuse(400, "InvalidRequest")
+
+    def _get(self, bridge: Bridge, key: str, query: dict[str, list[str]], body: bytes) -> None:
+        if key:
+            self._send(200, bridge.ask(bridge.space.get(key)), "application/octet-stream")
+            return
+        prefix, delimiter = (query.get(name, [""])[0] for name in ("prefix", "delimiter"))
+        found = bridge.ask(bridge.space.list(prefix))
+        self._send(200, _listing(bridge.bucket, prefix, delimiter, found))
+
+    def _put(self, bridge: Bridge, key: str, query: dict[str, list[str]], body: bytes) -> None:
+        source = self.headers.get("x-amz-copy-source")
+        if source is not None:
+            body = bridge.ask(bridge.space.get(unquote(source).lstrip("/").partition("/")[2]))
+        if len(body) > LARGEST or query.keys() - {"x-id"}:
+            raise ValueError(key)
+        bridge.ask(bridge.space.put(key, body))
+        copied = f"<CopyObjectResult><ETag>{_etag(body)}</ETag><LastModified>2000-01-01T00:00:00Z</LastModified>"
+        self._send(200, f"{copied}</CopyObjectResult>".encode() if source is not None else b"", etag=_etag(body))
+
+    def _delete(self, bridge: Bridge, key: str, query: dict[str, list[str]], body: bytes) -> None:
+        bridge.ask(bridge.space.delete(key))
+        self._send(204, b"")
+
+    def _body(self) -> bytes:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        streamed = "aws-chunked" in (self.headers.get("Content-Encoding") or "")
+        return _joined(body) if streamed or "x-amz-decoded-content-length" in self.headers else body
+
+    def _refuse(self, status: int, code: str) -> None:
+        self._send(status, f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode())
+
+    def _send(self, status: int, body: bytes, kind: str = "application/xml", etag: str = "") -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", kind)
+        self.send_header("Last-Modified", formatdate(usegmt=True))
+        self.send_header("ETag", etag or _etag(body))
+        self.end_headers()
+        if self.command != "HEAD" and status != 204:
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def _etag(body: bytes) -> str:
+    return f'"{md5(body, usedforsecurity=False).hexdigest()}"'
+
+
+def _joined(body: bytes) -> bytes:
+    """Return what Amazon's chunks hold: "SIZE;chunk-signature=…", the bytes, …, a size of 0 and checksums."""
+    found, at = list[bytes](), 0
+    while True:
+        line = body.index(b"\r\n", at)
+        size = int(body[at:line].partition(b";")[0], 16)
+        if not size:
+            return b"".join(found)
+        found.append(body[line + 2 : line + 2 + size])
+        at = line + 2 + size + 2
+
+
+def _listing(bucket: str, prefix: str, delimiter: str, found: dict[str, int]) -> bytes:
+    keys, below = list[str](), dict[str, None]()
+    for key, size in found.items():
+        head, cut, _ = key.removeprefix(prefix).partition(delimiter) if delimiter else (key, "", "")
+        if cut:
+            below[f"{prefix}{head}{delimiter}"] = None
+        else:
+            at = "<LastModified>2000-01-01T00:00:00.000Z</LastModified>"
+            keys.append(
+                f"<Contents><Key>{escape(key)}</Key><Size>{size}</Size>{at}<ETag>&quot;0&quot;</ETag></Contents>"
+            )
+    prefixes = [f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>" for name in below]
+    said = f"<Name>{bucket}</Name><Prefix>{escape(prefix)}</Prefix><Delimiter>{escape(delimiter)}</Delimiter>"
+    count = f"<KeyCount>{len(keys) + len(prefixes)}</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>"
+    body = f"<ListBucketResult>{said}{count}{''.join(keys)}{''.join(prefixes)}</ListBucketResult>"
+    return f'<?xml version="1.0" encoding="UTF-8"?>{body}'.encode()

@@ -1,0 +1,147 @@
+"""Pulumi's state, read and mended without Pulumi: what there is, and what was cut off in the middle."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from monkey.errors import Corrupt, KeyMissing
+from monkey_stacks.engine.engine_outcome import Identify, Resource
+from monkey_stacks.engine.state_bucket import STACKS, Space
+
+#: The pickled provider of a dynamic resource.
+PROVIDER = "__provider"
+#: What makes the engine update a resource that says it is as it should be.
+INTERRUPTED = "interrupted"
+#: What to do about a state that cannot be read.
+_TORN = "bring back an older version of it, or remove all below {} in the store: apply then finds what is there"
+#: Ends the names of what a replacement left behind. They stay until it is gone, however often we are cut off.
+_LEFT = re.compile(r"~left\d+\Z")
+
+
+@dataclass
+class Mended:
+    """What was done about operations that were cut off."""
+
+    changed: bool
+    #: URNs of what is to be deleted before anything else is done.
+    leftovers: list[str] = field(default_factory=list)
+    #: Names of resources that may be there, and that nobody knows by an id.
+    forgotten: list[str] = field(default_factory=list)
+
+
+class State:
+    """The state of one stack, as the store has it."""
+
+    def __init__(self, key: str, body: dict[str, Any]) -> None:
+        """Take the parsed checkpoint that is under `key`."""
+        self.key, self._body = key, body
+
+    @property
+    def _latest(self) -> dict[str, Any]:
+        return self._body["checkpoint"].get("latest") or {}
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """What a program made, Pulumi's own left out; what is in doubt is told once."""
+        pending = {op["resource"]["urn"]: op["resource"] for op in self._pending}
+        known = {raw["urn"]: raw for raw in self._latest.get("resources") or []}
+        return tuple(_resource(raw, urn in pending) for urn, raw in {**pending, **known}.items() if _ours(raw))
+
+    @property
+    def _pending(self) -> list[dict[str, Any]]:
+        return self._latest.get("pending_operations") or []
+
+    def encode(self) -> bytes:
+        """Return the bytes to store."""
+        return json.dumps(self._body, indent=4).encode()
+
+    def mend(self, identify: Identify) -> Mended:
+        """Settle what was cut off, so that the next operation makes everything whole or takes it away.
+
+        What was being created is known from now on, under the id that `identify` gives it; what was being updated or
+        deleted is updated again, even where nobody changed it since. What a replacement left behind gets a name of its
+        own and is to be deleted *first*: the engine would do it last, when the same thing may have been made again.
+        """
+        pending, mended = self._pending, Mended(bool(self._pending))
+        resources = self._latest.get("resources") or []
+        for raw in resources:
+            if _LEFT.search(raw["urn"]):
+                mended.leftovers.append(raw["urn"])
+            elif raw.pop("delete", False):
+                self._part(raw, mended)
+        live = {raw["urn"]: raw for raw in resources}
+        for op in pending:
+            raw = op["resource"]
+            if op["type"] == "creating":
+                self._adopt(raw, live, identify, mended)
+            elif raw["urn"] in live:
+                live[raw["urn"]]["initErrors"] = [INTERRUPTED]
+        if pending:
+            self._latest["pending_operations"] = []
+        return mended
+
+    def _adopt(self, raw: dict[str, Any], live: Mapping[str, Any], identify: Identify, mended: Mended) -> None:
+        if not raw.get("custom"):
+            return
+        inputs, there = raw.get("inputs") or {}, live.get(raw["urn"])
+        # It has an id where it was made, and only what became of it was not written down before another step was.
+        found = raw.get("id") or identify(raw["type"], _plain(inputs))
+        if found is None:
+            mended.forgotten.append(name_in(raw["urn"]))
+        elif found and (there is None or there.get("id") != found):
+            made = {**raw, "id": found, "outputs": dict(inputs), "initErrors": [INTERRUPTED]}
+            self._latest.setdefault("resources", []).append(made)
+            if there is not None:  # it was to replace that one
+                self._part(made, mended)
+
+    def _part(self, raw: dict[str, Any], mended: Mended) -> None:
+        """Give what is to go a name of its own."""
+        taken = {each["urn"] for each in self._latest["resources"]}
+        raw["urn"] = next(urn for n in count(1) if (urn := f"{raw['urn']}~left{n}") not in taken)
+        mended.changed = True
+        mended.leftovers.append(raw["urn"])
+
+
+def key_of(project: str, stack: str) -> str:
+    """Return where the state of a stack is in its space."""
+    return f"{STACKS}{project}/{stack}.json"
+
+
+async def read(space: Space, project: str, stack: str) -> State | None:
+    """Return the state; None where there is none yet. Raises Corrupt where it cannot be read."""
+    key = key_of(project, stack)
+    try:
+        data = await space.get(key)
+    except KeyMissing:
+        return None
+    try:
+        body = json.loads(data)
+        state = State(key, body)
+        _ = state.resources
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise Corrupt(f"{space.prefix}{key}", f"not a state of Pulumi's ({exc!r})", _TORN.format(space.prefix)) from exc
+    return state
+
+
+def _ours(raw: Mapping[str, Any]) -> bool:
+    return not raw["type"].startswith("pulumi:")
+
+
+def _resource(raw: Mapping[str, Any], pending: bool) -> Resource:
+    cut = pending or bool(raw.get("initErrors"))
+    inputs, outputs = _plain(raw.get("inputs") or {}), _plain(raw.get("outputs") or {})
+    return Resource(raw["type"], name_in(raw["urn"]), raw.get("id", ""), inputs, outputs, cut)
+
+
+def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in properties.items() if name != PROVIDER}
+
+
+def name_in(urn: str) -> str:
+    """Return the name that a program gave to a resource."""
+    return _LEFT.sub("", urn.rpartition("::")[2])

@@ -1,0 +1,1 @@
+"""Google Cloud, asked: account, catalog of machine types, groups, inventory."""

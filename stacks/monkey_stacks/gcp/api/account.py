@@ -1,0 +1,173 @@
+"""Who we are at Google, in one of its projects: requests to its APIs, and the token by which Pulumi is the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from monkey import origin
+from monkey.errors import FleetError
+from monkey.fleet.cloud.http_client import Away, Refused, ask
+from monkey_stacks.gcp.api.errors import NO_JSON, told
+
+#: What our tokens are good for: what may be done with them is a matter of roles.
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+#: Tokens that others made, as Pulumi's provider and Google's own tool read them.
+_TOKENS = ("GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN")
+#: Seconds for one request; how often it is tried; seconds before another try.
+_LIMIT, _TRIES, _PAUSE = 30.0, 4, 0.5
+_SOON = (408, 429, 500, 502, 503, 504)
+#: Seconds for something to be carried out.
+PATIENCE = 600.0
+_LOOK = 1.0
+
+
+@dataclass
+class Account:
+    """A project of Google's and a region, and who we are there, as Google's own tools would find it."""
+
+    project: str
+    region: str
+    #: What was asked once and does not change, by what was asked for.
+    remembered: dict[str, Any] = field(default_factory=dict)
+    _credentials: Any = None
+    _finding: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def place(self) -> str:
+        """The path of the project at Compute Engine."""
+        return f"compute/v1/projects/{self.project}"
+
+    @property
+    def here(self) -> str:
+        """The path of the region there."""
+        return f"{self.place}/regions/{self.region}"
+
+    def ask(self, method: str, service: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
+        """Return what an API ("compute", "iam", "storage") answers at a path. Raises FleetError."""
+        with told():
+            return self._ask(method, service, path, body, query)
+
+    def find(self, service: str, path: str, **query: str) -> dict[str, Any] | None:
+        """Return what is at a path, None where nothing is. Raises FleetError."""
+        with told():
+            try:
+                return self._ask("GET", service, path, None, query)
+            except Refused as exc:
+                if exc.status == 404:
+                    return None
+                raise
+
+    def pages(self, method: str, path: str, **query: str) -> Iterator[dict[str, Any]]:
+        """Yield all pages of a list of Compute Engine's. Raises FleetError."""
+        token = ""
+        while True:
+            page = self.ask(method, "compute", path, None, **query, **({"pageToken": token} if token else {}))
+            yield page
+            if not (token := page.get("nextPageToken", "")):
+                return
+
+    def remove(self, service: str, path: str) -> None:
+        """Delete what is at a path, and wait until it is gone; one that is not there is. Raises FleetError."""
+        deadline, asked = time.monotonic() + PATIENCE, False
+        while self.find(service, path) is not None:
+            with told():
+                try:
+                    if not asked:
+                        self._ask("DELETE", service, path, None, {})
+                        asked = True
+                except Refused as exc:
+                    # Something that goes as well may still be in it.
+                    if exc.status != 404 and (exc.status not in (400, 409) or time.monotonic() > deadline):
+                        raise
+            if time.monotonic() > deadline:
+                raise FleetError(f"{path.rpartition('/')[2]} does not go", hint="try again in a while")
+            time.sleep(_LOOK)
+
+    def keys(self) -> dict[str, str]:
+        """Return the variables by which a program is who we are, as long as the token lives. Raises FleetError."""
+        return {"GOOGLE_OAUTH_ACCESS_TOKEN": self._token(), "GOOGLE_PROJECT": self.project}
+
+    def _ask(self, method: str, service: str, path: str, body: Any, query: Mapping[str, str]) -> dict[str, Any]:
+        url = f"{_at(service)}{path}"
+        data = None if body is None else json.dumps(body).encode()
+        said = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
+        if data is None and method == "POST":
+            data = b""
+        for left in reversed(range(_TRIES)):
+            try:
+                answer = ask(method, f"{url}?{urlencode(query)}" if query else url, said, data, limit=_LIMIT)
+                return _read(f"{method} {url}", answer)
+            except Refused as exc:
+                if not left or exc.status not in _SOON:
+                    raise
+            except Away:  # all that we ask may be asked twice
+                if not left:
+                    raise
+            time.sleep(_PAUSE)
+        raise AssertionError("unreachable")
+
+    def _token(self) -> str:
+        if given := next((value for name in _TOKENS if (value := os.environ.get(name))), ""):
+            return given
+        from google.auth.exceptions import GoogleAuthError
+
+        with self._finding:
+            try:
+                return self._fresh()
+            except GoogleAuthError as exc:
+                with told():
+                    raise Refused("asking for a token", 0, str(exc)) from exc
+        raise AssertionError("unreachable")
+
+    def _fresh(self) -> str:
+        import google.auth
+        from google.auth.transport.requests import Request
+
+        if self._credentials is None:
+            self._credentials, _ = google.auth.default(scopes=[_SCOPE])
+        if not self._credentials.valid:
+            self._credentials.refresh(Request())
+        return str(self._credentials.token)
+
+
+def _read(what: str, answer: bytes) -> dict[str, Any]:
+    """Return an answer's JSON. Raises Away where it has none: somebody else answered."""
+    try:
+        found = json.loads(answer) if answer.strip() else {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Away(f"{what}: {NO_JSON} {answer[:80]!r}")
+    return found
+
+
+def _at(service: str) -> str:
+    """Return where an API is: Google's own tools read the same variables."""
+    named = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
+    return (named or f"https://{service}.googleapis.com").rstrip("/") + "/"
+
+
+def account(project: str, region: str) -> Account:
+    """Return who we are there. Raises FleetError where something is not installed."""
+    for package, what in (
+        ("google.auth", "credentials of Google's are read by google-auth"),
+        ("pulumi_gcp", "machines of Google's are made by pulumi-gcp"),
+    ):
+        if not _installed(package):
+            raise FleetError(f"{what}, which is not installed here", hint=origin.hint("gcp"))
+    return Account(project, region)
+
+
+def _installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # not even what it is in
+        return False

@@ -1,0 +1,122 @@
+"""The fleet of machines rented at Google: a managed instance group, and the least around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from monkey.errors import FleetError
+from monkey.fleet.fleet_port import Finding, Holding, Say, Work
+from monkey.plan.change import MachineChange
+from monkey.spec.project.provider import Provider
+from monkey.store.store_port import Store
+from monkey_stacks.cloud.cloud_fleet import RentedFleet
+from monkey_stacks.cloud.cloud_provider import Known
+from monkey_stacks.cloud.rent_cost import Bounds
+from monkey_stacks.cloud.scaling import Course, Group
+from monkey_stacks.cloud.slot_capacity import Machine
+from monkey_stacks.engine.engine_outcome import Change, Identify
+from monkey_stacks.gcp import descriptions as words
+from monkey_stacks.gcp import group_changes, machine_audit, requirements
+from monkey_stacks.gcp.api import catalog, errors, group, inventory
+from monkey_stacks.gcp.api.account import Account, account
+from monkey_stacks.gcp.api.naming import Stack, stack
+from monkey_stacks.gcp.requirements import Needs
+
+
+def make(name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]) -> GcpFleet:
+    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
+    return GcpFleet(name, provider, project, store_url, opened)
+
+
+@dataclass
+class GcpFleet(RentedFleet):
+    """Machines at Google, for one store and project; see `monkey.fleet.fleet_port.Fleet`."""
+
+    type: str = "gcp"
+    _account: Account | None = None
+
+    called: ClassVar[str] = "Google"
+    group_word: ClassVar[str] = "managed instance group"
+    type_key: ClassVar[str] = "machine_type"
+    secret_form: ClassVar[tuple[str, str]] = ("NAME", "projects/P/secrets/NAME")
+
+    @property
+    def _at(self) -> Account:
+        if self._account is None:
+            self._account = account(self._cloud.gcp_project, self._cloud.region)
+        return self._account
+
+    @property
+    def _stack(self) -> Stack:
+        return stack(self.store_url, self.project, self.name)
+
+    def _look(self) -> Group | None:
+        return group.look(self._at, self._stack)
+
+    def _machines(self) -> tuple[Machine, ...]:
+        return (catalog.offer(self._at, self._cloud.types[0]).machine,)
+
+    def _needs(self, known: Known, work: Work) -> Needs:
+        return requirements.find(self._at, self.provider, self._stack, self.store_url, known, work.expires)
+
+    def _program(self, asked: Needs) -> Callable[[], None]:
+        from monkey_stacks.gcp.program import program
+
+        return program(asked.wanted)
+
+    def _keys(self) -> Mapping[str, str]:
+        return self._at.keys()
+
+    def _lost(self, known: Known) -> tuple[Identify, list[str]]:
+        found = group_changes.astray(self._at, self._stack, known)
+        return partial(inventory.identify, self._at, self._stack), [each.name for each in found]
+
+    def _end(self, plan: Course, asked: Needs, known: Known, say: Say) -> None:
+        group_changes.end(self._at, plan, asked.wanted, known, say)
+
+    def _clear(self, known: Known, say: Say) -> Identify:
+        group_changes.clear(self._at, self._stack, known, say)
+        return partial(inventory.identify, self._at, self._stack)
+
+    def _size(self, plan: Course, asked: Needs, work: Work, say: Say) -> None:
+        group_changes.size(self._at, self._stack, plan, asked.wanted.until, say)
+
+    def _check_place(self, known: Known) -> None:
+        requirements.check_place(self._cloud, known, self.name)
+
+    def _emptied(self, there: Group) -> str:
+        return words.ending(there.expires)
+
+    def _remove_lone(self, say: Say) -> None:
+        group_changes.lone(self._at, self._stack, say)
+
+    def _remove_rest(self, say: Say) -> None:
+        inventory.remove(self._at, inventory.look(self._at, self._stack), say)
+
+    def _trouble(self) -> tuple[str, bool]:
+        return group.trouble(self._at, self._stack)
+
+    def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[Finding, ...]:
+        return machine_audit.audit(self._at, self._stack, known, heard)
+
+    def _holdings(self) -> tuple[Holding, ...]:
+        here = partial(stack, self.store_url, self.project)
+        return machine_audit.holdings(self._at, self._stack, self._cloud.prices, here)
+
+    def _creation(self, asked: Needs) -> MachineChange:
+        return words.creation(asked.wanted)
+
+    def _change(self, change: Change) -> MachineChange:
+        return words.resource_change(change)
+
+    def _agreed(self, known: Known) -> Bounds:
+        return requirements.agreed(known)
+
+    def _translate(self, text: str) -> FleetError | None:
+        return errors.translate(text)
+
+    def _postponed(self, there: Group | None, work: Work) -> list[MachineChange]:
+        return []  # it is told with the template, which says it

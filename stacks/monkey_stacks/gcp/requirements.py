@@ -1,0 +1,134 @@
+"""From what monkey.yaml says to what is to be made: Google is asked for what only Google knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from monkey.errors import FleetError
+from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.provider import Provider
+from monkey.store.bucket.url import parse
+from monkey_stacks.boot import user_data
+from monkey_stacks.bundle import publishing
+from monkey_stacks.bundle.bundle import Bundle
+from monkey_stacks.cloud import machine_settings
+from monkey_stacks.cloud.rent_cost import Bounds
+from monkey_stacks.cloud.slot_capacity import Machine
+from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.gcp import desired_resources
+from monkey_stacks.gcp.api import catalog
+from monkey_stacks.gcp.api.account import Account
+from monkey_stacks.gcp.api.group import seconds
+from monkey_stacks.gcp.api.inventory import TYPES
+from monkey_stacks.gcp.api.naming import IMAGE, Stack
+from monkey_stacks.gcp.desired_resources import Wanted
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a fleet is to be, what its type of machines has, and the agent's code for them."""
+
+    wanted: Wanted
+    types: tuple[Machine, ...]
+    bundle: Bundle
+
+
+def find(
+    account: Account,
+    provider: Provider,
+    stack: Stack,
+    store_url: str,
+    known: Sequence[Resource],
+    expires: float | None,
+) -> Needs:
+    """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
+    cloud = provider.cloud
+    assert cloud is not None
+    check_place(cloud, known, stack.fleet)
+    offer = catalog.offer(account, cloud.types[0])
+    machine = offer.machine
+    name = catalog.image_name(cloud, machine)
+    image = catalog.image(account, name, machine.arch, kept_image(known, name))
+    network, subnetwork = _network(account, cloud)
+    bundle, where = publishing.build(store_url, machine.arch), parse(store_url)
+    said = machine_settings.settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region))
+    zones = catalog.zones(offer, cloud.zones, kept_zones(known))
+    found = Wanted(
+        stack=stack,
+        gcp_project=cloud.gcp_project,
+        region=cloud.region,
+        zones=zones,
+        type=machine.type,
+        gpus=machine.gpus,
+        image_name=name,
+        image=image,
+        disk=cloud.disk,
+        disk_type=catalog.disk_type(machine.type),
+        max_instances=cloud.max_instances,
+        spot=cloud.spot,
+        network=network,
+        subnetwork=subnetwork,
+        bucket=where.bucket,
+        prefix=where.prefix,
+        secrets=tuple(
+            sorted({desired_resources.secret_path(each, cloud.gcp_project) for each in cloud.secrets.values()})
+        ),
+        user_data=user_data(said),
+        made=machine_settings.made_from(cloud, image.id, said, zones),
+        until=desired_resources.until(expires, known),
+    )
+    return Needs(found, (machine,), bundle)
+
+
+def _network(account: Account, cloud: Cloud) -> tuple[str, str]:
+    """Return the paths of a network that is there already, and of its part; "" for one of our own."""
+    if not cloud.network:
+        return "", ""
+    subnetwork = cloud.subnets[0] if cloud.subnets else ""
+    catalog.check_network(account, cloud.network, subnetwork)
+    return catalog.network_path(account, cloud.network), catalog.subnetwork_path(account, subnetwork)
+
+
+def kept_image(known: Sequence[Resource], name: str) -> str:
+    """Return the image that the state has for the name of monkey.yaml; "" where there is none."""
+    for each in _of(known, "instance-template"):
+        if (each.inputs.get("metadata") or {}).get(IMAGE) == name:
+            return str(each.inputs["disks"][0]["sourceImage"])
+    return ""
+
+
+def kept_zones(known: Sequence[Resource]) -> list[str]:
+    """Return the zones of the state's group: one that comes to the region later is to replace no group."""
+    return [zone for each in _of(known, "instance-group") for zone in each.inputs.get("distributionPolicyZones", ())]
+
+
+def place_of(known: Sequence[Resource]) -> tuple[str, str, str]:
+    """Return the project, the region and the type of the state's machines; "" for what is not written down."""
+    groups, templates = _of(known, "instance-group"), _of(known, "instance-template")
+    region = next((str(each.inputs["region"]) for each in [*groups, *_of(known, "subnetwork")]), "")
+    type_ = next((str(each.inputs["machineType"]) for each in templates), "")
+    return next((str(each.inputs["project"]) for each in known if each.inputs.get("project")), ""), region, type_
+
+
+def agreed(known: Sequence[Resource]) -> Bounds:
+    """Return what the state lets a fleet be; how many machines there may be is not in it."""
+    for each in _of(known, "instance-template"):
+        ends = (each.inputs.get("scheduling") or {}).get("terminationTime")
+        return Bounds((str(each.inputs.get("machineType")),), until=seconds(ends))
+    return Bounds()
+
+
+def check_place(cloud: Cloud, known: Sequence[Resource], fleet: str) -> None:
+    """Raise FleetError where the fleet is in another project or region: nothing there could be found from here."""
+    project, region, _ = place_of(known)
+    for key, there, here in (("gcp_project", project, cloud.gcp_project), ("region", region, cloud.region)):
+        if there and there != here:
+            raise FleetError(
+                f"the machines of provider {fleet!r} are in {there}, and monkey.yaml says {here}",
+                hint=f"`monkey destroy --fleet {fleet}` with {key}: {there} first; or add a provider for the new one",
+            )
+
+
+def _of(known: Sequence[Resource], kind: str) -> list[Resource]:
+    return [each for each in known if each.type == TYPES[kind]]

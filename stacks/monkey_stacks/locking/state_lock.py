@@ -1,0 +1,149 @@
+"""Who changes a fleet's machines now: one at a time, over all machines, by a log in the store.
+
+The rules are those by which agents claim jobs (monkey.protocol): a holder beats, works only while its beats are
+acknowledged, and is taken over when its beats were seen to stand still. On one machine nobody waits for the dead: a
+lock file, which Pulumi and its plugins hold too, says whether anything of a holder is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import secrets
+from collections.abc import Callable
+
+from monkey.errors import FleetError, StoreError
+from monkey.fleet.agent_state import host_name, state_dir
+from monkey.protocol.claims import Claims, Held
+from monkey.protocol.clock import Clock, MachineClock
+from monkey.protocol.entry_log import Log
+from monkey.protocol.heartbeat import BEAT, Heart
+from monkey.protocol.layout import Keys
+from monkey.protocol.observer import Observer
+from monkey.store.create import create
+from monkey.store.store_port import Store
+from monkey_stacks.engine.engine_outcome import Say
+from monkey_stacks.locking.local_lock import Place
+
+#: Seconds between looks at a lock that another has, at most.
+LOOK = 5.0
+#: Seconds that the end of our claim may take to reach the store; after that, others wait until our beats are missed.
+PARTING = 20.0
+
+
+def _nothing(deadline: float) -> None:
+    """Do nothing with a deadline."""
+
+
+class Hands(Keys):
+    """The keys of one fleet's machines: their state, the log that locks it, and the beats of who wants it."""
+
+    def __init__(self, project: str, fleet: str) -> None:
+        """See `Keys`."""
+        super().__init__(project)
+        self.fleet = fleet
+        self.state = f"{self.machines}{fleet}/state/"
+        self.lock = f"{self.machines}{fleet}/lock/"
+        # Where an Observer looks for beats.
+        self.agents = f"{self.machines}{fleet}/hands/"
+
+
+class Lock:
+    """Our hold on a fleet's machines."""
+
+    def __init__(
+        self, store: Store, keys: Hands, renewed: Callable[[float], None] = _nothing, clock: Clock | None = None
+    ) -> None:
+        """Hold nothing yet. `renewed` is told each new deadline, on the clock: the machine's, unless one is given."""
+        self._store, self._keys, self._renewed = store, keys, renewed
+        self._clock = clock or MachineClock()
+        self.me = f"{_user()}@{host_name()}/{secrets.token_hex(6)}"
+        self._heart = Heart(store, keys.beat(self.me), self._clock)
+        self._place = Place(state_dir(store.url, keys.project, keys.fleet, "@machines"))
+        self._held: Held | None = None
+        self._claims: Claims | None = None
+        self._beating: asyncio.Task[None] | None = None
+
+    @property
+    def place(self) -> Place:
+        """What locks it on this machine."""
+        return self._place
+
+    def valid(self) -> bool:
+        """Do we hold it now, beyond doubt?"""
+        return self._held is not None and self._heart.may_work(self._held.epoch)
+
+    async def acquire(self, say: Say) -> bool:
+        """Return when it is ours; True where somebody else had it meanwhile. Raises StoreError, FleetError."""
+        waited = await self._place.enter(say)
+        try:
+            predecessors = self._place.begin(self.me)
+            self._beating = asyncio.create_task(self._beat())
+            return await self._claim(predecessors, say) or waited
+        except BaseException:
+            await self.release()
+            raise
+
+    async def _claim(self, predecessors: frozenset[str], say: Say) -> bool:
+        observer = Observer(self._store, self._keys, self._clock, self.me, predecessors)
+        self._claims = Claims(self._store, create, self._heart, observer, self._clock)
+        log, waited, told = Log(self._keys.lock), False, ""
+        while True:
+            await log.jump(self._store)
+            await observer.look()
+            if self._claims.free(log) and self._heart.may_work(self._heart.epoch):
+                self._held = await self._claims.take(log, "")
+                if self._held is not None:
+                    self._renewed(self._heart.deadline)
+                    return waited
+            owner = getattr(log.tail, "agent", "") if not self._claims.free(log) else ""
+            if owner and owner != told:
+                say(f"waiting for {owner.partition('/')[0]}, who changes the machines of {self._keys.fleet} now")
+                waited, told = True, owner
+            await self._clock.sleep(min(LOOK, max(self._store.poll, 0.2)))
+
+    async def _beat(self) -> None:
+        while True:
+            began = self._clock.now()
+            if await self._heart.beat() and self.valid():
+                self._renewed(self._heart.deadline)
+            await self._clock.sleep(max(0.1, BEAT - (self._clock.now() - began)))
+
+    async def release(self) -> None:
+        """Let others have it. Where the store does not answer, they will find out by themselves."""
+        held, self._held = self._held, None
+        try:
+            if held is not None and self._claims is not None:
+                async with asyncio.timeout(PARTING):
+                    await self._claims.release(held, "done")
+        except (StoreError, TimeoutError):
+            pass
+        finally:
+            if self._beating is not None:
+                self._beating.cancel()
+                await asyncio.wait({self._beating})
+            await self._forget()
+            self._place.leave()
+
+    async def _forget(self) -> None:
+        """Remove our beat: who has released what it held is of no interest any more."""
+        try:
+            async with asyncio.timeout(PARTING):
+                await self._store.delete(self._keys.beat(self.me))
+        except (StoreError, TimeoutError):
+            return
+
+
+def lost() -> FleetError:
+    """Return the error for a lock that we lost while we worked under it."""
+    return FleetError(
+        "the store did not answer for so long that somebody else may change the machines now; so we ended",
+        hint="apply again when the store can be reached: it goes on from there",
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as in many containers
+        return "somebody"

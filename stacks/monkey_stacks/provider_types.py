@@ -1,0 +1,35 @@
+"""Of which type of provider the machines of a state are: by what Pulumi calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from monkey.errors import FleetError
+from monkey_stacks.engine.engine_outcome import Resource
+
+#: Type of a provider to how Pulumi's types of its resources begin.
+KINDS = {"ssh": "pulumi-python:", "aws": "aws:", "gcp": "gcp:"}
+
+
+def kind(known: Iterable[Resource]) -> str:
+    """Return the type of provider that made these; "" for none, or for what nobody knows."""
+    return next((name for each in known for name, begins in KINDS.items() if each.type.startswith(begins)), "")
+
+
+def check(known: Sequence[Resource], type_: str, fleet: str) -> None:
+    """Raise FleetError where not all of these were made by this type of provider.
+
+    Ours could neither change nor remove those of another; what none of ours makes, somebody wrote into the state.
+    """
+    if (found := kind(known)) not in ("", type_):
+        raise FleetError(
+            f"provider {fleet!r} is of type {type_} now, and has machines of type {found} still",
+            hint=f"give the new one another name; then `monkey destroy --fleet {fleet}` takes the old ones away",
+        )
+    strange = next((each for each in known if not each.type.startswith(KINDS[type_])), None)
+    if strange is not None:
+        raise FleetError(
+            f"the state of provider {fleet!r} (below machines/{fleet}/state in the store) names {strange.name!r} "
+            f"of type {strange.type!r}, which monkey does not make",
+            hint="somebody may have changed that object: find out who wrote it, and put an older version in its place",
+        )

@@ -1,0 +1,86 @@
+"""What becomes of hosts, and what there is of them, in words for plans and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from monkey.errors import FleetError
+from monkey.fleet.fleet_port import Instance
+from monkey.plan.change import MachineChange
+from monkey_stacks.engine.engine_outcome import Change, Op, Resource
+
+
+def identity(inputs: Mapping[str, Any]) -> str:
+    """Return the id under which Pulumi knows a host, made from its inputs: one being set up is found again by it."""
+    return f"{inputs['host']}:{inputs['workdir']}"
+
+
+def check_apart(seen: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise FleetError where two of these hosts, known by their outputs, are one machine: agents would share it."""
+    met: dict[tuple[str, str], str] = {}
+    for name, outputs in seen.items():
+        if "where" not in outputs:
+            continue
+        first = met.setdefault((outputs["where"], outputs["user"]), name)
+        if first != name:
+            raise FleetError(
+                f"{first} and {name} are the same machine ({outputs['machine']})",
+                hint="leave one of them in 'hosts:' of monkey.yaml; max_slots: says how many jobs it runs at once",
+            )
+
+
+def creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
+    """Return what becomes of a host that has no agent yet; `seen`: its outputs, as they were found just now."""
+    from monkey_stacks.ssh.program import AWAY, DRIFT
+
+    if seen.get(AWAY):
+        return MachineChange("create", host, trouble=seen[DRIFT])
+    return MachineChange("create", host, f"agent, {seen['about']}")
+
+
+def machine_change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
+    """Return a change of Pulumi's in words; `seen`: the host's outputs, as they were found just now."""
+    from monkey_stacks.ssh.program import AWAY, DRIFT, TROUBLE
+
+    if change.op is Op.DELETE:
+        return MachineChange(change.op, change.name, "everything of it is taken away")
+    values = zip(change.forced_by, change.before, change.after, strict=True)
+    hindered = seen.get(AWAY) or seen.get(TROUBLE)
+    anew = "left as it is, for it cannot be moved" if hindered else "taken away and set up anew"
+    said = [anew] if change.op is Op.REPLACE else []
+    said += [_difference(name, before, after) for name, before, after in values if name != DRIFT]
+    if seen.get(AWAY):
+        return MachineChange(change.op, change.name, "; ".join(said), trouble=seen[DRIFT])
+    why = "; ".join(filter(None, [seen.get(DRIFT), *said]))
+    return MachineChange(change.op, change.name, why, trouble=seen.get(TROUBLE, ""))
+
+
+def nobody_left(hosts: Sequence[str], changes: Sequence[MachineChange]) -> list[str]:
+    """Warn where not one of the hosts can be used now: alone, that makes no plan an error, for it may pass."""
+    stuck = {change.machine for change in changes if change.trouble}
+    if not hosts or not stuck.issuperset(hosts):
+        return []
+    return ["warning: no machine of this provider can be used now: as long as it is so, nothing is begun there"]
+
+
+def _difference(name: str, before: Any, after: Any) -> str:
+    if name == "agent":
+        return "another version of the agent"
+    if name == "interrupted":
+        return "an apply was cut off in the middle"
+    return f"{name} {_value(before)} → {_value(after)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "none" if value is None else str(value)
+
+
+def instance(resource: Resource) -> Instance:
+    """Return a host of Pulumi's state as lists show it."""
+    told = {**resource.inputs, **resource.outputs}
+    machine = str(told.get("machine", ""))
+    about = "being changed now, or what changed it was cut off" if resource.interrupted else str(told.get("about", ""))
+    return Instance(resource.name, (machine,) if machine else (), about)

@@ -1,0 +1,293 @@
+"""The fleet of the lab's own hosts: what monkey.yaml says of them, made so by Pulumi over SSH."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from monkey.errors import FleetError
+from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work
+from monkey.fleet.secret_values import SecretValues
+from monkey.spec.job.recipe import Resources
+from monkey.spec.project.provider import Provider
+from monkey.store.store_port import Store
+from monkey_stacks import provider_types, store_credentials
+from monkey_stacks.bundle.bundle import version
+from monkey_stacks.engine.engine_outcome import Op, Outcome, Progress, Resource, Stage
+from monkey_stacks.ssh import reachability
+from monkey_stacks.ssh.descriptions import check_apart, creation, identity, instance, machine_change, nobody_left
+from monkey_stacks.ssh.host_state import Wanted
+from monkey_stacks.store_credentials import Credentials
+
+if TYPE_CHECKING:
+    from monkey_stacks.engine.pulumi_engine import Engine
+    from monkey_stacks.ssh.program import Handed
+
+#: Bytes of secrets and credentials together: Linux takes no longer variable.
+_MOST = 120_000
+#: What a person reads when a step is done.
+_DONE = {Op.CREATE: "agent started", Op.UPDATE: "updated", Op.REPLACE: "moved", Op.DELETE: "everything taken away"}
+
+
+def make(name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]) -> SshFleet:
+    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
+    return SshFleet(name, provider, project, store_url, opened)
+
+
+@dataclass
+class SshFleet:
+    """Agents on hosts, for one store and project; see `monkey.fleet.fleet_port.Fleet`."""
+
+    name: str
+    provider: Provider
+    project: str
+    store_url: str
+    opened: Callable[[], Store | None]
+    type: str = "ssh"
+    booting: bool = False
+    touched: bool = False
+    #: Told of each step as Pulumi takes it.
+    _say: Say | None = None
+    _said: dict[str, str] = field(default_factory=dict)
+    _saying: threading.Lock = field(default_factory=threading.Lock)
+
+    def prepare(self) -> None:
+        """Begin nothing."""
+
+    def close(self) -> None:
+        """Have nothing to give back."""
+
+    async def living(self) -> None:
+        """Leave it to the heartbeats."""
+
+    async def preview(self, work: Work) -> Forecast:
+        """See `Fleet.preview`. Raises FleetError where no host could reach the store."""
+        from monkey_stacks.ssh import relocation
+
+        known = await self._known()
+        hosts = self._hosts(work, known)
+        inputs = self._inputs(hosts)
+        told = {"hosts": inputs}
+        if not work.jobs and known.keys() <= set(self.provider.hosts):
+            return Forecast(len(known), len(known), inputs=told)
+        if work.jobs:
+            reachability.check(self.store_url, self.provider.hosts)
+        given = store_credentials.find(self.store_url)
+        handed, notes = self._handed(work, given), tuple(filter(None, [given.warning(datetime.now(UTC))]))
+        new = [host for host in hosts if host not in known]
+        moved = relocation.moving(known, inputs)
+        seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved]))
+        check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
+        seen |= {host: relocation.with_trouble_of(fresh.pop(host), seen[host]) for host in moved}
+        if _are_so(inputs, known, seen):
+            return Forecast(len(known), len(known), (), notes, told)
+        # Where nothing is set up yet, the looks have told all.
+        outcome = await self._foresee(inputs, handed, seen) if known else Outcome()
+        changes = [creation(host, told_of) for host, told_of in fresh.items()]
+        changes += [machine_change(each, seen.get(each.name, {})) for each in outcome.changed if each.name not in new]
+        order = [*hosts, *known]
+        changes.sort(key=lambda each: order.index(each.machine))
+        notes = (*notes, *outcome.warnings, *nobody_left(hosts, changes))
+        return Forecast(len(known), len(hosts), tuple(changes), notes, told)
+
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
+        from monkey_stacks.ssh import program as resources
+        from monkey_stacks.ssh import relocation
+
+        self._say = say
+        engine = self._engine(self._handed(work, store_credentials.find(self.store_url)), say)
+        async with engine.hold() as session:
+            if session.waited and recount is not None:
+                work = await recount()
+            known = {resource.name: resource for resource in await engine.resources()}
+            hosts = self._hosts(work, known)
+            inputs = self._inputs(hosts)
+            hindered = relocation.hindered(await self._look(relocation.moving(known, inputs)))
+            program = resources.program(relocation.staying(inputs, known, hindered))
+            outcome = await session.up(program, refresh=True)
+        for warning in outcome.warnings:
+            say(f"warning: {warning}")
+        failed = {failure.name for failure in outcome.failures}
+        for host in hindered.keys() - failed:
+            why = hindered[host].removeprefix(f"{host}: ").replace("\n", "\n    ")
+            say(f"{host}: FAILED: left as it was, for it cannot be moved: {why}")
+        if hosts and set(hosts) <= failed | hindered.keys():
+            raise FleetError(
+                f"no machine of provider {self.name!r} could be set up; why is told above",
+                hint="mend one, and apply again; or name another `provider:` in the spec",
+            )
+
+    def shortage(self, asked: Resources) -> str:
+        """Leave it to the agents: they tell what they lack."""
+        return ""
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """See `Fleet.check_secrets`: hosts are given what this machine knows."""
+        SecretValues().get(names)
+
+    async def examine(self) -> str:
+        """See `Fleet.examine`: it rents none."""
+        return ""
+
+    async def check(self) -> bool:
+        """Trust in what keeps agents alive on their hosts; who is really there is told by heartbeats."""
+        return True
+
+    async def strange(self) -> Strange | None:
+        """Find none: agents on hosts have the environment of the hosts."""
+        return None
+
+    def last_words(self) -> str:
+        """Have none: they are on the hosts."""
+        return f"  (on the hosts, in {self.provider.workdir}/hosts/*/*/*/agent.log)"
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """See `Fleet.instances`: in the order of monkey.yaml; then those that it no longer names."""
+        order = {host: at for at, host in enumerate(self.provider.hosts)}
+        known = sorted((await self._known()).values(), key=lambda each: (order.get(each.name, len(order)), each.name))
+        return tuple(map(instance, known))
+
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """See `Fleet.audit`: look at every host of monkey.yaml and of the state."""
+        from monkey_stacks.ssh import machine_audit
+
+        return await machine_audit.audit(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        """Have nothing that is rented."""
+        return ()
+
+    async def destroy(self, say: Say) -> None:
+        """See `Fleet.destroy`. Raises FleetError where something would not go."""
+        if self.opened() is None:
+            return
+        self._say = say
+        outcome = await self._engine(None, say).destroy()
+        for warning in outcome.warnings:
+            say(f"warning: {warning}")
+        outcome.check()
+
+    async def _known(self) -> dict[str, Resource]:
+        """Return what Pulumi's state has, by hosts."""
+        if self.opened() is None:
+            return {}
+        known = await self._engine(None, None).resources()
+        provider_types.check(known, self.type, self.name)
+        return {resource.name: resource for resource in known}
+
+    def _hosts(self, work: Work, known: Iterable[str]) -> list[str]:
+        """Return the hosts that are to have an agent: all while there is work, later those that have one."""
+        there = set(known)
+        return [host for host in self.provider.hosts if work.jobs or host in there]
+
+    async def _found(self, known: Mapping[str, Resource], handed: Handed) -> dict[str, dict[str, Any]]:
+        """Look at all hosts that have an agent, at once; returns their outputs."""
+        from monkey_stacks.ssh.program import found
+
+        asked = [{**each.inputs, **each.outputs} for each in known.values()]
+        told = await asyncio.gather(*(asyncio.to_thread(found, props, handed) for props in asked))
+        return dict(zip(known, told, strict=True))
+
+    async def _foresee(
+        self, inputs: Sequence[Mapping[str, Any]], handed: Handed, seen: Mapping[str, Mapping[str, Any]]
+    ) -> Outcome:
+        """Ask Pulumi what it would do, `seen` being how the hosts are; of very many it looks again by itself."""
+        from monkey_stacks.ssh import program as resources
+
+        engine = self._engine(_with_seen(handed, seen), None)
+        return await engine.preview(resources.program(inputs), refresh=True)
+
+    async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Look at hosts that have no agent yet, at once: Pulumi does not ask those."""
+        from monkey_stacks.ssh.program import looked
+
+        wanted = self._wanted()
+        told = await asyncio.gather(*(asyncio.to_thread(looked, host, wanted) for host in hosts))
+        return dict(zip(hosts, told, strict=True))
+
+    def _engine(self, handed: Handed | None, say: Say | None) -> Engine:
+        from monkey_stacks.engine.engine_outcome import silent
+        from monkey_stacks.engine.pulumi_engine import Engine
+
+        store = self.opened()
+        assert store is not None
+        env = handed.environment if handed is not None else {}
+        return Engine(store, self.project, self.name, say or silent, self._watch, _identify, env)
+
+    def _watch(self, step: Progress) -> None:
+        """Tell of a step that has ended; called in threads of Pulumi's."""
+        with self._saying:
+            if self._say is None or step.stage is Stage.BEGAN:
+                return
+            name = step.change.name
+            failed = f"FAILED: {step.text.removeprefix(f'{name}: ')}"
+            what = _DONE.get(step.change.op, step.change.op) if step.stage is Stage.DONE else failed
+            said = f"{name}: {what}".replace("\n", "\n    ")
+            if said != self._said.get(step.change.name):  # a replacement is done twice, there and here
+                self._say(said)
+            self._said[step.change.name] = said
+
+    def _wanted(self) -> Wanted:
+        of = self.provider
+        url = store_credentials.without_profile(self.store_url)
+        slots, begun = of.max_slots, self.opened() is not None
+        return Wanted(
+            url, self.project, self.name, of.workdir, slots, of.idle_timeout, of.cache_size, of.gpus, begun=begun
+        )
+
+    def _inputs(self, hosts: Iterable[str]) -> list[dict[str, Any]]:
+        from monkey_stacks.ssh import program as resources
+
+        wanted = self._wanted()
+        agent = version(wanted.scheme)
+        return [resources.inputs_for(host, wanted, agent) for host in hosts]
+
+    def _handed(self, work: Work, given: Credentials) -> Handed:
+        """Return what hosts are given and nothing keeps. Raises FleetError."""
+        from monkey_stacks.ssh.program import Handed
+
+        known = SecretValues()
+        values = known.get(sorted(work.secrets))
+        kept = []
+        for name in sorted(work.others):
+            try:
+                values |= known.get([name])
+            except FleetError:
+                kept.append(name)
+        handed = Handed(values, tuple(kept), given.variables, idle=not work.jobs)
+        if not _fits(handed):
+            raise FleetError(
+                f"the secrets of provider {self.name!r} are too long: expected {_MOST:,} bytes in all at most",
+                hint="keep long ones in a file on the hosts, and its name in the secret",
+            )
+        return handed
+
+
+def _are_so(
+    inputs: Sequence[Mapping[str, Any]], known: Mapping[str, Resource], seen: Mapping[str, Mapping[str, Any]]
+) -> bool:
+    """Say whether all hosts are as they were left, and that is as they should be: then nobody needs Pulumi."""
+    from monkey_stacks.ssh.program import DRIFT
+
+    there = {name: dict(each.inputs) for name, each in known.items() if not each.interrupted}
+    return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())
+
+
+def _with_seen(handed: Handed, seen: Mapping[str, Mapping[str, Any]]) -> Handed:
+    """Return what providers are told, with how the hosts are, unless that is too much for a variable."""
+    told = replace(handed, seen=seen)
+    return told if _fits(told) else handed
+
+
+def _fits(handed: Handed) -> bool:
+    return len(json.dumps(handed.environment)) <= _MOST
+
+
+def _identify(type_: str, inputs: Mapping[str, Any]) -> str:
+    return identity(inputs)

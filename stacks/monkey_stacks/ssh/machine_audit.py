@@ -1,0 +1,79 @@
+"""What is on hosts of a fleet, and on the store's host, against what Pulumi's state says that there is."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from monkey.errors import MonkeyError
+from monkey.fleet.fleet_port import Finding
+from monkey.spec.project.ssh_host import parse
+from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.ssh import operations, store_access
+from monkey_stacks.ssh.host_state import Inventory, Wanted
+
+_APPLY = "`monkey apply` makes it so"
+
+
+async def audit(
+    wanted: Wanted, hosts: Sequence[str], known: Mapping[str, Resource], *, busy: bool
+) -> tuple[Finding, ...]:
+    """Look at every host that monkey.yaml or the state names, all at once; `known`: the state, by hosts.
+
+    `busy`: there is work, so that an agent should live on each host of the state.
+    """
+    asked = dict.fromkeys([*hosts, *known])
+    told = await asyncio.gather(
+        *(asyncio.to_thread(_on_host, host, wanted, known.get(host), busy) for host in asked),
+        *([asyncio.to_thread(_keys, wanted, known)] if wanted.scheme == "ssh" else []),
+    )
+    return tuple(finding for findings in told for finding in findings)
+
+
+def _on_host(host: str, wanted: Wanted, known: Resource | None, busy: bool) -> list[Finding]:
+    workdir = str(known.inputs["workdir"]) if known is not None else wanted.workdir
+    try:
+        found = operations.inventory(parse(host), workdir)
+    except MonkeyError as exc:
+        return [Finding(host, f"cannot be looked at: {exc.message}", exc.hint or "try again")]
+    return list(_compare(host, wanted.name, found, known, busy=busy))
+
+
+def _compare(host: str, name: str, found: Inventory, known: Resource | None, *, busy: bool) -> Iterator[Finding]:
+    if known is None and name in found.fleets:
+        hint = f"{_APPLY} its own; or `monkey destroy`, once it did"
+        yield Finding(host, "an agent of this fleet is set up here that no apply has written down", hint)
+    if known is not None and name not in found.directories:
+        hint = "`monkey apply` sets it up again; `monkey destroy` forgets it"
+        yield Finding(host, "nothing of this fleet is here any more, though it was set up", hint)
+    if known is not None and busy and name in found.directories and name not in found.living:
+        yield Finding(host, "no agent lives here, though there is work", "`monkey apply` begins it again")
+    for unit in sorted({*found.units} - {*found.directories}):
+        yield Finding(host, f"a stray unit of systemd, of the fleet {unit}", _APPLY)
+    for line in sorted({*found.crontab} - {*found.directories}):
+        yield Finding(host, f"a stray line in the crontab, of the fleet {line}", "`crontab -e` there removes it")
+    if found.processes and not found.directories:
+        pids = ", ".join(map(str, found.processes))
+        yield Finding(host, f"processes of agents that are gone: {pids}", f"`{parse(host).command} kill {pids}`")
+    if found.files:
+        yield _files(host, found.files)
+
+
+def _files(host: str, paths: Sequence[str]) -> Finding:
+    if all(path.endswith(".lock") for path in paths):
+        hint = f"`{parse(host).command} rm {shlex.join(paths)}`"
+    else:
+        hint = "`monkey apply` uses them again, and `monkey destroy` then takes them away"
+    return Finding(host, f"files that no agent needs any more: {', '.join(paths)}", hint)
+
+
+def _keys(wanted: Wanted, known: Mapping[str, Resource]) -> list[Finding]:
+    where = wanted.store
+    try:
+        marks = store_access.authorized(wanted.store, f"monkey:{wanted.name}:")
+    except MonkeyError as exc:
+        return [Finding(where, f"cannot be looked at: {exc.message}", exc.hint or "try again")]
+    ours = {f"monkey:{wanted.name}:{resource.outputs.get('where')}" for resource in known.values()}
+    hint = "remove that line from ~/.ssh/authorized_keys there"
+    return [Finding(where, f"lets a key in that no machine has: {mark}", hint) for mark in marks if mark not in ours]

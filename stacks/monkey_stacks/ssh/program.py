@@ -1,0 +1,227 @@
+"""Hosts as Pulumi has them: a dynamic resource each, whose provider looks, makes it so, and takes everything away.
+
+The state names `HostProvider` by this module: whoever moves it makes states that were written before unreadable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from monkey.errors import MonkeyError
+from monkey.spec.project.ssh_host import Host, parse
+from monkey_stacks.engine.installation import check_library
+from monkey_stacks.ssh import operations
+from monkey_stacks.ssh.descriptions import identity
+from monkey_stacks.ssh.host_state import Observed, Wanted, differences
+from monkey_stacks.ssh.remote.keep_alive import DETACHED
+
+try:
+    from pulumi import CustomTimeouts, ResourceOptions
+    from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+except ModuleNotFoundError:  # a plan comes here before it looks for the program
+    check_library()
+    raise
+
+#: Names the variable by which a provider gets what is written down nowhere.
+HANDED = "MONKEY_HANDED"
+#: Inputs that make another machine of it: everything would be in another place.
+_PLACE = ("host", "workdir", "store", "project", "fleet")
+#: In the outputs: in what the host was found not to be as it had been left. As an input it is always empty.
+DRIFT = "drift"
+#: In the outputs: it could not even be looked at.
+AWAY = "away"
+#: In the outputs: why nothing could be changed there now, though it was looked at.
+TROUBLE = "trouble"
+_INPUTS = (*_PLACE, "max_slots", "idle_timeout", "cache_size", "gpus", "agent", DRIFT)
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What providers are told besides the inputs, by their environment: it must not enter the state."""
+
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    #: Names of secrets whose values stay as the hosts have them.
+    kept: tuple[str, ...] = ()
+    credentials: Mapping[str, str] = field(default_factory=dict)
+    #: There is nothing to do: an agent that has left need not come back.
+    idle: bool = False
+    #: Outputs of hosts that were looked at just now, by hosts: nobody need look again.
+    seen: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variable that carries it."""
+        return {HANDED: json.dumps(asdict(self))}
+
+
+def _handed() -> Handed:
+    said = json.loads(os.environ.get(HANDED, "{}"))
+    return Handed(**{**said, "kept": tuple(said.get("kept", ()))})
+
+
+class HostProvider(ResourceProvider):
+    """Looks after one host. Whatever it does may be cut off, and done again."""
+
+    serialize_as_secret_always = False
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Have an agent there."""
+        return CreateResult(identity(props), _converged(props))
+
+    def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Have the agent there that is wanted now; the old one leaves when its jobs have ended."""
+        if olds.get(AWAY):
+            raise ToldError(olds[DRIFT])  # it was tried a moment ago
+        return UpdateResult(_converged(news))
+
+    def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Say what is another. An agent in another place would fill the machine twice: the old one goes first."""
+        changed = [name for name in _INPUTS if olds.get(name) != news.get(name)]
+        return DiffResult(bool(changed), [name for name in changed if name in _PLACE], delete_before_replace=True)
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Look whether it is as it was left; a host that cannot be looked at may be anything."""
+        handed, plain = _handed(), _plain(props)
+        return ReadResult(id_, {**plain, **(handed.seen.get(plain["host"]) or found(plain, handed))})
+
+    def delete(self, id_: str, props: dict[str, Any]) -> None:
+        """Take everything away."""
+        with _plainly():
+            operations.remove(_host(props), wanted_by(_plain(props), Handed()))
+
+
+class Machine(Resource, module="monkey", name="Host"):
+    """A host with an agent."""
+
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        """`inputs`: what `inputs_for` gave."""
+        limits = CustomTimeouts(create="30m", update="30m", delete="30m")
+        super().__init__(HostProvider(), inputs["host"], dict(inputs), ResourceOptions(custom_timeouts=limits))
+
+
+def program(hosts: Iterable[Mapping[str, Any]]) -> Callable[[], None]:
+    """Return the program that registers these hosts, each by its inputs."""
+    registered = list(hosts)
+
+    def register() -> None:
+        for inputs in registered:
+            Machine(inputs)
+
+    return register
+
+
+def inputs_for(host: str, wanted: Wanted, agent: str) -> dict[str, Any]:
+    """Return the inputs of one host; `agent`: what tells an agent's code from others'."""
+    said = {
+        "host": host,
+        "workdir": wanted.workdir,
+        "store": wanted.store,
+        "project": wanted.project,
+        "fleet": wanted.fleet,
+        "max_slots": wanted.max_slots,
+        "idle_timeout": wanted.idle_timeout,
+        "cache_size": wanted.cache_size,
+        "gpus": wanted.gpus if isinstance(wanted.gpus, str) else list(wanted.gpus),
+        "agent": agent,
+        DRIFT: "",
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def wanted_by(props: Mapping[str, Any], handed: Handed) -> Wanted:
+    """Return what inputs (or outputs) ask of a host; Pulumi's numbers are all floats."""
+    slots, size, gpus = props.get("max_slots"), props.get("cache_size"), props.get("gpus", "auto")
+    return Wanted(
+        store=props["store"],
+        project=props["project"],
+        fleet=props["fleet"],
+        workdir=props["workdir"],
+        max_slots=None if slots is None else int(slots),
+        idle_timeout=float(props["idle_timeout"]),
+        cache_size=None if size is None else int(size),
+        gpus=gpus if isinstance(gpus, str) else tuple(map(int, gpus)),
+        secrets=handed.secrets,
+        kept=handed.kept,
+        credentials=handed.credentials,
+    )
+
+
+def found(props: Mapping[str, Any], handed: Handed) -> dict[str, Any]:
+    """Return the outputs of a host as they are now: with the drift, or why it cannot be looked at."""
+    wanted = wanted_by(props, handed)
+    try:
+        seen = operations.observe(_host(props), wanted)
+    except MonkeyError as exc:
+        return {**props, DRIFT: told(exc), AWAY: True}
+    drift = differences(seen, wanted, props.get("bundle", ""), idle=handed.idle)
+    said = {DRIFT: "; ".join(drift), AWAY: False, TROUBLE: ""}
+    try:
+        operations.check(_host(props), seen, wanted)
+    except MonkeyError as exc:
+        said[TROUBLE] = told(exc)
+    return {**props, **_outputs(seen), **said}
+
+
+def moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Say whether inputs ask for another place than others did."""
+    return any(old.get(name) != new.get(name) for name in _PLACE)
+
+
+def looked(host: str, wanted: Wanted) -> dict[str, Any]:
+    """Return what the outputs of a host would be that has no agent yet, or why it cannot have one."""
+    try:
+        return _outputs(operations.look(parse(host), wanted))
+    except MonkeyError as exc:
+        return {DRIFT: told(exc), AWAY: True}
+
+
+def told(exc: MonkeyError) -> str:
+    """Return an error and its hint as lines."""
+    return f"{exc.message}\nhint: {exc.hint}" if exc.hint else exc.message
+
+
+def _converged(props: dict[str, Any]) -> dict[str, Any]:
+    with _plainly():
+        seen = operations.converge(_host(props), wanted_by(props, _handed()))
+    newest = seen.living
+    bundle = newest.bundle if newest is not None else ""
+    return {**_plain(props), **_outputs(seen), "bundle": bundle, DRIFT: "", AWAY: False}
+
+
+def _outputs(seen: Observed) -> dict[str, Any]:
+    """Return what is worth knowing of a host without asking it again."""
+    return {"machine": seen.name, "where": seen.host, "user": seen.user, "about": about(seen)}
+
+
+def about(seen: Observed) -> str:
+    """Say how an agent is kept alive there."""
+    keeping = seen.keeping
+    if keeping == DETACHED:
+        return "detached: a reboot ends it (no lingering, no crontab)"
+    return f"kept alive by {keeping}, begun again after a reboot"
+
+
+def _host(props: Mapping[str, Any]) -> Host:
+    return parse(props["host"])
+
+
+def _plain(props: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in props.items() if name != "__provider"}
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Tell Pulumi of an error with its hint, which is not part of an exception's text."""
+    try:
+        yield
+    except MonkeyError as exc:
+        raise ToldError(told(exc)) from None
+
+
+class ToldError(Exception):
+    """An error of ours, in full words."""

@@ -1,0 +1,34 @@
+"""Hosts whose agent is to be in another place: moved only where the new place will do, left as they were elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.ssh.program import AWAY, DRIFT, TROUBLE, moved
+
+
+def moving(known: Mapping[str, Resource], inputs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the hosts on which an agent is to be set up in another place than it is; `known`: the state, by hosts."""
+    return [each["host"] for each in inputs if each["host"] in known and moved(known[each["host"]].inputs, each)]
+
+
+def hindered(looked: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return why hosts cannot be moved, by hosts; `looked`: their outputs, as `hosts.looked` found the new places."""
+    return {host: str(outputs[DRIFT]) for host, outputs in looked.items() if outputs.get(AWAY)}
+
+
+def staying(
+    inputs: Sequence[Mapping[str, Any]], known: Mapping[str, Resource], hindered: Mapping[str, str]
+) -> list[Mapping[str, Any]]:
+    """Return the inputs of all hosts, those of the hindered ones as they are: what works there goes on.
+
+    Pulumi takes the old away before it asks whether the new can be.
+    """
+    return [known[each["host"]].inputs if each["host"] in hindered else each for each in inputs]
+
+
+def with_trouble_of(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a host's outputs where it is (`old`), with what keeps it from the place where it is to be (`new`)."""
+    return {**old, TROUBLE: new[DRIFT] if new.get(AWAY) else ""}

@@ -1,0 +1,80 @@
+"""Agents' code on this host: one directory for each content, never changed once it is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+from typing import IO
+
+from monkey_stacks.bundle.unpack import NotTheBundle, unpack
+from monkey_stacks.ssh.remote.paths import Place, clear, make, remove_empty, unheard
+
+#: Seconds that a bundle which nobody uses is kept: somebody may be about to.
+IDLE = 600
+
+
+def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
+    """Unpack a gzipped tar whose unpacked bytes have that hash; what is there already stays.
+
+    Where nobody waits for it any more nothing is left. Raises NotTheBundle, OSError.
+    """
+    make(place.workdir)
+    make(place.bundles)
+    _clear_stale(place.bundles)
+    if place.bundle(sha256).is_dir():
+        os.utime(place.bundle(sha256))
+        return
+    aside = place.bundles / f".{sha256}.{os.getpid()}"
+    try:
+        if unpack(stream, aside) != sha256:
+            raise NotTheBundle(f"the bundle that came is not {sha256}")
+        os.sync()  # which takes long on a busy disk
+        if unheard():
+            return
+        try:
+            aside.rename(place.bundle(sha256))
+        except OSError:
+            if not place.bundle(sha256).is_dir():  # somebody else was faster
+                raise
+    finally:
+        clear(aside)
+        remove_empty(place.bundles, place.workdir)
+
+
+def _clear_stale(bundles: Path) -> None:
+    """Remove what is left of installations that were cut short."""
+    for aside in bundles.glob(".*"):
+        if time.time() - aside.stat().st_mtime > IDLE:
+            clear(aside)
+
+
+def present(place: Place) -> list[str]:
+    """Return the bundles that are here."""
+    try:
+        return sorted(path.name for path in place.bundles.iterdir() if re.fullmatch("[0-9a-f]{64}", path.name))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def clear_all(place: Place) -> None:
+    """Remove all bundles, and what is left of installations; what is not ours stays. The caller as with `tidy`."""
+    for path in (*map(place.bundle, present(place)), *place.bundles.glob(".*")):
+        clear(path)
+    remove_empty(place.bundles)
+
+
+def tidy(place: Place) -> None:
+    """Remove bundles that no agent of any host here was started with. The caller holds `bundles_locked`."""
+    used = set()
+    for settings in (place.workdir / "hosts").glob("*/*/*/settings.json"):
+        try:
+            used.add(json.loads(settings.read_bytes())["bundle"])
+        except (OSError, ValueError, KeyError):
+            continue
+    for sha256 in present(place):
+        bundle = place.bundle(sha256)
+        if sha256 not in used and time.time() - bundle.stat().st_mtime > IDLE:
+            clear(bundle)

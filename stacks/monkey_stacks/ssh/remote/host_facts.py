@@ -1,0 +1,126 @@
+"""What a host is, and what it lets its user do. Asking changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from monkey.fleet.gpus import gpus
+from monkey_stacks.ssh.remote.paths import Place, host, machine_id, workdir
+
+#: Seconds that a program may take to answer.
+PATIENCE = 20
+#: What runs crontabs, as the kernel names processes.
+CRONS = ("cron", "crond", "fcron", "busybox", "systemd-cron")
+
+
+def facts(said: str) -> dict[str, Any]:
+    """Return all that can be found out of this host; `said`: the working directory as the user named it."""
+    directory = workdir(said)
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    disk = os.statvfs(there)
+    lingers = lingering()
+    return {
+        "host": host(),
+        "name": os.uname().nodename,
+        "machine_id": machine_id(),
+        "user": user(),
+        "python": list(sys.version_info[:3]),
+        "executable": sys.executable,
+        "platform": sysconfig.get_platform(),
+        "libc": libc(),
+        "workdir": str(directory),
+        "writable": os.access(there, os.W_OK | os.X_OK) and there.is_dir() and not disk.f_flag & os.ST_RDONLY,
+        "occupied": Place(said, "").occupied(),
+        "nearest": str(there),
+        "free": disk.f_bavail * disk.f_frsize,
+        "linger": lingers,
+        "user_systemd": user_systemd(),
+        "ends_at_logout": not lingers and kills_at_logout(),
+        "cron": crontab_allowed() and cron_runs(),
+        "gpus": list(gpus()),
+    }
+
+
+def user() -> str:
+    """Return our user's name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def libc() -> str:
+    """Return "glibc 2.36", "musl", or "" where it is neither."""
+    with contextlib.suppress(ValueError, OSError, AttributeError):
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    return "musl" if any(Path("/lib").glob("ld-musl-*")) else ""
+
+
+def ask(*command: str) -> str | None:
+    """Return what a program prints; None where it is not there, or fails."""
+    program = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if program is None:
+        return None
+    try:
+        run = subprocess.run(
+            [program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, env=surroundings()
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return run.stdout.decode(errors="replace") if run.returncode == 0 else None
+
+
+def surroundings() -> dict[str, str]:
+    """Return our environment, with the way to the user's systemd: not every login is given it."""
+    return {"XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}", **os.environ, "LC_ALL": "C"}
+
+
+def lingering() -> bool:
+    """Say whether the user's systemd is confirmed to live without a login."""
+    said = ask("loginctl", "show-user", user(), "--property=Linger")
+    return (said or "").strip() == "Linger=yes"
+
+
+def user_systemd() -> bool:
+    """Say whether a systemd of the user's answers."""
+    return ask("systemctl", "--user", "show", "--property=Version") is not None
+
+
+def kills_at_logout() -> bool:
+    """Say whether this host ends all of a user's processes when he logs out."""
+    manager = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
+    said = ask("busctl", "get-property", *manager, "KillUserProcesses")
+    if said is None or said.split()[-1:] != ["true"]:
+        return False
+    spared = ask("busctl", "get-property", *manager, "KillExcludeUsers") or ""
+    return f'"{user()}"' not in spared
+
+
+def crontab_allowed() -> bool:
+    """Say whether we may have a crontab."""
+    program = shutil.which("crontab")
+    if program is None:
+        return False
+    try:
+        run = subprocess.run([program, "-l"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    # Without a crontab it fails, too, and says so in these words everywhere.
+    return run.returncode == 0 or b"no crontab for" in run.stderr
+
+
+def cron_runs() -> bool:
+    """Say whether somebody is there who would start what a crontab says."""
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if comm.read_text().strip() in CRONS:
+                return True
+    return False

@@ -1,0 +1,65 @@
+"""One operation on this host: the request in, the work done, the reply out. The bytes after the request are payload."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from monkey_stacks.bundle import unpack
+from monkey_stacks.ssh.remote import agents, authorized_keys, bundles, host_setup
+from monkey_stacks.ssh.remote.paths import Busy, Place
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+
+
+def _place(asked: dict[str, Any]) -> Place:
+    return Place(asked["workdir"], asked["fleet"])
+
+
+OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "observe": lambda asked: host_setup.observe(_place(asked), asked["workdir"], asked["store"]),
+    "inventory": lambda asked: host_setup.inventory(_place(asked)),
+    "install": lambda asked: bundles.install(_place(asked), asked["sha256"], sys.stdin.buffer),
+    "prepare": lambda asked: host_setup.prepare(_place(asked), asked),
+    "converge": lambda asked: host_setup.converge(_place(asked), asked),
+    "remove": lambda asked: host_setup.remove(_place(asked)),
+    "authorize": lambda asked: authorized_keys.authorize(asked["public"], asked["mark"]),
+    "authorized": lambda asked: authorized_keys.authorized(asked["mark"]),
+    "revoke": lambda asked: authorized_keys.revoke(asked["mark"]),
+}
+
+
+def serve(operation: str, asked: dict[str, Any], nonce: str) -> None:
+    """Do it and reply, on a line that begins with `nonce`: what a login prints by itself comes before."""
+    try:
+        reply: dict[str, Any] = {"value": OPERATIONS[operation](asked)}
+    except OSError as exc:
+        reply = {"error": _kind(exc), "message": exc.strerror or str(exc), "path": str(exc.filename or "")}
+        reply["free"] = _free(str(exc.filename or os.path.expanduser("~")))  # noqa: PTH111
+    except (Busy, agents.Failed, unpack.NotTheBundle, authorized_keys.NoKeygen) as exc:
+        reply = {"error": type(exc).__name__, "message": str(exc)}
+    except host_setup.StoreAway as exc:
+        reply = {"error": "StoreAway", "message": exc.args[0], "hint": exc.args[1], "store": asked["store"]}
+    sys.stdout.write(f"\n{nonce} {json.dumps(reply)}\n")
+    sys.stdout.flush()
+
+
+def _kind(exc: OSError) -> str:
+    if exc.errno in _FULL:
+        return "full"
+    return "denied" if exc.errno in _DENIED else "other"
+
+
+def _free(path: str) -> int | None:
+    while path:
+        try:
+            disk = os.statvfs(path)
+            return disk.f_bavail * disk.f_frsize
+        except OSError:
+            path = path.rpartition("/")[0]
+    return None

@@ -1,0 +1,275 @@
+"""Making a host what it should be. Each step finds what is there already: any may be cut off, and come again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from monkey.fleet.agent_state import lives
+from monkey_stacks.ssh.remote import agents, authorized_keys, bundles, keep_alive
+from monkey_stacks.ssh.remote.host_facts import facts
+from monkey_stacks.ssh.remote.keep_alive import SYSTEMD
+from monkey_stacks.ssh.remote.paths import Place, clear, make, remove_empty, write
+
+#: Seconds within which a store must have answered.
+PATIENCE = 90
+#: Where installers keep what they fetched: variable to directory of the cache.
+_FETCHED = {"PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv"}
+
+
+class StoreAway(Exception):
+    """The store cannot be used from here: (message, hint)."""
+
+
+def observe(place: Place, said: str, store: str) -> dict[str, Any]:
+    """Return what this host is, and what of the fleet is on it; changes nothing.
+
+    `store`: the directory of the store, "" where it is none, or is not there yet.
+    """
+    key = place.ssh / "id.pub"
+    return {
+        **facts(said),
+        "bundles": bundles.present(place),
+        "agents": [agents.seen(place, agent) for agent in place.agents()],
+        "secrets": _secrets_digests(place),
+        "key": key.read_text().strip() if key.exists() else "",
+        "strays": _strays(place),
+        "lacks": _lacks(store) if store else "",
+    }
+
+
+def _lacks(store: str) -> str:
+    """Say why a store in a directory cannot be used from here, as far as a look can tell; "" where it can."""
+    if not Path(store).is_dir():
+        return f"there is no directory {store}"
+    return "" if os.access(store, os.R_OK | os.W_OK | os.X_OK) else f"no right to write to {store}"
+
+
+def _secrets_digests(place: Place) -> list[Any]:
+    """Return a key, and digests of the secrets under it by their names."""
+    key = secrets.token_hex(16)
+    return [key, {name: agents.keyed(key, line) for name, line in _secret_lines(place).items()}]
+
+
+def _secret_lines(place: Place) -> dict[str, str]:
+    """Return name to line of the secrets that are here."""
+    try:
+        lines = place.secrets.read_text().split("\n")
+    except FileNotFoundError:
+        return {}
+    return {line.partition("=")[0]: line for line in lines if line}
+
+
+def _strays(place: Place) -> list[str]:
+    """Return units of this fleet that belong to no agent's directory."""
+    known = {keep_alive.unit(place, agent) for agent in place.agents()}
+    prefix = f"monkey-{place.fleet}-{place.host.name}-"
+    return sorted({path.name for path in keep_alive.units().glob(f"{prefix}*.service")} - known)
+
+
+def inventory(place: Place) -> dict[str, Any]:
+    """Return all that any fleet has on this host: names of fleets, where they were met, and processes."""
+    units = keep_alive.units_of(place.host)
+    fleets = [path.name for path in place.host.iterdir() if path.is_dir()] if place.host.is_dir() else []
+    return {
+        "directories": sorted(fleets),
+        "units": sorted({name.removeprefix("monkey-").partition(f"-{place.host.name}-")[0] for name in units}),
+        "crontab": keep_alive.in_any_crontab(place.host),
+        "processes": agents.marked(f"{place.host}/"),
+        "files": [str(path) for path in _leftovers(place)],
+        "living": sorted(fleet for fleet in fleets if _at_work(Place(str(place.workdir), fleet))),
+    }
+
+
+def _at_work(place: Place) -> bool:
+    """Say whether an agent lives here that takes claims."""
+    newest = place.agents()[-1:]
+    return bool(newest) and lives(newest[0]) and not (newest[0] / "drain").exists()
+
+
+def _leftovers(place: Place) -> list[Path]:
+    """Return what is here of us, though no fleet of any host that shares it needs it."""
+    if any(path.is_dir() for path in place.host.parent.glob("*/*")):
+        return place.stray_locks()
+    if not (place.bundles.is_dir() or place.cached() or place.stray_locks()):
+        return []
+    parts = (place.bundles, place.cache if place.cached() else None, place.host.parent, place.lock)
+    return [path for path in parts if path and path.exists()]
+
+
+def prepare(place: Place, asked: dict[str, Any]) -> str:
+    """Write the secrets and the way to the store; returns the public key that its host must let in, "" for none."""
+    with place.locked():
+        make(place.directory)
+        kept = {name: line for name, line in _secret_lines(place).items() if name in asked["kept"]}
+        # Empty, too: an agent is told of the file when it begins, and may get a secret later.
+        write(place.secrets, "".join(f"{line}\n" for _, line in sorted({**kept, **asked["secrets"]}.items())).encode())
+        if not asked["ssh"]:
+            clear(place.ssh)
+            return ""
+        make(place.ssh)
+        public = authorized_keys.make_pair(place.ssh / "id", asked["ssh"]["comment"])
+        write(place.ssh / "known_hosts", asked["ssh"]["known_hosts"].encode())
+        here = str(place.ssh)
+        config = asked["ssh"]["config"].replace("@HERE@", here).replace("@TOKENS@", here.replace("%", "%%"))
+        write(place.ssh / "config", config.encode())
+        return public
+
+
+def converge(place: Place, asked: dict[str, Any]) -> str:
+    """See that one agent lives that was started as asked, and that all others drain.
+
+    Returns "" when it is so, "bundle" where that is to be installed first. Raises agents.Failed, StoreAway, OSError.
+    """
+    with place.locked():
+        found = place.agents()
+        newest = found[-1] if found else None
+        if newest is not None and lives(newest) and _is_as_asked(newest, asked):
+            _keep(place, newest, asked)
+        else:
+            if not place.bundle(asked["bundle"]).is_dir():
+                return "bundle"
+            _check_store(place, asked)
+            newest = _begin(place, asked, newest)
+            if newest is None:
+                return "bundle"
+        for agent in place.agents():
+            if agent != newest:
+                agents.drain(place, agent)
+        _remove_strays(place)
+        with place.bundles_locked():
+            bundles.tidy(place)
+    return ""
+
+
+def _is_as_asked(agent: Path, asked: dict[str, Any]) -> bool:
+    settings = agents.settings_of(agent)
+    key, digest = settings.get("credentials", ["", ""])
+    started = (settings.get("kept") == SYSTEMD) == (asked["kept"] == SYSTEMD)
+    same = settings.get("digest") == asked["digest"] and started and not (agent / "drain").exists()
+    return bool(same and key and agents.keyed(key, _text(asked["credentials"])) == digest)
+
+
+def _text(credentials: dict[str, str]) -> str:
+    return json.dumps(credentials, sort_keys=True)
+
+
+def _keep(place: Place, agent: Path, asked: dict[str, Any]) -> None:
+    settings = agents.settings_of(agent)
+    if settings.get("kept") != asked["kept"]:
+        write(agent / "settings.json", json.dumps({**settings, "kept": asked["kept"]}).encode())
+    agents.keep(place, agent, _command(place, agent, asked["bundle"]), asked["kept"])
+
+
+def _command(place: Place, agent: Path, bundle: str) -> list[str]:
+    return [sys.executable, "-I", "-S", str(place.bundle(bundle)), str(agent)]
+
+
+def _begin(place: Place, asked: dict[str, Any], newest: Path | None) -> Path | None:
+    """Start an agent: in the directory of the newest if that one is dead, which so gets back what it had; else beside.
+
+    Returns None where its bundle is gone.
+    """
+    beside = [agent for agent in place.agents() if lives(agent)]
+    if newest is None or newest in beside:
+        agent, anew = place.directory / str(int(newest.name) + 1 if newest else 1), True
+    else:
+        agent, anew = newest, False
+    with place.bundles_locked():
+        if not place.bundle(asked["bundle"]).is_dir():
+            return None
+        if not anew and (agents.settings_of(agent).get("kept") == SYSTEMD) != (asked["kept"] == SYSTEMD):
+            keep_alive.stop_by_systemd(place, agent)
+            keep_alive.remove_from_crontab(place, agent)
+        place.claim_cache()
+        _write_settings(place, agent, asked, beside)
+    try:
+        agents.start(place, agent, _command(place, agent, asked["bundle"]), asked["kept"])
+    except BaseException:
+        if anew:
+            with contextlib.suppress(OSError):
+                agents.end([agent], place, patience=5)
+        raise
+    return agent
+
+
+def _write_settings(place: Place, agent: Path, asked: dict[str, Any], beside: list[Path]) -> None:
+    make(agent)
+    key = secrets.token_hex(16)
+    arguments = [*asked["arguments"], "--cache", str(place.cache)]
+    for other in beside:
+        arguments += ["--beside", str(other)]
+    write(agent / "credentials.json", json.dumps(asked["credentials"]).encode())
+    settings = {
+        "bundle": asked["bundle"],
+        "digest": asked["digest"],
+        "credentials": [key, agents.keyed(key, _text(asked["credentials"]))],
+        "kept": asked["kept"],
+        "store": asked["store"],
+        "arguments": arguments,
+        "environment": agents.environment(_variables(place)),
+    }
+    write(agent / "settings.json", json.dumps(settings, indent=1).encode())
+
+
+def _variables(place: Place) -> dict[str, str]:
+    """Return what an agent is told of this host."""
+    said = {"MONKEY_SECRETS_FILE": str(place.secrets)}
+    # Below ~/.cache, what environments are built from would stay when all else is taken away.
+    said |= {name: str(place.cache / tool) for name, tool in _FETCHED.items() if name not in os.environ}
+    return {**said, "MONKEY_SSH_CONFIG": str(place.ssh / "config")} if place.ssh.is_dir() else said
+
+
+def _check_store(place: Place, asked: dict[str, Any]) -> None:
+    """Create and read something in the store from here, by the bundle that the agent will have. Raises StoreAway."""
+    environment = {**agents.environment(_variables(place)), **asked["credentials"]}
+    command = [sys.executable, "-I", "-S", str(place.bundle(asked["bundle"])), "--check", asked["store"]]
+    try:
+        run = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, env=environment, cwd="/"
+        )
+    except subprocess.TimeoutExpired:
+        raise StoreAway(f"the store {asked['store']} did not answer for {PATIENCE} s", None) from None
+    try:
+        said = json.loads(run.stdout)
+    except ValueError:
+        said = {}
+    if "message" in said:
+        raise StoreAway(said["message"], said["hint"])
+    if run.returncode:
+        words = run.stderr.decode(errors="replace")[-2000:].strip() or f"it ended with exit code {run.returncode}"
+        raise StoreAway(f"the agent cannot be run: {words}", None)
+
+
+def _remove_strays(place: Place) -> None:
+    for name in _strays(place):
+        number = name.removesuffix(".service").rpartition("-")[2]
+        keep_alive.stop_by_systemd(place, place.directory / number)
+
+
+def remove(place: Place) -> None:
+    """Remove all that this fleet ever had here, and what the last one shared with others. Raises OSError."""
+    if place.host.is_dir():
+        with place.locked():
+            agents.end(place.agents(), place)
+            _remove_strays(place)
+            keep_alive.remove_from_crontab(place)
+            clear(place.directory)
+        place.clear_stray_locks()
+        remove_empty(place.host)
+    if place.workdir.is_dir():
+        remove_empty(place.host.parent)
+        if not place.host.parent.exists():
+            with place.bundles_locked():
+                if not place.host.parent.exists():
+                    bundles.clear_all(place)
+                    if place.cached():
+                        clear(place.cache)
+                    clear(place.lock)
+            remove_empty(place.workdir)

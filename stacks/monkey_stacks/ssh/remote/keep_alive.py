@@ -1,0 +1,204 @@
+"""What keeps an agent alive on this host: a unit of the user's systemd, or a line in his crontab.
+
+A unit is used only where the user's systemd is confirmed to live without a login: otherwise it ends seconds after it.
+Both leave alone who left in peace, or is being replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from monkey_stacks.ssh.remote.host_facts import PATIENCE, surroundings
+from monkey_stacks.ssh.remote.paths import Place, machine_id, remove_empty, write
+
+#: How agents are kept: by the user's systemd; detached, and begun again by cron after a reboot; detached alone.
+SYSTEMD, CRON, DETACHED = "systemd", "cron", "detached"
+#: Seconds that an agent may take to give back its jobs.
+STOP = 150
+
+_UNIT = """\
+[Unit]
+Description=monkey-agent of {fleet}
+{condition}ConditionPathExists=!{directory}/left-in-peace
+ConditionPathExists=!{directory}/drain
+# After a boot without a network, for most of an hour; later, `monkey apply` begins anew.
+StartLimitIntervalSec=7200
+StartLimitBurst=600
+
+[Service]
+Type=exec
+ExecStart={command}
+Restart=on-failure
+RestartSec=5
+KillMode=mixed
+TimeoutStopSec={stop}
+# A job that takes too much memory is ended by the kernel; the agent tells of it.
+OOMPolicy=continue
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def units() -> Path:
+    """Return where the units of this user are."""
+    return Path.home() / ".config/systemd/user"
+
+
+def units_of(host: Path) -> list[str]:
+    """Return the names of units of agents, of any fleet, whose directories are below `host`."""
+    found = []
+    for path in sorted(units().glob(f"monkey-*-{host.name}-*.service")):
+        with contextlib.suppress(OSError):
+            # Two projects may keep their agents in places of their own.
+            found += [path.name] if f"=!{_escaped(str(host))}/" in path.read_text() else []
+    return found
+
+
+def unit(place: Place, agent: Path) -> str:
+    """Return the name of an agent's unit: hosts may share the directory of units."""
+    return f"monkey-{place.fleet}-{place.host.name}-{agent.name}.service"
+
+
+def start_by_systemd(place: Place, agent: Path, command: list[str]) -> None:
+    """Have systemd run an agent, now and after each boot. Raises OSError."""
+    name = unit(place, agent)
+    identity = machine_id()
+    text = _UNIT.format(
+        fleet=place.fleet,
+        condition=f"ConditionHost={identity}\n" if identity else "",
+        directory=_escaped(str(agent)),
+        command=" ".join(_quoted(word) for word in command),
+        stop=STOP,
+    )
+    changed = write(units() / name, text.encode(), 0o644)
+    wants = units() / "default.target.wants"
+    wants.mkdir(exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        (wants / name).symlink_to(f"../{name}")
+    if changed:
+        _systemctl("daemon-reload")
+    with contextlib.suppress(OSError):
+        _systemctl("reset-failed", name)
+    _systemctl("start", name)
+
+
+def stop_by_systemd(place: Place, agent: Path) -> bool:
+    """Have systemd stop an agent and forget it; returns whether it knew it."""
+    name = unit(place, agent)
+    path, link = units() / name, units() / "default.target.wants" / name
+    if not path.exists() and not link.is_symlink():
+        return False
+    with contextlib.suppress(FileNotFoundError):
+        link.unlink()
+    with contextlib.suppress(OSError):
+        _systemctl("stop", name, patience=STOP + PATIENCE)
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    with contextlib.suppress(OSError):
+        _systemctl("daemon-reload")
+        _systemctl("reset-failed")
+    remove_empty(units() / "default.target.wants", units(), units().parent, units().parent.parent)
+    return True
+
+
+def kept_by_systemd(place: Place, agent: Path) -> bool:
+    """Say whether the agent is begun by systemd after a boot."""
+    name = unit(place, agent)
+    return (units() / name).exists() and (units() / "default.target.wants" / name).is_symlink()
+
+
+def _quoted(word: str) -> str:
+    """Quote a word of a command line, as systemd reads it."""
+    return '"' + _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$") + '"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _systemctl(*words: str, patience: float = PATIENCE) -> None:
+    try:
+        run = subprocess.run(
+            ["systemctl", "--user", "--quiet", *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=patience,
+            env=surroundings(),
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise OSError(f"systemctl --user {words[0]} does not answer") from exc
+    if run.returncode:
+        raise OSError(f"systemctl --user {words[0]} failed: {run.stderr.decode(errors='replace').strip()}")
+
+
+def start_detached(command: list[str]) -> None:
+    """Start an agent that outlives the login by which it is started. Raises OSError."""
+    subprocess.run([*command, "--detach"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, cwd="/")
+
+
+def add_to_crontab(place: Place, agent: Path, command: list[str]) -> None:
+    """Have cron start the agent after a reboot, and no other one of this fleet. Raises OSError."""
+    peace = " || ".join(f"test -e {shlex.quote(f'{agent}/{name}')}" for name in ("left-in-peace", "drain"))
+    line = f"@reboot {peace} || exec {shlex.join(command)} --detach --patient"
+    # To cron, an unescaped % is the end of the line.
+    _change_crontab(_mark(place, agent), line.replace("%", "\\%"))
+
+
+def remove_from_crontab(place: Place, agent: Path | None = None) -> None:
+    """Have cron forget the agent, or all of this fleet. Raises OSError."""
+    _change_crontab(_mark(place, agent), None)
+
+
+def in_crontab(place: Place, agent: Path) -> bool:
+    """Say whether the agent is begun by cron after a reboot."""
+    return any(_marked(line, _mark(place, agent)) for line in _crontab())
+
+
+def in_any_crontab(directory: Path) -> list[str]:
+    """Return the fleets that cron begins agents of which lie below a directory. Raises OSError."""
+    marks = (line.rpartition("# monkey ")[2].partition(" ") for line in _crontab() if "# monkey " in line)
+    return sorted({fleet for fleet, _, where in marks if where.startswith(f"{directory}/")})
+
+
+def _mark(place: Place, agent: Path | None) -> str:
+    return f"# monkey {place.fleet} {place.directory}/{agent.name if agent else ''}"
+
+
+def _marked(line: str, mark: str) -> bool:
+    return line.endswith(mark) or (mark.endswith("/") and mark in line)
+
+
+def _crontab() -> list[str]:
+    """Return the lines of the crontab; none where we may have none. Raises OSError: nobody's lines may be lost."""
+    if shutil.which("crontab") is None:
+        return []
+    try:
+        run = subprocess.run(
+            ["crontab", "-l"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, env=surroundings()
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise OSError("crontab -l does not answer") from exc
+    if run.returncode and b"no crontab for" not in run.stderr and b"not allowed" not in run.stderr:
+        raise OSError(f"crontab -l failed: {run.stderr.decode(errors='replace').strip()}")
+    return run.stdout.decode(errors="surrogateescape").splitlines() if run.returncode == 0 else []
+
+
+def _change_crontab(mark: str, line: str | None) -> None:
+    """Replace the line with that mark, or take it away; nothing of others' is touched."""
+    before = _crontab()
+    after = [old for old in before if not _marked(old, mark)] + ([f"{line} {mark}"] if line else [])
+    if after == before:
+        return
+    if not after:
+        command, text = ["crontab", "-r"], ""
+    else:
+        command, text = ["crontab", "-"], "".join(f"{one}\n" for one in after)
+    data = text.encode(errors="surrogateescape")
+    run = subprocess.run(command, input=data, capture_output=True, timeout=PATIENCE)
+    if run.returncode:
+        raise OSError(f"crontab failed: {run.stderr.decode(errors='replace').strip()}")

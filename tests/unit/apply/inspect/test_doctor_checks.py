@@ -1,0 +1,144 @@
+"""What `monkey doctor` says of agents: values in, checks out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monkey.apply.inspect.doctor_checks import Check, _agents, _clouds, _programs, examine
+from monkey.cli.render.machine_usage import left_lines, telemetry_lines
+from monkey.errors import FleetError
+from monkey.protocol.status.store_snapshot import AgentView, Snapshot
+from monkey.spec.project.project import load_project
+from tests.unit.apply.small_project import StillFleet
+
+
+def agent(name: str, *, alive: bool = True, boot: int = 1, left: bool = False, **vitals: Any) -> AgentView:
+    return AgentView(f"f/{name}/{boot}", "f", 3, float(boot), 0, 0, vitals, None, alive, left)
+
+
+def test_what_agents_say_of_their_way_to_influxdb() -> None:
+    way = {"url": "http://i:8086", "owed": 12 << 20, "sent": 5, "dead": 3, "dropped": 0, "error": "connection refused"}
+    well = {"url": "http://i:8086", "owed": 100, "sent": 5, "dead": 0, "dropped": 0, "error": ""}
+    agents = [agent("a", metrics=[way]), agent("b", metrics=[well])]
+    found = list(_agents(Snapshot({}, agents, ["entry 3 is torn"], set(), {})))
+    wrong = [check.text for check in found if check.wrong]
+    assert wrong == [
+        "entry 3 is torn",
+        "agent f/a/1 cannot send to http://i:8086: connection refused; 12 MiB wait there",
+        "agent f/a/1 has 3 points that InfluxDB refused (http://i:8086)",
+    ]
+    assert all(check.hint for check in found if check.wrong)
+    assert found[-1].text == "2 are alive" and not found[-1].wrong
+
+
+def test_what_agents_that_are_gone_still_owe() -> None:
+    way = {"url": "http://i", "owed": 378, "dead": 3, "dropped": 2000, "error": "connection refused"}
+    busy, well = {"url": "http://i", "owed": 378, "error": ""}, {"url": "http://i", "owed": 0, "error": ""}
+    agents = [
+        agent("left", alive=False, left=True, metrics=[way]),
+        agent("killed", alive=False, metrics=[busy]),
+        agent("peace", alive=False, left=True, metrics=[busy]),
+        agent("sent", alive=False, metrics=[well]),
+        # Of several lives the newest tells what is there; and one that is alive, whatever its clock says.
+        agent("again", alive=False, boot=2, metrics=[well]),
+        agent("again", alive=False, boot=1, metrics=[way]),
+        agent("back", alive=True, boot=1, metrics=[well]),
+        agent("back", alive=False, boot=2, metrics=[way]),
+    ]
+    found = list(_agents(Snapshot({}, agents, [], set(), {})))
+    assert {check.text for check in found if check.wrong} == {
+        "agent f/left/1 left with 378 bytes that may wait for http://i (connection refused)",
+        "agent f/left/1 has 3 points that InfluxDB refused (http://i)",
+        "agent f/left/1 has 2,000 points that its disk had no room for (http://i)",
+        "agent f/killed/1 left with 378 bytes that may wait for http://i",
+    }
+    assert all(("backfill" in check.hint) or ("dead.lp" in check.hint) for check in found if check.wrong)
+    (unsure,) = (check for check in found if not check.wrong and check is not found[-1])
+    assert unsure.text == "agent f/peace/1 left with 378 bytes that may wait for http://i, or were sent since"
+    how = "the next agent there sends them, or `monkey metrics backfill SWEEP` does"
+    assert set(left_lines(agents)) == {
+        f"metrics: left left with 378 bytes that may wait for http://i (connection refused): {how}",
+        "metrics: http://i refused 3 points of left; `monkey doctor` tells where they are kept",
+        "metrics: left dropped 2,000 points for want of room; the store has them still",
+        f"metrics: killed left with 378 bytes that may wait for http://i: {how}",
+    }
+    assert telemetry_lines(agents) == []
+
+
+def test_heartbeats_of_another_version_do_no_harm() -> None:
+    for odd in ("x", [1], {"url": 3}, [{}], [{"error": "e"}]):
+        found = list(_agents(Snapshot({}, [agent("a", metrics=odd)], [], set(), {})))
+        assert found[-1].text == "1 is alive"
+        gone = agent("a", alive=False, metrics=odd)
+        assert list(_agents(Snapshot({}, [gone], [], set(), {})))[-1].text == "0 are alive" and not left_lines([gone])
+
+
+def test_each_provider_that_rents_has_a_line() -> None:
+    class Asked(StillFleet):
+        async def examine(self) -> str:
+            """Find one that can, and one that cannot."""
+            if self.name == "bad":
+                raise FleetError("provider 'bad': there is no image ami-0", hint="name one")
+            return f"{self.name}: AWS has m5.large"
+
+    found = asyncio.run(_clouds({"local": StillFleet(), "good": Asked("good"), "bad": Asked("bad")}))
+    assert found == [
+        Check("providers", "good: AWS has m5.large"),
+        Check("providers", "provider 'bad': there is no image ami-0", "name one", wrong=True),
+    ]
+
+
+def test_a_missing_plugin_of_a_cloud_has_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PULUMI_HOME", str(home))
+    pulumi = tmp_path / "pulumi"
+    pulumi.write_text("#!/bin/sh\necho v3.232.0\n")
+    pulumi.chmod(0o755)
+    (tmp_path / "monkey.yaml").write_text(
+        "providers:\n"
+        "  a: {type: aws, region: eu-central-1, instance_type: m5.large}\n"
+        "  g: {type: gcp, gcp_project: my-project, region: europe-west4, machine_type: e2-small}\n"
+    )
+    aws, gcp = (f"{name} v{version(f'pulumi-{name}')}" for name in ("aws", "gcp"))
+    missing = f"Pulumi's plugin {{}} is not installed on this machine ({platform.node()})"
+    run = f"run: PULUMI_HOME={home} pulumi plugin install resource {{}}"
+    assert list(_programs(load_project(tmp_path))) == [
+        Check("pulumi", f"3.232.0 at {pulumi}"),
+        Check("pulumi", missing.format(aws), run.format(aws), wrong=True),
+        Check("pulumi", missing.format(gcp), run.format(gcp), wrong=True),
+    ]
+    kept = home / f"plugins/resource-{aws.replace(' ', '-')}/pulumi-resource-aws"
+    kept.parent.mkdir(parents=True)
+    beside = tmp_path / "pulumi-resource-gcp"
+    for plugin in (kept, beside):
+        plugin.touch(0o755)
+    assert [each.text for each in _programs(load_project(tmp_path))][1:] == [
+        f"plugin {aws} at {kept}",
+        f"plugin {gcp} at {beside}",
+    ]
+
+
+def test_without_a_store_that_opens_providers_are_asked_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in os.environ if each.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "half")
+    cloud = "{type: aws, region: eu-central-1, instance_type: m5.large}"
+    (tmp_path / "monkey.yaml").write_text(f"store: s3://bucket\nproviders:\n  cloud: {cloud}\n")
+
+    async def checks() -> list[Check]:
+        return [check async for check in examine(load_project(tmp_path))]
+
+    wrong = {check.about: check for check in asyncio.run(checks()) if check.wrong}
+    assert "found AWS_ACCESS_KEY_ID without" in wrong["store"].text
+    assert wrong["providers"].text.startswith("provider 'cloud': there are no credentials for AWS here")

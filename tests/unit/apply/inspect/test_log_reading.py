@@ -1,0 +1,142 @@
+"""Reading what jobs wrote: in order, once, on from one attempt to the next, until the end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from monkey.apply.execute import execute
+from monkey.apply.inspect.attempt_records import read_attempts
+from monkey.apply.inspect.log_reading import Follow
+from monkey.apply.planning import make_plan
+from monkey.apply.world.lookup import find
+from monkey.errors import NotFound
+from monkey.protocol.entries import Ended
+from tests.unit.apply.small_project import SPEC, Pen, apply, opened, write_project
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_project(tmp_path, SPEC + "max_retries: 1\n")
+    return tmp_path
+
+
+def test_follow_goes_on_through_attempts_to_the_end(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            job = (await apply(world)).wanted[0].desired.table.ids[0]
+            pen = Pen(world)
+
+            async def life() -> None:
+                yield_ = asyncio.sleep
+                k = await pen.begin(job)
+                await pen.write(job, k, 0, b"one ")
+                await yield_(0)
+                await pen.write(job, k, 1, b"two ")
+                await pen.end(job, Ended.FAILED)
+                k = await pen.begin(job)
+                await pen.write(job, k, 0, b"three ")
+                await pen.write(job, k, 1, b"\xff\x00four")
+                await pen.end(job)
+
+            task: asyncio.Task[None] | None = None
+
+            async def sleep(seconds: float) -> None:
+                nonlocal task
+                task = task or asyncio.create_task(life())
+                await asyncio.sleep(0.001)
+
+            got = b"".join([data async for _, data in Follow(world, "small", [job], sleep).chunks(follow=True)])
+            assert got.endswith(b"three \xff\x00four")
+            assert got in (b"one two three \xff\x00four", b"three \xff\x00four")
+
+    asyncio.run(main())
+
+
+def test_without_follow_what_is_there_is_all(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            pen = Pen(world)
+            for job in jobs[:2]:
+                k = await pen.begin(job)
+                await pen.write(job, k, 0, job.encode())
+
+            async def never(seconds: float) -> None:
+                raise AssertionError("waited without being asked to follow")
+
+            got = [chunk async for chunk in Follow(world, "small", None, never).chunks(follow=False)]
+            assert got == [(job, job.encode()) for job in jobs[:2]]
+
+    asyncio.run(main())
+
+
+def test_one_attempt_is_followed_to_its_own_end(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            job = (await apply(world)).wanted[0].desired.table.ids[0]
+            pen = Pen(world)
+            first = await pen.begin(job)
+            await pen.write(job, first, 0, b"one")
+
+            waits = 0
+
+            async def sleep(seconds: float) -> None:
+                nonlocal waits
+                waits += 1
+                assert waits == 1, "waited for more when that attempt was over"
+                await pen.write(job, first, 1, b" two")
+                await pen.end(job, Ended.FAILED)
+
+            async def read(k: int) -> bytes:
+                chunks = Follow(world, "small", [job], sleep, k).chunks(follow=True)
+                return b"".join([data async for _, data in chunks])
+
+            assert await read(first) == b"one two"
+            second = await pen.begin(job)
+            await pen.write(job, second, 0, b"three")
+            assert await read(first) == b"one two", "though the job runs again"
+            await pen.end(job)
+            assert await read(second) == b"three"
+
+    asyncio.run(main())
+
+
+def test_a_job_that_adopts_a_result_has_its_log(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            before = (await apply(world)).wanted[0].desired.table.ids
+            pen = Pen(world)
+            for job in before:
+                await pen.write(job, await pen.begin(job), 0, job.encode())
+                await pen.end(job)
+            (root / "train.py").write_text("print('changed')\n")
+            planned = await make_plan(world, [], ["code"])
+            await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+            jobs = planned.wanted[0].desired.table.ids
+            assert not set(jobs) & set(before)
+            got = [chunk async for chunk in Follow(world, "small", None, asyncio.sleep).chunks(follow=False)]
+            assert got == [(job, old.encode()) for job, old in zip(jobs, before, strict=True)]
+            view = (await world.reader().read()).sweeps["small"]
+            assert [one.number for one in await read_attempts(world, view, jobs[0])] == [1]
+
+    asyncio.run(main())
+
+
+def test_names_and_beginnings_of_ids(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            snapshot = await world.reader().read()
+            assert find(snapshot, "small").job is None
+            assert find(snapshot, jobs[1]).job == jobs[1]
+            assert find(snapshot, jobs[1][:10]).job == jobs[1]
+            with pytest.raises(NotFound, match="there is no sweep or job 'smalll'") as caught:
+                find(snapshot, "smalll")
+            assert caught.value.hint == "did you mean 'small'?"
+            with pytest.raises(NotFound):
+                find(snapshot, "")
+
+    asyncio.run(main())

@@ -1,0 +1,166 @@
+"""A project in a directory, its store, a fleet that only counts, and an agent's pen without an agent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from monkey.apply.execute import execute
+from monkey.apply.planning import Planned, make_plan
+from monkey.apply.world.observe import World, open_world
+from monkey.errors import FleetError
+from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work
+from monkey.protocol.entries import Claim, End, Ended
+from monkey.protocol.entry_log import Log
+from monkey.protocol.heartbeat import Heart
+from monkey.protocol.journal import record_of
+from monkey.protocol.layout import log_segment
+from monkey.spec.job.recipe import Resources
+from monkey.spec.project.project import load_project
+from monkey.store.create import create
+
+SPEC = """\
+name: small
+command: python3 train.py --lr {lr}
+parameters:
+  lr: [1, 2, 3]
+metric: {name: loss}
+"""
+
+
+def write_project(root: Path, spec: str = SPEC) -> None:
+    """Write a project of one spec."""
+    (root / "specs").mkdir(parents=True, exist_ok=True)
+    (root / "specs" / "small.yaml").write_text(spec)
+    (root / "train.py").write_text("print('hello')\n")
+    (root / "monkey.yaml").write_text("project: test\n")
+
+
+@dataclass
+class StillFleet:
+    """A fleet whose machines come when they are asked for, and do nothing."""
+
+    name: str = "local"
+    type: str = "local"
+    booting: bool = False
+    touched: bool = False
+    count: int = 0
+    asked: list[int] = field(default_factory=list)
+    #: What `check` says, in turn; the last for ever.
+    answers: list[bool] = field(default_factory=lambda: [True])
+
+    def prepare(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    async def living(self) -> int:
+        return self.count
+
+    async def preview(self, work: Work) -> Forecast:
+        return Forecast(self.count, max(self.count, min(work.jobs, 1)))
+
+    def shortage(self, asked: Resources) -> str:
+        return "64 CPUs (it has 2)" if asked.cpus > 2 else ""
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        if names:
+            raise FleetError("unknown", hint="set it")
+
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        self.count = max(self.count, min(work.jobs, 1))
+        self.asked.append(self.count)
+
+    async def examine(self) -> str:
+        """See `Fleet.examine`: it rents none."""
+        return ""
+
+    async def check(self) -> bool:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    async def strange(self) -> Strange | None:
+        return None
+
+    def last_words(self) -> str:
+        return "  (nothing)"
+
+    async def instances(self) -> tuple[Instance, ...]:
+        return (Instance("this machine", ("pen",)),) * self.count
+
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        return ()
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        return ()
+
+    async def destroy(self, say: Say) -> None:
+        self.count = 0
+
+
+@asynccontextmanager
+async def opened(root: Path, fleet: StillFleet | None = None) -> AsyncIterator[World]:
+    """Open the project at `root` with a fleet that starts nothing."""
+    async with open_world(load_project(root)) as world:
+        world.fleets = {"local": fleet or StillFleet()}
+        yield world
+
+
+async def apply(world: World, *specs: str, **options: Any) -> Planned:
+    """Plan and apply, as the verb does."""
+    planned = await make_plan(world, specs)
+    await world.begin()
+    await execute(world, planned.plan, planned.wanted, lambda what, done: None, **options)
+    return planned
+
+
+class _Clock:
+    def now(self) -> float:
+        return time.monotonic()
+
+    def wall(self) -> float:
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing here waits")
+
+
+class Pen:
+    """Writes what an agent would: claims, ends, heartbeats."""
+
+    def __init__(self, world: World, agent: str = "local/pen/1") -> None:
+        self.world, self.agent, self.nonce = world, agent, 0
+        self.heart = Heart(world.at, world.keys.beat(agent), _Clock())
+        self.logs: dict[str, Log] = {}
+
+    async def begin(self, job: str, sweep: str = "small", *, beat: bool = True) -> int:
+        """Claim the job, and tell by a heartbeat (`beat`); returns the position of the claim."""
+        log = self.logs.setdefault(job, Log(self.world.keys.job_log(job)))
+        await log.refresh(self.world.at)
+        self.nonce += 1
+        assert await log.append(self.world.at, create, log.head + 1, self._claim(sweep))
+        self.heart.held.add((log.base, log.head))
+        if beat:
+            await self.heart.beat()
+        return log.head
+
+    def _claim(self, sweep: str) -> Claim:
+        return Claim(self.agent, self.nonce, self.heart.seq, sweep)
+
+    async def end(self, job: str, outcome: Ended = Ended.SUCCEEDED, sweep: str = "small", **about: Any) -> None:
+        """End what `begin` began, the journal told."""
+        log = self.logs[job]
+        k = log.head
+        end = End(outcome, self.agent, self.nonce, sweep, seconds=1.5, at=time.time(), out=k, **about)
+        assert await log.append(self.world.at, create, k + 1, end)
+        self.heart.held.discard((log.base, k))
+        self.heart.journal.record(record_of(job, log.head, end))
+        await self.heart.beat()
+
+    async def write(self, job: str, k: int, i: int, data: bytes) -> None:
+        """Ship a segment of the job's log."""
+        await self.world.at.put(log_segment(f"{self.world.keys.out(job, k)}log/", i), data)

@@ -1,0 +1,282 @@
+"""Fleets and their work: counted again, with the secrets of others; machines and agents in one list."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from monkey.apply.fleet_work import audit, call, foresee, holdings, recount, strangers
+from monkey.apply.inspect.instances import instances
+from monkey.apply.planning import make_plan
+from monkey.apply.watch.sweep_progress import Progress
+from monkey.cli.commands.apply import Order, _apply
+from monkey.cli.render.plan_lines import plan_lines
+from monkey.cli.terminal.text import Terminal
+from monkey.cli.watching import watch_to_end
+from monkey.errors import Corrupt, MonkeyError
+from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Stranger, Work, silent
+from monkey.plan.change import MachineChange
+from monkey.plan.saved_plan import document
+from monkey.plan.text.markdown import markdown
+from monkey.spec.job.recipe import Resources
+from tests.unit.apply.small_project import SPEC, Pen, StillFleet, apply, opened
+
+TOKEN = frozenset({"TOKEN"})
+
+
+def work(jobs: int, secrets: frozenset[str] = frozenset(), others: frozenset[str] = frozenset()) -> Work:
+    """Return the work of so many jobs that ask for what jobs ask for where nothing is said."""
+    return Work(jobs, secrets, others, asked=((Resources(), jobs),))
+
+
+@dataclass
+class Listening(StillFleet):
+    """A fleet that remembers what it was told to do, and has the machines that it is given."""
+
+    told: list[Work] = field(default_factory=list)
+    foreseen: list[Work] = field(default_factory=list)
+    machines: tuple[Instance, ...] = ()
+    changes: tuple[MachineChange, ...] = ()
+
+    async def preview(self, work: Work) -> Forecast:
+        """Remember, and foresee what was given."""
+        self.foreseen.append(work)
+        return Forecast(len(self.machines), 1, self.changes)
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """Know them all."""
+
+    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+        """Remember."""
+        self.told.append(work)
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """Have what was given."""
+        return self.machines
+
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """Find each machine astray, where there is work."""
+        return tuple(Finding(machine.machine, "astray", "look") for machine in self.machines if busy)
+
+
+def two_sweeps(root: Path) -> None:
+    """Write a second sweep, with a secret, beside the first."""
+    text = SPEC.replace("name: small", "name: other", 1).replace("[1, 2, 3]", "[4, 5]")
+    (root / "specs" / "other.yaml").write_text(text + "secrets: [TOKEN]\n")
+
+
+def test_work_is_counted_again_with_what_others_applied(root: Path) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        async with opened(root, Listening()) as world:
+            mine = await make_plan(world, [str(root / "specs/small.yaml")])
+            (part,) = mine.plan.fleets
+            assert (part.jobs, part.others) == (3, frozenset())
+            await apply(world, str(root / "specs/other.yaml"))  # meanwhile, by somebody else
+            assert await recount(world, mine.plan, part, 0.0) == work(5, others=TOKEN)
+
+    asyncio.run(main())
+
+
+def test_a_job_that_two_sweeps_have_is_counted_once_by_whoever_counts(root: Path) -> None:
+    async def main() -> None:
+        twin = root / "specs" / "twin.yaml"
+        twin.write_text(SPEC.replace("name: small", "name: twin", 1))
+        fleet = Listening()
+        async with opened(root, fleet) as world:
+            mine = await make_plan(world, [str(root / "specs/small.yaml")])
+            await apply(world, str(twin))  # meanwhile, by somebody else
+            assert await recount(world, mine.plan, mine.plan.fleets[0], 0.0) == work(3)
+            await apply(world)
+            await call(world, "local", "small", silent)
+            assert fleet.told == [work(3)] * len(fleet.told)
+            view = (await world.reader().read()).sweeps["small"]
+            await foresee(world, "local", view, None)
+            assert fleet.foreseen[-1] == work(3)
+
+    asyncio.run(main())
+
+
+def test_a_sweep_that_leaves_the_fleet_is_no_work_of_it_any_more(root: Path) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        text = (root / "monkey.yaml").read_text()
+        (root / "monkey.yaml").write_text(text + "providers: {local: {type: local}, there: {type: local}}\n")
+        async with opened(root) as world:
+            world.fleets = {"local": Listening(), "there": Listening("there")}
+            await apply(world)
+            moved = root / "specs" / "other.yaml"
+            moved.write_text(moved.read_text() + "provider: there\n")
+            plan = (await make_plan(world, [])).plan
+            counted = {part.fleet: await recount(world, plan, part, 0.0) for part in plan.fleets}
+        assert counted == {"local": work(3), "there": work(2, TOKEN)}
+
+    asyncio.run(main())
+
+
+def test_a_call_asks_for_the_secrets_of_its_own_sweep_alone(root: Path) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        fleet = Listening()
+        async with opened(root, fleet) as world:
+            await apply(world)
+            fleet.told.clear()
+            await call(world, "local", "small", silent)
+            await call(world, "local", "other", silent)
+        assert fleet.told == [work(5, others=TOKEN), work(5, TOKEN)]
+
+    asyncio.run(main())
+
+
+def test_jobs_on_machines_that_go_are_counted_and_asked_about(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+        machines = tuple(Instance(f"gpu{n}", (f"one{n}",)) for n in range(4))
+        ops = (("delete", ""), ("replace", ""), ("replace", "no right"), ("update", ""))
+        changes = tuple(MachineChange(op, f"gpu{n}", "", why) for n, (op, why) in enumerate(ops))
+        fleet = Listening(machines=machines, changes=changes)
+        async with opened(root, fleet) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            await Pen(world, "local/one0/1").begin(jobs[0])
+            await Pen(world, "local/one1/1").begin(jobs[1])
+            await Pen(world, "local/one2/1").begin(jobs[2])
+            plan = (await make_plan(world, [])).plan
+            assert [change.stops for change in plan.fleets[0].machines] == [1, 1, 0, 0], "a hindered one stays"
+            assert (plan.released, plan.uprooted) == (0, 2)
+            with pytest.raises(MonkeyError, match="applying would stop 2 running jobs on machines that go"):
+                await _apply(world, Order([], []))
+            assert len(fleet.told) == 1, "nothing was applied but the first"
+
+    asyncio.run(main())
+
+
+def test_machines_and_agents_are_one_list(root: Path) -> None:
+    async def main() -> None:
+        machines = (Instance("gpu1", ("one",), "kept alive"), Instance("gpu2", ("two",)), Instance("gpu3", ()))
+        async with opened(root, Listening(machines=machines)) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            old, new, guest, gone = (Pen(world, f"local/{name}") for name in ("one/1", "one/2", "guest/1", "two/1"))
+            old.heart.vitals = lambda: {"draining": True, "idle": [jobs[1]]}
+            old.heart.held.add((world.keys.permit_log("small", 1), 1))
+            await old.begin(jobs[1])  # claimed ahead
+            await old.begin(jobs[0])
+            await asyncio.gather(*(pen.heart.beat() for pen in (new, guest)))
+            await gone.heart.beat(left=True)
+            rows = await instances(world)
+        assert {(row.machine, row.agent, row.state, row.jobs, row.about) for row in rows} == {
+            ("gpu1", "local/one/1", "draining", 1, "kept alive"),
+            ("gpu1", "local/one/2", "alive", 0, "kept alive"),
+            ("gpu2", "", "silent", 0, ""),
+            ("gpu3", "", "not heard of", 0, ""),
+            ("guest", "local/guest/1", "alive", 0, "joined by itself"),
+        }
+        assert {row.machine: row.heard is None for row in rows if not row.agent} == {"gpu2": False, "gpu3": True}
+
+    asyncio.run(main())
+
+
+@dataclass
+class Torn(Listening):
+    """A fleet whose state cannot be read, at a cloud that has something of it, and of others."""
+
+    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+        """Fail."""
+        raise Corrupt("projects/test/machines/x", "not a state", "bring it back")
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        """Have one of each fleet's, and one of somebody's."""
+        names = {"local": "i-1", "there": "i-2"}
+        one, two = (None if name == self.name else Stranger(name, name, "of this store", "x") for name in names)
+        theirs = Stranger("cloud", "abc", "of another store", "look there")
+        return (
+            Holding("eu", "instance", "i-1", 1.5, one),
+            Holding("eu", "instance", "i-2", 1.5, two),
+            Holding("eu", "instance", "i-3", 0.25, theirs),
+            Holding("eu", "volume", "vol-1", None, theirs),
+        )
+
+
+def test_a_state_that_cannot_be_read_is_a_finding_and_what_is_held_is_told_once(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            world.fleets = {"local": Torn(), "there": Torn("there")}
+            await world.begin()
+            # A third one, that monkey.yaml does not name any more.
+            await world.at.put(f"{world.keys.machines}old/state/.pulumi/stacks/test/old.json", b"garbage")
+            found, held = await audit(world), await holdings(world)
+        assert [(name, each.machine) for name, each in found] == [(x, "state") for x in ("old", "local", "there")]
+        assert {each.hint for _, each in found[1:]} == {"bring it back"} and "remove all below" in found[0][1].hint
+        assert {each.id: (name, each.of is None) for name, each in held} == {
+            "i-1": ("local", True),
+            "i-2": ("there", True),
+            "i-3": ("local", False),
+            "vol-1": ("local", False),
+        }
+        [(name, told)] = strangers(held)
+        said = "2 things in eu for $0.25 an hour, and what nobody knows the price of: of another store"
+        assert (name, told) == ("cloud", Finding("stack abc", said, "look there"))
+
+    asyncio.run(main())
+
+
+def test_only_sweeps_at_work_go_on_detached(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        spec = root / "specs" / "small.yaml"
+        small = str(spec)
+        async with opened(root, Listening()) as world:
+            jobs = (await apply(world, small)).wanted[0].desired.table.ids
+            pen = Pen(world, "local/one/1")
+            for job in jobs:
+                await pen.begin(job)
+                await pen.end(job)
+            await _apply(world, Order([], [], yes=True, detach=True))
+            assert "Detached: other goes on without" in capsys.readouterr().out
+            order, looks = Order([small], [], watched=["small"]), list[Sequence[Progress]]()
+            await _apply(world, order)
+            assert order.watched == [], "an interrupt detaches from nothing"
+            await watch_to_end(world, ["small"], looks.append)
+            assert looks and not looks[-1][0].unfinished
+            spec.write_text(SPEC + "priority: 3\n")
+            await _apply(world, Order([small], [], detach=True))
+            assert capsys.readouterr().out.endswith("Applied; nothing is left to run.\n")
+
+    asyncio.run(main())
+
+
+def test_machines_whose_provider_is_gone_are_warned_of(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    host = {"urn": "urn:pulumi:s::p::ssh:Host::gpu1", "type": "pulumi-python:dynamic/ssh:Host", "id": "gpu1"}
+    warning = "`monkey destroy --fleet lab`: monkey.yaml no longer names this provider, and it has machines"
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            key = f"{world.keys.machines}lab/state/.pulumi/stacks/test/lab.json"
+            for resources in ([], [host]):
+                text = json.dumps({"version": 3, "checkpoint": {"latest": {"resources": resources}}})
+                await world.at.put(key, text.encode())
+                plan = (await make_plan(world, [])).plan
+                assert plan.warnings == ((warning,) if resources else ()) and not plan.changes
+            assert f"! {warning}" in "\n".join(plan_lines(plan, Terminal())) and f"! {warning}" in markdown(plan)
+            assert document(plan)["warnings"] == [warning]
+            await _apply(world, Order([], [], detach=True))
+            assert f"warning: {warning}" in capsys.readouterr().err
+
+    asyncio.run(main())
+
+
+def test_an_audit_tells_whose_machines_are_astray(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root, Listening(machines=(Instance("gpu1", ()),))) as world:
+            await world.begin()
+            assert await instances(world) and await audit(world) == [], "nothing is to be done"
+            await apply(world)
+            assert await audit(world) == [("local", Finding("gpu1", "astray", "look"))]
+
+    asyncio.run(main())

@@ -1,0 +1,276 @@
+"""Waiting: when it is over, how fast things go, and that somebody is kept at work meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from monkey.apply.orders import cancel, pause, resume, retry
+from monkey.apply.watch.startup import begun
+from monkey.apply.watch.stuck_sweeps import BEATS
+from monkey.apply.watch.sweep_progress import GIVE_UP_AFTER, Pace, Progress, Wait, Watch, judge
+from monkey.apply.world.observe import World
+from monkey.errors import FleetError, MonkeyError, NotFound, StoreRefused
+from monkey.protocol.entries import Ended
+from monkey.protocol.status.store_snapshot import Snapshot, State
+from monkey.protocol.sweeps.sweep_log import open_markers, read_sweep
+from tests.bucket import FakeBucket, Refusal
+from tests.unit.apply.small_project import Pen, StillFleet, apply, opened
+
+
+@pytest.mark.parametrize(
+    ("counts", "wait"),
+    [
+        ({}, Wait.SUCCEEDED),
+        ({State.SUCCEEDED: 3}, Wait.SUCCEEDED),
+        ({State.SUCCEEDED: 3, State.QUEUED: 1}, Wait.WORKING),
+        ({State.FAILED: 1, State.FROZEN: 1}, Wait.WORKING),
+        ({State.FAILED: 1, State.CANCELLED: 5}, Wait.FAILED),
+        ({State.CANCELLED: 1, State.SUCCEEDED: 1}, Wait.CANCELLED),
+        ({State.PAUSED: 1, State.SUCCEEDED: 1}, Wait.PAUSED),
+        ({State.PAUSED: 1, State.RUNNING: 1}, Wait.WORKING),
+    ],
+)
+def test_judgement(counts: dict[State, int], wait: Wait) -> None:
+    assert judge(Counter(counts)) is wait
+
+
+def test_pace_is_of_the_last_minute_and_begins_anew_after_a_retry() -> None:
+    pace = Pace()
+    pace.see(0, 10)
+    assert pace.rate is None, "nothing has ended under our eyes"
+    pace.see(10, 30)
+    assert pace.rate == 2
+    for second in range(11, 200):
+        pace.see(second, 30 + second)
+    assert pace.rate == pytest.approx(1, rel=0.1)
+    pace.see(201, 5)
+    assert pace.rate is None
+
+
+class Steps:
+    """A clock for watches: each sleep passes at once, and lets the next thing happen."""
+
+    def __init__(self, *happen: object) -> None:
+        self.at, self.happen, self.slept = 0.0, list(happen), 0
+
+    def now(self) -> float:
+        return self.at
+
+    async def sleep(self, seconds: float) -> None:
+        self.at += seconds + 1
+        self.slept += 1
+        assert self.slept < 100, "the watch never ends"
+        if self.happen:
+            await self.happen.pop(0)()  # type: ignore[operator]  # coroutine functions
+
+
+def watch(world: World, steps: Steps, seen: list[tuple[Snapshot | None, list[Progress], str]]) -> Watch:
+    return Watch(
+        world.at,
+        world.keys,
+        world.reader(),
+        world.fleets,
+        ["small"],
+        lambda snapshot, progress, trouble: seen.append((snapshot, list(progress), trouble)),
+        now=steps.now,
+        sleep=steps.sleep,
+    )
+
+
+def test_watch_ends_with_the_last_job(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            pen = Pen(world)
+
+            async def run(job: str, outcome: Ended) -> None:
+                await pen.begin(job)
+                await pen.end(job, outcome, reason="exit code 3", metrics={"loss": {"last": 0.5}})
+
+            steps = Steps(
+                lambda: run(jobs[0], Ended.SUCCEEDED),
+                lambda: run(jobs[1], Ended.FAILED),
+                lambda: run(jobs[2], Ended.SUCCEEDED),
+            )
+            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            (progress,) = await watch(world, steps, seen).run()
+            assert progress.wait is Wait.FAILED
+            assert progress.counts == {State.SUCCEEDED: 2, State.FAILED: 1}
+            assert [shown[0].unfinished for _, shown, _ in seen] == [3, 2, 1, 0]
+            assert seen[2][1][0].eta is not None
+            assert not await world.at.list(world.keys.watchers), "the watcher's marker goes with the watch"
+
+    asyncio.run(main())
+
+
+def test_agent_that_left_with_work_undone_is_started_again_and_at_last_given_up(root: Path) -> None:
+    async def main() -> None:
+        fleet = StillFleet(answers=[False])
+        async with opened(root, fleet) as world:
+            await apply(world)
+            fleet.count, fleet.asked = 0, []
+            with pytest.raises(FleetError, match=f"left {GIVE_UP_AFTER} times"):
+                await watch(world, Steps(), []).run()
+            assert fleet.asked == [1] * GIVE_UP_AFTER
+
+    asyncio.run(main())
+
+
+def test_agent_that_left_as_its_work_came_is_started_again_for_whoever_does_not_watch(root: Path) -> None:
+    async def main() -> None:
+        fleet = StillFleet(answers=[False, True], booting=True)
+        async with opened(root, fleet) as world:
+            await apply(world)
+            fleet.count, fleet.asked = 0, []
+            await begun(world.reader(), [fleet])
+            assert fleet.asked == [1] and fleet.answers == [True], "what boots is not waited for"
+            await cancel(world, "small", "enough")
+            fleet.answers = [False]
+            await begun(world.reader(), [fleet])
+            assert fleet.asked == [1], "there is nothing to do"
+
+    asyncio.run(main())
+
+
+def test_store_that_is_away_is_waited_for(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            job, *rest = (await apply(world)).wanted[0].desired.table.ids
+            pen, store, away = Pen(world), root / ".monkey/store", root / ".monkey/away"
+
+            async def vanish() -> None:
+                store.rename(away)
+
+            async def come_back() -> None:
+                assert not store.exists(), "something was made where the store had been"
+                away.rename(store)
+
+            async def finish() -> None:
+                for each in (job, *rest):
+                    await pen.begin(each)
+                    await pen.end(each)
+
+            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            (progress,) = await watch(world, Steps(vanish, come_back, finish), seen).run()
+            assert progress.wait is Wait.SUCCEEDED
+            assert [bool(trouble) for _, _, trouble in seen] == [False, True, False, False]
+            assert seen[1][1][0].unfinished == 3, "what was known stays on the screen"
+
+    asyncio.run(main())
+
+
+def test_pause_resume_cancel_retry_are_entries_that_queue_and_call(root: Path) -> None:
+    async def main() -> None:
+        fleet = StillFleet()
+        async with opened(root, fleet) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            pen = Pen(world)
+            await pen.begin(jobs[0])
+            await pen.end(jobs[0], Ended.FAILED, reason="exit code 1")
+            await pen.begin(jobs[1])
+            done = await pause(world, "small")
+            assert (done.changed, done.jobs, done.running) == (True, 2, 1)
+            assert not (await pause(world, "small")).changed
+            assert (await resume(world, "small")).changed
+            assert not (await resume(world, "small")).changed
+            assert (await cancel(world, "small", "enough")).changed
+            assert not (await cancel(world, "small", "")).changed
+            assert (await read_sweep(world.at, world.keys, "small")).cancelled == "enough"
+            assert not (await pause(world, "small")).changed, "nothing of it runs"
+            fleet.count, fleet.asked = 0, []
+            assert (await retry(world, "small")).jobs == 1
+            state = await read_sweep(world.at, world.keys, "small")
+            assert state.active and state.retries == {jobs[0]: 2}
+            assert state.head in (await open_markers(world.at, world.keys, "local"))["small"]
+            assert fleet.asked == [1]
+            assert not (await retry(world, "small")).changed
+
+    asyncio.run(main())
+
+
+def test_retry_names_one_job_by_its_beginning(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            pen = Pen(world)
+            for job in jobs[:2]:
+                await pen.begin(job)
+                await pen.end(job, Ended.FAILED)
+            with pytest.raises(MonkeyError, match="has not failed: it is queued"):
+                await retry(world, "small", [jobs[2]])
+            with pytest.raises(NotFound, match="has no job 'xyz'"):
+                await retry(world, "small", ["xyz"])
+            assert (await retry(world, "small", [jobs[1][:8]])).jobs == 1
+            assert set((await read_sweep(world.at, world.keys, "small")).retries) == {jobs[1]}
+
+    asyncio.run(main())
+
+
+def test_orders_to_a_sweep_that_is_not_there_name_the_nearest(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            for order in (pause(world, "smal"), resume(world, "smal"), cancel(world, "smal", ""), retry(world, "smal")):
+                with pytest.raises(NotFound, match="there is no sweep 'smal'") as caught:
+                    await order
+                assert caught.value.hint == "did you mean 'small'?"
+            assert (await read_sweep(world.at, world.keys, "smal")).head == 0
+
+    asyncio.run(main())
+
+
+def test_jobs_that_fit_no_machine_are_not_waited_for(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            pen = Pen(world)
+            pen.heart.vitals = lambda: {
+                "alert": "small: a job asks for 64 CPUs, more than there is here",
+                "unfit": unfit,
+            }
+            unfit = ["small"]
+            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            with pytest.raises(FleetError, match="nothing can go on: small: a job asks for 64 CPUs") as caught:
+                await watch(world, Steps(*[pen.heart.beat] * 20), seen).run()
+            assert "resources" in (caught.value.hint or "") and len(seen) > BEATS
+            other = Pen(world, "local/roomy/1")
+            await other.heart.beat()
+            jobs = (await world.reader().read(["small"])).sweeps["small"].ids
+
+            async def finish() -> None:
+                for job in jobs:
+                    await other.begin(job)
+                    await other.end(job)
+
+            steps = Steps(*[pen.heart.beat] * 20, finish)
+            assert [one.wait for one in await watch(world, steps, []).run()] == [Wait.SUCCEEDED], "one agent has room"
+
+    asyncio.run(main())
+
+
+def test_a_refusal_is_waited_out_for_a_while_and_then_explained(root: Path, bucket: FakeBucket) -> None:
+    (root / "monkey.yaml").write_text(f"project: test\nstore: {bucket.url()}\n")
+
+    async def deny() -> None:
+        bucket.refusal = Refusal(403, "AccessDenied", "no")
+
+    async def allow() -> None:
+        bucket.refusal = None
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            with pytest.raises(StoreRefused, match=r"these credentials may not .* agents go on") as caught:
+                await watch(world, Steps(deny, allow, deny), seen).run()
+            assert "it takes s3:" in str(caught.value.hint) and "`monkey status -w` watches again" in str(
+                caught.value.hint
+            )
+            assert [bool(trouble) for _, _, trouble in seen[:4]] == [False, True, False, True]
+            assert seen[1][1][0].unfinished == 3, "what was known stays on the screen"
+
+    asyncio.run(main())

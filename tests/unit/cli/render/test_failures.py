@@ -1,0 +1,110 @@
+"""Failures as a person would sort them: alike together, a log's end for each of a few kinds, the rest in short."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from monkey.apply.watch.sweep_progress import Progress
+from monkey.cli.render.failure_groups import KINDS, LOG_LINES, alike, failures
+from monkey.cli.render.list_tables import jobs_lines
+from monkey.cli.render.status_lines import status_lines
+from monkey.cli.terminal.text import Terminal
+from monkey.protocol.entries import Ended
+from monkey.store.content.objects import SEND_AGAIN
+from tests.unit.apply.small_project import SPEC, Pen, apply, opened, write_project
+
+SAME = [
+    ("RuntimeError: loss 0.31 at step 12", "RuntimeError: loss 1e-05 at step 9000"),
+    ("<Net object at 0x7f8d0eba4170>", "<Net object at 0xAB12>"),
+    ("run 5b1c2f09-aa11-4c1e-9d0e-0123456789ab died", "run 00000000-bbbb-4c1e-9d0e-ffffffffffff died"),
+    ("No such file: '/tmp/a.1/x.csv'", "No such file: 'data/other/y.csv'"),
+    ("see https://errors.example/3?a=b", "see https://errors.example/4"),
+    ("shapes (3, 4) and (4,)", "shapes (30,) and (1, 2, 3)"),
+    ("checkpoint 2f9be3c41d0a missing", "checkpoint 0a9be3c41d0b missing"),
+]
+OTHER = [
+    ("KeyError: 'lr'", "KeyError: 'momentum'"),
+    ("ValueError: 3", "TypeError: 3"),
+    ("out of memory", "out of time"),
+]
+
+
+@pytest.mark.parametrize(("one", "two"), SAME)
+def test_what_varies_between_jobs_is_not_another_failure(one: str, two: str) -> None:
+    assert alike(one) == alike(two)
+
+
+@pytest.mark.parametrize(("one", "two"), OTHER)
+def test_other_words_are_another_failure(one: str, two: str) -> None:
+    assert alike(one) != alike(two)
+
+
+def test_a_parameter_s_value_is_no_part_of_what_went_wrong() -> None:
+    said = [alike(f"no model called {name}!", {"model": name, "x": "o"}) for name in ("resnet", "vit.base")]
+    assert said == ["no model called #!"] * 2
+    assert alike("a net of nets", {"model": "net"}) == "a # of nets", "whole words, or every letter would be one"
+
+
+async def _failed(root: Path, ends: Sequence[tuple[str, int | None, str]]) -> tuple[list[str], list[str], list[str]]:
+    """Let a sweep's jobs fail for these (reason, exit code, last line); returns the jobs, what is told, the list."""
+    async with opened(root) as world:
+        jobs = list((await apply(world)).wanted[0].desired.table.ids)
+        pen = Pen(world)
+        for job, (reason, code, last) in zip(jobs, ends, strict=True):
+            await pen.begin(job)
+            tail = [*map(str, range(20)), last, ""]
+            await pen.end(job, Ended.FAILED, reason=reason, exit_code=code, log_tail=tail)
+        snapshot = await world.reader().read()
+        view = snapshot.sweeps["small"]
+        told = failures(Progress(view, view.counts), Terminal())
+        assert told == status_lines("/store", snapshot, [view], Terminal())[-len(told) :], "status says the same"
+        return jobs, told, jobs_lines([view], (), Terminal())
+
+
+def told(root: Path, ends: Sequence[tuple[str, int | None, str]]) -> tuple[list[str], list[str], list[str]]:
+    spec = SPEC.replace("[1, 2, 3]", str(list(range(len(ends))))) + "datasets: {d: train.py}\n"
+    write_project(root, spec)
+    return asyncio.run(_failed(root, ends))
+
+
+def test_kinds_are_told_by_how_many_each_with_the_end_of_one_log(tmp_path: Path) -> None:
+    ends = [("exit code 1", 1, "KeyError: 'a'")] + [("exit code 1", 1, f"ValueError: {n}") for n in range(3)]
+    ends += [("exit code 2", 2, "ValueError: 0"), ("exit code 2", 2, "ValueError: 9")]
+    jobs, lines, _ = told(tmp_path, ends)
+    heads = [line for line in lines if " failed: " in line]
+    assert heads == [
+        f"3 jobs failed: exit code 1 (the first: lr=1; job {jobs[1]})",
+        f"2 jobs failed: exit code 2 (the first: lr=4; job {jobs[4]})",
+        f"1 job failed: exit code 1 (lr=0; job {jobs[0]})",
+    ]
+    at = lines.index(heads[0])
+    assert lines[at + LOG_LINES - 1 : at + LOG_LINES + 2] == ["  │ ValueError: 0", "  │ ", ""]
+    end = "`monkey retry small` tries again; after a change of the code, `monkey apply`."
+    assert lines[-1] == f"`monkey logs {jobs[1]}` shows all of it; {end}"
+
+
+def test_of_many_kinds_a_few_are_told_and_the_rest_in_short(tmp_path: Path) -> None:
+    ends = [("exit code 1", 1, f"Error: {'x' * n}") for n in range(KINDS + 4)]
+    ends += [("timed out after 5s", 143, "epoch 3"), ("timed out after 5s", 143, "starting")]
+    _, lines, listed = told(tmp_path, ends)
+    assert sum("│ Error: " in line for line in lines) == KINDS - 1
+    assert any(line.startswith("2 jobs failed: timed out after 5s (the first") for line in lines), (
+        "whatever it said last"
+    )
+    short = (
+        "… and 5 more jobs failed: exit code 1 with 5 other last lines. `monkey list jobs small --state failed` shows"
+    )
+    assert any(line.startswith(short) for line in lines), lines
+    assert any(line.endswith("exit code 1: Error: xxx") for line in listed), "the command that is named shows how"
+    assert not any("epoch 3" in line for line in listed)
+
+
+def test_lacking_data_is_one_failure_whichever_file_and_is_pushed_first(tmp_path: Path) -> None:
+    ends = [(f"a dataset cannot be had: files/md5/{n}{n}/0 is damaged {SEND_AGAIN}", None, "") for n in (1, 2)]
+    _, lines, _ = told(tmp_path, ends)
+    assert sum(" failed: " in line for line in lines) == 1
+    assert lines[-1].endswith("`monkey push` where the data is, then `monkey retry small`, tries again.")

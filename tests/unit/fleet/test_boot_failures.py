@@ -1,0 +1,44 @@
+"""Notes of machines that gave up: read whatever is in them, told in few lines, and taken away."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from monkey.errors import FleetError
+from monkey.fleet import boot_failures
+from monkey.protocol.layout import Keys
+from monkey.store.memory import MemoryState, MemoryStore
+from monkey_stacks.boot.remote import boot_report
+from tests.loops import Run
+
+
+def test_notes_are_read_told_and_taken_away(run: Run) -> None:
+    store, keys = MemoryStore(MemoryState(), "memory://boots"), Keys("p")
+
+    class Cloud:
+        seen = ("a-secret",)
+
+        def name(self) -> str:
+            return "i-1"
+
+        def put(self, key: str, data: bytes) -> None:
+            run(store.put(key, data))
+
+    boot_report.note(Cloud(), {"project": "p", "fleet": "rented"}, "a-secret is wrong")
+    said = {"machine": "i-2", "why": "*** is wrong", "at": 1.0, "log": []}
+    run(store.put(f"{keys.boots}rented/i-2", json.dumps(said).encode()))
+    run(store.put(f"{keys.boots}rented/i-3", b"[]"))
+    run(store.put(f"{keys.boots}other/i-4", json.dumps({**said, "why": "why not"}).encode()))
+    found = run(boot_failures.failed(store, keys.boots))
+    assert [boot.machine for boot in found] == ["i-4", "i-2", "i-1"]
+    assert boot_failures.told(found) == [
+        "other: a machine gave up: why not",
+        "rented: 2 machines gave up: *** is wrong",
+    ]
+    with pytest.raises(FleetError, match=r"'rented' gave up: \*\*\* is wrong"):
+        run(boot_failures.check(store, keys.boots, "rented"))
+    run(boot_failures.forget(store, keys.boots, "rented"))
+    run(boot_failures.check(store, keys.boots, "rented"))
+    assert [boot.fleet for boot in run(boot_failures.failed(store, keys.boots))] == ["other"]

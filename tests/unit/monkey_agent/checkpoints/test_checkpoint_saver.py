@@ -1,0 +1,146 @@
+"""Checkpoints: what the next attempt finds, here and elsewhere, whatever ended the one before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from monkey.store.memory import MemoryStore
+from monkey_agent.ports import Ending
+from tests.loops import Run
+from tests.unit.monkey_agent.body import Body, until
+from tests.unit.monkey_agent.saving_jobs import COUNT, JOB, OFTEN, STAY, in_store, kept, said, saved
+
+
+def test_each_try_goes_on_from_the_one_before_and_a_success_needs_none(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        for k, found in ((1, "0"), (2, "1"), (3, "2")):
+            running = await body.start(COUNT, job=JOB, k=k)
+            outcome = await running.wait()
+            assert await said(body, running) == f"{found}\n"
+        assert outcome.ending is Ending.SUCCEEDED
+        assert kept(body) and await in_store(body), "until its end is recorded it may be needed again"
+        running.leave(recorded=True)
+        await body.runner.close()
+        assert not kept(body)
+        assert not await in_store(body)
+
+    run(scenario())
+
+
+def test_another_machine_goes_on_from_the_store(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        for k, found in ((1, "0"), (2, "1"), (3, "2")):
+            body = Body(tmp_path / str(k), store)
+            running = await body.start(COUNT, job=JOB, k=k)
+            await running.wait()
+            assert await said(body, running) == f"{found}\n"
+            await body.runner.close()
+
+    run(scenario())
+
+
+def test_a_job_that_is_stopped_goes_on_elsewhere_from_what_it_saved_last(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        first = Body(tmp_path / "1", store)
+        running = await first.start(STAY, job=JOB, parameters={"state": "one"}, settings={"grace": 20})
+        file = Path(running._space.checkpoint) / "state"
+        await until(lambda: file.exists() and file.read_text() == "one")
+        await until(lambda: running._checkpoint._task is not None)
+        assert not await in_store(first), "its period has not come"
+        await running.stop("the agent leaves")
+        assert (await running.wait()).ending is Ending.STOPPED
+        await first.runner.close()
+        second = Body(tmp_path / "2", store)
+        running = await second.start(STAY, job=JOB, k=2, parameters={"state": "two"})
+        await until(lambda: (Path(running._space.checkpoint) / "state").read_text() == "two")
+        await running.stop("enough")
+        await running.wait()
+        assert await said(second, running) == "one"
+        await second.runner.close()
+
+    run(scenario())
+
+
+def test_what_is_half_written_beside_it_keeps_no_last_copy_from_being_made(body: Body, run: Run) -> None:
+    """As most jobs are when they are asked to end: in the middle of the next checkpoint."""
+    script = 'cd "$MONKEY_CHECKPOINT_DIR"; echo whole > state; exec 3> state.tmp; echo half- >&3; exec sleep 1000'
+
+    async def scenario() -> None:
+        running = await body.start(["sh", "-c", script], job=JOB)
+        await until((Path(running._space.checkpoint) / "state.tmp").exists)
+        await running.stop("the agent leaves")
+        assert (await running.wait()).ending is Ending.STOPPED
+        files = {key: data for key, data in (await in_store(body)).items() if "/files/" in key}
+        assert list(files.values()) == [b"whole\n"]
+
+    run(scenario())
+
+
+def test_a_killed_agent_s_successor_relies_on_what_was_whole(tmp_path: Path, run: Run) -> None:
+    """What was captured is there; what the job was just writing when it was killed is not."""
+
+    async def scenario() -> None:
+        first = Body(tmp_path)
+        running = await first.start(STAY, job=JOB, parameters={"state": "whole"})
+        await until(lambda: kept(first) == [f"{JOB}.1.1"])
+        (Path(running._space.checkpoint) / "state.new").write_text("half-")
+        (Path(running._space.checkpoint) / "state.new").rename(Path(running._space.checkpoint) / "state")
+        # What SIGKILL leaves: everything as it was, and no wait().
+        assert running._checkpoint._task is not None
+        running._checkpoint._task.cancel()
+        await first.runner._launcher.close()
+        second = Body(tmp_path)
+        assert not await in_store(second)
+        running = await second.start(STAY, job=JOB, k=2, parameters={"state": "next"})
+        await until(lambda: (Path(running._space.checkpoint) / "state").read_text() == "next")
+        await running.stop("enough")
+        await running.wait()
+        assert await said(second, running) == "whole"
+        await second.runner.close()
+
+    run(scenario())
+
+
+def test_this_machine_s_copy_does_not_hide_a_newer_one(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        here, there = Body(tmp_path / "here", store), Body(tmp_path / "there", store)
+        for k, body, found in ((1, here, "0"), (2, there, "1"), (3, here, "2")):
+            running = await body.start(COUNT, job=JOB, k=k)
+            await running.wait()
+            assert await said(body, running) == f"{found}\n"
+        await here.runner.close()
+        await there.runner.close()
+
+    run(scenario())
+
+
+def test_an_attempt_that_is_late_takes_nothing_from_its_successor(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        late, new = Body(tmp_path / "late", store), Body(tmp_path / "new", store)
+        settings = {**OFTEN, "checkpoint_keep": 1}
+        first = await late.start(STAY, job=JOB, k=1, parameters={"state": "first"}, settings=settings)
+        await saved(late, first, "first")
+        second = await new.start(STAY, job=JOB, k=2, parameters={"state": "second"}, settings=settings)
+        await saved(new, second, "second")
+        await until(lambda: not any("/checkpoints/00000001/" in key for key in store.state.objects))
+        (Path(first._space.checkpoint) / "state").write_text("too late")
+        await saved(late, first, "too late")
+        await first.stop("another agent took it over")
+        await first.wait()
+        stored = await in_store(new)
+        assert b"second" in stored.values(), "the late one took it away"
+        await second.stop("enough")
+        await second.wait()
+        third = await (body := Body(tmp_path / "third", store)).start(STAY, job=JOB, k=3, parameters={"state": "x"})
+        await until(lambda: (Path(third._space.checkpoint) / "state").read_text() == "x")
+        await third.stop("enough")
+        await third.wait()
+        assert await said(body, third) == "second"
+        for each in (late, new, body):
+            await each.runner.close()
+
+    run(scenario())

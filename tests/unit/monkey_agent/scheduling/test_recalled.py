@@ -1,0 +1,36 @@
+"""Work that comes while an agent leaves because there was none."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, cast
+
+from monkey.protocol.clock import MachineClock
+from monkey.protocol.layout import Keys
+from monkey.protocol.sweeps.sweep_log import end_marker, mark_queue
+from monkey.store.memory import MemoryStore
+from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.agent_identity import Post
+from tests.loops import Run
+
+KEYS = Keys("shop")
+
+
+def test_what_was_brought_since_the_last_look_is_told_from_what_was_there(run: Run) -> None:
+    store, nobody = MemoryStore(), cast(Any, None)
+    post = Post("shop", "cloud", "i-1", "a", [], 1.0)
+    agent = Agent(store, post, MachineClock(), nobody, nobody, random.Random(1))
+
+    async def main() -> None:
+        await mark_queue(store, KEYS, ["cloud"], "unfit", 1)  # and left for it
+        await agent.desk.look(set())
+        assert not await agent.desk.brought()
+        await end_marker(store, KEYS, "cloud", "unfit", 1)
+        await mark_queue(store, KEYS, ["other"], "theirs", 1)
+        assert not await agent.desk.brought()
+        await mark_queue(store, KEYS, ["cloud"], "unfit", 2)
+        assert await agent.desk.brought()
+        await agent.desk.look(set())
+        assert not await agent.desk.brought()
+
+    run(main())

@@ -1,0 +1,83 @@
+"""Sharing a machine: with the agent that we replace, and with people who compute on its GPUs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+from monkey.fleet import gpus
+from monkey.fleet.machine_capacity import Capacity
+from monkey.spec.job.recipe import Resources
+from monkey_agent.lifecycle.state_directory import Home
+from monkey_agent.slots.busy_gpus import Foreign
+from monkey_agent.slots.shared_machine import FRESH, Neighbours
+from monkey_agent.slots.slot_allocator import MachineSeats
+from tests.loops import Run
+
+GIB = 1 << 30
+MACHINE = Capacity(4, 8 * GIB, ("a", "b"))
+
+
+def test_what_the_old_agent_holds_is_not_handed_out_twice(tmp_path: Path) -> None:
+    now = 0.0
+    home = Home(tmp_path / "1")
+    old = MachineSeats(MACHINE, max_slots=3, directory=home.directory)
+    seat = old.take(Resources(3, 1, 6 * GIB))
+    assert seat is not None and seat.gpus == ("a",)
+    new = MachineSeats(MACHINE, 3, Neighbours([home.directory, tmp_path / "never"], lambda: now))
+    assert new.take(Resources(2)) is None, "no CPU"
+    assert new.take(Resources(1, 0, 4 * GIB)) is None, "no memory"
+    assert new.take(Resources(1, 2)) is None, "no GPU"
+    ours = new.take(Resources(0.5, 1, GIB))
+    assert ours is not None and ours.gpus == ("b",)
+    assert new.take(Resources(0.1)) and new.take(Resources(0.1)) is None, "three slots, one of them the old one's"
+    assert new.fits(Resources(4, 2, 8 * GIB)), "it waits for that"
+    old.give(seat)
+    now += 2 * FRESH
+    freed = new.take(Resources(3, 1))
+    assert freed is not None and freed.gpus == ("a",)
+    home.close()
+
+
+def test_an_agent_that_is_dead_holds_nothing(tmp_path: Path) -> None:
+    home = Home(tmp_path / "1")
+    assert MachineSeats(MACHINE, directory=home.directory).take(Resources(4))
+    home.close()
+    assert MachineSeats(MACHINE, neighbours=Neighbours([home.directory])).take(Resources(4))
+
+
+def test_gpus_of_others_are_left_alone(run: Run) -> None:
+    run(_meet_others())
+
+
+async def _meet_others() -> None:
+    asked, answer = 0, threading.Event()
+
+    def ask() -> frozenset[str]:
+        nonlocal asked
+        asked += 1
+        assert answer.wait(60)
+        return frozenset(("a",))
+
+    foreign, told = Foreign(ask), asyncio.Event()
+    foreign.on_answer = told.set
+    seats = MachineSeats(MACHINE, foreign=foreign)
+    assert seats.take(Resources(1)), "a job without a GPU asks nobody"
+    assert asked == 0
+    assert seats.take(Resources(1, 1)) is None and seats.take(Resources(1, 1)) is None, "it is being asked"
+    answer.set()
+    await asyncio.wait_for(told.wait(), 60)
+    assert asked == 1
+    seat = seats.take(Resources(1, 1))
+    assert seat is not None and seat.gpus == ("b",)
+    assert seats.take(Resources(1, 1)) is None
+
+
+def test_gpus_are_counted_as_the_driver_does() -> None:
+    listing = (
+        "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-aaaa-1)\n"
+        "  MIG 3g.40gb     Device  0: (UUID: MIG-bbbb-1)\n  MIG 3g.40gb     Device  1: (UUID: MIG-bbbb-2)\n"
+        "GPU 3: NVIDIA H100 80GB HBM3 (UUID: GPU-aaaa-2)\n"
+    )
+    assert gpus.numbered(listing) == [(0, "MIG-bbbb-1"), (0, "MIG-bbbb-2"), (3, "GPU-aaaa-2")]

@@ -1,0 +1,109 @@
+"""The guard: what a warden launched ends with the warden, whoever killed it, and with whom."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from monkey_agent.ports import Ending
+from monkey_agent.supervisor import leftover_processes, process_tree
+from tests.loops import Run
+from tests.unit.monkey_agent.body import (
+    HIDDEN,
+    STAY,
+    Body,
+    alive,
+    guard_of,
+    hard_to_end,
+    killed_after,
+    pids,
+    until,
+    warden_of,
+)
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a subreaper")
+
+
+def held(pid: int) -> list[str]:
+    """Return what a process holds open beside the standard streams."""
+    return [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir() if int(fd.name) > 2]
+
+
+def test_agent_and_warden_killed_together_leave_nothing(victim: Callable[..., int], tmp_path: Path) -> None:
+    with hard_to_end(victim, tmp_path) as (agent, jobs):
+        warden, guard = warden_of(tmp_path / "state"), guard_of(tmp_path / "state")
+        os.kill(warden, signal.SIGSTOP)  # so that it cannot do it itself
+        os.kill(agent, signal.SIGKILL)
+        os.kill(warden, signal.SIGKILL)
+        asyncio.run(until(lambda: not any(map(alive, [*jobs, warden, guard])), seconds=2.0))
+
+
+def test_a_fork_bomb_does_not_outlive_its_warden(victim: Callable[..., int], tmp_path: Path) -> None:
+    lines = ["import os, time", "for i in range(4): os.fork()", "while 1:", "  p = os.fork()"]
+    lines += ["  if p == 0: os.setsid(); time.sleep(.05); os._exit(0)", "  os.waitpid(p, 0)"]
+    (tmp_path / "bomb.py").write_text("\n".join(lines))
+    agent = victim(f"exec env -i {sys.executable} {tmp_path}/bomb.py")
+    warden, guard = warden_of(tmp_path / "state"), guard_of(tmp_path / "state")
+    asyncio.run(until(lambda: len(process_tree.tree([warden])) > 16))
+    os.kill(agent, signal.SIGKILL)
+    os.kill(warden, signal.SIGKILL)
+    asyncio.run(until(lambda: not alive(guard), seconds=5.0))
+    assert leftover_processes.clear(tmp_path / "state") == 0
+    bombs = [pid for pid in process_tree.everyone() if b"bomb.py" in process_tree.read(f"/proc/{pid}/cmdline")]
+    assert not any(str(tmp_path).encode() in process_tree.read(f"/proc/{pid}/cmdline") for pid in bombs)
+
+
+def test_a_daemon_that_hides_ends_with_a_warden_that_is_killed(body: Body, tmp_path: Path, run: Run) -> None:
+    plain, hidden = tmp_path / "plain", tmp_path / "hidden"
+
+    async def scenario() -> None:
+        with killed_after(plain, hidden):
+            running = await body.start(["sh", "-c", HIDDEN.format(hidden) + STAY.format(plain)])
+            jobs = await until(lambda: pids(plain, hidden))
+            os.kill(warden_of(body.state), signal.SIGKILL)
+            assert (await running.wait()).ending is Ending.LOST
+            assert not any(map(alive, jobs))
+            assert (await body.run("true")).ending is Ending.SUCCEEDED
+
+    run(scenario())
+
+
+def test_without_its_guard_a_warden_ends_its_jobs_and_another_goes_on(body: Body, tmp_path: Path, run: Run) -> None:
+    plain, hidden = tmp_path / "plain", tmp_path / "hidden"
+
+    async def scenario() -> None:
+        with killed_after(plain, hidden):
+            running = await body.start(["sh", "-c", HIDDEN.format(hidden) + STAY.format(plain)])
+            jobs = await until(lambda: pids(plain, hidden))
+            warden, guard = warden_of(body.state), guard_of(body.state)
+            os.kill(guard, signal.SIGKILL)
+            assert (await running.wait()).ending is Ending.LOST
+            assert not any(map(alive, [*jobs, warden, guard]))
+            assert (await body.run("true")).ending is Ending.SUCCEEDED
+            assert guard_of(body.state) not in (0, guard)
+
+    run(scenario())
+
+
+def test_the_guard_holds_nothing_and_heeds_no_polite_signal(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        await body.run("true")
+        guard = guard_of(body.state)
+        (pipe,) = held(guard)
+        assert pipe.startswith("pipe:")
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            os.kill(guard, number)
+        assert (await body.run("true")).ending is Ending.SUCCEEDED
+        assert guard_of(body.state) == guard
+        # Nor do jobs inherit that.
+        assert (await body.run(["sh", "-c", "kill -TERM $$; sleep 1000"])).reason == "killed by SIGTERM"
+        await body.runner.close()
+        assert not alive(guard)
+
+    run(scenario())

@@ -1,0 +1,192 @@
+"""An agent's code as one file: the same for the same contents, for any host, and nothing that is altered on the way."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from monkey.errors import FleetError
+from monkey.store.open import open_store
+from monkey_stacks.bundle import bundle
+from monkey_stacks.bundle.bundle import build, fetch, key, publish
+from monkey_stacks.bundle.unpack import NotTheBundle
+from monkey_stacks.bundle.wheels import Target, fits
+from monkey_stacks.ssh.remote.bundles import install, present
+from monkey_stacks.ssh.remote.paths import Place
+from tests.loops import Run
+
+HERE = Target((sys.version_info[0], sys.version_info[1]), "linux-x86_64", "glibc 2.36")
+
+
+@pytest.mark.parametrize(
+    ("tag", "python", "platform", "libc", "expected"),
+    [
+        ("py3-none-any", (3, 11), "linux-x86_64", "musl", True),
+        ("py2.py3-none-any", (3, 13), "linux-aarch64", "", True),
+        ("cp311-abi3-manylinux_2_28_x86_64", (3, 13), "linux-x86_64", "glibc 2.28", True),
+        ("cp312-abi3-manylinux_2_28_x86_64", (3, 11), "linux-x86_64", "glibc 2.36", False),
+        ("cp311-abi3-manylinux_2_34_x86_64", (3, 11), "linux-x86_64", "glibc 2.31", False),
+        ("cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64", (3, 11), "linux-x86_64", "glibc 2.17", True),
+        ("cp311-cp311-manylinux2014_x86_64", (3, 12), "linux-x86_64", "glibc 2.36", False),
+        ("cp311-cp311-manylinux2014_x86_64", (3, 11), "linux-aarch64", "glibc 2.36", False),
+        ("cp311-cp311-manylinux2014_x86_64", (3, 11), "linux-x86_64", "musl", False),
+        ("cp311-cp311-musllinux_1_2_x86_64", (3, 11), "linux-x86_64", "musl", True),
+        ("cp311-cp311-macosx_11_0_arm64", (3, 11), "linux-x86_64", "glibc 2.36", False),
+    ],
+)
+def test_which_wheels_fit(tag: str, python: tuple[int, int], platform: str, libc: str, expected: bool) -> None:
+    assert fits([tag], Target(python, platform, libc)) is expected
+
+
+@pytest.mark.parametrize("scheme", ["", "ssh", "s3"])
+def test_the_same_contents_are_the_same_bundle(tmp_path: Path, scheme: str) -> None:
+    one, two = build(scheme, HERE, tmp_path / "one"), build(scheme, HERE, tmp_path / "two")
+    assert one.sha256 == two.sha256 == hashlib.sha256(gzip.decompress(one.path.read_bytes())).hexdigest()
+    with tarfile.open(one.path) as made:
+        names = made.getnames()
+    assert names == sorted(names) and "monkey_agent/command_line.py" in names and "__main__.py" in names
+    assert not any("__pycache__" in name or "RECORD" in name or ".." in name for name in names)
+    assert "pynvml.py" in names and not any(name.startswith("psutil/") for name in names)
+    assert any(name.startswith("obstore/") for name in names) == (scheme == "s3")
+    assert any(name.startswith("cryptography/") for name in names) == (scheme == "ssh")
+    assert build(scheme, HERE, tmp_path / "one") == one
+
+
+@pytest.mark.parametrize("scheme", ["", "ssh", "s3"])
+def test_an_agent_runs_from_its_bundle_alone(tmp_path: Path, scheme: str) -> None:
+    place = Place(str(tmp_path / "work"), "fleet")
+    made = build(scheme, HERE, tmp_path / "cache")
+    with made.path.open("rb") as stream:
+        install(place, made.sha256, stream)
+    modules = {
+        "": "monkey.store.directory.store",
+        "ssh": "monkey.store.sftp.scheme",
+        "s3": "monkey.store.bucket.scheme",
+    }
+    code = f"import sys; sys.path[:0] = [{str(place.bundle(made.sha256))!r}]\n"
+    code += f"import monkey_agent.command_line, {modules[scheme]}; print(monkey_agent.command_line.__file__)"
+    # The system's own Python would do; ours stands for it, without what is installed in it.
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith(str(place.bundles)), done.stderr
+
+
+def test_what_does_not_fit_there_is_fetched(tmp_path: Path) -> None:
+    elsewhere = Target((3, 12 if sys.version_info[1] != 12 else 13), "linux-aarch64", "glibc 2.31")
+    made = build("ssh", elsewhere, tmp_path)
+    with tarfile.open(made.path) as found:
+        names = found.getnames()
+    libraries = [name for name in names if name.endswith(".so")]
+    assert f"_cffi_backend.cpython-3{elsewhere.python[1]}-aarch64-linux-gnu.so" in libraries
+    assert all("x86_64" not in name for name in names)
+    assert any(name.startswith("asyncssh/") for name in names), "what fits anywhere is taken from here"
+
+
+def test_a_fetch_that_fails_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "UV_OFFLINE": "1",
+        "UV_CACHE_DIR": str(tmp_path / "uv"),
+        "PIP_INDEX_URL": "http://127.0.0.1:9",
+        "PIP_RETRIES": "0",
+        "PIP_NO_CACHE_DIR": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(FleetError, match=r"cffi==[\d.]+, .* for Python 3\.99 on linux-riscv64") as caught:
+        build("ssh", Target((3, 99), "linux-riscv64", "glibc 2.40"), tmp_path)
+    assert "the internet is needed" in (caught.value.hint or "")
+
+
+def tar(*members: tuple[str, bytes, bytes]) -> bytes:
+    """Return a tar of members (name, type, contents)."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as made:
+        for name, kind, data in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.size = kind, len(data)
+            member.linkname = "/etc/passwd"
+            made.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        ("../escape", tarfile.REGTYPE, b"x"),
+        ("/tmp/escape", tarfile.REGTYPE, b"x"),
+        ("a/../../escape", tarfile.REGTYPE, b"x"),
+        ("link", tarfile.SYMTYPE, b""),
+        ("hard", tarfile.LNKTYPE, b""),
+        ("pipe", tarfile.FIFOTYPE, b""),
+    ],
+)
+def test_nothing_escapes_from_a_bundle(tmp_path: Path, member: tuple[str, bytes, bytes]) -> None:
+    place = Place(str(tmp_path / "work"), "fleet")
+    data = tar(("monkey/a.py", tarfile.REGTYPE, b"a"), member)
+    with pytest.raises(NotTheBundle, match="something in it"):
+        install(place, hashlib.sha256(data).hexdigest(), io.BytesIO(gzip.compress(data)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_what_was_announced_is_installed(tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "work"), "fleet")
+    good, bad = tar(("a.py", tarfile.REGTYPE, b"good")), tar(("a.py", tarfile.REGTYPE, b"evil"))
+    sha256 = hashlib.sha256(good).hexdigest()
+    for came in (gzip.compress(bad), gzip.compress(good)[:-30], b"", b"no bundle at all"):
+        with pytest.raises(NotTheBundle):
+            install(place, sha256, io.BytesIO(came))
+        assert not place.workdir.exists() and not present(place)
+    install(place, sha256, io.BytesIO(gzip.compress(good)))
+    assert present(place) == [sha256] and (place.bundle(sha256) / "a.py").read_bytes() == b"good"
+    install(place, sha256, io.BytesIO(b"what is there already is not read again"))
+
+
+def test_a_bundle_travels_by_the_store(tmp_path: Path, run: Run) -> None:
+    store = run(open_store(str(tmp_path / "store"), begin=True))
+    made = build("", HERE, tmp_path / "cache")
+    for _ in range(2):
+        run(publish(store, made))
+    assert [item.key for item in run(store.list("bundle/"))] == [key(made.sha256)]
+    assert run(fetch(store, made.sha256)) == made.path.read_bytes()
+    run(store.put(key("0" * 64), made.path.read_bytes()))
+    with pytest.raises(FleetError, match="damaged"):
+        run(fetch(store, "0" * 64))
+    with pytest.raises(FleetError, match="has no bundle"):
+        run(fetch(store, "1" * 64))
+    run(store.close())
+
+
+def test_a_changed_source_is_another_bundle(tmp_path: Path) -> None:
+    files = {"a": b"1", "b": b"2"}
+    assert bundle.pack(files) == bundle.pack(dict(reversed(files.items())))
+    assert bundle.pack(files) != bundle.pack({**files, "b": b"3"})
+    kept = tmp_path / "bundles"
+    build("", HERE, tmp_path)
+    (said,) = kept.glob("*.json")
+    said.write_text(json.dumps({"sha256": "of another"}))
+    assert build("", HERE, tmp_path).sha256 == "of another", "it is not built again while nothing changed"
+    (kept / said.name).unlink()
+    assert build("", HERE, tmp_path).sha256 != "of another"
+
+
+def test_tools_that_are_installed_here_lie_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = tmp_path / "lib/uv-99.dist-info"
+    about.mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/uv").write_bytes(b"a program")
+    (about / "METADATA").write_text("Name: uv\nVersion: 99\n")
+    (about / "WHEEL").write_text("Tag: py3-none-any\n")
+    (about / "RECORD").write_text("../bin/uv,,\n../bin/uvx,,\n")
+    without = build("", HERE, tmp_path / "cache")
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    assert build("", HERE, tmp_path / "cache") == without, "hosts have tools of their own"
+    made = build("", HERE, tmp_path / "cache", ("uv", "nobody-has-this"))
+    assert made.sha256 != without.sha256
+    with tarfile.open(made.path) as tar:
+        assert [name for name in tar.getnames() if name.startswith("tools/")] == ["tools/uv"]

@@ -1,0 +1,156 @@
+"""What a plan and an audit say of hosts: Pulumi's changes, and what was found there, in words."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from monkey.errors import FleetError
+from monkey.plan.change import MachineChange
+from monkey_stacks.engine.engine_outcome import Change, Op, Resource
+from monkey_stacks.ssh.descriptions import check_apart, creation, machine_change, nobody_left
+from monkey_stacks.ssh.fleet import _with_seen
+from monkey_stacks.ssh.host_state import Inventory
+from monkey_stacks.ssh.machine_audit import _compare
+from monkey_stacks.ssh.program import AWAY, DRIFT, TROUBLE, Handed
+
+NAME = "shop-lab-1"
+
+
+def change(op: Op, **changed: tuple[Any, Any]) -> Change:
+    """Return a change of the host `gpu1`."""
+    before, after = (tuple(values[at] for values in changed.values()) for at in (0, 1))
+    return Change(op, "Host", "gpu1", tuple(changed), before, after)
+
+
+@pytest.mark.parametrize(
+    ("made", "seen", "why", "trouble"),
+    [
+        (change(Op.DELETE), {}, "everything of it is taken away", ""),
+        (change(Op.UPDATE, max_slots=(None, 2.0)), {DRIFT: ""}, "max_slots none → 2", ""),
+        (change(Op.UPDATE, agent=("a", "b")), {}, "another version of the agent", ""),
+        (change(Op.UPDATE, drift=("no agent lives", "")), {DRIFT: "no agent lives"}, "no agent lives", ""),
+        (change(Op.UPDATE, interrupted=(None, None)), {}, "an apply was cut off in the middle", ""),
+        (
+            change(Op.REPLACE, workdir=("~/a", "~/b")),
+            {DRIFT: "other secrets"},
+            "other secrets; taken away and set up anew; workdir ~/a → ~/b",
+            "",
+        ),
+        (
+            change(Op.REPLACE, workdir=("~/a", "~/b")),
+            {DRIFT: "", AWAY: False, TROUBLE: "no right"},
+            "left as it is, for it cannot be moved; workdir ~/a → ~/b",
+            "no right",
+        ),
+        (change(Op.UPDATE, max_slots=(1.0, 2.0)), {DRIFT: "it is off", AWAY: True}, "max_slots 1 → 2", "it is off"),
+        (
+            change(Op.UPDATE, drift=("no agent lives", "")),
+            {DRIFT: "no agent lives", AWAY: False, TROUBLE: "its disk is full"},
+            "no agent lives",
+            "its disk is full",
+        ),
+    ],
+)
+def test_a_change_in_words(made: Change, seen: dict[str, Any], why: str, trouble: str) -> None:
+    said = machine_change(made, seen)
+    assert (said.op, said.machine, said.why, said.trouble) == (made.op, "gpu1", why, trouble)
+
+
+def inventory(**found: tuple[Any, ...]) -> Inventory:
+    """Return what is on a host, by default all that one agent of ours has."""
+    said: dict[str, Any] = {
+        "directories": (NAME,),
+        "units": (NAME,),
+        "crontab": (),
+        "processes": (7,),
+        "living": (NAME,),
+        **found,
+    }
+    return Inventory(**said)
+
+
+EMPTY = inventory(directories=(), units=(), processes=())
+
+
+@pytest.mark.parametrize(
+    ("found", "known", "texts"),
+    [
+        (inventory(), True, []),
+        (EMPTY, False, []),
+        (inventory(living=("other-1",)), True, ["no agent lives here, though there is work"]),
+        (inventory(directories=(NAME, "other-1"), crontab=("other-1",)), True, []),
+        (inventory(), False, ["an agent of this fleet is set up here that no apply has written down"]),
+        (EMPTY, True, ["nothing of this fleet is here any more, though it was set up"]),
+        (inventory(units=(NAME, "gone-1")), True, ["a stray unit of systemd, of the fleet gone-1"]),
+        (inventory(crontab=("gone-1",)), True, ["a stray line in the crontab, of the fleet gone-1"]),
+        (
+            inventory(directories=(), units=(), processes=(7, 8)),
+            False,
+            ["processes of agents that are gone: 7, 8"],
+        ),
+        (
+            inventory(directories=(), units=(), processes=(), files=("/w/bundles", "/w/lock")),
+            False,
+            ["files that no agent needs any more: /w/bundles, /w/lock"],
+        ),
+        (inventory(files=("/w/gone.lock",)), True, ["files that no agent needs any more: /w/gone.lock"]),
+    ],
+)
+def test_what_an_audit_finds_on_a_host(found: Inventory, known: bool, texts: list[str]) -> None:
+    resource = Resource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {}) if known else None
+    findings = list(_compare("gpu1", NAME, found, resource, busy=True))
+    assert [finding.text for finding in findings] == texts
+    assert all(finding.machine == "gpu1" and finding.hint for finding in findings)
+
+
+def test_an_audit_misses_no_agent_where_there_is_no_work() -> None:
+    resource = Resource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {})
+    assert not list(_compare("gpu1", NAME, inventory(living=()), resource, busy=False))
+
+
+def test_files_that_are_left_over_are_helped_with() -> None:
+    some, locks = (
+        next(
+            _compare(
+                "me@gpu1:2222", NAME, inventory(directories=(), units=(), processes=(), files=files), None, busy=True
+            )
+        ).hint
+        for files in (("/w/bundles",), ("/w/a b.lock",))
+    )
+    assert "`monkey apply` uses them again, and `monkey destroy` then" in some
+    assert locks == "`ssh -p 2222 me@gpu1 rm '/w/a b.lock'`"
+
+
+def test_a_fleet_of_which_no_machine_can_be_used_is_warned_of() -> None:
+    changes = [MachineChange("create", "h1", trouble="off"), MachineChange("update", "h2", trouble="full")]
+    assert not nobody_left([], []) and not nobody_left(["h1", "h2", "h3"], changes)
+    (warning,) = nobody_left(["h1", "h2"], [*changes, MachineChange("delete", "h0")])
+    assert warning.startswith("warning: no machine of this provider can be used now")
+
+
+def test_what_is_seen_of_very_many_hosts_does_not_outgrow_a_variable() -> None:
+    """Linux takes 128 KiB of each: with more, nothing could be started."""
+    about = {"about": "kept alive by systemd, begun again after a reboot", AWAY: False, DRIFT: "", TROUBLE: ""}
+    seen = {f"gpu{i}": {"host": f"gpu{i}", "bundle": "0" * 64, "workdir": "~/.monkey", **about} for i in range(1000)}
+    handed = Handed(secrets={"TOKEN": '"' * 1000})
+    most = max(n for n in range(100, 1000, 50) if _with_seen(handed, dict(list(seen.items())[:n])).seen)
+    for hosts in (most, most + 50):
+        told = _with_seen(handed, dict(list(seen.items())[:hosts]))
+        assert len(told.seen) == (most if hosts == most else 0) and told.secrets == handed.secrets
+        subprocess.run(["/bin/true"], env=told.environment, check=True)
+    assert 150 <= most < 900
+
+
+def test_one_machine_under_two_names_is_refused() -> None:
+    one = {"where": "h1-06028450", "user": "me", "machine": "h1"}
+    check_apart({"h1": one, "h2": {**one, "where": "h2-1"}, "you@h1": {**one, "user": "you"}, "h3": {AWAY: True}})
+    with pytest.raises(FleetError, match=r"h1 and me@h1 are the same machine \(h1\)"):
+        check_apart({"h1": one, "me@h1": one})
+
+
+def test_a_new_host_is_told_by_what_was_found() -> None:
+    assert creation("h1", {"about": "kept alive by cron"}).why == "agent, kept alive by cron"
+    assert creation("h1", {DRIFT: "h1 does not answer", AWAY: True}).trouble == "h1 does not answer"

@@ -1,0 +1,100 @@
+"""In what a host is not as wanted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from monkey.fleet.secret_values import parse
+from monkey_stacks.bundle.wheels import Target
+from monkey_stacks.ssh.host_state import Agent, Observed, Wanted, differences
+from monkey_stacks.ssh.remote.agents import keyed
+
+KEY = "00" * 16
+WANTED = Wanted("s3://bucket", "shop", "lab", secrets={"TOKEN": "t"}, credentials={"AWS_SECRET_ACCESS_KEY": "k"})
+AGENT = Agent(
+    number=1,
+    bundle="b",
+    digest=WANTED.digest("b"),
+    credentials=(KEY, keyed(KEY, '{"AWS_SECRET_ACCESS_KEY": "k"}')),
+    kept="systemd",
+    after_boot=True,
+    alive=True,
+    left=False,
+    draining=False,
+)
+SEEN = Observed(
+    host="h1-1234",
+    name="h1",
+    user="worker",
+    target=Target((3, 11), "linux-x86_64", "glibc 2.36"),
+    workdir="/home/worker/.monkey",
+    writable=True,
+    occupied=False,
+    free=1 << 40,
+    linger=True,
+    user_systemd=True,
+    ends_at_logout=False,
+    cron=True,
+    gpus=(),
+    bundles=("b",),
+    agents=(AGENT,),
+    strays=(),
+    secrets=(KEY, {name: keyed(KEY, line) for name, line in WANTED.secret_lines.items()}),
+    key="",
+)
+
+
+def test_nothing_differs() -> None:
+    assert not differences(SEEN, WANTED, "b") and not SEEN.empty
+
+
+@pytest.mark.parametrize(
+    ("seen", "wanted", "bundle", "expected"),
+    [
+        (SEEN, WANTED, "c", ("another version of the agent",)),
+        (SEEN, replace(WANTED, max_slots=3), "b", ("other settings",)),
+        (SEEN, replace(WANTED, credentials={}), "b", ("other credentials",)),
+        (SEEN, replace(WANTED, secrets={"TOKEN": "u"}), "b", ("other secrets",)),
+        (replace(SEEN, linger=False), WANTED, "b", ("kept alive by systemd, not by cron",)),
+        (replace(SEEN, linger=False, cron=False), WANTED, "b", ("kept alive by systemd, not by detached",)),
+        (
+            replace(SEEN, agents=(replace(AGENT, after_boot=False),)),
+            WANTED,
+            "b",
+            ("not begun again after a boot",),
+        ),
+        (replace(SEEN, agents=()), WANTED, "b", ("there is no agent",)),
+        (replace(SEEN, agents=(), key="", secrets=(KEY, {})), WANTED, "b", ("there is no agent",)),
+        (replace(SEEN, agents=(replace(AGENT, alive=False),)), WANTED, "b", ("no agent lives",)),
+        (
+            replace(SEEN, agents=(replace(AGENT, alive=False, left=True),)),
+            WANTED,
+            "b",
+            ("the agent left, for there was nothing to do",),
+        ),
+        (replace(SEEN, agents=(replace(AGENT, draining=True),)), WANTED, "b", ("no agent lives",)),
+        (replace(SEEN, agents=(AGENT, replace(AGENT, number=2))), WANTED, "b", ("more than one agent takes claims",)),
+        (replace(SEEN, strays=("monkey-x.service",)), WANTED, "b", ("a stray unit monkey-x.service",)),
+    ],
+)
+def test_what_differs(seen: Observed, wanted: Wanted, bundle: str, expected: tuple[str, ...]) -> None:
+    assert differences(seen, wanted, bundle) == expected
+
+
+def test_an_old_agent_that_drains_is_no_difference() -> None:
+    old = replace(AGENT, number=1, bundle="a", draining=True)
+    assert not differences(replace(SEEN, agents=(old, replace(AGENT, number=2))), WANTED, "b")
+
+
+def test_secrets_are_written_as_they_are_read() -> None:
+    values = {"A": 'a "b" $c \\ d', "B": "one\ntwo\r\n\tthree", "C": "# no comment", "D": " spaces ", "E": "ünï"}
+    lines = replace(WANTED, secrets=values).secret_lines
+    assert not any("\n" in line for line in lines.values()), "hosts keep them by lines"
+    assert parse("\n".join(lines.values()), "a file") == values
+
+
+def test_nothing_secret_is_shown() -> None:
+    wanted = replace(WANTED, secrets={"TOKEN": "hidden"}, credentials={"KEY": "hidden"})
+    assert "hidden" not in repr(wanted) and KEY not in repr(SEEN)

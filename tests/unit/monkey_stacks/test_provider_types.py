@@ -1,0 +1,31 @@
+"""What a state names must be what its type of provider makes."""
+
+from __future__ import annotations
+
+import pytest
+
+from monkey.errors import FleetError
+from monkey_stacks import provider_types
+from monkey_stacks.engine.engine_outcome import Resource
+
+HOST = Resource("pulumi-python:dynamic/monkey_stacks.ssh.program:Host", "gpu1", "1")
+GROUP = Resource("aws:autoscaling/group:Group", "group", "2")
+
+
+def test_what_the_type_of_provider_makes_is_taken() -> None:
+    provider_types.check((HOST, HOST), "ssh", "lab")
+    provider_types.check((), "gcp", "lab")
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ([GROUP], "provider 'lab' is of type ssh now, and has machines of type aws still"),
+        ([HOST, GROUP], "names 'group' of type 'aws:autoscaling/group:Group', which monkey does not make"),
+        ([HOST, Resource("evil:index:Thing", "thing", "3")], r"machines/lab/state .* names 'thing' of type 'evil:"),
+        ([Resource("evil:index:Thing", "thing", "3")], "which monkey does not make"),
+    ],
+)
+def test_what_it_does_not_make_is_told(known: list[Resource], expected: str) -> None:
+    with pytest.raises(FleetError, match=expected):
+        provider_types.check(known, "ssh", "lab")

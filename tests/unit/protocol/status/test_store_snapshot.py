@@ -1,0 +1,109 @@
+"""What people are shown: heartbeats of the dead and wrong clocks do not make jobs run."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from monkey.protocol.entries import Claim, End, Ended
+from monkey.protocol.heartbeat import Heart
+from monkey.protocol.journal import record_of
+from monkey.protocol.layout import Keys
+from monkey.protocol.status.store_snapshot import Reader, State
+from monkey.protocol.sweeps.revision import Revision
+from monkey.protocol.sweeps.sweep_log import append_revision
+from monkey.spec.job.job_table import Column, JobTable
+from monkey.spec.job.recipe import Recipe, Settings
+from monkey.store.memory import MemoryStore
+
+KEYS = Keys("p")
+JOB = "0" * 16
+REVISION = Revision("s", Recipe("true", "c" * 64), Settings(), JobTable([JOB], {"x": Column([1], [0])}))
+NOW = 1e9
+
+
+class Clock:
+    """A clock that says what it is told."""
+
+    def __init__(self, wall: float) -> None:
+        self.at = wall
+
+    def now(self) -> float:
+        return 100.0
+
+    def wall(self) -> float:
+        return self.at
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing here sleeps")
+
+
+def heart(store: MemoryStore, boot: str, wall: float = NOW) -> Heart:
+    return Heart(store, KEYS.beat(f"local/vm/{boot}"), Clock(wall))
+
+
+async def dead_and_successor(store: MemoryStore, wall: float) -> None:
+    """The first agent died with the job in hand; its successor ran it, and it failed."""
+    await append_revision(store, KEYS, REVISION, 0)
+    dead = heart(store, "a", wall)
+    dead.held.add((KEYS.job_log(JOB), 1))
+    await dead.beat()
+    await store.put(f"{KEYS.job_log(JOB)}00000001", Claim("local/vm/a", 1, 1, "s").encode())
+    await store.put(f"{KEYS.job_log(JOB)}00000002", Claim("local/vm/b", 1, 1, "s").encode())
+    end = End(Ended.FAILED, "local/vm/b", 1, "s", "exit code 3", 3, out=2)
+    await store.put(f"{KEYS.job_log(JOB)}00000003", end.encode())
+    successor = heart(store, "b")
+    successor.journal.record(record_of(JOB, 3, end))
+    await successor.beat()
+
+
+@pytest.mark.parametrize("wall", [NOW - 5, NOW, NOW + 5, NOW + 3600])
+def test_a_heartbeat_that_is_older_than_the_jobs_end_does_not_make_it_run(wall: float) -> None:
+    async def look() -> None:
+        store = MemoryStore()
+        await dead_and_successor(store, wall)
+        view = (await Reader(store, KEYS, lambda: NOW).read()).sweeps["s"]
+        assert view.where(JOB) is State.FAILED
+        assert view.jobs[JOB].reason == "exit code 3"
+        assert view.unfinished == 0
+
+    asyncio.run(look())
+
+
+def test_an_agent_whose_clock_is_wrong_is_alive_once_its_heart_was_seen_to_beat() -> None:
+    async def look() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        wrong = heart(store, "a", NOW + 3600)
+        wrong.held.add((KEYS.job_log(JOB), 1))
+        reader = Reader(store, KEYS, lambda: NOW)
+        await wrong.beat()
+        assert not (await reader.read()).alive("local")
+        await wrong.beat()
+        seen = await reader.read()
+        assert [agent.id for agent in seen.alive("local")] == ["local/vm/a"]
+        assert seen.sweeps["s"].where(JOB) is State.RUNNING
+        wrong.vitals = lambda: {"idle": [JOB]}
+        await wrong.beat()
+        assert (await reader.read()).sweeps["s"].where(JOB) is State.QUEUED, "claimed ahead"
+        assert await wrong.beat(left=True)
+        assert not (await reader.read()).alive("local")
+
+    asyncio.run(look())
+
+
+def test_an_agent_that_drains_lives_beside_its_successor() -> None:
+    async def look(draining: bool) -> tuple[set[str], State]:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        old, new = heart(store, "a", NOW - 5), heart(store, "b")
+        old.held.add((KEYS.job_log(JOB), 1))
+        old.vitals = lambda: {"draining": draining}
+        await old.beat()
+        await new.beat()
+        seen = await Reader(store, KEYS, lambda: NOW).read()
+        return {agent.id for agent in seen.alive("local")}, seen.sweeps["s"].where(JOB)
+
+    assert asyncio.run(look(True)) == ({"local/vm/a", "local/vm/b"}, State.RUNNING)
+    assert asyncio.run(look(False)) == ({"local/vm/b"}, State.QUEUED)

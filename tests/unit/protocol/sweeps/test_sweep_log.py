@@ -1,0 +1,187 @@
+"""A sweep's log, folded; the verdicts that follow from it; the queue's markers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from monkey.errors import ConcurrentApply, Corrupt, NotFound
+from monkey.protocol.entry_log import Tally
+from monkey.protocol.layout import Keys
+from monkey.protocol.status.store_snapshot import Reader
+from monkey.protocol.status.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, verdict
+from monkey.protocol.sweeps.revision import Revision
+from monkey.protocol.sweeps.sweep_log import (
+    SweepState,
+    append_order,
+    append_revision,
+    end_marker,
+    list_sweeps,
+    mark_queue,
+    open_markers,
+    read_sweep,
+)
+from monkey.spec.job.job_table import Column, JobTable
+from monkey.spec.job.recipe import Recipe, Resources, Settings
+from monkey.store.memory import MemoryStore
+
+KEYS = Keys("p")
+JOBS = ["0" * 15 + "1", "0" * 15 + "2"]
+REVISION = Revision(
+    sweep="digits",
+    recipe=Recipe(["python", "train.py", "{lr}"], "c" * 64, env={"A": "é"}, outputs=["*.npz"]),
+    settings=Settings(max_retries=1, timeout=7200, resources=Resources(2, 1, 2**30), metric="acc", maximize=True),
+    table=JobTable(JOBS, {"lr": Column([0.1, "x{y}"], [0, 1]), "extra": Column([True], [-1, 0])}),
+    spec_text="name: digits\n",
+    code_files={"train.py": "d" * 64},
+    git={"commit": "abc", "branch": "main", "dirty": False},
+    adopted={JOBS[0]: "f" * 16},
+)
+
+
+def test_a_revision_comes_back_whole() -> None:
+    async def roundtrip() -> None:
+        store = MemoryStore()
+        assert await append_revision(store, KEYS, REVISION, 0) == 1
+        state = await read_sweep(store, KEYS, "digits")
+        assert state.revision is not None
+        assert state.revision.to_json() == REVISION.to_json()
+        assert state.revision.table.parameters(1) == {"lr": "x{y}", "extra": True}
+        assert (state.head, state.revision_at, state.active) == (1, 1, True)
+        assert not state.wants(JOBS[0]), "an adopted job is not run"
+        assert state.wants(JOBS[1])
+        assert await list_sweeps(store, KEYS) == ["digits"]
+
+    asyncio.run(roundtrip())
+
+
+def test_the_second_of_two_applies_is_told() -> None:
+    async def twice() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        with pytest.raises(ConcurrentApply, match="changed by somebody else"):
+            await append_revision(store, KEYS, REVISION, 0)
+
+    asyncio.run(twice())
+
+
+def test_orders_fold_in_their_order() -> None:
+    async def orders() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        steps = []
+        for kind in ("pause", "cancel", "resume", "cancel", "retry"):
+            await append_order(store, KEYS, "digits", kind, reason=f"why {kind}", jobs={JOBS[1]: 4})
+            state = await read_sweep(store, KEYS, "digits")
+            steps.append((state.paused, state.cancelled, state.retries))
+        retried = {JOBS[1]: 4}
+        assert steps == [
+            (True, None, {}),
+            (True, "why cancel", {}),
+            (False, None, {}),
+            (False, "why cancel", {}),
+            (False, None, retried),
+        ]
+        await append_order(store, KEYS, "digits", "pause")
+        await append_revision(store, KEYS, REVISION, 7)
+        state = await read_sweep(store, KEYS, "digits", state)
+        assert state.paused, "a new revision does not undo a pause"
+
+    asyncio.run(orders())
+
+
+def test_one_failure_is_acted_on_once() -> None:
+    async def fail_fast() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        for _ in range(2):
+            await append_order(store, KEYS, "digits", "cancel", reason="fail_fast", cause=(JOBS[1], 2))
+        assert (await read_sweep(store, KEYS, "digits")).head == 2
+        await append_order(store, KEYS, "digits", "resume")
+        await append_order(store, KEYS, "digits", "cancel", reason="fail_fast", cause=(JOBS[1], 2))
+        state = await read_sweep(store, KEYS, "digits")
+        assert (state.head, state.cancelled) == (3, None)
+
+    asyncio.run(fail_fast())
+
+
+def test_orders_need_a_sweep() -> None:
+    with pytest.raises(NotFound, match="no sweep 'nobody'"):
+        asyncio.run(append_order(MemoryStore(), KEYS, "nobody", "pause"))
+
+
+JUNK = [b"", b"{", b"[]", b'{"kind":"dance"}', b'{"kind":"revision"}', b"[" * 200_000]
+JUNK += [b'{"kind":"retry","jobs":{"x":"y"}}', b'{"kind":"cancel","reason":5}', b'{"kind":"cancel","cause":["a"]}']
+
+
+@pytest.mark.parametrize("junk", JUNK)
+def test_a_sweeps_log_that_cannot_be_read_is_reported_by_key(junk: bytes) -> None:
+    async def corrupt() -> None:
+        store = MemoryStore()
+        await store.put(f"{KEYS.sweep_log('digits')}00000001", junk)
+        with pytest.raises(Corrupt, match="sweeps/digits/00000001"):
+            await read_sweep(store, KEYS, "digits")
+
+    asyncio.run(corrupt())
+
+
+def test_what_comes_before_an_unreadable_entry_is_still_known() -> None:
+    async def prefix() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        await store.put(f"{KEYS.sweep_log('digits')}00000002", b"{")
+        seen = await Reader(store, KEYS).read()
+        assert list(seen.sweeps["digits"].jobs) == JOBS
+        assert [problem for problem in seen.problems if "digits/00000002" in problem]
+
+    asyncio.run(prefix())
+
+
+def test_markers_are_open_until_they_are_ended() -> None:
+    async def markers() -> None:
+        store = MemoryStore()
+        for n in (1, 2, 11):
+            await mark_queue(store, KEYS, ["local", "lab"], "digits", n)
+        await end_marker(store, KEYS, "local", "digits", 2)
+        assert await open_markers(store, KEYS, "local") == {"digits": [1, 11]}
+        assert await open_markers(store, KEYS, "lab") == {"digits": [1, 2, 11]}
+        assert await open_markers(store, KEYS, "la") == {}
+
+    asyncio.run(markers())
+
+
+def test_verdicts_count_failures_since_the_last_retry() -> None:
+    state = SweepState("digits", 1, REVISION)
+    counts = Tally()
+    assert verdict(JOBS[1], counts, state) is Verdict.OPEN
+    counts.failed_at = [2]
+    assert verdict(JOBS[1], counts, state) is Verdict.OPEN, "one retry is allowed"
+    counts.failed_at = [2, 4]
+    assert verdict(JOBS[1], counts, state) is Verdict.FAILED
+    assert verdict(JOBS[1], counts, replace(state, retries={JOBS[1]: 2})) is Verdict.OPEN
+    generous = replace(REVISION, settings=Settings(max_retries=2))
+    assert verdict(JOBS[1], counts, replace(state, revision=generous)) is Verdict.OPEN, "a raised cap reopens"
+    counts.succeeded = True
+    assert verdict(JOBS[1], counts, state) is Verdict.SUCCEEDED
+
+
+def test_a_job_that_takes_its_agents_down_is_given_up() -> None:
+    counts = Tally()
+    counts.lost_at = list(range(1, MAX_LOSSES + 1))
+    state = SweepState("digits", 1, REVISION)
+    assert verdict(JOBS[1], counts, state) is Verdict.OPEN
+    counts.lost_at.append(99)
+    assert verdict(JOBS[1], counts, state) is Verdict.FAILED
+    counts.saved_at = [50]
+    assert verdict(JOBS[1], counts, state) is Verdict.OPEN, "it had saved a checkpoint since"
+    counts.saved_at = list(range(100, 100 + MAX_LOSSES_IN_ALL))
+    assert verdict(JOBS[1], counts, state) is Verdict.FAILED, "for ever it does not"
+    assert verdict(JOBS[1], counts, replace(state, retries={JOBS[1]: 120})) is Verdict.OPEN
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "é", "a" * 101])
+def test_a_project_has_a_name_that_can_be_part_of_a_key(name: str) -> None:
+    with pytest.raises(ValueError, match="a project is named with"):
+        Keys(name)

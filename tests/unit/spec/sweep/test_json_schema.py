@@ -1,0 +1,90 @@
+"""The JSON schema: complete, described, and of one mind with the reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from monkey.errors import SpecError
+from monkey.spec.parameters.parameters import FORMS
+from monkey.spec.sweep.json_schema import schema
+from monkey.spec.sweep.load import parse_spec
+from monkey.spec.sweep.models import Spec
+from monkey.spec.yaml import document
+
+SCHEMA = schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def accepts(text: str) -> bool:
+    return bool(VALIDATOR.is_valid(document.parse(text, "it.yaml").data))
+
+
+def test_it_is_a_schema_that_json_can_say() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert json.loads(json.dumps(SCHEMA)) == SCHEMA
+
+
+def test_every_field_is_there_and_described() -> None:
+    assert set(SCHEMA["properties"]) == set(Spec.model_fields)
+    assert all(field["description"] for field in SCHEMA["properties"].values())
+    assert all(field.keys() & {"type", "enum", "anyOf", "$ref"} for field in SCHEMA["properties"].values())
+
+
+def forms(tree: Any) -> Iterator[str]:
+    for form in tree["$defs"]["parameter"]["anyOf"]:
+        yield from form.get("properties", ())
+
+
+def test_every_form_of_a_parameter_is_there() -> None:
+    assert set(forms(SCHEMA)) >= set(FORMS)
+
+
+GOOD = [
+    "lr: [0.1, a, null]",
+    "lr: 0.1",
+    "lr: adam",
+    "lr: {values: [1, 2], when: x > 1, else: 3}",
+    "lr: {value: null}",
+    "lr: {range: [0, 5]}",
+    "lr: {range: [0, 1, 0.1]}",
+    "o: {parameters: {lr: [1]}}",
+    "lr: {min: 1, max: 3}",
+    "lr: {randint: 3}",
+    "lr: {values: [1], distribution: categorical}",
+]
+BAD = ["lr: []", "lr: {}", "lr: {vlaues: [1]}", "lr: {range: [1]}", "lr: {min: 1}", "l-r: [1]", "lr:"]
+BAD += ["lr: {values: 3}", "lr: {values: [1], x: 2}"]
+
+
+@pytest.mark.parametrize("parameter", [*GOOD, *BAD])
+def test_it_agrees_with_the_reader(parameter: str) -> None:
+    text = f"command: 'true'\nparameters:\n  x: [1]\n  {parameter}\n"
+    try:
+        parse_spec(text, "it.yaml", Path())
+        read = True
+    except SpecError:
+        read = False
+    assert read == (parameter in GOOD)
+    assert accepts(text) == read
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["timeout: soon", "resources: {memory: 2G}", "x: 1", "method: sobol", "env: {MONKEY_A: b}", "run_cap: 0",
+     "metric: acc", "provider: []", "zip: [[a]]", "fail_fast: 'yes'", "name: a b", "max_retries: -1", "priority: x"],
+)  # fmt: skip
+def test_it_refuses_what_the_reader_refuses(line: str) -> None:
+    assert not accepts(f"command: 'true'\n{line}\n")
+    with pytest.raises(SpecError):
+        parse_spec(f"command: 'true'\n{line}\n", "it.yaml", Path())
+
+
+def test_the_repository_s_own_spec_is_valid() -> None:
+    for path in sorted((Path(__file__).parents[4] / "specs").glob("*.yaml")):
+        VALIDATOR.validate(document.read(path, path.name).data)
