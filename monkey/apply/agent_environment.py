@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from monkey.apply.world.observe import World
+from monkey.apply.world.world import World
 from monkey.fleet.fleet_port import Fleet, Strange, Work, silent
 from monkey.plan.change import Plan
 

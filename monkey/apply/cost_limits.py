@@ -17,7 +17,7 @@ from monkey.spec.yaml.units import duration_text
 
 if TYPE_CHECKING:
     from monkey.apply.world.desired_state import Wanted
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.plan.change import Plan, SweepPlan
     from monkey.protocol.status.store_snapshot import SweepView
     from monkey.spec.project.project import Project

@@ -11,7 +11,7 @@ from functools import partial
 from monkey.apply.fleet_work import planned_work, recount
 from monkey.apply.world.dataset_loader import send
 from monkey.apply.world.desired_state import Wanted
-from monkey.apply.world.observe import World
+from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError, NotADescendant
 from monkey.fleet.agent_state import host_name
 from monkey.plan.change import Plan, SweepPlan

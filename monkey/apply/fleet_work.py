@@ -4,161 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from monkey.apply.watch.stuck_sweeps import name_of
-from monkey.apply.world.project_store import store_url
-from monkey.errors import Corrupt
-from monkey.fleet.fleet_port import Finding, Fleet, Forecast, Holding, Say, Stranger, Work
-from monkey.fleet.local_fleet import LocalFleet
+from monkey.fleet.fleet_port import Fleet, Forecast, Say, Work
 from monkey.plan.change import FleetPlan, MachineChange, Plan
-from monkey.plan.cost import dollars
 from monkey.plan.work import Lot, asked, left_of
+from monkey.protocol.status.agent_views import name_of
 from monkey.protocol.status.store_snapshot import Snapshot, State, SweepView
-from monkey.store.store_port import Store
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
-    from monkey.spec.project.project import Project
-
-#: Type of a provider to the module that makes its fleets: found by name, so that who has none of them imports none.
-MODULES = {"ssh": "monkey_stacks.ssh.fleet", "aws": "monkey_stacks.aws.fleet", "gcp": "monkey_stacks.gcp.fleet"}
-#: What finds out of which type a fleet is that monkey.yaml does not name.
-_FORGOTTEN = "monkey_stacks.unlisted_fleets"
-
-#: Returns the store, once there is one.
-Opened = Callable[[], Store | None]
-
-
-def fleets(project: Project, store_url: str, store: Opened) -> dict[str, Fleet]:
-    """Return the fleet of every provider of the project."""
-    return {name: _fleet(project, store_url, store, name) for name in project.providers}
-
-
-def _fleet(project: Project, store_url: str, store: Opened, name: str) -> Fleet:
-    of = project.providers[name]
-    if of.type in MODULES:
-        made: Fleet = import_module(MODULES[of.type]).make(name, of, project.name, store_url, store)
-        return made
-    return LocalFleet(store_url, project.name, name, of.max_slots, of.idle_timeout, of.cache_size)
-
-
-async def forgotten(world: World, torn: dict[str, Corrupt] | None = None) -> dict[str, Fleet]:
-    """Return fleets that have machines, and that monkey.yaml no longer names.
-
-    Raises StoreError; and Corrupt for a state that cannot be read, unless `torn` takes it, by its fleet.
-    """
-    url, project = store_url(world.project), world.project.name
-    found: dict[str, Fleet] = {}
-    for name in await _unnamed(world):
-        try:
-            fleet: Fleet | None = await import_module(_FORGOTTEN).fleet(name, project, url, lambda: world.store)
-        except Corrupt as exc:
-            if torn is None:
-                raise
-            torn[name] = exc
-            continue
-        if fleet is not None:
-            found[name] = fleet
-    return found
-
-
-async def left_behind(world: World) -> tuple[str, ...]:
-    """Return warnings of machines whose provider monkey.yaml no longer names; asks no machine. Raises StoreError."""
-    found, project = [], world.project.name
-    for name in await _unnamed(world):
-        if await import_module(_FORGOTTEN).remains(name, project, lambda: world.store):
-            what = "monkey.yaml no longer names this provider, and it has machines"
-            found.append(f"`monkey destroy --fleet {name}`: {what}")
-    return tuple(found)
-
-
-async def _unnamed(world: World) -> list[str]:
-    """Return the names under which something was written of machines, and that no provider has. Raises StoreError."""
-    if world.store is None:
-        return []
-    prefix = world.keys.machines
-    names = {item.key.removeprefix(prefix).split("/")[0] for item in await world.store.list(prefix)}
-    return sorted(names - world.fleets.keys())
-
-
-async def audit(world: World) -> list[tuple[str, Finding]]:
-    """Return what is not as it was written down, by fleets; asks all machines. Raises FleetError, StoreError."""
-    torn: dict[str, Corrupt] = {}
-    unnamed = await forgotten(world, torn)
-    found = [(name, _torn(exc)) for name, exc in torn.items()]
-    found += [
-        (
-            name,
-            Finding(instance.machine, "monkey.yaml no longer names its provider", f"`monkey destroy --fleet {name}`"),
-        )
-        for name, fleet in unnamed.items()
-        for instance in await fleet.instances()
-    ]
-    fleets = [*world.fleets.values(), *unnamed.values()]
-    busy = await _busy(world)
-    asked = await asyncio.gather(*(_audited(fleet, fleet.name in busy) for fleet in fleets))
-    return found + [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
-
-
-async def _audited(fleet: Fleet, busy: bool) -> tuple[Finding, ...]:
-    try:
-        return await fleet.audit(busy=busy)
-    except Corrupt as exc:
-        return (_torn(exc),)
-
-
-def _torn(exc: Corrupt) -> Finding:
-    return Finding("state", exc.message, exc.hint or "bring back an older version of it")
-
-
-async def holdings(world: World) -> list[tuple[str, Holding]]:
-    """Return what clouds have of ours, by fleets, those that monkey.yaml no longer names included; each thing once.
-
-    Raises FleetError, StoreError.
-    """
-    fleets = [*world.fleets.values(), *(await forgotten(world, {})).values()]
-    asked = await asyncio.gather(*(fleet.holdings() for fleet in fleets))
-    held = [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
-    once: dict[tuple[str, str, str], tuple[str, Holding]] = {}
-    for name, each in sorted(held, key=lambda item: item[1].of is not None):  # what is a fleet's own is no stranger's
-        once.setdefault((each.region, each.kind, each.id), (name, each))
-    return list(once.values())
-
-
-def strangers(held: Iterable[tuple[str, Holding]]) -> list[tuple[str, Finding]]:
-    """Return what is tagged as the project's and is of none of its fleets here, a finding for each stack."""
-    lots: dict[tuple[str, str, Stranger], list[Holding]] = {}
-    for name, each in held:
-        if each.of is not None:
-            lots.setdefault((name, each.region, each.of), []).append(each)
-    found = []
-    for (name, region, of), lot in lots.items():
-        cost = dollars(sum(each.price or 0.0 for each in lot))
-        of_unknown = ", and what nobody knows the price of" if any(each.price is None for each in lot) else ""
-        things = f"{len(lot)} thing{'s' * (len(lot) != 1)} in {region} for {cost} an hour{of_unknown}"
-        machine = f"stack {of.stack}" if of.stack else "no stack"
-        found.append((of.provider or name, Finding(machine, f"{things}: {of.text}", of.hint)))
-    return found
-
-
-async def _busy(world: World) -> set[str]:
-    """Return the fleets that have work. Raises StoreError."""
-    if world.store is None:
-        return set()
-    snapshot = await world.reader().read()
-    return {name for name in world.fleets if with_work(snapshot, name)}
-
-
-async def living(fleet: Fleet, snapshot: Snapshot | None) -> int:
-    """Say how many agents of a fleet live: by what this machine sees, else by their heartbeats."""
-    here = await fleet.living()
-    if here is not None:
-        return here
-    return len(snapshot.alive(fleet.name)) if snapshot is not None else 0
+    from monkey.apply.world.world import World
 
 
 async def with_machines(plan: Plan, world: World, snapshot: Snapshot | None) -> Plan:

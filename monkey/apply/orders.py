@@ -11,7 +11,7 @@ from monkey.apply.execute import Say
 from monkey.apply.fleet_work import call
 from monkey.apply.watch.startup import begun
 from monkey.apply.world.lookup import find_job, find_sweep
-from monkey.apply.world.observe import World
+from monkey.apply.world.world import World
 from monkey.errors import MonkeyError
 from monkey.protocol.entry_log import Log
 from monkey.protocol.status.store_snapshot import State, SweepView

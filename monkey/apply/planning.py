@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monkey.apply.cost_limits import check_costs, check_expires
-from monkey.apply.fleet_work import left_behind, with_machines
+from monkey.apply.fleet_work import with_machines
+from monkey.apply.inspect.fleet_audit import left_behind
 from monkey.apply.unreported_jobs import with_claimed
 from monkey.apply.world.absent_datasets import recall
 from monkey.apply.world.desired_state import (
@@ -19,7 +20,8 @@ from monkey.apply.world.desired_state import (
     read_specs,
     spec_files,
 )
-from monkey.apply.world.observe import World, check_secrets, observe, with_shortage
+from monkey.apply.world.observe import check_secrets, observe, with_shortage
+from monkey.apply.world.world import World
 from monkey.errors import StalePlan
 from monkey.plan.change import Plan
 from monkey.plan.diff import diff

@@ -21,7 +21,7 @@ from monkey.transfer.datasets.survey import Look, look, look_ahead
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.spec.project.project import Project
     from monkey.store.content.objects import Moved
     from monkey.store.store_port import Store

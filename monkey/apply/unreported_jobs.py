@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from monkey.apply.world.observe import World
+from monkey.apply.world.world import World
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.observed import Observed
 from monkey.protocol.entries import Claim

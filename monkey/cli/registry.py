@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from monkey import __version__
-from monkey.cli.main import VERBS, help_text
+from monkey.cli.help import VERBS, help_text
 from monkey.errors import MonkeyError
 
 #: How alike a wrong verb and a right one must be for a guess.

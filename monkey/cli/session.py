@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.fleet.fleet_port import Fleet
     from monkey.spec.project.project import Project
 
@@ -40,7 +40,7 @@ def in_world(work: Callable[[World], Awaitable[T]]) -> T:
     import asyncio
     import signal
 
-    from monkey.apply.world.observe import open_world
+    from monkey.apply.world.world import open_world
     from monkey.cli.terminal.progress_bars import Bars
 
     here, fleets = project(), list["Fleet"]()

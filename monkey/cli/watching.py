@@ -11,7 +11,7 @@ from monkey.cli.terminal.text import one_line, terminal
 
 if TYPE_CHECKING:
     from monkey.apply.watch.sweep_progress import Progress
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.cli.render.progress_lines import Best
     from monkey.protocol.status.store_snapshot import Snapshot
     from monkey.results.result_rows import Results
@@ -30,7 +30,7 @@ async def watch_to_end(
     `looked`: is told how far they are at each look; `changed`: something was applied just now; without it an end that
     is there at once is told in a word.
     """
-    from monkey.apply.watch.sweep_progress import Watch
+    from monkey.apply.watch.watch_loop import Watch
     from monkey.cli.render.apply_outcome import outcome
     from monkey.cli.terminal.live_view import Live
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 from monkey.errors import KeyMissing
+from monkey.store.content.objects import Moved, Source
 from monkey.store.keys import check_key, check_prefix
 from monkey.store.store_port import Item, Store
+from monkey.store.upload_each import put_each
 
 
 class MemoryState:
@@ -82,6 +85,10 @@ class MemoryStore(Store):
     async def put_file(self, key: str, path: Path) -> None:
         """See `Store.put_file`."""
         self.state.write(check_key(key), _read(path))
+
+    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
+        """See `Store.put_contents`."""
+        return await put_each(self, sources, moved)
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`."""

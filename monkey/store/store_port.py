@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from monkey.store.content.objects import Moved, Source
-from monkey.store.upload_each import put_each
 
 
 class Item(NamedTuple):
@@ -66,9 +65,8 @@ class Store(Protocol):
 
         All are durable when this returns, several travel at once, and a key never holds bytes of another MD5, whoever
         writes the files meanwhile. Raises DatasetError where a file is not what its Source says, or cannot be read;
-        what was stored before stays. `put` must be durable, or this be overridden.
+        what was stored before stays.
         """
-        return await put_each(self, sources, moved)
 
     async def get_file(self, key: str, path: Path) -> None:
         """Write the bytes under `key` to `path` (aside, then renamed); raises KeyMissing."""

@@ -6,13 +6,10 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from monkey.store.content.hash_worker import CHANGED, read
 from monkey.store.content.objects import Moved, Source, object_key, refused
-
-if TYPE_CHECKING:
-    from monkey.store.store_port import Store
+from monkey.store.store_port import Store
 
 #: Files that are read whole, in bytes, and how many of them are on their way at once.
 WHOLE, AT_ONCE = 8 * 1024 * 1024, 24

@@ -12,7 +12,7 @@ from typing import Any
 
 from monkey.apply.execute import execute
 from monkey.apply.planning import make_plan
-from monkey.apply.world.observe import open_world
+from monkey.apply.world.world import open_world
 from monkey.spec.project.project import load_project
 from monkey.store.open import locate, open_store
 from monkey.store.store_port import Store

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from monkey.apply.execute import execute
 from monkey.apply.planning import make_plan
-from monkey.apply.world.observe import open_world
+from monkey.apply.world.world import open_world
 from monkey.spec.project.project import load_project
 from monkey.spec.project.ssh_host import parse
 from monkey.store.open import locate, open_store

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from monkey.apply.fleet_work import strangers
+from monkey.apply.inspect.fleet_audit import strangers
 from monkey.errors import FleetError
 from monkey_stacks.aws import machine_audit, machine_rights
 from monkey_stacks.aws.api import catalog, group, inventory, orphans

@@ -8,7 +8,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monkey_agent.notifications.notifier import Notice, Undelivered
+from monkey_agent.notifications.notice import Notice, Undelivered
 from monkey_agent.scheduling.agent_daemon import Agent
 from monkey_agent.scheduling.agent_identity import Post
 from tests.simulation.body import Body, Seats

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from monkey import errors
-from monkey.cli.main import VERBS
+from monkey.cli.help import VERBS
 from monkey.spec.command.command import compile_command
 from monkey.spec.project.project import load_project
 from monkey.spec.sweep.expand import expand

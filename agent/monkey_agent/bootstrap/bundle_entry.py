@@ -18,16 +18,13 @@ from typing import Any
 
 from monkey.errors import MonkeyError, StoreUnavailable
 from monkey.process_exit import leave
+from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS, UNFIT
 
-#: In the agent's directory: its arguments and variables; and, readable for its user alone, variables that are secret.
-SETTINGS, CREDENTIALS = "settings.json", "credentials.json"
 LOG = "agent.log"
 #: Bytes of agent.log after which it is begun anew when an agent starts (the old one stays beside it).
 LOG_LIMIT = 10_000_000
 #: Seconds between looks for a store that does not answer after a boot, and for how long: networks come up late.
 LOOK, BOOT = 10, 3600
-#: What to exit with where another try would end the same.
-UNFIT = 78
 #: In the environment of the process that was begun anew with the right variables.
 _READY = "MONKEY_HOSTED"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.fleet.cloud.machine_paths import AGENT, CAUGHT, GOODBYE, LEFT, STATE
-from monkey_agent.bootstrap.bundle_entry import CREDENTIALS, SETTINGS, UNFIT
+from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS, UNFIT
 from monkey_agent.lifecycle import draining
 
 USER = "monkey"

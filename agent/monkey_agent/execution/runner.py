@@ -27,7 +27,7 @@ from monkey_agent.execution.build_log import tell
 from monkey_agent.execution.exit_reasons import trouble
 from monkey_agent.execution.job_variables import job_variables
 from monkey_agent.execution.recipes import Prepared, Preparer, wanted
-from monkey_agent.execution.running_attempt import LocalRunning
+from monkey_agent.execution.running_attempt import LaunchedProcess, RunningAttempt
 from monkey_agent.execution.unrecorded_attempts import Exited, Left
 from monkey_agent.execution.workspace import Workspace, Workspaces
 from monkey_agent.logs.job_log import Log
@@ -87,14 +87,14 @@ class LocalRunner:
         self._needs = Needs(Environments(self._cache, building), Datasets(store, self._cache), SecretValues(env))
         self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
         self._deadline, self._followed = 0.0, False
-        self._running: set[LocalRunning] = set()
+        self._running: set[RunningAttempt] = set()
         self.sampler = Sampler(self._launcher, self._running, state)
         self._ticker: asyncio.Task[None] | None = None
         self._cleaner: asyncio.Future[None] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._chores: set[asyncio.Task[None]] = set()
 
-    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LocalRunning | None:
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> RunningAttempt | None:
         """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
         try:
             exited = self._exited(attempt)
@@ -143,7 +143,7 @@ class LocalRunner:
             return None
         return exited
 
-    async def _go_on(self, attempt: Attempt, exited: Exited) -> LocalRunning:
+    async def _go_on(self, attempt: Attempt, exited: Exited) -> RunningAttempt:
         """Return an attempt that exited in an earlier life: only the record of it is missing."""
         worth, code, seconds, peak = exited
         recipe, prefix = attempt.recipe, self._keys.out(attempt.job, attempt.k)
@@ -153,7 +153,8 @@ class LocalRunner:
         log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
         checkpoint = Checkpoint(self.checkpoints, attempt, space.checkpoint)
         process = self._launcher.exited(space.name, Exit("ended", code, seconds, peak))
-        running = LocalRunning(self, attempt, snapshot, globs, process, space, log, checkpoint, "", prefix)
+        launched = LaunchedProcess(process, space, log, checkpoint, snapshot, globs, prefix)
+        running = RunningAttempt(self, attempt, launched)
         if worth == TIMED_OUT:
             running.timed_out()
         return running
@@ -206,7 +207,7 @@ class LocalRunner:
         space: Workspace,
         checkpoint: Checkpoint,
         turn: Turn | None,
-    ) -> LocalRunning | None:
+    ) -> RunningAttempt | None:
         if turn is None or self.clock.now() >= self._deadline:
             return None
         if self._gpus:
@@ -215,12 +216,13 @@ class LocalRunner:
         log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
         for note in checkpoint.notes:
             log.note(note)
-        after = turn.after.process if isinstance(turn.after, LocalRunning) else None
+        after = turn.after.process if isinstance(turn.after, RunningAttempt) else None
         self.telemetry.begin(attempt, space)
         process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after)
-        code, globs = prepared.code, prepared.globs
-        running = LocalRunning(self, attempt, code, globs, process, space, log, checkpoint, argv[0], prefix)
-        running.gpus = turn.seat.gpus
+        launched = LaunchedProcess(
+            process, space, log, checkpoint, prepared.code, prepared.globs, prefix, argv[0], turn.seat.gpus
+        )
+        running = RunningAttempt(self, attempt, launched)
         self._running.add(running)
         if self._ticker is None or self._ticker.done():
             self._ticker = asyncio.get_running_loop().create_task(self._ship_along())
@@ -257,7 +259,7 @@ class LocalRunner:
                     with contextlib.suppress(StoreError), self.mishaps.alone(f"job {running.job}"):
                         await running.log.ship()
 
-    def ended(self, running: LocalRunning) -> None:
+    def ended(self, running: RunningAttempt) -> None:
         """An attempt's processes are gone."""
         self._running.discard(running)
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from dataclasses import replace
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from monkey.metrics.summary import MAX_METRICS
 from monkey.metrics.usage import FILE
 from monkey.spec.job.stop_when import Evidence, meets
 from monkey.spec.yaml.units import duration_text
-from monkey_agent.checkpoints.checkpoint_saver import Checkpoint
+from monkey.store.store_port import Store
+from monkey.transfer.globs import Globs
+from monkey_agent.cache.code_cache import Snapshot
+from monkey_agent.checkpoints.checkpoint_saver import Checkpoint, Checkpoints
 from monkey_agent.execution import exit_reasons
 from monkey_agent.execution.job_outputs import Shipment, find
 from monkey_agent.execution.metric_files import MetricFiles
@@ -23,11 +27,6 @@ from monkey_agent.ports import Attempt, Ending, Outcome
 from monkey_agent.supervisor.process import Exit, Process
 from monkey_agent.supervisor.shared_state import NOTHING, OWN, SIGNALLED, TIMED_OUT
 from monkey_agent.telemetry.samples import Samples
-
-if TYPE_CHECKING:
-    from monkey.transfer.globs import Globs
-    from monkey_agent.cache.code_cache import Snapshot
-    from monkey_agent.execution.runner import LocalRunner
 
 #: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
 LEAST = 0.2
@@ -52,39 +51,61 @@ _ENDINGS = dict.fromkeys(Why, Ending.FAILED) | {Why.STOPPED: Ending.STOPPED, Why
 _KEPT = (Ending.SUCCEEDED, Ending.FAILED, Ending.MET)
 
 
-class LocalRunning:
+@dataclass(frozen=True)
+class LaunchedProcess:
+    """The process of an attempt, and what it was launched with."""
+
+    process: Process
+    space: Workspace
+    log: Log
+    checkpoint: Checkpoint
+    code: Snapshot
+    #: The files that are its outputs; None: its recipe names none.
+    globs: Globs | None
+    #: How the keys begin under which the store gets what it leaves.
+    prefix: str
+    #: Its argv[0], and the GPUs that it may use, as CUDA_VISIBLE_DEVICES names them.
+    program: str = ""
+    gpus: tuple[str, ...] = ()
+
+
+class AttemptServices(Protocol):
+    """What a running attempt asks of its runner."""
+
+    store: Store
+    checkpoints: Checkpoints
+    #: Seconds that a job may take to end at most, whatever its sweep says.
+    most_grace: float
+
+    def spawn(self, chore: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine to its end before the runner closes."""
+
+    def ended(self, running: RunningAttempt) -> None:
+        """Take note that the attempt's processes are gone."""
+
+    def give(self, space: Workspace) -> None:
+        """Take a workspace back."""
+
+
+class RunningAttempt:
     """The real `Running`."""
 
-    def __init__(
-        self,
-        runner: LocalRunner,
-        attempt: Attempt,
-        code: Snapshot,
-        globs: Globs | None,
-        process: Process,
-        space: Workspace,
-        log: Log,
-        checkpoint: Checkpoint,
-        program: str,
-        prefix: str,
-    ) -> None:
-        """Look after a launched process; what it leaves goes to keys that begin with `prefix`."""
-        self._runner, self._attempt, self.process = runner, attempt, process
-        self._code, self._globs = code, globs
-        self._space, self._program, self._prefix = space, program, prefix
-        self._checkpoint = checkpoint
-        self.log = log
-        checkpoint.note, checkpoint.frozen = self.log.note, lambda: self._frozen
+    def __init__(self, services: AttemptServices, attempt: Attempt, launched: LaunchedProcess) -> None:
+        """Look after a launched process until what it leaves is in the store."""
+        self._services, self._attempt, self.process = services, attempt, launched.process
+        self._code, self._globs = launched.code, launched.globs
+        self._space, self._program, self._prefix = launched.space, launched.program, launched.prefix
+        self._checkpoint, self.log = launched.checkpoint, launched.log
+        self._checkpoint.note, self._checkpoint.frozen = self.log.note, lambda: self._frozen
         rules = attempt.settings.stop_when
         self._conditions = Conditions(rules) if rules else None
         self._met: Evidence | None = None
         self._minding = False
         needed = {rule.metric for rule in rules} | {attempt.settings.metric or ""}
-        self._metrics = MetricFiles(space.metrics, self._conditions.see if self._conditions else None, needed)
+        self._metrics = MetricFiles(self._space.metrics, self._conditions.see if self._conditions else None, needed)
         self.job, self.sweep = attempt.job, attempt.sweep
-        #: Those that it may use, as CUDA_VISIBLE_DEVICES names them.
-        self.gpus: tuple[str, ...] = ()
-        self.samples = Samples(space.samples, attempt.settings.resources.memory)
+        self.gpus = launched.gpus
+        self.samples = Samples(self._space.samples, attempt.settings.resources.memory)
         self._shipments: dict[str, Shipment] = {}
         self._found: dict[str, str] | None = None
         self._why: tuple[Why, str] | None = None
@@ -146,7 +167,9 @@ class LocalRunning:
                 self.process.thaw()
         if not self._frozen:
             self.process.terminate()
-            await asyncio.wait([self.process.ended], timeout=min(self._attempt.settings.grace, self._runner.most_grace))
+            await asyncio.wait(
+                [self.process.ended], timeout=min(self._attempt.settings.grace, self._services.most_grace)
+            )
         self.process.kill()
         await asyncio.wait([self.process.ended])
 
@@ -162,11 +185,11 @@ class LocalRunning:
         """Do what is to be done every second."""
         if self._at_work and (replaced := self._space.replaced()):
             self._why = Why.REPLACED, replaced
-            self._runner.spawn(self._end())
+            self._services.spawn(self._end())
         self._checkpoint.tick()
         if self._conditions is not None and not self._minding:
             self._minding = True
-            self._runner.spawn(self._mind(self._conditions))
+            self._services.spawn(self._mind(self._conditions))
 
     @property
     def _at_work(self) -> bool:
@@ -196,7 +219,7 @@ class LocalRunning:
             if self._outcome is None:
                 if self._limit is not None:
                     self._limit.cancel()
-                self._runner.ended(self)
+                self._services.ended(self)
                 await self._ask_who_ended(how)
                 self._judge(how)
                 self._outcome = await self._conclude(how)
@@ -246,10 +269,10 @@ class LocalRunning:
     def leave(self, *, recorded: bool) -> None:
         """See `Running.leave`."""
         self.process.judge(NOTHING)
-        self._runner.give(self._space)
+        self._services.give(self._space)
         succeeded = self._outcome is not None and self._outcome.ending is Ending.SUCCEEDED
         if recorded and succeeded and self._checkpoint.left_any:
-            self._runner.spawn(self._runner.checkpoints.forget(self._attempt.job))
+            self._services.spawn(self._services.checkpoints.forget(self._attempt.job))
 
     def _verdict(self, how: Exit) -> Outcome:
         if how.kind == "lost":
@@ -285,7 +308,7 @@ class LocalRunning:
 
     def _shipment(self, below: str) -> Shipment:
         if below not in self._shipments:
-            self._shipments[below] = Shipment(self._runner.store, self._prefix + below)
+            self._shipments[below] = Shipment(self._services.store, self._prefix + below)
         return self._shipments[below]
 
     def _outputs(self) -> dict[str, str]:

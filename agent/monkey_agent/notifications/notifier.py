@@ -22,6 +22,7 @@ from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.spec.project.notify import Channel
 from monkey.spec.yaml.units import duration_text
 from monkey.store.store_port import Store
+from monkey_agent.notifications.notice import Notice, Undelivered
 from monkey_agent.scheduling.job_candidates import Board
 from monkey_agent.unexpected_errors import Mishaps
 
@@ -31,18 +32,6 @@ FIRST, SLOWEST, GIVE_UP = 1.0, 60.0, 900.0
 UNFIT = 60.0
 #: Seconds in which every agent that lives has beaten.
 BEATEN = 2.5 * BEAT
-
-#: A notice as webhooks get it; "event" names it, the same whoever sends it, and how often.
-Notice = dict[str, Any]
-
-
-class Undelivered(Exception):
-    """It was not taken. Tells of a secret no more than its name."""
-
-    def __init__(self, message: str, *, final: bool) -> None:
-        """Say why; `final`: trying again would not help."""
-        super().__init__(message)
-        self.final = final
 
 
 class Herald:

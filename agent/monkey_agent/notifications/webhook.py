@@ -16,7 +16,7 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.project.notify import Channel
-from monkey_agent.notifications.notifier import Undelivered
+from monkey_agent.notifications.notice import Undelivered
 
 #: Seconds that a server may be silent, and that all of a try may take.
 SILENT, WHOLE = 10.0, 30.0

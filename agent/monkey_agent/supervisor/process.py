@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from monkey_agent.supervisor.supervisor_client import Launcher
+from typing import Any, NamedTuple, Protocol
 
 
 class Exit(NamedTuple):
@@ -31,10 +28,20 @@ class Exit(NamedTuple):
     file: str = ""
 
 
+class Supervisor(Protocol):
+    """The agent's end of the supervisor, as one process of it sees it."""
+
+    def tell(self, *words: Any) -> None:
+        """Send a message to the supervisor."""
+
+    def judge(self, at: int, name: str, worth: int) -> None:
+        """Note in the register what an exit is worth."""
+
+
 class Process:
     """One launched job. Everything here takes effect in the order in which it is called."""
 
-    def __init__(self, launcher: Launcher, key: int, name: str, *, begun: bool) -> None:
+    def __init__(self, launcher: Supervisor, key: int, name: str, *, begun: bool) -> None:
         """Stand for the attempt `name`, which the warden knows as `key`; not `begun`: it waits for its turn."""
         self._launcher, self.key, self.name, self.begun = launcher, key, name, begun
         self.ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()

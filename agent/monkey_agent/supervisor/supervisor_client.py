@@ -46,8 +46,6 @@ class Launcher:
         #: The work of ending what a warden left that died.
         self._burial: asyncio.Future[None] | None = None
         self._closing = False
-        #: Does the warden find every descendant (Linux), or process groups alone?
-        self.thorough = False
 
     async def start(self) -> None:
         """See that a warden is there. Raises FleetError where none can be started."""
@@ -192,7 +190,6 @@ class Launcher:
 
     def _heard(self, kind: str, *rest: Any) -> None:
         if kind == "ready":
-            self.thorough = rest[0]
             if self._ready is not None and not self._ready.done():
                 self._ready.set_result(None)
             return

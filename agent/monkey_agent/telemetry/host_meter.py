@@ -9,22 +9,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Protocol
 
 from monkey.fleet.machine_capacity import memory_in_use
 from monkey_agent.supervisor.process_tree import HAS_PROC, read
+from monkey_agent.telemetry.meters import Meter, disk_room
 
 #: Bytes of a sector as /proc/diskstats counts, whatever the disk's are.
 SECTOR = 512
 #: Block devices that are made of others, or of memory: their bytes are counted where they go to.
 _UNREAL = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd")
-
-
-class Meter(Protocol):
-    """Reads a machine's state."""
-
-    def read(self) -> dict[str, float]:
-        """Return what is known: percents as they are now, bytes counted since the boot. Raises OSError."""
 
 
 def host_meter(place: Path) -> Meter:
@@ -66,13 +59,6 @@ def _cpu_times() -> tuple[int, int]:
 def _memory() -> dict[str, float]:
     used, total = memory_in_use()
     return {"memory_bytes": used, "memory_percent": round(100 * used / total, 2)} if total else {}
-
-
-def disk_room(place: Path) -> dict[str, float]:
-    """Return how full the disk is, as `df` has it: what only root may take is not there."""
-    found = os.statvfs(place)
-    used = found.f_blocks - found.f_bfree
-    return {"disk_used_percent": round(100 * used / max(1, used + found.f_bavail), 2)}
 
 
 def _disks() -> dict[str, float]:

@@ -9,30 +9,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, Protocol
 
 from monkey_agent.supervisor.process_tree import HAS_PROC, children, mark, read, session, tree
+from monkey_agent.telemetry.meters import JobMeter, Use
 
 #: The part of the time that may go into exact counts of shared memory: a job of 100 GB takes a quarter of a second.
 EXACT = 1 / 500
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-class Use(NamedTuple):
-    """What the processes of a job have used so far, and hold now."""
-
-    cpu_seconds: float
-    memory_bytes: int
-    disk_read_bytes: int
-    disk_write_bytes: int
-
-
-class JobMeter(Protocol):
-    """Reads what jobs use."""
-
-    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, Use]:
-        """Return what each job uses; `mains`: key to the first process. A job without processes is left out."""
 
 
 def job_meter(state: str) -> JobMeter:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from monkey_agent.telemetry.host_meter import disk_room
-from monkey_agent.telemetry.job_meter import Use
+from monkey_agent.telemetry.meters import Use, disk_room
 
 
 class PortableHostMeter:

@@ -12,15 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from monkey_agent.supervisor.process import Process
 from monkey_agent.telemetry.gpu_meter import Gpu, GpuMeter, of_gpu, of_job
-from monkey_agent.telemetry.host_meter import Meter, host_meter
-from monkey_agent.telemetry.job_meter import JobMeter, Use, job_meter
-
-if TYPE_CHECKING:
-    from monkey_agent.execution.running_attempt import LocalRunning
-    from monkey_agent.supervisor.supervisor_client import Launcher
+from monkey_agent.telemetry.host_meter import host_meter
+from monkey_agent.telemetry.job_meter import job_meter
+from monkey_agent.telemetry.meters import JobMeter, Meter, Use
+from monkey_agent.telemetry.samples import Samples
 
 #: Seconds between samples.
 EVERY = 15.0
@@ -28,6 +27,23 @@ EVERY = 15.0
 PATIENCE = 5.0
 
 T = TypeVar("T")
+
+
+class SampledAttempt(Protocol):
+    """A running attempt, as it is sampled."""
+
+    job: str
+    sweep: str
+    gpus: tuple[str, ...]
+    process: Process
+    samples: Samples
+
+
+class ProcessNames(Protocol):
+    """Names the first processes of jobs."""
+
+    async def mains(self) -> tuple[int, dict[int, int]]:
+        """Return the supervisor's process, and each attempt's first process by its key."""
 
 
 class Sample(NamedTuple):
@@ -56,7 +72,7 @@ class Sampler:
     """Samples while the agent lives."""
 
     def __init__(
-        self, launcher: Launcher, running: Collection[LocalRunning], state: Path, every: float = EVERY
+        self, launcher: ProcessNames, running: Collection[SampledAttempt], state: Path, every: float = EVERY
     ) -> None:
         """Look after the jobs in `running`, whose processes `launcher` knows, every `every` seconds."""
         self._launcher, self._running, self._state, self._every = launcher, running, state, every

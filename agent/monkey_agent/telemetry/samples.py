@@ -10,7 +10,7 @@ import time
 from monkey.files import open_regular
 from monkey.metrics.usage import Usage, line
 from monkey_agent.supervisor.process import Exit
-from monkey_agent.telemetry.job_meter import Use
+from monkey_agent.telemetry.meters import Use
 
 #: Seconds that an attempt must have run for its end to tell what it used: below, it says nothing, in every record.
 LEAST = 1.0

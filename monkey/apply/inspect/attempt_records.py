@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from monkey.apply.world.observe import World
+from monkey.apply.world.world import World
 from monkey.errors import NotFound
 from monkey.protocol.entries import Claim, Entry
 from monkey.protocol.entry_log import Log

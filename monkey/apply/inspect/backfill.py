@@ -15,7 +15,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
-from monkey.apply.world.observe import World
+from monkey.apply.world.world import World
 from monkey.errors import KeyMissing, MonkeyError, NotFound
 from monkey.metrics import names
 from monkey.metrics.influx_points import job_point, machine_of, metric_tags, system_point

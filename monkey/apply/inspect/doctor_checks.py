@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from monkey import origin
-from monkey.apply.fleet_work import MODULES, fleets
 from monkey.apply.inspect.departed_machines import departed, likely_waits, number, ways
-from monkey.apply.world.observe import World, open_world
+from monkey.apply.world.fleets import MODULES, fleets
+from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError, MonkeyError, SpecError
 from monkey.fleet.fleet_port import Fleet
 from monkey.fleet.secret_values import SecretValues

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.apply.fleet_work import forgotten
-from monkey.apply.watch.stuck_sweeps import name_of
-from monkey.apply.world.observe import World
+from monkey.apply.inspect.fleet_audit import forgotten
+from monkey.apply.world.world import World
 from monkey.fleet.fleet_port import Instance
+from monkey.protocol.status.agent_views import name_of
 from monkey.protocol.status.store_snapshot import AgentView
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from monkey.apply.inspect.attempt_records import owner
-from monkey.apply.world.observe import World
+from monkey.apply.world.world import World
 from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
 from monkey.protocol.layout import Keys, log_segment
 from monkey.protocol.status.store_snapshot import JobView, Reader, State

@@ -56,8 +56,3 @@ def _useless(snapshot: Snapshot, working: Sequence[Progress]) -> list[AgentView]
 def _unfit(agent: AgentView) -> list[str]:
     told = agent.vitals.get("unfit")
     return told if isinstance(told, list) else []
-
-
-def name_of(agent: AgentView) -> str:
-    """Return its machine's name, as the agent was told."""
-    return agent.id.split("/")[1]

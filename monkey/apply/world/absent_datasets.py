@@ -18,7 +18,7 @@ from monkey.transfer.datasets.dataset import DIR
 from monkey.transfer.datasets.dataset_upload import holds
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.protocol.sweeps.revision import Revision
     from monkey.spec.sweep.models import Spec
     from monkey.store.store_port import Store

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monkey.apply.world.absent_datasets import Absent, Named, Recalled
+from monkey.apply.world.upload_progress import Begin, silent
 from monkey.errors import Corrupt, DatasetElsewhere, DatasetError, KeyMissing, MonkeyError
 from monkey.fleet.agent_state import cache_home
 from monkey.plan.desired import Upload
-from monkey.store.content.objects import Moved, object_key
+from monkey.store.content.objects import object_key
 from monkey.store.store_port import Store
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import DIR, Dataset, changed_files, read_listing
 from monkey.transfer.datasets.dataset_upload import missing, upload
-from monkey.transfer.datasets.hashing import hash_dataset, quiet
+from monkey.transfer.datasets.hashing import hash_dataset
 from monkey.transfer.datasets.missing_files import whole
 
 if TYPE_CHECKING:
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
 
 #: What to do where nothing is at a path, and nobody names what was.
 _NOWHERE = "paths begin at the project's root; data of another machine must have been applied there, or tracked by DVC"
-
-#: Is told what begins ("digits: uploading"), of how many bytes and objects; returns what is told of progress.
-Begin = Callable[[str, int, int], Moved]
-
-
-def silent(what: str, size: int, objects: int) -> Moved:
-    """Show nothing."""
-    return quiet
 
 
 def state_home() -> Path:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.apply.world.absent_datasets import Absent, Recalled
-from monkey.apply.world.dataset_loader import Begin, Shelf, silent, total
+from monkey.apply.world.dataset_loader import Shelf, total
+from monkey.apply.world.upload_progress import Begin, silent
 from monkey.errors import MonkeyError, PlanError
 from monkey.plan.desired import Desired
 from monkey.plan.observed import Observed

@@ -3,107 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monkey.apply.fleet_work import fleets, living
 from monkey.apply.world.absent_datasets import check_held
-from monkey.apply.world.dataset_loader import Begin, differences, lacking, silent
+from monkey.apply.world.dataset_loader import differences, lacking
 from monkey.apply.world.desired_state import Wanted
-from monkey.apply.world.known_stores import Memo
-from monkey.apply.world.project_store import open_known, store_url
+from monkey.apply.world.fleets import living
 from monkey.apply.world.sweep_status import lack_data
-from monkey.errors import FleetError, MonkeyError, Problem, SpecError, StoreMissing
-from monkey.fleet.boot_failures import Boot, failed
+from monkey.apply.world.world import World
+from monkey.errors import FleetError, MonkeyError, Problem, SpecError
 from monkey.fleet.fleet_port import Fleet
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.desired import Upload
 from monkey.plan.observed import Observed, ObservedSweep
-from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import Reader, Snapshot, State, SweepView
+from monkey.protocol.status.store_snapshot import Snapshot, State, SweepView
 from monkey.spec.job.stop_when import Evidence
 from monkey.spec.project.cloud import KEYS as CLOUDS
 from monkey.spec.project.cloud import TYPE_KEYS
 from monkey.spec.project.project import FILE
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake, Path
-from monkey.store.store_port import Store
 from monkey.transfer.datasets.dataset import Dataset
 
 if TYPE_CHECKING:
-    from monkey.spec.project.project import Project
-
-
-@dataclass
-class World:
-    """One project, its store and its fleets, opened."""
-
-    project: Project
-    keys: Keys
-    fleets: Mapping[str, Fleet]
-    memo: Memo
-    #: None: nothing was ever applied, and there is no store yet.
-    store: Store | None
-    #: Is told of bytes that are hashed or sent.
-    bars: Begin = silent
-
-    @property
-    def at(self) -> Store:
-        """The store, where there must be one. Raises StoreMissing."""
-        if self.store is None:
-            raise StoreMissing(
-                f"nothing was applied yet: there is no store at {store_url(self.project)}",
-                hint="`monkey apply` begins it",
-            )
-        return self.store
-
-    async def begin(self) -> None:
-        """Make the store, where none ever was. Raises StoreUnsafe and whatever else `open_store` raises."""
-        if self.store is None:
-            self.store = await open_known(store_url(self.project), self.memo, begin=True)
-
-    def reader(self) -> Reader:
-        """Return a new reader of the store. Raises StoreMissing."""
-        return Reader(self.at, self.keys)
-
-    @property
-    def rented(self) -> frozenset[str]:
-        """The providers whose machines are rented."""
-        return frozenset(name for name, of in self.project.providers.items() if of.cloud is not None)
-
-    async def boots(self) -> list[Boot]:
-        """Return why rented machines gave up, where any are rented. Raises StoreError."""
-        return await failed(self.at, self.keys.boots) if self.rented else []
-
-    def fleet(self, name: str) -> Fleet:
-        """Return the fleet of that provider. Raises FleetError."""
-        if name not in self.fleets:
-            raise FleetError(
-                f"expected one of this project's providers ({', '.join(sorted(self.fleets))}), found {name!r}",
-                hint="`providers:` in monkey.yaml names them; `provider:` in a spec chooses",
-            )
-        return self.fleets[name]
-
-
-@asynccontextmanager
-async def open_world(project: Project) -> AsyncIterator[World]:
-    """Open the project; its store is None where none ever was (`World.begin` makes it).
-
-    Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
-    """
-    url, memo = store_url(project), Memo(project.root)
-    store = await open_known(url, memo, begin=False)
-    world = World(project, Keys(project.name), {}, memo, store)
-    world.fleets = fleets(project, url, lambda: world.store)
-    try:
-        yield world
-    finally:
-        for fleet in world.fleets.values():
-            fleet.close()
-        if world.store is not None:
-            await world.store.close()
+    pass
 
 
 async def observe(world: World, wants: Sequence[Wanted]) -> tuple[Observed, Snapshot | None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from monkey.cli.commands.plan import keep_stale_option
-from monkey.cli.main import INTERRUPTED
+from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.order_reports import say
 from monkey.cli.session import in_world
 from monkey.cli.terminal.prompts import agreed
@@ -20,7 +20,7 @@ from monkey.errors import MonkeyError
 if TYPE_CHECKING:
     from monkey.apply.planning import Planned
     from monkey.apply.watch.sweep_progress import Progress
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.plan.change import Plan
 
 

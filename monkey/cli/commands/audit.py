@@ -9,7 +9,7 @@ import click
 from monkey.cli.session import in_world, json_option
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
 
 
 @click.command("audit")
@@ -24,7 +24,7 @@ def command(as_json: bool) -> int:
 
 
 async def _audit(world: World, as_json: bool) -> int:
-    from monkey.apply.fleet_work import audit, holdings, strangers
+    from monkey.apply.inspect.fleet_audit import audit, holdings, strangers
     from monkey.cli.render.list_tables import findings_json, findings_lines, holdings_json, holdings_lines
     from monkey.cli.terminal.text import json_text, terminal
 

@@ -13,7 +13,7 @@ from monkey.cli.terminal.prompts import agreed
 from monkey.errors import FleetError, MonkeyError
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.fleet.fleet_port import Fleet, Instance
 
 
@@ -32,7 +32,7 @@ def command(names: tuple[str, ...], yes: bool) -> int:
 
 
 async def _destroy(world: World, names: tuple[str, ...], yes: bool) -> int:
-    from monkey.apply.fleet_work import forgotten
+    from monkey.apply.inspect.fleet_audit import forgotten
 
     world.fleets = known = {**world.fleets, **await forgotten(world)}
     wrong = [name for name in names if name not in known]

@@ -12,7 +12,7 @@ from monkey.cli.session import in_world, json_option, names_complete
 from monkey.errors import MonkeyError, NotFound
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.protocol.layout import Keys
     from monkey.protocol.status.agent_views import JobView, SweepView
     from monkey.results.result_rows import Results

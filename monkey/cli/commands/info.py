@@ -9,7 +9,7 @@ import click
 from monkey.cli.session import in_world, json_option, names_complete
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
 
 
 @click.command("info")

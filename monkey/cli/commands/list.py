@@ -9,7 +9,7 @@ import click
 from monkey.cli.session import in_world, json_option, names_complete
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
 
 #: A job's states, as the protocol names them (not imported: `monkey list --help` is quick).
 STATES = ("queued", "running", "frozen", "succeeded", "failed", "cancelled", "paused", "stopped", "expired")
@@ -66,7 +66,7 @@ def providers(as_json: bool) -> None:
     """List where jobs can run, and what is there now."""
 
     async def show(world: World) -> str:
-        from monkey.apply.fleet_work import living
+        from monkey.apply.world.fleets import living
         from monkey.cli.render.list_tables import providers_json, providers_lines
         from monkey.cli.terminal.text import json_text, terminal
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monkey.cli.main import INTERRUPTED
+from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.terminal.log_output import Sink
 
 if TYPE_CHECKING:
     from monkey.apply.world.lookup import Found
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
 
 
 @click.command("logs")
@@ -37,7 +37,7 @@ async def _logs(world: World, what: str, attempt: int | None, *, follow: bool) -
     from contextlib import nullcontext
 
     from monkey.apply.inspect.log_reading import Follow
-    from monkey.apply.watch.sweep_progress import watching
+    from monkey.apply.watch.watch_loop import watching
     from monkey.apply.world.lookup import find
 
     found = find(await world.reader().read(), what)

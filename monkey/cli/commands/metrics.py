@@ -10,7 +10,7 @@ from monkey.cli.session import in_world, names_complete
 
 if TYPE_CHECKING:
     from monkey.apply.inspect.backfill import Backfilled
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
 
 
 @click.group("metrics")

@@ -11,7 +11,7 @@ from monkey.cli.session import in_world, json_option, names_complete, one_format
 from monkey.errors import MonkeyError, NotFound
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.protocol.status.store_snapshot import Snapshot, SweepView
     from monkey.results.result_rows import Results
 

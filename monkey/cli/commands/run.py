@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from monkey.cli.main import INTERRUPTED
+from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.rent_prompt import agreeing, yes_option
 from monkey.cli.session import in_world
 from monkey.errors import MonkeyError, Problem, SpecError
 
 if TYPE_CHECKING:
     from monkey.apply.cost_limits import Agree
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
     from monkey.protocol.status.store_snapshot import JobView
 
 #: The variable that makes each run a job of its own.
@@ -151,7 +151,7 @@ async def _follow(world: World, sweep: str, job: str) -> JobView:
     import asyncio
 
     from monkey.apply.inspect.log_reading import Follow
-    from monkey.apply.watch.sweep_progress import Watch
+    from monkey.apply.watch.watch_loop import Watch
     from monkey.cli.terminal.log_output import Sink
 
     sink = Sink(sys.stdout.buffer, prefixed=False, raw=not sys.stdout.isatty())

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monkey.cli.main import INTERRUPTED
+from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.session import in_world, json_option, names_complete
 
 if TYPE_CHECKING:
-    from monkey.apply.world.observe import World
+    from monkey.apply.world.world import World
 
 
 @click.command("status")

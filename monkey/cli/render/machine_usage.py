@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from monkey.apply.inspect.departed_machines import departed, likely_waits, number, ways
-from monkey.apply.watch.stuck_sweeps import name_of
 from monkey.cli.terminal.text import duration, one_line
 from monkey.plan.text.sizes import size_text
+from monkey.protocol.status.agent_views import name_of
 from monkey.protocol.status.store_snapshot import AgentView
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from monkey.apply.watch.stuck_sweeps import name_of
 from monkey.apply.watch.sweep_progress import Progress
 from monkey.cli.render.machine_usage import telemetry_lines
 from monkey.cli.terminal.text import Terminal, bar, cut, duration, one_line, plural, text, width_of
+from monkey.protocol.status.agent_views import name_of
 from monkey.protocol.status.store_snapshot import AgentView, Snapshot, State
 
 #: The colour of each state, in the order in which bars and counts tell them.

@@ -264,3 +264,8 @@ class Running:
     frozen: bool = False
     metrics: dict[str, Any] = field(default_factory=dict)
     usage: dict[str, float] = field(default_factory=dict)
+
+
+def name_of(agent: AgentView) -> str:
+    """Return its machine's name, as the agent was told."""
+    return agent.id.split("/")[1]

@@ -22,9 +22,11 @@ from monkey.errors import KeyMissing, StoreMissing, StoreReplaced, StoreUnavaila
 from monkey.store.bucket.errors import Verb, translate
 from monkey.store.bucket.object_names import Names, key_of
 from monkey.store.bucket.url import Address
+from monkey.store.content.objects import Moved, Source
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import check_prefix
 from monkey.store.store_port import Item, Store
+from monkey.store.upload_each import put_each
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -190,6 +192,10 @@ class BucketStore(Store):
                 await obstore.put_async(self._bulk, name, file, chunk_size=chunk, max_concurrency=AT_ONCE)
 
             await self._again(once, key, Verb.WRITE)
+
+    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
+        """See `Store.put_contents`."""
+        return await put_each(self, sources, moved)
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`; an OSError of `path` itself passes through."""

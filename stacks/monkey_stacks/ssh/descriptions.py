@@ -11,11 +11,6 @@ from monkey.plan.change import MachineChange
 from monkey_stacks.engine.engine_outcome import Change, Op, Resource
 
 
-def identity(inputs: Mapping[str, Any]) -> str:
-    """Return the id under which Pulumi knows a host, made from its inputs: one being set up is found again by it."""
-    return f"{inputs['host']}:{inputs['workdir']}"
-
-
 def check_apart(seen: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise FleetError where two of these hosts, known by their outputs, are one machine: agents would share it."""
     met: dict[tuple[str, str], str] = {}
@@ -32,7 +27,7 @@ def check_apart(seen: Mapping[str, Mapping[str, Any]]) -> None:
 
 def creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
     """Return what becomes of a host that has no agent yet; `seen`: its outputs, as they were found just now."""
-    from monkey_stacks.ssh.program import AWAY, DRIFT
+    from monkey_stacks.ssh.host_resource import AWAY, DRIFT
 
     if seen.get(AWAY):
         return MachineChange("create", host, trouble=seen[DRIFT])
@@ -41,7 +36,7 @@ def creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
 
 def machine_change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
     """Return a change of Pulumi's in words; `seen`: the host's outputs, as they were found just now."""
-    from monkey_stacks.ssh.program import AWAY, DRIFT, TROUBLE
+    from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 
     if change.op is Op.DELETE:
         return MachineChange(change.op, change.name, "everything of it is taken away")

@@ -20,7 +20,8 @@ from monkey_stacks import provider_types, store_credentials
 from monkey_stacks.bundle.bundle import version
 from monkey_stacks.engine.engine_outcome import Op, Outcome, Progress, Resource, Stage
 from monkey_stacks.ssh import reachability
-from monkey_stacks.ssh.descriptions import check_apart, creation, identity, instance, machine_change, nobody_left
+from monkey_stacks.ssh.descriptions import check_apart, creation, instance, machine_change, nobody_left
+from monkey_stacks.ssh.host_resource import identity
 from monkey_stacks.ssh.host_state import Wanted
 from monkey_stacks.store_credentials import Credentials
 
@@ -273,7 +274,7 @@ def _are_so(
     inputs: Sequence[Mapping[str, Any]], known: Mapping[str, Resource], seen: Mapping[str, Mapping[str, Any]]
 ) -> bool:
     """Say whether all hosts are as they were left, and that is as they should be: then nobody needs Pulumi."""
-    from monkey_stacks.ssh.program import DRIFT
+    from monkey_stacks.ssh.host_resource import DRIFT
 
     there = {name: dict(each.inputs) for name, each in known.items() if not each.interrupted}
     return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())

@@ -16,7 +16,7 @@ from monkey.errors import MonkeyError
 from monkey.spec.project.ssh_host import Host, parse
 from monkey_stacks.engine.installation import check_library
 from monkey_stacks.ssh import operations
-from monkey_stacks.ssh.descriptions import identity
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, identity
 from monkey_stacks.ssh.host_state import Observed, Wanted, differences
 from monkey_stacks.ssh.remote.keep_alive import DETACHED
 
@@ -31,12 +31,6 @@ except ModuleNotFoundError:  # a plan comes here before it looks for the program
 HANDED = "MONKEY_HANDED"
 #: Inputs that make another machine of it: everything would be in another place.
 _PLACE = ("host", "workdir", "store", "project", "fleet")
-#: In the outputs: in what the host was found not to be as it had been left. As an input it is always empty.
-DRIFT = "drift"
-#: In the outputs: it could not even be looked at.
-AWAY = "away"
-#: In the outputs: why nothing could be changed there now, though it was looked at.
-TROUBLE = "trouble"
 _INPUTS = (*_PLACE, "max_slots", "idle_timeout", "cache_size", "gpus", "agent", DRIFT)
 
 

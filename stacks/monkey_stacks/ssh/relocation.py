@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monkey_stacks.engine.engine_outcome import Resource
-from monkey_stacks.ssh.program import AWAY, DRIFT, TROUBLE, moved
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
+from monkey_stacks.ssh.program import moved
 
 
 def moving(known: Mapping[str, Resource], inputs: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from monkey.apply.world.observe import World, open_world
+from monkey.apply.world.world import World, open_world
 from monkey.fleet.fleet_port import Finding, Forecast, Holding, Say, Work
 from monkey.plan.cost import HOUR, Cost
 from monkey.spec.project.cloud import Cloud

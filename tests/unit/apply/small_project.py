@@ -11,7 +11,7 @@ from typing import Any
 
 from monkey.apply.execute import execute
 from monkey.apply.planning import Planned, make_plan
-from monkey.apply.world.observe import World, open_world
+from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work
 from monkey.protocol.entries import Claim, End, Ended

@@ -14,8 +14,9 @@ import pytest
 from monkey.apply.cost_limits import refuse
 from monkey.apply.orders import extend, pause, resume, retry
 from monkey.apply.planning import make_plan
-from monkey.apply.watch.sweep_progress import Watch, judge
-from monkey.apply.world.observe import World
+from monkey.apply.watch.sweep_progress import judge
+from monkey.apply.watch.watch_loop import Watch
+from monkey.apply.world.world import World
 from monkey.cli.commands.apply import Order, _apply
 from monkey.cli.commands.audit import _audit
 from monkey.cli.render.plan_lines import plan_lines

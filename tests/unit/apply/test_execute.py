@@ -9,7 +9,7 @@ import pytest
 
 from monkey.apply.execute import execute
 from monkey.apply.planning import make_plan, read_saved, remake_plan
-from monkey.apply.world.observe import open_world
+from monkey.apply.world.world import open_world
 from monkey.errors import ConcurrentApply, FleetError, MonkeyError, SpecError, StalePlan, StoreMissing
 from monkey.plan.saved_plan import save
 from monkey.plan.text.lines import sweep_lines

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.fleet_work import audit, call, foresee, holdings, recount, strangers
+from monkey.apply.fleet_work import call, foresee, recount
+from monkey.apply.inspect.fleet_audit import audit, holdings, strangers
 from monkey.apply.inspect.instances import instances
 from monkey.apply.planning import make_plan
 from monkey.apply.watch.sweep_progress import Progress

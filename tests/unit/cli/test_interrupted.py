@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.world.observe import World
+from monkey.apply.world.world import World
 from monkey.cli import session
 from monkey.cli.main import guarded
 from tests.unit.apply.small_project import StillFleet, write_project

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.cli.main import VERBS, guarded, help_text
+from monkey.cli.help import VERBS, help_text
+from monkey.cli.main import guarded
 from monkey.cli.registry import Verbs, monkey
 
 ALL = [verb for verbs in VERBS.values() for verb in verbs]

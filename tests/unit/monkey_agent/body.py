@@ -17,7 +17,7 @@ from monkey.store.memory import MemoryStore
 from monkey.store.store_port import Store
 from monkey.transfer.code.code_snapshot import snapshot, upload
 from monkey_agent.execution.runner import LocalRunner
-from monkey_agent.execution.running_attempt import LocalRunning
+from monkey_agent.execution.running_attempt import RunningAttempt
 from monkey_agent.ports import Attempt, Outcome, Running, Seat, Turn
 from monkey_agent.supervisor import leftover_processes, process_tree
 
@@ -54,7 +54,7 @@ class Body:
         await upload(self.store, code)
         return code.hash
 
-    async def start(self, command: str | list[str], job: str = "", k: int = 1, **more: Any) -> LocalRunning:
+    async def start(self, command: str | list[str], job: str = "", k: int = 1, **more: Any) -> RunningAttempt:
         """Start an attempt; `more` goes to Recipe (code, outputs, environment, env), `settings` and `parameters`.
 
         `after`: the one that it follows. `ours_since`: as `Attempt` has it.
@@ -77,7 +77,7 @@ class Body:
         running.leave(recorded=True)
         return outcome
 
-    async def stored(self, running: LocalRunning | str, below: str = "") -> dict[str, bytes]:
+    async def stored(self, running: RunningAttempt | str, below: str = "") -> dict[str, bytes]:
         """Return what an attempt left in the store, by its path."""
         prefix = self.keys.out(running, 1) if isinstance(running, str) else running._prefix
         return {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent.execution.running_attempt import LocalRunning
+from monkey_agent.execution.running_attempt import RunningAttempt
 from monkey_agent.ports import Ending
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
@@ -24,7 +24,7 @@ def enters(ledger: Path, *then: str) -> list[str]:
     return ["sh", "-c", "; ".join([f"echo $MONKEY_JOB >> {ledger}", *then])]
 
 
-async def line(body: Body, ledger: Path, first: str, count: int = 2) -> list[LocalRunning]:
+async def line(body: Body, ledger: Path, first: str, count: int = 2) -> list[RunningAttempt]:
     """Return a job that waits for the file `go` and ends as `first` says, and those in line behind it."""
     waits = f"while ! test -e {ledger.parent}/go; do sleep 0.01; done"
     made = [await body.start(enters(ledger, waits, first), job="0")]

@@ -11,8 +11,9 @@ import pytest
 from monkey.apply.orders import cancel, pause, resume, retry
 from monkey.apply.watch.startup import begun
 from monkey.apply.watch.stuck_sweeps import BEATS
-from monkey.apply.watch.sweep_progress import GIVE_UP_AFTER, Pace, Progress, Wait, Watch, judge
-from monkey.apply.world.observe import World
+from monkey.apply.watch.sweep_progress import Pace, Progress, Wait, judge
+from monkey.apply.watch.watch_loop import GIVE_UP_AFTER, Watch
+from monkey.apply.world.world import World
 from monkey.errors import FleetError, MonkeyError, NotFound, StoreRefused
 from monkey.protocol.entries import Ended
 from monkey.protocol.status.store_snapshot import Snapshot, State

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.planning import make_plan
-from monkey.apply.world.observe import open_world
+from monkey.apply.world.world import open_world
 from monkey.errors import SpecError, StoreRefused
 from monkey.spec.project.project import load_project
 from tests import services

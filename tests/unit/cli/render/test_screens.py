@@ -14,7 +14,7 @@ from monkey.apply.inspect.attempt_records import read_attempts
 from monkey.apply.orders import cancel, resume
 from monkey.apply.planning import make_plan
 from monkey.apply.watch.sweep_progress import Progress
-from monkey.apply.world.observe import World
+from monkey.apply.world.world import World
 from monkey.cli.render.apply_outcome import detached, held, outcome, silence
 from monkey.cli.render.job_details import job_info, job_info_json, sweep_info
 from monkey.cli.render.list_tables import jobs_lines, sweeps_lines

@@ -13,7 +13,7 @@ import pytest
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.project.notify import Channel
 from monkey_agent.notifications import webhook
-from monkey_agent.notifications.notifier import Undelivered
+from monkey_agent.notifications.notice import Undelivered
 from tests.hook import Hook, hook
 
 NOTICE = {"event": "e" * 32, "kind": "failed", "text": "sweep <a> & b has failed: ä", "jobs": {"total": 3}}

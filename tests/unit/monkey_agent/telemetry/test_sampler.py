@@ -17,7 +17,8 @@ from monkey.spec.job.recipe import Resources
 from monkey_agent.supervisor import process_tree
 from monkey_agent.supervisor.process import Exit
 from monkey_agent.telemetry.host_meter import host_meter
-from monkey_agent.telemetry.job_meter import Counter, Use
+from monkey_agent.telemetry.job_meter import Counter
+from monkey_agent.telemetry.meters import Use
 from monkey_agent.telemetry.psutil_meters import PortableHostMeter, PortableJobMeter
 from monkey_agent.telemetry.sampler import Sample, Sampler, following
 from monkey_agent.telemetry.samples import Samples

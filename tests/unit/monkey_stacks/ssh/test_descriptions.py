@@ -12,9 +12,10 @@ from monkey.plan.change import MachineChange
 from monkey_stacks.engine.engine_outcome import Change, Op, Resource
 from monkey_stacks.ssh.descriptions import check_apart, creation, machine_change, nobody_left
 from monkey_stacks.ssh.fleet import _with_seen
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 from monkey_stacks.ssh.host_state import Inventory
 from monkey_stacks.ssh.machine_audit import _compare
-from monkey_stacks.ssh.program import AWAY, DRIFT, TROUBLE, Handed
+from monkey_stacks.ssh.program import Handed
 
 NAME = "shop-lab-1"
 

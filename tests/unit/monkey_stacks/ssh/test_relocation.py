@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from monkey_stacks.engine.engine_outcome import Resource
-from monkey_stacks.ssh.program import AWAY, DRIFT, TROUBLE
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 from monkey_stacks.ssh.relocation import hindered, moving, staying, with_trouble_of
 
 NO_RIGHT = "h2: no right to write to /big\nhint: name another place"

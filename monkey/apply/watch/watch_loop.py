@@ -1,0 +1,176 @@
+"""The watch over sweeps until nothing is left to run."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from monkey.apply.fleet_work import work_left
+from monkey.apply.watch.stuck_sweeps import Stuck
+from monkey.apply.watch.sweep_progress import DEAR, QUICKEST, Pace, Progress, Show, Wait, needed, unfinished
+from monkey.errors import FleetError, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
+from monkey.fleet.fleet_port import Fleet, silent
+from monkey.protocol.layout import Keys
+from monkey.protocol.status.store_snapshot import Reader, SweepView
+from monkey.protocol.wakeup import ring
+from monkey.store.store_port import Store
+
+#: Seconds between looks at whether an agent lives.
+FLEET_CHECK = 1.0
+
+#: Times that an agent may leave with work undone and nothing new finished before it is given up.
+GIVE_UP_AFTER = 3
+
+#: Seconds between renewals of the watcher's marker, which makes agents beat and ship logs every second.
+WATCHER_BEAT = 5.0
+
+#: Seconds for which a store that refuses to be looked at is asked again: credentials are renewed while sweeps run.
+REFUSED = 30.0
+
+#: Seconds between looks at a store that does not answer.
+STORE_AWAY_POLL = 1.0
+
+
+@dataclass
+class Watch:
+    """One watch over sweeps until none of them is being worked on."""
+
+    store: Store
+    keys: Keys
+    reader: Reader
+    fleets: Mapping[str, Fleet]
+    names: Collection[str]
+    show: Show
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _paces: dict[str, Pace] = field(default_factory=dict)
+    _checked: float = float("-inf")
+    _left: int = 0
+    #: Fleet to what its agents complained of last.
+    _alerts: dict[str, str] = field(default_factory=dict)
+    _ended: int = -1
+    #: Since when the store refuses to be looked at.
+    _refused: float | None = None
+    _stuck: Stuck = field(default_factory=Stuck)
+
+    async def run(self) -> list[Progress]:
+        """Return what became of every sweep. Raises FleetError where no agent can be kept at work, or do any of it, and
+        StoreRefused, StoreReplaced.
+        """
+        progress: list[Progress] = []
+        began = self.now()
+        async with watching(self.store, self.keys) as writing:
+            while True:
+                looked = self.now()
+                try:
+                    snapshot = await self.reader.read(self.names)
+                    progress = [self._progress(snapshot.sweeps[name]) for name in self.names]
+                    self._alerts |= {agent.fleet: agent.alert for agent in snapshot.agents if agent.alert}
+                    self.show(snapshot, progress, writing.trouble)
+                    if all(one.wait is not Wait.WORKING for one in progress):
+                        return progress
+                    self._stuck.look(snapshot, [one for one in progress if one.wait is Wait.WORKING], self.now())
+                    await self._keep_going(progress)
+                except StoreReplaced:
+                    raise
+                except StoreRefused as exc:
+                    self._be_patient(exc)
+                    self.show(None, progress, exc.message)
+                    await self.sleep(STORE_AWAY_POLL)
+                except (StoreUnavailable, StoreMissing) as exc:
+                    # The agents freeze and wait for it too; giving up here would help nobody.
+                    self.show(None, progress, exc.message)
+                    await self.sleep(STORE_AWAY_POLL)
+                else:
+                    self._refused = None
+                    await self.sleep(self._pause(self.now() - looked, looked - began))
+
+    def _be_patient(self, exc: StoreRefused) -> None:
+        """Wait for whoever mends rights or credentials, but not for ever: agents have their own. Raises it."""
+        self._refused = self.now() if self._refused is None else self._refused
+        if self.now() - self._refused > REFUSED:
+            hint = f"{exc.hint}; " if exc.hint else ""
+            raise StoreRefused(
+                f"{exc.message}. Nobody can watch from here; what was applied stays so, and agents go on",
+                hint=f"{hint}`monkey status -w` watches again",
+            ) from exc
+
+    def _pause(self, cost: float, waited: float) -> float:
+        """Return how long not to look: the end of a short sweep is seen at once, and looking takes a fifth at most."""
+        if self.store.poll >= 1:
+            return min(self.store.poll, DEAR)
+        return min(self.store.poll, max(QUICKEST, waited / 40)) + 5 * cost
+
+    def _progress(self, view: SweepView) -> Progress:
+        counts = view.counts
+        left = unfinished(counts)
+        pace = self._paces.setdefault(view.state.name, Pace())
+        pace.see(self.now(), sum(counts.values()) - left)
+        return Progress(view, counts, pace.rate, left / pace.rate if pace.rate else None)
+
+    async def _keep_going(self, progress: list[Progress]) -> None:
+        """Start an agent again where it left although there is work, unless that has proved useless."""
+        if self.now() - self._checked < FLEET_CHECK:
+            return
+        self._checked = self.now()
+        ended = sum(one.total - one.unfinished for one in progress)
+        for fleet in needed(self.fleets, progress):
+            if await fleet.check():
+                continue
+            self._left = self._left + 1 if ended == self._ended else 1
+            self._ended = ended
+            if self._left > GIVE_UP_AFTER:
+                raise self._useless(fleet)
+            await fleet.converge(work_left(one.view for one in progress if one.unfinished), silent)
+
+    def _useless(self, fleet: Fleet) -> FleetError:
+        why = self._alerts.get(fleet.name)
+        said = why or f"it said last:\n{fleet.last_words()}"
+        return FleetError(
+            f"the agent of {fleet.name!r} left {GIVE_UP_AFTER} times with work undone and nothing finished: {said}",
+            hint="a machine that has more must run it, or the sweep must ask for less" if why else None,
+        )
+
+
+@dataclass
+class Writing:
+    """Whether the store takes what is written, as seen from here."""
+
+    #: Why it does not; empty where it does.
+    trouble: str = ""
+
+
+@asynccontextmanager
+async def watching(store: Store, keys: Keys) -> AsyncIterator[Writing]:
+    """Let the agents know that somebody watches, for as long as this is open; say whether the store can be written."""
+    gc.enable()  # the command line starts without: this is where it may run for days
+    key = keys.watcher(secrets.token_hex(4))
+
+    async def renew() -> None:
+        for beat in itertools.count():
+            try:
+                # Other bytes each time: where a version is a hash of them, the same would look like nobody.
+                await store.put(key, b'{"beat":%d}' % beat)
+                writing.trouble = ""
+                if not beat:
+                    await ring(store, keys)
+            except StoreError as exc:
+                writing.trouble = exc.message  # agents meet the same: ends that cannot be recorded look like work
+            await asyncio.sleep(WATCHER_BEAT)
+
+    writing = Writing()
+    task = asyncio.create_task(renew())
+    try:
+        yield writing
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        with suppress(StoreError):
+            await store.delete(key)

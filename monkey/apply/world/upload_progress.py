@@ -1,0 +1,16 @@
+"""Upload progress: what is called with bytes that are hashed or sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from monkey.store.content.objects import Moved
+from monkey.transfer.datasets.hashing import quiet
+
+#: Is told what begins ("digits: uploading"), of how many bytes and objects; returns what is told of progress.
+Begin = Callable[[str, int, int], Moved]
+
+
+def silent(what: str, size: int, objects: int) -> Moved:
+    """Show nothing."""
+    return quiet

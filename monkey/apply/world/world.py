@@ -1,0 +1,89 @@
+"""The world: one project with its store and its fleets, opened."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from monkey.apply.world.fleets import fleets
+from monkey.apply.world.known_stores import Memo
+from monkey.apply.world.project_store import open_known, store_url
+from monkey.apply.world.upload_progress import Begin, silent
+from monkey.errors import FleetError, StoreMissing
+from monkey.fleet.boot_failures import Boot, failed
+from monkey.fleet.fleet_port import Fleet
+from monkey.protocol.layout import Keys
+from monkey.protocol.status.store_snapshot import Reader
+from monkey.spec.project.project import Project
+from monkey.store.store_port import Store
+
+
+@dataclass
+class World:
+    """One project, its store and its fleets, opened."""
+
+    project: Project
+    keys: Keys
+    fleets: Mapping[str, Fleet]
+    memo: Memo
+    #: None: nothing was ever applied, and there is no store yet.
+    store: Store | None
+    #: Is told of bytes that are hashed or sent.
+    bars: Begin = silent
+
+    @property
+    def at(self) -> Store:
+        """The store, where there must be one. Raises StoreMissing."""
+        if self.store is None:
+            raise StoreMissing(
+                f"nothing was applied yet: there is no store at {store_url(self.project)}",
+                hint="`monkey apply` begins it",
+            )
+        return self.store
+
+    async def begin(self) -> None:
+        """Make the store, where none ever was. Raises StoreUnsafe and whatever else `open_store` raises."""
+        if self.store is None:
+            self.store = await open_known(store_url(self.project), self.memo, begin=True)
+
+    def reader(self) -> Reader:
+        """Return a new reader of the store. Raises StoreMissing."""
+        return Reader(self.at, self.keys)
+
+    @property
+    def rented(self) -> frozenset[str]:
+        """The providers whose machines are rented."""
+        return frozenset(name for name, of in self.project.providers.items() if of.cloud is not None)
+
+    async def boots(self) -> list[Boot]:
+        """Return why rented machines gave up, where any are rented. Raises StoreError."""
+        return await failed(self.at, self.keys.boots) if self.rented else []
+
+    def fleet(self, name: str) -> Fleet:
+        """Return the fleet of that provider. Raises FleetError."""
+        if name not in self.fleets:
+            raise FleetError(
+                f"expected one of this project's providers ({', '.join(sorted(self.fleets))}), found {name!r}",
+                hint="`providers:` in monkey.yaml names them; `provider:` in a spec chooses",
+            )
+        return self.fleets[name]
+
+
+@asynccontextmanager
+async def open_world(project: Project) -> AsyncIterator[World]:
+    """Open the project; its store is None where none ever was (`World.begin` makes it).
+
+    Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
+    """
+    url, memo = store_url(project), Memo(project.root)
+    store = await open_known(url, memo, begin=False)
+    world = World(project, Keys(project.name), {}, memo, store)
+    world.fleets = fleets(project, url, lambda: world.store)
+    try:
+        yield world
+    finally:
+        for fleet in world.fleets.values():
+            fleet.close()
+        if world.store is not None:
+            await world.store.close()
