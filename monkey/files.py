@@ -50,3 +50,10 @@ def move_directory(path: str, to: str) -> None:
     except PermissionError:  # only who may write to a directory may move it
         os.chmod(path, stat.S_IRWXU)
         os.rename(path, to)
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write all of `data`."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])

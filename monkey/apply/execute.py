@@ -16,7 +16,7 @@ from monkey.errors import ConcurrentApply, FleetError, NotADescendant
 from monkey.fleet.agent_state import host_name
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.explain import setting_changes
-from monkey.plan.text.sizes import size_text
+from monkey.plan.sizes import size_text
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import SweepState, append_revision, mark_queue, read_sweep
 from monkey.transfer.code.code_snapshot import upload

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from monkey.fleet.fleet_port import Fleet, Forecast, Say, Work
 from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.plan.work import Lot, asked, left_of
-from monkey.protocol.status.agent_views import name_of
 from monkey.protocol.status.store_snapshot import Snapshot, State, SweepView
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ async def _with_stops(
     agents = {instance.machine: instance.agents for instance in await fleet.instances()}
     running: Counter[str] = Counter()
     for agent in snapshot.alive(fleet.name):
-        running[name_of(agent)] += agent.jobs
+        running[agent.machine] += agent.jobs
     return tuple(
         replace(change, stops=sum(running[name] for name in agents.get(change.machine, ()))) if change.ends else change
         for change in changes

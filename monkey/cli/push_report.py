@@ -29,7 +29,7 @@ def told(pushed: Sequence[Pushed]) -> str:
 
 
 def _line(one: Pushed) -> str:
-    from monkey.plan.text.sizes import size_text
+    from monkey.plan.sizes import size_text
 
     files = "1 file" if len(one.dataset.names) == 1 else f"{len(one.dataset.names):,} files"
     objects = "1 object" if one.objects == 1 else f"{one.objects:,} objects"

@@ -31,8 +31,8 @@ async def watch_to_end(
     is there at once is told in a word.
     """
     from monkey.apply.watch.watch_loop import Watch
+    from monkey.cli.live_view import Live
     from monkey.cli.render.apply_outcome import outcome
-    from monkey.cli.terminal.live_view import Live
 
     with Live(find_best) as live:
 

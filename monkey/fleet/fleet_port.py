@@ -103,12 +103,12 @@ class Finding:
     hint: str
 
 
-#: Is told what was done, in words.
+#: Is called with what was done, in words.
 Say = Callable[[str], None]
 
 
-def silent(text: str) -> None:
-    """Hear, and say nothing."""
+def silent(said: object) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)

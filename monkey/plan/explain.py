@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from monkey.plan.change import Reason, SettingChange
-from monkey.plan.text.sizes import size_text
+from monkey.plan.sizes import size_text
 from monkey.spec.job.expires import Expires
 from monkey.spec.job.recipe import Recipe, Settings
 from monkey.spec.job.stop_when import Rule

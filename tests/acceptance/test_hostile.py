@@ -185,7 +185,7 @@ def test_a_machine_with_a_full_disk_leaves_jobs_alone(
     """
     done = mounting(shop, script, XDG_CACHE_HOME=str(disk / "cache"))
     assert done.returncode == 0, done.stdout + done.stderr + shop.agent_log
-    assert f"0 MiB free at {disk}/cache" in done.stdout
+    assert f"0 bytes free at {disk}/cache" in done.stdout
     assert shop.ledger.executions == 6 and not shop.ledger.overlaps
 
 

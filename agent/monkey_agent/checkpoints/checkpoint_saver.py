@@ -23,8 +23,7 @@ from monkey_agent.checkpoints.directory_scan import Tree, look
 from monkey_agent.checkpoints.local_checkpoints import Kept
 from monkey_agent.checkpoints.remote_checkpoints import Shelf
 from monkey_agent.checkpoints.restore import Restored, restore
-from monkey_agent.execution.exit_reasons import trouble
-from monkey_agent.execution.workspace import is_touched
+from monkey_agent.local_files import is_touched, trouble
 from monkey_agent.ports import Attempt
 
 #: Seconds between looks at a job's directory.

@@ -18,7 +18,7 @@ from monkey.transfer.concurrency import in_lanes
 from monkey_agent.checkpoints.captures import Capture
 from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode
 from monkey_agent.checkpoints.directory_scan import Seen
-from monkey_agent.execution.job_outputs import LARGE, UPLOADS, sha256
+from monkey_agent.local_files import LARGE, UPLOADS, sha256
 
 #: Claim and number of a checkpoint.
 Spot = tuple[int, int]

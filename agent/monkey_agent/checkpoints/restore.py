@@ -19,7 +19,7 @@ from monkey.tree_removal import remove_tree
 from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode
 from monkey_agent.checkpoints.local_checkpoints import Kept
 from monkey_agent.checkpoints.remote_checkpoints import Spot, spots_of
-from monkey_agent.execution.job_outputs import LARGE, UPLOADS, sha256
+from monkey_agent.local_files import LARGE, UPLOADS, sha256
 
 #: How often the store is asked anew for what there is, when something was gone: a late agent may have tidied up.
 ROUNDS = 3

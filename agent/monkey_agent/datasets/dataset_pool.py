@@ -15,7 +15,7 @@ from monkey_agent.cache.recent_failures import Failures, another
 from monkey_agent.cache.single_flight import Flights
 from monkey_agent.datasets import dataset_listing, dataset_trees
 from monkey_agent.datasets.dataset_fetch import Fetch, Lacking
-from monkey_agent.execution.exit_reasons import trouble
+from monkey_agent.local_files import trouble
 
 #: Seconds for which a failure is remembered: few, since an apply that sends what was missing must count.
 REMEMBERED = 5.0

@@ -16,7 +16,7 @@ from monkey_agent.cache.cache import Cache, Use
 from monkey_agent.cache.recent_failures import REMEMBERED, Failures, another
 from monkey_agent.cache.single_flight import Flights
 from monkey_agent.environments.environment_build import BUILDER, Build, Killed
-from monkey_agent.execution.exit_reasons import trouble
+from monkey_agent.local_files import trouble
 
 #: Times that a build is begun which somebody kills: that says nothing of it, unless it is always so (out of memory?).
 TRIES = 3

@@ -8,6 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+from monkey.plan.sizes import size_text
+from monkey_agent.local_files import trouble
 from monkey_agent.supervisor.process import Exit
 
 #: Exit codes of shells that ran nothing themselves.
@@ -45,7 +47,7 @@ def _signal(number: int) -> str:
 def _memory(how: Exit) -> str:
     """Return the hint for a SIGKILL that nobody here sent."""
     peak = how.peak * (1 if sys.platform == "darwin" else 1024)
-    return f" (out of memory? its largest process had used {size(peak)})"
+    return f" (out of memory? its largest process had used {size_text(peak)})"
 
 
 def not_started(how: Exit, program: str, work: str) -> str:
@@ -81,21 +83,3 @@ def _not_found(program: str, work: str) -> str:
 
 def _hint(text: str) -> str:
     return f" (hint: {text})"
-
-
-def trouble(exc: OSError) -> str:
-    """Return what an error of the machine means."""
-    where = f": {exc.filename}" if exc.filename else ""
-    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk of this machine is full{where}"
-    return f"{exc.strerror or exc}{where}"
-
-
-def size(count: int) -> str:
-    """Return a number of bytes as people read it."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:.3g} TiB"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,11 +17,8 @@ from monkey.transfer.concurrency import in_lanes
 from monkey.transfer.globs import Globs
 from monkey_agent.cache.code_cache import Snapshot
 from monkey_agent.execution.workspace import Workspace
+from monkey_agent.local_files import LARGE, UPLOADS, sha256
 
-#: Bytes from which on a file is hashed in another thread.
-LARGE = 1 << 20
-#: Uploads of one attempt at a time.
-UPLOADS = 8
 #: How often a file is sent that changes while it is sent.
 CHANGES = 3
 
@@ -112,9 +108,3 @@ class Shipment:
 
 def _same(before: os.stat_result, after: os.stat_result) -> bool:
     return (before.st_ino, before.st_size, before.st_mtime_ns) == (after.st_ino, after.st_size, after.st_mtime_ns)
-
-
-def sha256(path: str) -> str:
-    """Return the SHA-256 of a file, 64 hex."""
-    with Path(path).open("rb", buffering=0) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

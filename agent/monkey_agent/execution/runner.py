@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,12 @@ from monkey_agent.environments.environment_build import BuildFailed
 from monkey_agent.environments.environment_pool import Environments
 from monkey_agent.execution.attempt_resources import Hold, Needs
 from monkey_agent.execution.build_log import tell
-from monkey_agent.execution.exit_reasons import trouble
-from monkey_agent.execution.job_variables import job_variables
+from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.recipes import Prepared, Preparer, wanted
-from monkey_agent.execution.running_attempt import LaunchedProcess, RunningAttempt
+from monkey_agent.execution.running_attempt import RunningAttempt
 from monkey_agent.execution.unrecorded_attempts import Exited, Left
-from monkey_agent.execution.workspace import Workspace, Workspaces
+from monkey_agent.execution.workspace import Workspace, Workspaces, job_variables
+from monkey_agent.local_files import trouble
 from monkey_agent.logs.job_log import Log
 from monkey_agent.logs.masking import Mask
 from monkey_agent.machine import MachineClock
@@ -71,8 +72,7 @@ class LocalRunner:
         withheld = set(given.get(WITHHELD, "").split(","))
         inherited = {k: v for k, v in given.items() if not k.startswith("MONKEY_") and k not in withheld}
         self.store, self._keys, self._gpus = store, keys, gpus
-        self.clock = MachineClock()
-        self.mishaps = Mishaps()
+        self.clock, self.mishaps = MachineClock(), Mishaps()
         #: Called when a job could not be prepared.
         self.on_trouble: Callable[[OSError], None] = lambda exc: None
         #: Seconds that a job may take to end at most, whatever its sweep says.
@@ -151,8 +151,8 @@ class LocalRunner:
         globs, space = wanted(recipe), self.left.workspace(attempt.job)
         space.hold = self._needs.secrets(attempt)
         log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
-        checkpoint = Checkpoint(self.checkpoints, attempt, space.checkpoint)
         process = self._launcher.exited(space.name, Exit("ended", code, seconds, peak))
+        checkpoint = Checkpoint(self.checkpoints, attempt, space.checkpoint)
         launched = LaunchedProcess(process, space, log, checkpoint, snapshot, globs, prefix)
         running = RunningAttempt(self, attempt, launched)
         if worth == TIMED_OUT:
@@ -180,9 +180,9 @@ class LocalRunner:
 
     async def _tell_build(self, attempt: Attempt, failed: BuildFailed) -> None:
         """Let the log of the build that failed be read. Raises StoreError, OSError."""
-        prefix, space = self._keys.out(attempt.job, attempt.k), self.spaces.take(attempt.job, attempt.k)
+        space = self.spaces.take(attempt.job, attempt.k)
         try:
-            await tell(failed, attempt, space, lambda path, mask: self.open_log(prefix, path, mask))
+            await tell(failed, attempt, space, partial(self.open_log, self._keys.out(attempt.job, attempt.k)))
         finally:
             self.give(space)
 
@@ -217,11 +217,10 @@ class LocalRunner:
         for note in checkpoint.notes:
             log.note(note)
         after = turn.after.process if isinstance(turn.after, RunningAttempt) else None
-        self.telemetry.begin(attempt, space)
+        self.telemetry.begin(attempt, space.name, space.metrics)
         process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after)
-        launched = LaunchedProcess(
-            process, space, log, checkpoint, prepared.code, prepared.globs, prefix, argv[0], turn.seat.gpus
-        )
+        code, globs = prepared.code, prepared.globs
+        launched = LaunchedProcess(process, space, log, checkpoint, code, globs, prefix, argv[0], turn.seat.gpus)
         running = RunningAttempt(self, attempt, launched)
         self._running.add(running)
         if self._ticker is None or self._ticker.done():
@@ -265,9 +264,8 @@ class LocalRunner:
 
     def give(self, space: Workspace) -> None:
         """Take a workspace back; removing what is in it must hold nobody up."""
-        if self.left.has(space):
-            self.left.found.pop(space.job, None)
-        self.telemetry.over(space)
+        self.left.forget(space)
+        self.telemetry.end(space.name, space.metrics)
         self.spaces.give(space)
         if self.spaces.has_trash and (self._cleaner is None or self._cleaner.done()):
             self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -14,17 +14,16 @@ from monkey.metrics.usage import FILE
 from monkey.spec.job.stop_when import Evidence, meets
 from monkey.spec.yaml.units import duration_text
 from monkey.store.store_port import Store
-from monkey.transfer.globs import Globs
-from monkey_agent.cache.code_cache import Snapshot
-from monkey_agent.checkpoints.checkpoint_saver import Checkpoint, Checkpoints
+from monkey_agent.checkpoints.checkpoint_saver import Checkpoints
 from monkey_agent.execution import exit_reasons
 from monkey_agent.execution.job_outputs import Shipment, find
+from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.metric_files import MetricFiles
 from monkey_agent.execution.stop_conditions import Conditions
-from monkey_agent.execution.workspace import Workspace, is_touched
-from monkey_agent.logs.job_log import Log
+from monkey_agent.execution.workspace import Workspace
+from monkey_agent.local_files import is_touched, trouble
 from monkey_agent.ports import Attempt, Ending, Outcome
-from monkey_agent.supervisor.process import Exit, Process
+from monkey_agent.supervisor.process import Exit
 from monkey_agent.supervisor.shared_state import NOTHING, OWN, SIGNALLED, TIMED_OUT
 from monkey_agent.telemetry.samples import Samples
 
@@ -49,24 +48,6 @@ class Why(Enum):
 _ENDINGS = dict.fromkeys(Why, Ending.FAILED) | {Why.STOPPED: Ending.STOPPED, Why.MET: Ending.MET}
 #: Nobody will read the outputs of an attempt that was stopped or lost in the middle.
 _KEPT = (Ending.SUCCEEDED, Ending.FAILED, Ending.MET)
-
-
-@dataclass(frozen=True)
-class LaunchedProcess:
-    """The process of an attempt, and what it was launched with."""
-
-    process: Process
-    space: Workspace
-    log: Log
-    checkpoint: Checkpoint
-    code: Snapshot
-    #: The files that are its outputs; None: its recipe names none.
-    globs: Globs | None
-    #: How the keys begin under which the store gets what it leaves.
-    prefix: str
-    #: Its argv[0], and the GPUs that it may use, as CUDA_VISIBLE_DEVICES names them.
-    program: str = ""
-    gpus: tuple[str, ...] = ()
 
 
 class AttemptServices(Protocol):
@@ -167,9 +148,8 @@ class RunningAttempt:
                 self.process.thaw()
         if not self._frozen:
             self.process.terminate()
-            await asyncio.wait(
-                [self.process.ended], timeout=min(self._attempt.settings.grace, self._services.most_grace)
-            )
+            grace = min(self._attempt.settings.grace, self._services.most_grace)
+            await asyncio.wait([self.process.ended], timeout=grace)
         self.process.kill()
         await asyncio.wait([self.process.ended])
 
@@ -194,8 +174,7 @@ class RunningAttempt:
     @property
     def _at_work(self) -> bool:
         """Does it run, without anybody having ended it?"""
-        ended = self._why is not None or self.process.ended.done()
-        return self.process.begun and not self._frozen and not ended
+        return self.process.begun and not (self._frozen or self._why or self.process.ended.done())
 
     async def _mind(self, conditions: Conditions) -> None:
         """End it if it meets one of its conditions; one that ended by itself meanwhile has ended so."""
@@ -254,7 +233,7 @@ class RunningAttempt:
             if outcome.ending in _KEPT and (outputs := await self._ship_outputs()):
                 outcome = replace(outcome, outputs=outputs)
         except OSError as exc:
-            text = f"what it made could not be read: {exit_reasons.trouble(exc)}"
+            text = f"what it made could not be read: {trouble(exc)}"
             outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text, met=None)
         if outcome.ending is Ending.SUCCEEDED:
             outcome = replace(outcome, met=self._conditions.met(sweep=True) if self._conditions else None)
@@ -295,8 +274,7 @@ class RunningAttempt:
         summary = await self._metrics.finish()
         if self._metrics.crowded:
             self.log.note(f"it logged more than {MAX_METRICS:,} metrics: results have the first, the files have all")
-        files = {name: f"{self._space.metrics}/{name}" for name in self._metrics.names()}
-        await self._shipment("metrics/").send(files)
+        await self._shipment("metrics/").send({name: f"{self._space.metrics}/{name}" for name in self._metrics.names()})
         return summary
 
     async def _ship_outputs(self) -> dict[str, str]:

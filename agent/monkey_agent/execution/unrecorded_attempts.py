@@ -58,6 +58,7 @@ class Left:
         space.spoilt = True  # no other attempt gets it
         return space
 
-    def has(self, space: Workspace) -> bool:
-        """Is this one of those?"""
-        return space.root.startswith(f"{self._directory}/")
+    def forget(self, space: Workspace) -> None:
+        """Nobody needs it any more, if it is one of those."""
+        if space.root.startswith(f"{self._directory}/"):
+            self.found.pop(space.job, None)

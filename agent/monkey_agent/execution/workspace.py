@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
 import time
@@ -13,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from monkey.files import move_directory, stat_directory
 from monkey.metrics.usage import FILE
+from monkey.spec.job.job_table import nested
 from monkey.tree_removal import remove_tree
 
 if TYPE_CHECKING:
     from monkey_agent.execution.attempt_resources import Hold
+    from monkey_agent.ports import Attempt
 
 #: Workspaces that are kept for the next jobs.
 SPARE = 64
@@ -74,14 +77,6 @@ def _replaced(name: str, path: str) -> str:
     target = os.fsencode(os.readlink(path)).decode(errors="backslashreplace")
     hint += f", or have your program write to {target} by name"
     return f"{name} was replaced by a link to {target}, so nothing in it is kept (hint: {hint})"
-
-
-def is_touched(directory: str) -> bool:
-    """Say whether anything was made in (or removed from) a directory of a workspace."""
-    try:
-        return os.lstat(directory).st_mtime_ns != 0
-    except OSError:
-        return True
 
 
 class Workspaces:
@@ -188,3 +183,17 @@ class Workspaces:
             self._discard(path)
         self._spare.clear()
         self.empty_trash()
+
+
+def job_variables(attempt: Attempt, space: Workspace) -> dict[str, str]:
+    """Return the variables of an attempt that runs there."""
+    return {
+        "MONKEY_PARAMS": json.dumps(nested(attempt.parameters), ensure_ascii=False),
+        "MONKEY_JOB": attempt.job,
+        "MONKEY_ATTEMPT": str(attempt.number),
+        "MONKEY_SWEEP": attempt.sweep,
+        "MONKEY_OUTPUT_DIR": space.outputs,
+        "MONKEY_CHECKPOINT_DIR": space.checkpoint,
+        "MONKEY_METRICS_DIR": space.metrics,
+        "PWD": space.work,
+    }

@@ -8,7 +8,7 @@ import itertools
 import json
 import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from monkey.errors import Corrupt, KeyMissing, StoreError
 from monkey.fleet.secret_values import SecretValues
@@ -23,7 +23,6 @@ from monkey.spec.project.notify import Channel
 from monkey.spec.yaml.units import duration_text
 from monkey.store.store_port import Store
 from monkey_agent.notifications.notice import Notice, Undelivered
-from monkey_agent.scheduling.job_candidates import Board
 from monkey_agent.unexpected_errors import Mishaps
 
 #: Seconds between tries, doubling, and after which a notice is given up.
@@ -32,6 +31,18 @@ FIRST, SLOWEST, GIVE_UP = 1.0, 60.0, 900.0
 UNFIT = 60.0
 #: Seconds in which every agent that lives has beaten.
 BEATEN = 2.5 * BEAT
+
+
+class FinishedJobs(Protocol):
+    """The jobs of a sweep's newest revision, as far as a notice needs them."""
+
+    @property
+    def done(self) -> bool:
+        """Whether every job is final."""
+
+    @property
+    def finals(self) -> Mapping[str, tuple[str, int]]:
+        """Job that ended without success to its verdict and the position of that in its log."""
 
 
 class Herald:
@@ -66,7 +77,7 @@ class Herald:
 
     # -- what there is to tell ----------------------------------------------------------------------------------------
 
-    def told(self, state: SweepState, board: Board | None) -> bool:
+    def told(self, state: SweepState, board: FinishedJobs | None) -> bool:
         """Say whether everybody knows what the sweep came to; if not, see to it."""
         notice = self._ending(state, board)
         done = notice is None or self._tell(state, notice)
@@ -82,7 +93,7 @@ class Herald:
         """Is somebody still to be told of something? The agent stays for that: it may be the last one."""
         return bool(self._telling or self._listening)
 
-    def _ending(self, state: SweepState, board: Board | None) -> Notice | None:
+    def _ending(self, state: SweepState, board: FinishedJobs | None) -> Notice | None:
         """Return what to tell of a sweep with nothing left to do; nothing of one that people cancelled themselves."""
         if state.revision is None or not state.revision.settings.notify:
             return None

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from monkey.plan.sizes import size_text
+
 #: Bytes that must be free for a job to begin, or this part of the disk where that is less.
 LEAST, PART = 64 << 20, 0.01
 #: Seconds without a job after one found no room, though there seemed to be some: it needs more than others.
@@ -37,7 +39,9 @@ class Room:
             least = min(LEAST, PART * disk.f_blocks * disk.f_frsize)
             free = disk.f_bavail * disk.f_frsize
             if free < least:
-                return f"the disk is full: {_mib(free)} MiB free at {place}, no job begins until {_mib(least)} MiB are"
+                return (
+                    f"the disk is full: {size_text(free)} free at {place}, no job begins until {size_text(least)} are"
+                )
         if self._now() < self._until:
             return f"the disk was full when a job was prepared: no other begins for {PAUSE:.0f} s"
         return ""
@@ -53,7 +57,3 @@ def _disk(place: Path) -> os.statvfs_result | None:
         except OSError:
             break
     return None
-
-
-def _mib(count: float) -> str:
-    return f"{count / 2**20:.3g}"

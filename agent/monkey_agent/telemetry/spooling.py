@@ -24,7 +24,7 @@ from monkey.metrics import names
 from monkey.metrics.spool import Spool, influx_of, load, owed, rescue, spools
 from monkey.metrics.spool import names as names_in
 from monkey.spec.project.influx_settings import Influx
-from monkey_agent.execution.workspace import Workspace, is_touched
+from monkey_agent.local_files import is_touched
 from monkey_agent.ports import Attempt
 from monkey_agent.supervisor.process_tree import MARK
 
@@ -63,8 +63,8 @@ class Telemetry:
 
     # -- what is to be sent -------------------------------------------------------------------------------------------
 
-    def begin(self, attempt: Attempt, space: Workspace) -> None:
-        """An attempt is about to run there."""
+    def begin(self, attempt: Attempt, name: str, metrics: str) -> None:
+        """Spool what an attempt logs into the directory `metrics` of its workspace `name`."""
         influx = attempt.settings.influx
         if influx is None:
             return
@@ -76,20 +76,20 @@ class Telemetry:
         }
         with self._guarded():
             spool = self._spool(influx)
-            spool.register(space.name, space.metrics, tags)
-            self._attempts[space.name] = spool
+            spool.register(name, metrics, tags)
+            self._attempts[name] = spool
             self.wake()
 
-    def over(self, space: Workspace) -> None:
-        """Nobody needs the attempt's workspace any more."""
-        spool = self._attempts.pop(space.name, None)
+    def end(self, name: str, metrics: str) -> None:
+        """Keep what the attempt in the workspace `name` logged, before its directory is removed."""
+        spool = self._attempts.pop(name, None)
         if spool is None:
             return
         with self._guarded():
-            if is_directory(space.metrics) and is_touched(space.metrics):
-                spool.keep(space.name, space.metrics)
+            if is_directory(metrics) and is_touched(metrics):
+                spool.keep(name, metrics)
             else:
-                spool.forget(space.name)
+                spool.forget(name)
 
     def add(self, influx: Influx, lines: bytes) -> None:
         """Send points to one InfluxDB."""

@@ -20,7 +20,7 @@ from monkey.errors import FleetError, MonkeyError, SpecError
 from monkey.fleet.fleet_port import Fleet
 from monkey.fleet.secret_values import SecretValues
 from monkey.plan.explain import seconds_text
-from monkey.plan.text.sizes import size_text
+from monkey.plan.sizes import size_text
 from monkey.protocol.status.store_snapshot import AgentView, Snapshot, SweepView
 from monkey.spec.project.influx_settings import Influx
 from monkey.store.probe import probe

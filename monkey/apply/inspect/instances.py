@@ -10,7 +10,6 @@ from typing import Any
 from monkey.apply.inspect.fleet_audit import forgotten
 from monkey.apply.world.world import World
 from monkey.fleet.fleet_port import Instance
-from monkey.protocol.status.agent_views import name_of
 from monkey.protocol.status.store_snapshot import AgentView
 
 
@@ -51,16 +50,16 @@ def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> 
         if not machine.runs:
             yield Row(fleet, machine.machine, "", source, 0, None, machine.about)
             continue
-        mine = [agent for agent in living.values() if name_of(agent) in machine.agents]
+        mine = [agent for agent in living.values() if agent.machine in machine.agents]
         for agent in mine:
             del living[agent.id]
             yield _row(machine.machine, agent, machine.about)
         if not mine:
-            last = [agent for agent in agents if name_of(agent) in machine.agents]
+            last = [agent for agent in agents if agent.machine in machine.agents]
             heard = max((agent.at for agent in last), default=None)
             yield Row(fleet, machine.machine, "", "silent" if last else "not heard of", 0, _since(heard), machine.about)
     for agent in living.values():
-        yield _row(name_of(agent), agent, "joined by itself")
+        yield _row(agent.machine, agent, "joined by itself")
 
 
 def _row(machine: str, agent: AgentView, about: str) -> Row:

@@ -11,8 +11,9 @@ from monkey.cli.render.list_tables import job_json, sweeps_json
 from monkey.cli.render.parameter_text import parameters_text
 from monkey.cli.render.progress_lines import counts_text
 from monkey.cli.render.status_lines import why, word
-from monkey.cli.terminal.text import Terminal, cut, duration, one_line, plural, size, table, text
+from monkey.cli.terminal.text import Terminal, cut, duration, one_line, plural, table, text
 from monkey.plan.explain import listed_text, seconds_text, setting_changes
+from monkey.plan.sizes import size_text
 from monkey.plan.text.describe import describe
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Snapshot, SweepView
@@ -66,12 +67,12 @@ def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
 
 def usage_lines(usage: dict[str, float], asked: Resources) -> list[str]:
     """Return what a job used of its machine beside what it asked for, a line each."""
-    of_memory = f", of {size(asked.memory)} asked for" if asked.memory else ""
+    of_memory = f", of {size_text(asked.memory)} asked for" if asked.memory else ""
     told = {
-        "memory_bytes": f"memory {size(usage.get('memory_bytes', 0))} at its peak{of_memory}",
+        "memory_bytes": f"memory {size_text(usage.get('memory_bytes', 0))} at its peak{of_memory}",
         "cpus": f"CPUs {usage.get('cpus', 0):.3g} on average, of {asked.cpus:g} asked for",
         "gpu_percent": f"GPUs {usage.get('gpu_percent', 0):.3g}% busy on average, of {asked.gpus} asked for",
-        "gpu_memory_bytes": f"GPU memory {size(usage.get('gpu_memory_bytes', 0))} at its peak",
+        "gpu_memory_bytes": f"GPU memory {size_text(usage.get('gpu_memory_bytes', 0))} at its peak",
     }
     return [line for name, line in told.items() if name in usage]
 
@@ -126,7 +127,7 @@ def _settings(settings: Settings) -> str:
 def _setting(name: str, value: Any) -> str:
     if (listed := listed_text(name, value)) is not None:
         return listed
-    return seconds_text(value) if name in _TIMES else size(value) if name == _MEMORY else text(value)
+    return seconds_text(value) if name in _TIMES else size_text(value) if name == _MEMORY else text(value)
 
 
 def _some(lines: Iterable[str]) -> list[str]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from monkey.apply.inspect.departed_machines import departed, likely_waits, number, ways
 from monkey.cli.terminal.text import duration, one_line
-from monkey.plan.text.sizes import size_text
-from monkey.protocol.status.agent_views import name_of
+from monkey.plan.sizes import size_text
 from monkey.protocol.status.store_snapshot import AgentView
 
 
@@ -20,7 +19,7 @@ def telemetry_lines(agents: Sequence[AgentView]) -> list[str]:
         for agent in agents
         if agent.alive
         for told in ways(agent)
-        for line in _lines(name_of(agent), told)
+        for line in _lines(agent.machine, told)
     ]
 
 
@@ -33,10 +32,10 @@ def _left(agent: AgentView, told: Mapping[str, Any]) -> Iterator[str]:
     if likely_waits(agent, told):
         why = f" ({told['error']})" if told.get("error") else ""
         yield (
-            f"metrics: {name_of(agent)} left with {size_text(number(told, 'owed'))} that may wait for {told.get('url')}"
+            f"metrics: {agent.machine} left with {size_text(number(told, 'owed'))} that may wait for {told.get('url')}"
             f"{why}: the next agent there sends them, or `monkey metrics backfill SWEEP` does"
         )
-    yield from _lost(name_of(agent), told)
+    yield from _lost(agent.machine, told)
 
 
 def _lines(machine: str, told: Mapping[str, Any]) -> Iterator[str]:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from monkey.apply.watch.sweep_progress import Progress
 from monkey.cli.render.machine_usage import telemetry_lines
 from monkey.cli.terminal.text import Terminal, bar, cut, duration, one_line, plural, text, width_of
-from monkey.protocol.status.agent_views import name_of
 from monkey.protocol.status.store_snapshot import AgentView, Snapshot, State
 
 #: The colour of each state, in the order in which bars and counts tell them.
@@ -113,7 +112,7 @@ def _alerts(agents: Sequence[AgentView]) -> list[str]:
     alive = [agent for agent in agents if agent.alive]
     # Of several, people must know which one it is.
     named = len(alive) > 1
-    told = ((f"{name_of(agent)}: " if named else "") + agent.alert for agent in alive if agent.alert)
+    told = ((f"{agent.machine}: " if named else "") + agent.alert for agent in alive if agent.alert)
     return [*dict.fromkeys(told), *telemetry_lines(agents)]
 
 

@@ -57,7 +57,7 @@ class Bars:
                 self._show(self._text(now))
 
     def _text(self, now: float) -> str:
-        from monkey.plan.text.sizes import size_text
+        from monkey.plan.sizes import size_text
 
         rate = size_text(self._size / max(now - self._begun, 1e-9)) + "/s"
         if not self._total:

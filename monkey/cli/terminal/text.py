@@ -199,15 +199,6 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending}"
 
 
-def size(count: float) -> str:
-    """Return bytes as people say them: "0 B", "12.3 kB", "4.0 GB"."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(count) < 999.5 or unit == "TB":
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    raise AssertionError
-
-
 def duration(seconds: float | None) -> str:
     """Return seconds as people say them: "0.3s", "12s", "3m04s", "2h05m", "3d04h"."""
     if seconds is None:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
 from monkey.plan.cost import total_text
 from monkey.plan.explain import setting_text
+from monkey.plan.sizes import size_text
 from monkey.plan.text.describe import describe
-from monkey.plan.text.sizes import size_text
 
 
 class Mark(StrEnum):

@@ -71,6 +71,8 @@ class AgentView:
     #: "fleet/name/boot".
     id: str
     fleet: str
+    #: The name of its machine, as the agent was given it.
+    machine: str
     seq: int
     #: Its wall clock when it beat.
     at: float
@@ -264,8 +266,3 @@ class Running:
     frozen: bool = False
     metrics: dict[str, Any] = field(default_factory=dict)
     usage: dict[str, float] = field(default_factory=dict)
-
-
-def name_of(agent: AgentView) -> str:
-    """Return its machine's name, as the agent was told."""
-    return agent.id.split("/")[1]

@@ -111,10 +111,10 @@ class Reader:
     def _agent(self, beat: Beat) -> AgentView:
         alive = self._lives(beat)
         alert = beat.vitals.get("alert") or None
-        fleet = beat.agent.partition("/")[0]
+        fleet, machine = beat.agent.split("/")[:2]
         jobs = len(self._held(beat).keys() - beat.vitals.get("idle", ()))
         return AgentView(
-            beat.agent, fleet, beat.seq, beat.at, len(beat.held), jobs, beat.vitals, alert, alive, beat.left
+            beat.agent, fleet, machine, beat.seq, beat.at, len(beat.held), jobs, beat.vitals, alert, alive, beat.left
         )
 
     def _held(self, beat: Beat) -> dict[str, int]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from monkey.spec.project.project_paths import locate
 from monkey.spec.project.provider import Provider
+from monkey.spec.project_paths import locate
 from monkey.spec.sweep.future_fields import not_yet
 from monkey.spec.sweep.models import NAME, Spec
 from monkey.spec.sweep.partial_validation import Sound, sound_part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from monkey.spec.project.project_paths import locate, read_plain
+from monkey.spec.project_paths import locate, read_plain
 
 #: Bytes of it at most.
 MOST = 1_000_000

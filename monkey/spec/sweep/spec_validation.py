@@ -17,8 +17,8 @@ from monkey.spec.parameters import conditions
 from monkey.spec.parameters.include_exclude import flat, places, same, steps
 from monkey.spec.parameters.parameters import Parameter
 from monkey.spec.parameters.ranges import count
-from monkey.spec.project.project_paths import is_directory
 from monkey.spec.project.provider import Provider
+from monkey.spec.project_paths import is_directory
 from monkey.spec.sweep.models import MAX_JOBS, Spec
 from monkey.spec.sweep.python_requirements import plain_text
 from monkey.spec.yaml.mistakes import Mistake, describe, nearest, suggest

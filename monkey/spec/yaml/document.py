@@ -11,7 +11,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from monkey.errors import Problem, SpecError
-from monkey.spec.project.project_paths import locate, read_plain
+from monkey.spec.project_paths import locate, read_plain
 from monkey.spec.yaml.mistakes import Mistake
 from monkey.spec.yaml.parser import MAX_BYTES, Node, Refused, compose
 

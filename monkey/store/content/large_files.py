@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from monkey.files import write_all
 from monkey.store.content.hash_worker import CHANGED, CHUNK, SPECIAL, signature
 from monkey.store.content.objects import Source, refused
-from monkey.store.directory.publish import write_all
 
 #: Bytes that are written at once, and how many such steps the hash may be ahead.
 STEP, AHEAD = 2 * CHUNK, 4

@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 
+from monkey.files import write_all
 from monkey.store.directory.root import Place
 
 #: Seconds without a change after which a file aside is taken for a dead writer's. (One that lives and loses its file
@@ -46,13 +47,6 @@ def write_aside(place: Place, data: bytes) -> tuple[str, int]:
         remove(temp)
         raise
     return temp, fd
-
-
-def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Write all of `data`."""
-    written = os.write(fd, data)
-    while written < len(data):
-        written += os.write(fd, memoryview(data)[written:])
 
 
 def publish(place: Place, temp: str, target: str, *, replace: bool) -> bool:

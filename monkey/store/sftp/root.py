@@ -12,8 +12,8 @@ from monkey.errors import StoreError, StoreMissing, StoreReplaced
 from monkey.store.directory.publish import STALE
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import RESERVED, check_key
-from monkey.store.sftp.errors import explain, gone
 from monkey.store.sftp.wire import sftp_protocol
+from monkey.store.sftp.wire.errors import explain, gone
 from monkey.store.sftp.wire.sftp_protocol import Status
 from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
 from monkey.store.sftp.wire.transfers import entries, read

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import DatasetElsewhere, DatasetError
-from monkey.spec.project.project_paths import locate
+from monkey.spec.project_paths import locate
 from monkey.store.content.hash_worker import Signature, signature
 from monkey.transfer.datasets.dataset import Dataset
 from monkey.transfer.datasets.dataset_scan import Row, scan, scan_listed, trouble

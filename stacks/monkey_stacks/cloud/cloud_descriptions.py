@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from monkey.errors import FleetError
 from monkey.plan.change import MachineChange
-from monkey.plan.text.sizes import size_text
+from monkey.plan.sizes import size_text
 from monkey.spec.job.expires import time_text
 from monkey_stacks.cloud.scaling import ROUNDED, SHUT, Group, Member
 from monkey_stacks.engine import errors

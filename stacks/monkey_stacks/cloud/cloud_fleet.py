@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from monkey.errors import Corrupt, FleetError
 from monkey.fleet import boot_failures
-from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Work
+from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Work, silent
 from monkey.plan.change import MachineChange
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Reader
@@ -25,7 +25,7 @@ from monkey_stacks.cloud import cloud_descriptions as words
 from monkey_stacks.cloud import departures, rent_cost, slot_capacity
 from monkey_stacks.cloud.cloud_provider import Needs, Renting
 from monkey_stacks.cloud.scaling import Course, Group, course
-from monkey_stacks.engine.engine_outcome import Identify, Progress, Resource, Stage, nobody, silent
+from monkey_stacks.engine.engine_outcome import Identify, Progress, Resource, Stage, nobody
 from monkey_stacks.engine.pulumi_engine import Engine
 
 #: Seconds before its time at which a group is no longer given machines.

@@ -103,18 +103,12 @@ class Resource:
     interrupted: bool = False
 
 
-#: Is told of what a person waits for, in words.
-Say = Callable[[str], None]
 #: Is told of each step.
 Watch = Callable[[Progress], None]
 #: Given the type and the inputs of a resource whose creation was cut off, returns the id under which its provider knows
 #: it if it is there, and under which it can be updated or deleted even if it is not; None where nobody can tell, and ""
 #: where it is known not to be there.
 Identify = Callable[[str, Mapping[str, Any]], str | None]
-
-
-def silent(said: object) -> None:
-    """Hear, and say nothing."""
 
 
 def nobody(type_: str, inputs: Mapping[str, Any]) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from monkey.errors import FleetError, MonkeyError, StoreError
-from monkey_stacks.cloud.error_tables import Word, bare, translated, word
 from monkey_stacks.engine import plugins
+from monkey_stacks.error_tables import Word, bare, translated, word
 
 #: The state, where its key is not at hand.
 STATE = "the state of the machines"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from monkey import origin
 from monkey.errors import FleetError
-from monkey_stacks.engine.engine_outcome import Say
+from monkey.fleet.fleet_port import Say
 
 if TYPE_CHECKING:
     from semver import VersionInfo

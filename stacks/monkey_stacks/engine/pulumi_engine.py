@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from monkey.errors import MonkeyError
+from monkey.fleet.fleet_port import Say, silent
 from monkey.store.store_port import Store
 from monkey_stacks.engine import errors, installation, state
-from monkey_stacks.engine.engine_outcome import Identify, Outcome, Resource, Say, Watch, nobody, silent
+from monkey_stacks.engine.engine_outcome import Identify, Outcome, Resource, Watch, nobody
 from monkey_stacks.engine.state import State
 from monkey_stacks.engine.state_bucket import Space
 from monkey_stacks.locking.state_lock import Hands, Lock, lost

@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 
 from monkey.errors import FleetError
+from monkey.fleet.fleet_port import Say
 from monkey_stacks.cloud.scaling import Course
-from monkey_stacks.engine.engine_outcome import Resource, Say
+from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.gcp.api import group, inventory
 from monkey_stacks.gcp.api.account import PATIENCE, Account
 from monkey_stacks.gcp.api.inventory import TYPES, Thing

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey_stacks.engine.engine_outcome import Say
+from monkey.fleet.fleet_port import Say
 
 #: In the environment of all that a holder starts: where it was started.
 MARK = "MONKEY_STACK"

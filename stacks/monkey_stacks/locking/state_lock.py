@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from monkey.errors import FleetError, StoreError
 from monkey.fleet.agent_state import host_name, state_dir
+from monkey.fleet.fleet_port import Say
 from monkey.protocol.claims import Claims, Held
 from monkey.protocol.clock import Clock, MachineClock
 from monkey.protocol.entry_log import Log
@@ -22,7 +23,6 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.observer import Observer
 from monkey.store.create import create
 from monkey.store.store_port import Store
-from monkey_stacks.engine.engine_outcome import Say
 from monkey_stacks.locking.local_lock import Place
 
 #: Seconds between looks at a lock that another has, at most.

@@ -213,7 +213,7 @@ class SshFleet:
         return dict(zip(hosts, told, strict=True))
 
     def _engine(self, handed: Handed | None, say: Say | None) -> Engine:
-        from monkey_stacks.engine.engine_outcome import silent
+        from monkey.fleet.fleet_port import silent
         from monkey_stacks.engine.pulumi_engine import Engine
 
         store = self.opened()

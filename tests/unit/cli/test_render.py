@@ -18,7 +18,6 @@ from monkey.cli.terminal.text import (
     one_line,
     plural,
     printable,
-    size,
     table,
     terminal,
     text,
@@ -110,9 +109,8 @@ def test_durations(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
 
 
-def test_counts_and_sizes() -> None:
+def test_counts() -> None:
     assert (plural(1, "job"), plural(2000, "job"), plural(2, "pass")) == ("1 job", "2,000 jobs", "2 passes")
-    assert (size(0), size(999), size(12_345), size(4e9)) == ("0 B", "999 B", "12.3 kB", "4.0 GB")
 
 
 @given(st.lists(st.integers(0, 50), min_size=3, max_size=3), st.integers(1, 60))

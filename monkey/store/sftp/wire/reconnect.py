@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from monkey.errors import StoreUnavailable
-from monkey.store.sftp.errors import lost
 from monkey.store.sftp.url import Target
 from monkey.store.sftp.wire.connect import Dialer, Patience
+from monkey.store.sftp.wire.errors import lost
 from monkey.store.sftp.wire.sftp_connection import Link, open_link
 from monkey.store.sftp.wire.sftp_protocol import LinkLost
 

@@ -10,8 +10,8 @@ from typing import cast
 import asyncssh
 
 from monkey.errors import StoreError, StoreRefused
-from monkey.store.sftp.errors import NO_CONNECTION, lost, no_connection
 from monkey.store.sftp.wire.connect import Dialer, Patience
+from monkey.store.sftp.wire.errors import NO_CONNECTION, lost, no_connection
 from monkey.store.sftp.wire.sftp_protocol import LinkLost, Status
 from monkey.store.sftp.wire.sftp_requests import Calls
 

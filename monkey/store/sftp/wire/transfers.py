@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 
-from monkey.store.directory.publish import write_all
+from monkey.files import write_all
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.sftp_protocol import Attrs, Status
 from monkey.store.sftp.wire.sftp_requests import Calls, data, is_directory, names

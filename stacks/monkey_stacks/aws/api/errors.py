@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey_stacks.cloud.error_tables import Word, translated, word
+from monkey_stacks.error_tables import Word, translated, word
 
 _LOGIN = "log in again (`aws sso login`), or renew AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
 _POLICY = "`monkey init --provider aws` prints the policy that whoever applies needs; an administrator can attach it"

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from monkey.errors import FleetError
+from monkey.fleet.fleet_port import Say
 from monkey_stacks.aws.api.account import Account
 from monkey_stacks.aws.api.errors import code, told
 from monkey_stacks.aws.api.inventory import MACHINES, TYPES, Thing, identify
-from monkey_stacks.engine.engine_outcome import Identify, Resource, Say
+from monkey_stacks.engine.engine_outcome import Identify, Resource
 
 #: Seconds that what hangs on something may take to go: machines that end take minutes.
 PATIENCE = 600.0

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from monkey.errors import FleetError
 from monkey.fleet.cloud.http_client import Away, Refused
-from monkey_stacks.cloud.error_tables import Word, translated, word
+from monkey_stacks.error_tables import Word, translated, word
 
 _LOGIN = "log in again (`gcloud auth application-default login`), or name a key file: GOOGLE_APPLICATION_CREDENTIALS"
 _ROLE = "`monkey init --provider gcp` prints what whoever applies needs; an administrator can give it"

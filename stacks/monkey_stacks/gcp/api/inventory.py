@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from monkey.fleet.fleet_port import Say
 from monkey_stacks.cloud.scaling import Group
-from monkey_stacks.engine.engine_outcome import Resource, Say
+from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.gcp.api import group
 from monkey_stacks.gcp.api.account import Account
 from monkey_stacks.gcp.api.naming import FLEET, PROJECT, STACK, Stack, prefix

@@ -20,7 +20,7 @@ from tests.unit.apply.small_project import StillFleet
 
 
 def agent(name: str, *, alive: bool = True, boot: int = 1, left: bool = False, **vitals: Any) -> AgentView:
-    return AgentView(f"f/{name}/{boot}", "f", 3, float(boot), 0, 0, vitals, None, alive, left)
+    return AgentView(f"f/{name}/{boot}", "f", name, 3, float(boot), 0, 0, vitals, None, alive, left)
 
 
 def test_what_agents_say_of_their_way_to_influxdb() -> None:

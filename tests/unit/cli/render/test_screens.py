@@ -15,13 +15,13 @@ from monkey.apply.orders import cancel, resume
 from monkey.apply.planning import make_plan
 from monkey.apply.watch.sweep_progress import Progress
 from monkey.apply.world.world import World
+from monkey.cli.live_view import Live
 from monkey.cli.render.apply_outcome import detached, held, outcome, silence
 from monkey.cli.render.job_details import job_info, job_info_json, sweep_info
 from monkey.cli.render.list_tables import jobs_lines, sweeps_lines
 from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.render.progress_lines import drawn, said
 from monkey.cli.render.status_lines import status_json, status_lines
-from monkey.cli.terminal.live_view import Live
 from monkey.cli.terminal.text import Terminal, width_of
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import Ended
@@ -229,10 +229,10 @@ def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
         lines = [line.strip() for line in job_info(view, jobs[0], tries, world.keys, "/store", Terminal())]
         at = lines.index("usage")
         assert lines[at + 1 : at + 5] == [
-            "memory 3.2 GB at its peak",
+            "memory 3 GiB at its peak",
             "CPUs 1.25 on average, of 1 asked for",
             "GPUs 87.5% busy on average, of 0 asked for",
-            "GPU memory 20.0 GB at its peak",
+            "GPU memory 18.6 GiB at its peak",
         ]
         assert job_info_json(view, jobs[0], tries)["usage"] == used and view.view(jobs[1]).usage == {}
         told = "small: NaN or infinite values of loss in 1 job; `monkey info JOB` counts them."

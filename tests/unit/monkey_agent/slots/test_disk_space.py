@@ -36,7 +36,7 @@ def test_a_disk_without_room_is_told_until_there_is_some(tmp_path: Path, require
     command = ["unshare", "--mount", "--map-root-user", "sh", "-c", inside]
     done = subprocess.run(command, input=FULL, capture_output=True, text=True, timeout=60, cwd=Path.cwd())
     assert done.returncode == 0, done.stderr
-    wanted = f"the disk is full: 0 MiB free at {tmp_path}/not-yet, no job begins until 0.04 MiB are"
+    wanted = f"the disk is full: 0 bytes free at {tmp_path}/not-yet, no job begins until 41 KiB are"
     assert done.stdout.split("\n") == ["", wanted, "", ""]
 
 

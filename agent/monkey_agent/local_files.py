@@ -1,0 +1,37 @@
+"""Files on the agent's machine: is one touched, its digest, and what an error of the machine means."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from pathlib import Path
+
+
+def trouble(exc: OSError) -> str:
+    """Return what an error of the machine means."""
+    where = f": {exc.filename}" if exc.filename else ""
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk of this machine is full{where}"
+    return f"{exc.strerror or exc}{where}"
+
+
+#: Bytes from which on a file is hashed in another thread.
+LARGE = 1 << 20
+
+#: Uploads of one attempt at a time.
+UPLOADS = 8
+
+
+def sha256(path: str) -> str:
+    """Return the SHA-256 of a file, 64 hex."""
+    with Path(path).open("rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_touched(directory: str) -> bool:
+    """Say whether anything was made in (or removed from) a directory of a workspace."""
+    try:
+        return os.lstat(directory).st_mtime_ns != 0
+    except OSError:
+        return True
