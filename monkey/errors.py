@@ -5,7 +5,8 @@ MonkeyError
 ├── PlanError
 │   ├── StalePlan           a saved plan no longer fits the world
 │   ├── DatasetError        data that cannot be taken as it is, or changes while it is
-│   │   └── DatasetElsewhere DVC knows its hash, and it is not on this machine
+│   │   ├── DatasetElsewhere DVC knows its hash, and it is not on this machine
+│   │   └── DvcMissing      data of a DVC repository, and DVC is not installed
 │   └── NotADescendant      this commit is behind the one that was applied last
 ├── NotFound                a sweep or a job that does not exist
 ├── StoreError
@@ -95,6 +96,10 @@ class DatasetElsewhere(DatasetError):
         """Take its hash `oid`, too, and who names it: "data.dvc names"."""
         self.oid, self.by = oid, by
         super().__init__(message, hint=hint)
+
+
+class DvcMissing(DatasetError):
+    """DVC is not installed here."""
 
 
 class NotADescendant(PlanError):

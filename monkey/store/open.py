@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, cast
 
+from monkey import origin
 from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused
 from monkey.store.content.objects import FILES
 from monkey.store.create import Won, create
@@ -47,6 +48,9 @@ BACKENDS: Mapping[str, str] = {
     "ssh": "monkey.store.sftp.scheme",
 }
 
+#: Library to the extra that installs it, where a backend needs more than the base install has.
+_EXTRAS: Mapping[str | None, str] = {"asyncssh": "ssh"}
+
 #: Stores of this process, by the name in memory://name: that is where its clients meet.
 _MEMORY: dict[str, MemoryState] = {}
 
@@ -68,7 +72,14 @@ def locate(url: str) -> str:
 
 
 def _backend(scheme: str) -> Backend:
-    return cast(Backend, importlib.import_module(BACKENDS[scheme]))
+    """Return the scheme's module. Raises StoreError where a library that it needs is not installed here."""
+    try:
+        return cast(Backend, importlib.import_module(BACKENDS[scheme]))
+    except ModuleNotFoundError as exc:
+        if exc.name not in _EXTRAS:
+            raise
+        what = f"a store at {scheme}:// is reached by {exc.name}, which is not installed here"
+        raise StoreError(what, hint=origin.hint(_EXTRAS[exc.name])) from exc
 
 
 def _absolute(path: str) -> str:

@@ -93,12 +93,15 @@ def _wrong(about: str, exc: MonkeyError) -> Check:
 
 
 def _specs(project: Project, into: list[Spec]) -> Iterator[Check]:
+    from monkey.apply.world.dataset_loader import check_dvc
     from monkey.apply.world.desired_state import read_specs, spec_files
 
     try:
         into += read_specs(project, spec_files(project))
         names = ", ".join(spec.name for spec in into)
         yield Check("specs", f"{len(into)} of project {project.name}: {names}")
+        for spec in into:
+            check_dvc(project.root, spec)
     except SpecError as exc:
         for problem in exc.problems:
             place = f"{problem.file}:{problem.line}:{problem.column}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from monkey.apply.world.absent_datasets import Absent, Named, Recalled
 from monkey.apply.world.upload_progress import Begin, silent
-from monkey.errors import Corrupt, DatasetElsewhere, DatasetError, KeyMissing, MonkeyError
+from monkey.errors import Corrupt, DatasetElsewhere, DatasetError, DvcMissing, KeyMissing, MonkeyError
 from monkey.fleet.agent_state import cache_home
 from monkey.plan.desired import Upload
 from monkey.store.content.objects import object_key
@@ -69,7 +69,8 @@ class Shelf:
 
     def _named(self, spec: Spec, path: str, exc: DatasetError) -> Named | None:
         """Return the hash of what is not here; None where it is here and cannot be taken, or nobody names one."""
-        if self._recalled is None or os.path.lexists(self._root / path):
+        # Without DVC, the `.dvc` file is not read, and a revision may name older data than it does.
+        if self._recalled is None or os.path.lexists(self._root / path) or isinstance(exc, DvcMissing):
             return None
         if isinstance(exc, DatasetElsewhere):
             return Named(exc.oid, exc.by)
@@ -85,6 +86,17 @@ def _refuse(spec: Spec, name: str, message: str, hint: str) -> MonkeyError:
     from monkey.spec.yaml.mistakes import Mistake
 
     return spec.document.error([Mistake(("datasets", name, "path"), message, hint)])
+
+
+def check_dvc(root: Path, spec: Spec) -> None:
+    """Raise SpecError, with the line, where a dataset lies in a DVC repository and DVC is not installed here."""
+    for name, path in spec.datasets.items():
+        if (repository := dvc_files.repository(Path(root, path))) is None:
+            continue
+        try:
+            dvc_files.check_installed(repository)
+        except DvcMissing as exc:
+            raise _refuse(spec, name, f"dataset {name!r}: {exc.message}", exc.hint or "") from exc
 
 
 def total(dataset: Dataset) -> Upload:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from monkey.errors import DatasetElsewhere, DatasetError
+from monkey import origin
+from monkey.errors import DatasetElsewhere, DatasetError, DvcMissing
 from monkey.spec.project_paths import locate
 from monkey.store.content.hash_worker import Signature, signature
 from monkey.transfer.datasets.dataset import Dataset
@@ -36,6 +38,12 @@ def repository(path: Path) -> Path | None:
     )
 
 
+def check_installed(repo_root: Path) -> None:
+    """Raise DvcMissing where DVC is not installed here."""
+    if find_spec("dvc") is None:
+        raise DvcMissing(f"{repo_root} is a DVC repository, and DVC is not installed here", hint=origin.hint("dvc"))
+
+
 def hash_tracked(path: Path, repo_root: Path) -> Dataset:
     """Return the dataset at the absolute `path`, hashed by DVC. Raises DatasetError for what cannot be taken."""
     with _repository(repo_root) as repo:
@@ -48,14 +56,14 @@ def hash_tracked(path: Path, repo_root: Path) -> Dataset:
 @contextmanager
 def _repository(root: Path) -> Iterator[Repo]:
     """Open the repository and lock it; DVC's errors become ours."""
+    check_installed(root)
     try:
         from dvc.exceptions import DvcException
         from dvc.lock import LockError
         from dvc.repo import Repo
     except ImportError as exc:
-        raise DatasetError(
-            f"{root} is a DVC repository, and DVC cannot be imported here: {exc}", hint="pip install dvc"
-        ) from exc
+        what = f"{root} is a DVC repository, and DVC cannot be imported here: {exc}"
+        raise DvcMissing(what, hint=origin.hint("dvc")) from exc
     for name in _SETTINGS:
         try:
             locate(root / DVC / name, root)

@@ -60,7 +60,8 @@ def distributions(scheme: str) -> list[importlib.metadata.Distribution]:
         try:
             found[name] = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
-            raise FleetError(f"{name} is not installed here", hint=origin.hint()) from None
+            hint = origin.hint("ssh" if name in NEEDS["ssh"] else "")
+            raise FleetError(f"{name} is not installed here", hint=hint) from None
         left += [needed for needed in _requirements(found[name]) if _installed(needed)]
     return [found[name] for name in sorted(found)]
 
