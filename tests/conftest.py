@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
+import importlib.metadata
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
-from functools import cache
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from functools import cache, partial
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,10 +28,20 @@ if TYPE_CHECKING:
     from tests.clouds.account import Account
     from tests.clouds.gcp.desk import Google
 
+Report = pytest.CollectReport
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.distribution(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
 #: Things that are no program on the PATH: how to find out whether they are here.
 PROBES: dict[str, Callable[[], bool]] = {
     "azurite": lambda: shutil.which("node") is not None and services.azurite_program().exists(),
-    "moto": lambda: importlib.util.find_spec("moto") is not None,
     "grafana": lambda: shutil.which("node") is not None and services.grafana_modules().exists(),
     "hosts": host_root.available,
     "iam": lambda: shutil.which("node") is not None and services.iam_modules().exists(),
@@ -38,13 +49,31 @@ PROBES: dict[str, Callable[[], bool]] = {
     "influxd1": lambda: services.influxd_program("influxd1").exists(),
     # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
     "mount": lambda: _succeeds(["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt"]),
-    "pulumi": lambda: services.pulumi_directory() is not None,
+    "pulumi": lambda: services.pulumi_directory() is not None and _is_installed("pulumi"),
     # Where Debian keeps it, the PATH of a user does not look.
     "sshd": lambda: sshd.program() is not None,
     # A user without rights over everything: we are one, or may become one.
     "unprivileged": lambda: os.geteuid() != 0 or _succeeds(["setpriv", "--reuid=65534", "--clear-groups", "true"]),
 }
 
+#: Module that tests import beyond the extra `[test]` → the name by which a test asks for its distribution.
+LIBRARIES = {
+    "boto3": "boto3",
+    "botocore": "boto3",
+    "dvc": "dvc",
+    "dvc_data": "dvc",
+    "google": "google-auth",
+    "grafana_foundation_sdk": "grafana-foundation-sdk",
+    "grpc": "pulumi-library",
+    "mkdocs": "mkdocs",
+    "moto": "moto",
+    "pulumi": "pulumi-library",
+    "pulumi_aws": "pulumi-aws",
+    "pulumi_gcp": "pulumi-gcp",
+    "ruff": "ruff",
+    "semver": "pulumi-library",
+}
+PROBES |= {name: partial(_is_installed, name.removesuffix("-library")) for name in LIBRARIES.values()}
 
 #: What a developer may have in the environment, and no test may meet: settings, and keys of real clouds.
 NOT_OURS = ("MONKEY_", "AWS_", "AZURE_", "GOOGLE_", "GCLOUD_")
@@ -80,9 +109,36 @@ def _require(name: str) -> str:
     found = _find(name)
     if found is not None:
         return found
-    if name in os.environ.get("MONKEY_REQUIRE", "").split(","):
-        pytest.fail(f"MONKEY_REQUIRE names {name}, which is not here (`invoke services` installs what it can)")
-    pytest.skip(f"{name} is not here (`invoke services` installs what it can)")
+    if _is_required(name):
+        pytest.fail(f"MONKEY_REQUIRE names {name}, {_absence(name)}")
+    pytest.skip(f"{name}, {_absence(name)}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip or fail a test that is marked with what is not here, before its fixtures are made."""
+    for mark in item.iter_markers("needs"):
+        _require(*mark.args)
+
+
+def _is_required(name: str) -> bool:
+    return name in os.environ.get("MONKEY_REQUIRE", "").split(",")
+
+
+def _absence(name: str) -> str:
+    """Return what a reader is told of a missing thing."""
+    how = "`pip install -e '.[dev]'`" if name in LIBRARIES.values() else "`invoke services`"
+    return f"which is not here ({how} installs what it can)"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Report, Report]:
+    """Skip a file or a folder whose import lacks a library, as `require` skips a test."""
+    report = yield
+    lacks = re.findall(r"ModuleNotFoundError: No module named '(\w+)", str(report.longrepr)) if report.failed else []
+    name = LIBRARIES.get(lacks[-1]) if lacks else None
+    if name is not None and _find(name) is None and not _is_required(name):
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, f"Skipped: {name}, {_absence(name)}")
+    return report
 
 
 @cache

@@ -19,6 +19,7 @@ from tests.acceptance.data import SPEC, contents, fill, objects, oid_of, pulled,
 from tests.acceptance.shop import Shop, until
 
 
+@pytest.mark.needs("dvc")
 def test_dvc_pulls_what_apply_uploaded(shop: Shop, store: Path, tmp_path: Path) -> None:
     data = fill(shop.root / "data", 50)
     (data / 'ünï"\\.txt').write_text("x")
@@ -72,6 +73,7 @@ def test_two_projects_with_one_dataset_share_one_copy(make_shop: Callable[..., S
     assert not (shared / "projects" / "two" / "sweeps").exists(), "push runs nothing"
 
 
+@pytest.mark.needs("dvc")
 def test_a_path_is_pushed_by_itself(shop: Shop, store: Path, tmp_path: Path) -> None:
     """Every file is read once, hashed on its way into the store."""
     data = fill(shop.root / "data", 1200)
@@ -139,6 +141,7 @@ KILLS = 20 if "MONKEY_LONG" in os.environ else 5
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["push"], ["push", "--path", "data"]], ids=["specs", "path"])
+@pytest.mark.needs("dvc")
 def test_an_upload_that_is_killed_goes_on(shop: Shop, store: Path, tmp_path: Path, words: list[str]) -> None:
     """kill -9 at random moments: never a torn object, never a listing before its files."""
     data = fill(shop.root / "data", 700, 2000)

@@ -80,6 +80,7 @@ def names(root: Path) -> set[str]:
     return {str(path) for path in found if path.parts[0] not in (".dvc", ".monkey")}
 
 
+@pytest.mark.needs("dvc")
 def test_in_a_dvc_repository_dvc_says_what_the_data_is(tracked: Shop, store: Path) -> None:
     before = names(tracked.root)
     oid = oid_of(tracked.run("push").stdout)
@@ -91,6 +92,7 @@ def test_in_a_dvc_repository_dvc_says_what_the_data_is(tracked: Shop, store: Pat
     assert oid in (tracked.root / "data.dvc").read_text(), "`dvc add` names it the same"
 
 
+@pytest.mark.needs("dvc")
 def test_data_that_only_dvc_s_cache_has_is_taken_from_there(tracked: Shop, store: Path, tmp_path: Path) -> None:
     (tracked.root / "data" / "pipe.tmp").unlink()
     (tracked.root / "data" / "scratch.tmp").unlink()
@@ -111,6 +113,7 @@ def test_data_that_only_dvc_s_cache_has_is_taken_from_there(tracked: Shop, store
     assert "DVC does not know it either" in tracked.run("push", code=1).stderr
 
 
+@pytest.mark.needs("dvc")
 def test_in_a_dvc_repository_a_clone_takes_what_the_dvc_file_names(tracked: Shop, clone: Callable[[], Shop]) -> None:
     (tracked.root / "data" / "pipe.tmp").unlink()
     dvc("add", "-q", "data", cwd=tracked.root)

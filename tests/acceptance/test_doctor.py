@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.acceptance.shop import Shop
 
 
+@pytest.mark.needs("pulumi-library")
 def test_well_and_then_everything_wrong_at_once(shop: Shop) -> None:
     shop.spec(jobs=1)
     before = shop.run("doctor").stdout

@@ -186,6 +186,7 @@ def test_a_link_out_of_the_project_shows_nothing(shop: Shop, link: str, file: st
     assert "default" not in done.stderr and "hunter2" not in done.stderr and str(keys) not in done.stderr
 
 
+@pytest.mark.needs("dvc")
 def test_settings_of_dvc_that_are_a_link_out_are_not_shown(shop: Shop) -> None:
     shop.spec(ONE_JOB + "datasets: {d: data}\ncode: {include: [job.py]}\n")
     keys, settings = Path(shop.env["HOME"], ".netrc"), shop.root / ".dvc" / "config"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests import services
-from tests.stacks import loose
-from tests.stacks.desk import ROOT, Desk, leftovers
+
+if TYPE_CHECKING:
+    from tests.stacks.desk import Desk
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -19,6 +23,8 @@ def pulumi(
 ) -> Iterator[None]:
     """Have the real Pulumi on the PATH, and a home of its own for it."""
     require("pulumi")
+    from tests.stacks import loose
+
     # What its library leaves open may be noticed before the end of the test.
     request.node.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
     monkeypatch.setenv("PATH", f"{services.pulumi_directory()}{os.pathsep}{os.environ['PATH']}")
@@ -34,5 +40,7 @@ def pulumi(
 @pytest.fixture
 def desk(pulumi: None, tmp_path: Path) -> Iterator[Desk]:
     """Return a desk whose store is a directory; nothing of Pulumi may run when the test is over."""
+    from tests.stacks.desk import Desk, leftovers
+
     yield Desk(tmp_path, str(tmp_path / "store"))
     assert not leftovers(tmp_path)

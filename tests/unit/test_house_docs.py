@@ -192,6 +192,7 @@ def test_our_specs_are_valid(path: Path) -> None:
     assert spec.name == path.stem
 
 
+@pytest.mark.needs("mkdocs")
 def test_site_builds_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}

@@ -49,6 +49,7 @@ def panels(board: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (panel for panel in board["panels"] if panel["type"] != "row")
 
 
+@pytest.mark.needs("grafana-foundation-sdk")
 def test_what_is_committed_is_what_the_generator_makes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-W", "error", str(BOARDS / "generate.py"), str(tmp_path)], check=True, timeout=300)
     for name in NAMES:

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from monkey.store.open import open_store
 from monkey_agent.cache.cache import Cache
 from monkey_agent.datasets.dataset_pool import Datasets
@@ -100,6 +102,7 @@ def test_processes_that_ask_together_fetch_once(tmp_path: Path, run: Run) -> Non
     assert {path.stat().st_nlink for path in tree.iterdir()} == {2}
 
 
+@pytest.mark.needs("dvc")
 def test_what_dvc_writes_is_read(tmp_path: Path, run: Run) -> None:
     project = tmp_path / "project"
     for path, data in FILES.items():

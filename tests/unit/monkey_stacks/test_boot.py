@@ -32,6 +32,7 @@ LIVES = Seen("active", left=False, goodbye="", heard=1000.0, now=1010.0, began=1
 
 
 @pytest.mark.parametrize("settings", [AWS, GCP], ids=["aws", "gcp"])
+@pytest.mark.needs("ruff")
 def test_user_data_is_one_text_that_needs_nothing(settings: Settings, tmp_path: Path) -> None:
     text = user_data(settings)
     assert text == user_data(dataclasses.replace(settings)) and text.startswith("#!/usr/bin/env python3\n")

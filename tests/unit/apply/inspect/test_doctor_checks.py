@@ -95,6 +95,8 @@ def test_each_provider_that_rents_has_a_line() -> None:
     ]
 
 
+@pytest.mark.needs("pulumi-gcp")
+@pytest.mark.needs("pulumi-aws")
 def test_a_missing_plugin_of_a_cloud_has_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -126,6 +128,8 @@ def test_a_missing_plugin_of_a_cloud_has_a_line(tmp_path: Path, monkeypatch: pyt
     ]
 
 
+@pytest.mark.needs("pulumi-aws")
+@pytest.mark.needs("boto3")
 def test_without_a_store_that_opens_providers_are_asked_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

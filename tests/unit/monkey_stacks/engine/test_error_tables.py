@@ -51,6 +51,7 @@ def test_of_a_traceback_what_was_raised_is_left(text: str, said: str) -> None:
         ("", "it said nothing"),
     ],
 )
+@pytest.mark.needs("pulumi-library")
 def test_errors_say_what_to_do(text: str, message: str) -> None:
     found = translate(RuntimeError(text))
     assert isinstance(found, FleetError)
@@ -85,6 +86,7 @@ def test_a_store_that_failed_is_the_reason() -> None:
     assert translate(RuntimeError("An IO error occurred while writing the new snapshot file"), (), trouble) is trouble
 
 
+@pytest.mark.needs("pulumi-library")
 def test_events_become_changes_and_failures() -> None:
     from pulumi.automation import EngineEvent
 

@@ -42,6 +42,7 @@ def refusal(said: list[str]) -> tuple[str, str]:
     raise AssertionError("it found one")
 
 
+@pytest.mark.needs("pulumi-library")
 def test_one_on_the_path_comes_first(bare: Path) -> None:
     put(bare / "home/bin/pulumi", "3.999.0")
     found = installation.find(pytest.fail)
@@ -50,12 +51,14 @@ def test_one_on_the_path_comes_first(bare: Path) -> None:
     assert installation.find(pytest.fail).path == str(bare / "bin/pulumi")
 
 
+@pytest.mark.needs("pulumi-library")
 def test_one_that_is_too_old_is_passed_over(bare: Path) -> None:
     put(bare / "bin/pulumi", "3.100.0")
     there = put(bare / f"home/versions/{PINNED}/bin/pulumi", PINNED)
     assert installation.find(pytest.fail).path == str(there)
 
 
+@pytest.mark.needs("pulumi-library")
 def test_a_shell_calls_it_by_its_path_where_that_is_not_on_the_path(
     bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +79,7 @@ def test_without_the_library_a_plan_for_hosts_says_what_installs_it() -> None:
     assert f"{sys.executable} -m pip install" in last and "[ssh]" in last
 
 
+@pytest.mark.needs("pulumi-library")
 def test_where_there_is_none_and_no_network_the_error_says_what_to_do(bare: Path) -> None:
     put(bare / "bin/pulumi", "3.100.0")
     said: list[str] = []

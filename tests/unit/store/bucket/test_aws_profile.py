@@ -107,6 +107,7 @@ def test_a_profile_that_needs_more_says_what_to_install(bucket: FakeBucket, home
     assert "'sso' needs more than keys" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.needs("boto3")
 def test_botocore_s_own_troubles_are_told(bucket: FakeBucket, home: pytest.MonkeyPatch, tmp_path: Path) -> None:
     home.setenv("HOME", str(tmp_path))
     with pytest.raises(StoreRefused, match="could not be fetched: SSOTokenLoadError") as caught:

@@ -50,6 +50,7 @@ def dvc_oid(path: Path) -> str:
     return subprocess.run(words, check=True, capture_output=True).stdout.decode()
 
 
+@pytest.mark.needs("dvc")
 def test_ids_and_listings_are_those_of_dvc(tmp_path: Path) -> None:
     """The golden test of what a stdlib writer must get right, against the real thing."""
     root = tree(tmp_path / "data")
@@ -61,6 +62,7 @@ def test_ids_and_listings_are_those_of_dvc(tmp_path: Path) -> None:
     assert single.oid == dvc_oid(root / "a").strip() and single.is_file
 
 
+@pytest.mark.needs("dvc")
 def test_a_large_file_is_hashed_like_a_small_one(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "large").write_bytes(os.urandom(1000) * 9000)
@@ -71,6 +73,7 @@ def test_a_large_file_is_hashed_like_a_small_one(tmp_path: Path) -> None:
     assert sum(told) == dataset.size == 9_000_001
 
 
+@pytest.mark.needs("dvc")
 def test_many_files_are_hashed_by_several_processes(tmp_path: Path) -> None:
     root = tree(tmp_path / "data", [f"{n % 7}/{n:05d}" for n in range(1500)])
     assert hash_dataset(root, tmp_path / "state").oid == dvc_oid(root).partition("\n")[0]
@@ -161,6 +164,7 @@ def test_a_second_look_reads_no_file(tmp_path: Path) -> None:
     assert read == [] and before == {path: path.stat().st_atime_ns for path in before}
 
 
+@pytest.mark.needs("dvc")
 def test_of_a_changed_dataset_only_what_changed_is_read(tmp_path: Path) -> None:
     root, state = tree(tmp_path / "data"), tmp_path / "state"
     age(root)

@@ -76,6 +76,7 @@ ASKED: list[Callable[[Account], object]] = [
 ]
 
 
+@pytest.mark.needs("boto3")
 def test_who_answers_in_place_of_aws_is_not_taken_for_it(server: _Server) -> None:
     at = Account("eu-central-1")
     for server.answer in ((200, LOGIN), (200, UNTIDY), (403, LOGIN), (403, UNTIDY)):
@@ -90,6 +91,7 @@ def test_who_answers_in_place_of_aws_is_not_taken_for_it(server: _Server) -> Non
             ask(at)
 
 
+@pytest.mark.needs("boto3")
 def test_a_request_that_is_too_old_is_a_matter_of_the_clock(server: _Server) -> None:
     server.answer = (400, WORDS)
     with pytest.raises(FleetError, match=r"clock is wrong: .*RequestExpired"):
@@ -98,6 +100,7 @@ def test_a_request_that_is_too_old_is_a_matter_of_the_clock(server: _Server) -> 
     assert login is not None and "credentials have expired" in login.message
 
 
+@pytest.mark.needs("boto3")
 def test_types_are_known_also_where_nothing_can_be_remembered(server: _Server) -> None:
     server.answer = (200, _TYPES)
     [found] = catalog.machines(Account("eu-central-1"), ["m5.large"])

@@ -1,0 +1,86 @@
+"""The base install is small: its packages are counted, and each extra's library is named where it is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+#: Packages of the base install, ours among them, with the signatures' library to come.
+MOST = 32
+SIGNATURES = "cryptography"
+SPEC = "datasets: {d: data}\ncommand: [python3, -c, 'pass']\noutputs: []\n"
+#: `monkey` where a library is not installed.
+WITHOUT = "import sys; sys.modules[sys.argv.pop(1)] = None; from monkey.cli.main import main; main()"
+
+
+def needs(name: str) -> Iterator[str]:
+    """Yield the names of the distributions that one needs here, without any extra."""
+    for line in importlib.metadata.requires(name) or ():
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield re.sub(r"[-_.]+", "-", requirement.name).lower()
+
+
+def closure(*names: str) -> set[str]:
+    """Return the distributions with all that they need."""
+    found, left = set[str](), list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += needs(name)
+    return found
+
+
+def test_the_base_install_is_small() -> None:
+    found = closure("monkey-sweep")
+    assert {"pydantic", "aiohttp"} <= found
+    assert not found & {"dvc", "asyncssh", "pulumi", "pulumi-aws", "pulumi-gcp", "boto3", "google-auth", "uv"}
+    more = found | closure(SIGNATURES)
+    assert len(more) <= MOST, f"{len(more)}: {', '.join(sorted(more))}"
+
+
+def said_without(library: str, root: Path, *words: str) -> str:
+    """Return what a failing `monkey` says where the library is not installed."""
+    command = [sys.executable, "-c", WITHOUT, library, *words]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def project(root: Path, *, store: str = ".monkey/store", tracked: bool = False) -> Path:
+    """Write a project with a dataset, which lies in a DVC repository where it is tracked."""
+    (root / "monkey.yaml").write_text(f"project: test\nstore: {store}\n")
+    (root / "data").write_text("x")
+    (root / "specs").mkdir()
+    (root / "specs" / "sweep.yaml").write_text(SPEC)
+    if tracked:
+        (root / ".dvc").mkdir()
+        (root / ".dvc" / "config").touch()
+    return root
+
+
+@pytest.mark.parametrize("verb", ["plan", "push", "doctor"])
+def test_a_dataset_in_a_dvc_repository_names_its_line_and_the_extra(tmp_path: Path, verb: str) -> None:
+    said = said_without("dvc", project(tmp_path, tracked=True), verb)
+    assert re.search(r"specs/sweep\.yaml:1:\d+: dataset 'd': .* is a DVC repository, and DVC is not installed", said)
+    assert "pip install" in said and "[dvc]" in said
+
+
+def test_a_doctor_asks_for_no_dvc_where_no_dataset_is_dvc_s(tmp_path: Path) -> None:
+    said = said_without("dvc", project(tmp_path, store="ssh://host"), "doctor")
+    assert "DVC" not in said and "[dvc]" not in said
+
+
+@pytest.mark.parametrize("verb", ["plan", "status", "doctor"])
+def test_a_store_by_ssh_names_its_line_and_the_extra(tmp_path: Path, verb: str) -> None:
+    said = said_without("asyncssh", project(tmp_path, store="ssh://host/~/store"), verb)
+    assert "monkey.yaml:2:8: a store at ssh:// is reached by asyncssh, which is not installed here" in said
+    assert "pip install" in said and "[ssh]" in said
