@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-if TYPE_CHECKING:
-    from monkey.apply.orders import Done
+from monkey.apply.orders import Done
+from monkey.apply.world.sweep_status import standing
+from monkey.cli.render.apply_outcome import stands
+from monkey.cli.terminal.text import one_line, plural
+from monkey.plan.advice import helps
 
 
 def say(what: str, done: str) -> None:
@@ -20,8 +21,6 @@ def report(done: Done, verb: str, did: str, then: str) -> None:
 
     `did`: what the sweep is or does now; `then`: a sentence or two, without the last full stop.
     """
-    from monkey.cli.terminal.text import one_line, plural
-
     name = one_line(done.view.state.name)
     if not done.changed:
         click.echo(f"{name}: {_stands(done)}; nothing to {verb}. {_helps(done)}.")
@@ -35,18 +34,12 @@ def report(done: Done, verb: str, did: str, then: str) -> None:
 
 
 def _stands(done: Done) -> str:
-    from monkey.cli.render.apply_outcome import stands
-
     return stands(done.view)
 
 
 def _helps(done: Done) -> str:
     """Return what helps the sweep as it is now; an order that leaves it with nothing to run has opened it again."""
     from dataclasses import replace
-
-    from monkey.apply.world.sweep_status import standing
-    from monkey.cli.terminal.text import one_line
-    from monkey.plan.advice import helps
 
     at = standing(done.view)
     return one_line(helps(replace(at, paused=False, cancelled=False) if done.changed else at))

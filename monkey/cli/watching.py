@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import click
 
+from monkey.apply.watch.sweep_progress import Progress
+from monkey.apply.watch.watch_loop import Watch
+from monkey.apply.world.world import World
+from monkey.cli.live_view import Live
+from monkey.cli.render.apply_outcome import outcome
+from monkey.cli.render.parameter_text import parameters_text
+from monkey.cli.render.progress_lines import Best
+from monkey.cli.render.results_table import results_lines
 from monkey.cli.terminal.text import one_line, terminal
-
-if TYPE_CHECKING:
-    from monkey.apply.watch.sweep_progress import Progress
-    from monkey.apply.world.world import World
-    from monkey.cli.render.progress_lines import Best
-    from monkey.protocol.status.store_snapshot import Snapshot
-    from monkey.results.result_rows import Results
+from monkey.protocol.status.store_snapshot import Snapshot
+from monkey.results.result_rows import Results, gather, unmeasured
 
 #: Is told how far sweeps are.
 Looked = Callable[[Sequence["Progress"]], None]
@@ -30,10 +32,6 @@ async def watch_to_end(
     `looked`: is told how far they are at each look; `changed`: something was applied just now; without it an end that
     is there at once is told in a word.
     """
-    from monkey.apply.watch.watch_loop import Watch
-    from monkey.cli.live_view import Live
-    from monkey.cli.render.apply_outcome import outcome
-
     with Live(find_best) as live:
 
         def show(snapshot: Snapshot | None, progress: Sequence[Progress], trouble: str) -> None:
@@ -50,8 +48,6 @@ async def watch_to_end(
 
 def _results(one: Progress) -> Results | None:
     """Return the results so far of a sweep that ranks its jobs; None of another."""
-    from monkey.results.result_rows import gather
-
     revision = one.view.state.revision
     if revision is None or revision.settings.metric is None:
         return None
@@ -59,9 +55,6 @@ def _results(one: Progress) -> Results | None:
 
 
 def _top(one: Progress) -> list[str]:
-    from monkey.cli.render.results_table import results_lines
-    from monkey.results.result_rows import unmeasured
-
     results = _results(one)
     if results is None:
         return []
@@ -72,9 +65,6 @@ def _top(one: Progress) -> list[str]:
 
 def find_best(one: Progress) -> Best | None:
     """Return the best job so far by the sweep's own metric; None where no job that counts has it."""
-    from monkey.cli.render.parameter_text import parameters_text
-    from monkey.cli.render.progress_lines import Best
-
     results = _results(one)
     if results is None or results.metric is None or (best := results.best) is None:
         return None

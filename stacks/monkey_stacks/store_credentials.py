@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from monkey.errors import FleetError
+from monkey.store.bucket.aws_profile import find as find_profile
 from monkey.store.bucket.url import Address, parse
 
 #: Variables that are handed on as they are, where they are set.
@@ -66,8 +67,6 @@ def find(url: str) -> Credentials:
 
 
 def _amazon(address: Address) -> Credentials:
-    from monkey.store.bucket.aws_profile import find as find_profile
-
     profile = find_profile(address.options.get("profile"))
     said = {name: value for name in _AMAZON if (value := os.environ.get(name))}
     if profile.region and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & said.keys():

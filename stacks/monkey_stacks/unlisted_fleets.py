@@ -9,9 +9,14 @@ from monkey.fleet.fleet_port import Fleet
 from monkey.spec.project.cloud import Cloud
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
+from monkey_stacks.aws.fleet import make as make_aws_fleet
+from monkey_stacks.aws.requirements import region_of
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.gcp.fleet import make as make_gcp_fleet
+from monkey_stacks.gcp.requirements import place_of
 from monkey_stacks.provider_types import kind
+from monkey_stacks.ssh.fleet import make as make_ssh_fleet
 
 
 async def fleet(name: str, project: str, store_url: str, opened: Callable[[], Store | None]) -> Fleet | None:
@@ -21,15 +26,9 @@ async def fleet(name: str, project: str, store_url: str, opened: Callable[[], St
     if not known:
         return None
     if kind(known) == "aws":
-        from monkey_stacks.aws.fleet import make as make_aws_fleet
-
         return make_aws_fleet(name, _aws(known), project, store_url, opened)
     if kind(known) == "gcp":
-        from monkey_stacks.gcp.fleet import make as make_gcp_fleet
-
         return make_gcp_fleet(name, _gcp(known), project, store_url, opened)
-    from monkey_stacks.ssh.fleet import make as make_ssh_fleet
-
     return make_ssh_fleet(name, Provider("ssh"), project, store_url, opened)
 
 
@@ -44,15 +43,11 @@ async def remains(name: str, project: str, opened: Callable[[], Store | None]) -
 
 def _aws(known: Sequence[Resource]) -> Provider:
     """Return as much of the provider as taking it away needs."""
-    from monkey_stacks.aws.requirements import region_of
-
     types = [each.inputs["instanceType"] for each in known if "instanceType" in each.inputs]
     return Provider("aws", cloud=Cloud(region_of(known), tuple(types)))
 
 
 def _gcp(known: Sequence[Resource]) -> Provider:
     """Return as much of the provider as taking it away needs."""
-    from monkey_stacks.gcp.requirements import place_of
-
     project, region, type_ = place_of(known)
     return Provider("gcp", cloud=Cloud(region, (type_,), gcp_project=project))

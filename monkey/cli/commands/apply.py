@@ -6,22 +6,28 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from monkey.apply.agent_environment import suit
+from monkey.apply.execute import check_descent, execute
+from monkey.apply.planning import Planned, make_plan, read_saved, remake_plan
+from monkey.apply.watch.startup import begun
+from monkey.apply.watch.sweep_progress import Progress
+from monkey.apply.world.world import World
 from monkey.cli.commands.plan import keep_stale_option
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.order_reports import say
+from monkey.cli.render.apply_outcome import detached
+from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.session import in_world
 from monkey.cli.terminal.prompts import agreed
+from monkey.cli.terminal.text import terminal
+from monkey.cli.watching import watch_to_end
 from monkey.errors import MonkeyError
-
-if TYPE_CHECKING:
-    from monkey.apply.planning import Planned
-    from monkey.apply.watch.sweep_progress import Progress
-    from monkey.apply.world.world import World
-    from monkey.plan.change import Plan
+from monkey.plan.change import Plan
+from monkey.plan.cost import rented_text
+from monkey.plan.work import left_of
 
 
 @dataclass
@@ -60,17 +66,11 @@ def command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, kee
     except KeyboardInterrupt:
         if not order.watched:
             raise
-        from monkey.cli.render.apply_outcome import detached
-
         click.echo("\n".join(["", *detached(order.watched)]))
         return INTERRUPTED
 
 
 async def _apply(world: World, order: Order) -> int:
-    from monkey.apply.agent_environment import suit
-    from monkey.apply.execute import check_descent, execute
-    from monkey.plan.work import left_of
-
     for fleet in world.fleets.values():
         fleet.prepare()
     planned = await _planned(world, order)
@@ -88,8 +88,6 @@ async def _apply(world: World, order: Order) -> int:
     at_work = [sweep.name for sweep in planned.plan.sweeps if left_of(sweep).count]
     if order.detach:
         return await _detach(world, planned, at_work)
-    from monkey.cli.watching import watch_to_end
-
     order.watched = at_work
 
     def looked(progress: Sequence[Progress]) -> None:
@@ -100,9 +98,6 @@ async def _apply(world: World, order: Order) -> int:
 
 
 async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
-    from monkey.apply.watch.startup import begun
-    from monkey.cli.render.apply_outcome import detached
-
     if not planned.plan.changes:
         click.echo("Nothing to change.")
         return 0
@@ -112,8 +107,6 @@ async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
 
 
 async def _planned(world: World, order: Order) -> Planned:
-    from monkey.apply.planning import make_plan, read_saved, remake_plan
-
     saved = [name for name in order.specs if name.endswith(".json")]
     if not saved:
         return await make_plan(world, order.specs, order.keep_stale)
@@ -123,9 +116,6 @@ async def _planned(world: World, order: Order) -> Planned:
 
 
 def _show(planned: Planned) -> None:
-    from monkey.cli.render.plan_lines import plan_lines
-    from monkey.cli.terminal.text import terminal
-
     click.echo("\n".join([*plan_lines(planned.plan, terminal()), ""]))
 
 
@@ -137,8 +127,6 @@ def _warn(plan: Plan) -> None:
 
 def _confirm(planned: Planned, order: Order) -> None:
     """Ask before running jobs are stopped, whose work since the last checkpoint is lost, and before money is spent."""
-    from monkey.plan.cost import rented_text
-
     if order.yes:
         return
     costs = {part.fleet: part.cost for part in planned.plan.rented if part.cost}

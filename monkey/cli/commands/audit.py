@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from monkey.apply.inspect.fleet_audit import audit, holdings, strangers
+from monkey.apply.world.world import World
+from monkey.cli.render.list_tables import findings_json, findings_lines, holdings_json, holdings_lines
 from monkey.cli.session import in_world, json_option
-
-if TYPE_CHECKING:
-    from monkey.apply.world.world import World
+from monkey.cli.terminal.text import json_text, terminal
 
 
 @click.command("audit")
@@ -24,10 +23,6 @@ def command(as_json: bool) -> int:
 
 
 async def _audit(world: World, as_json: bool) -> int:
-    from monkey.apply.inspect.fleet_audit import audit, holdings, strangers
-    from monkey.cli.render.list_tables import findings_json, findings_lines, holdings_json, holdings_lines
-    from monkey.cli.terminal.text import json_text, terminal
-
     found, held = await audit(world), await holdings(world)
     found += strangers(held)
     if as_json:

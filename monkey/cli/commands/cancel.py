@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from monkey.apply.orders import cancel
 from monkey.cli.order_reports import report
 from monkey.cli.session import in_world, names_complete
 
@@ -13,7 +14,5 @@ from monkey.cli.session import in_world, names_complete
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Say why, for whoever looks later.")
 def command(sweep: str, reason: str) -> None:
     """Stop SWEEP for good: what runs is stopped, what is queued is never begun. What is finished stays."""
-    from monkey.apply.orders import cancel
-
     done = in_world(lambda world: cancel(world, sweep, reason))
     report(done, "cancel", "cancelled", f"`monkey resume {sweep}` would go on after all")

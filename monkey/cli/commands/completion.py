@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from monkey.cli.registry import monkey
+
 #: Where each shell wants the script.
 USE = {
     "bash": 'eval "$(monkey completion bash)"                                  # in ~/.bashrc',
@@ -17,8 +19,6 @@ USE = {
 def command(shell: str) -> None:
     """Print the completion script of SHELL."""
     from click.shell_completion import get_completion_class
-
-    from monkey.cli.registry import monkey
 
     kind = get_completion_class(shell)
     assert kind is not None  # click knows all three

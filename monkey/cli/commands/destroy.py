@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
+from monkey.apply.inspect.fleet_audit import forgotten
+from monkey.apply.world.world import World
 from monkey.cli.session import in_world
 from monkey.cli.terminal.prompts import agreed
 from monkey.errors import FleetError, MonkeyError
-
-if TYPE_CHECKING:
-    from monkey.apply.world.world import World
-    from monkey.fleet.fleet_port import Fleet, Instance
+from monkey.fleet.fleet_port import Fleet, Instance
 
 
 @click.command("destroy")
@@ -32,8 +30,6 @@ def command(names: tuple[str, ...], yes: bool) -> int:
 
 
 async def _destroy(world: World, names: tuple[str, ...], yes: bool) -> int:
-    from monkey.apply.inspect.fleet_audit import forgotten
-
     world.fleets = known = {**world.fleets, **await forgotten(world)}
     wrong = [name for name in names if name not in known]
     if wrong:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
+from monkey.apply.inspect.doctor_checks import Check, examine
 from monkey.cli.session import json_option, project
-
-if TYPE_CHECKING:
-    from monkey.apply.inspect.doctor_checks import Check
+from monkey.cli.terminal.text import json_text, one_line, plural, terminal
 
 
 @click.command("doctor")
@@ -24,14 +22,10 @@ def command(as_json: bool) -> int:
     import asyncio
     from dataclasses import asdict
 
-    from monkey.cli.terminal.text import json_text
-
     here = project()
     found: list[Check] = []
 
     async def look() -> None:
-        from monkey.apply.inspect.doctor_checks import examine
-
         async for check in examine(here):
             found.append(check)
             if not as_json:
@@ -46,8 +40,6 @@ def command(as_json: bool) -> int:
 
 
 def _line(check: Check) -> str:
-    from monkey.cli.terminal.text import one_line, terminal
-
     to = terminal()
     mark, colour = ("!", "yellow") if check.wrong else ("✓", "green")
     line = to.paint(f"{mark} {check.about}: {one_line(check.text)}", colour if check.wrong else "")
@@ -55,7 +47,5 @@ def _line(check: Check) -> str:
 
 
 def _sum(found: Sequence[Check]) -> str:
-    from monkey.cli.terminal.text import plural
-
     wrong = sum(check.wrong for check in found)
     return f"\n{plural(wrong, 'thing')} to mend." if wrong else "\nAll is well."

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import click
 
+from monkey.apply.orders import extend
+from monkey.apply.world.sweep_status import standing
 from monkey.cli.order_reports import report, say
 from monkey.cli.rent_prompt import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
+from monkey.cli.terminal.text import one_line
+from monkey.errors import MonkeyError
+from monkey.plan.advice import helps
+from monkey.spec.job.expires import read, time_text
+from monkey.spec.yaml.mistakes import Mistakes
 
 
 @click.command("extend")
@@ -19,14 +26,6 @@ def command(sweep: str, time: str, yes: bool) -> None:
     What a sweep that has expired already gets begins now.
     """
     from dataclasses import replace
-
-    from monkey.apply.orders import extend
-    from monkey.apply.world.sweep_status import standing
-    from monkey.cli.terminal.text import one_line
-    from monkey.errors import MonkeyError
-    from monkey.plan.advice import helps
-    from monkey.spec.job.expires import read, time_text
-    from monkey.spec.yaml.mistakes import Mistakes
 
     try:
         asked = read(time, 'say by how much later, like 6h, or a time with its zone, like "2026-12-01T18:00:00Z"')

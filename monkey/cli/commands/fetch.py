@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from monkey.apply.world.lookup import find
+from monkey.apply.world.world import World
+from monkey.cli.render.fetch_report import Bar, brought_lines, failed_text
 from monkey.cli.session import in_world, json_option, names_complete
+from monkey.cli.terminal.text import json_text
 from monkey.errors import MonkeyError, NotFound
-
-if TYPE_CHECKING:
-    from monkey.apply.world.world import World
-    from monkey.protocol.layout import Keys
-    from monkey.protocol.status.agent_views import JobView, SweepView
-    from monkey.results.result_rows import Results
-    from monkey.transfer.download import Brought, File
+from monkey.protocol.layout import Keys
+from monkey.protocol.status.agent_views import JobView, SweepView
+from monkey.results.export import row_json, rows_csv
+from monkey.results.result_rows import Results, choose, gather
+from monkey.transfer.code.file_selection import FETCHED
+from monkey.transfer.download import Brought, Download, File, check_path
+from monkey.transfer.globs import Globs
 
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 #: States in which what a job made will not change.
@@ -53,8 +56,6 @@ def command(
 
 
 async def _fetch(world: World, asked: _Asked) -> str:
-    from monkey.apply.world.lookup import find
-
     found = find(await world.reader().read(), asked.what)
     if found.job is not None and (asked.where or asked.top):
         raise MonkeyError("--where and --top choose jobs of a sweep, and this is one job")
@@ -75,8 +76,6 @@ def _chosen(view: SweepView, asked: _Asked) -> Results:
     """Return the jobs to fetch, the best first."""
     from dataclasses import replace
 
-    from monkey.results.result_rows import choose, gather
-
     revision = view.state.revision
     assert revision is not None  # find sees to it
     results = gather(revision.table, revision.settings, view.jobs)
@@ -88,8 +87,6 @@ def _chosen(view: SweepView, asked: _Asked) -> Results:
 
 def _files(keys: Keys, view: SweepView, jobs: list[str], asked: _Asked, *, alone: bool) -> dict[str, list[File]]:
     """Return job to its files; `alone`: they need no directory of their own."""
-    from monkey.transfer.globs import Globs
-
     try:
         globs = Globs(asked.only) if asked.only else None
     except ValueError as exc:
@@ -98,9 +95,6 @@ def _files(keys: Keys, view: SweepView, jobs: list[str], asked: _Asked, *, alone
 
 
 def _of_job(keys: Keys, view: SweepView, job: JobView, globs: object, below: str) -> list[File]:
-    from monkey.transfer.download import File, check_path
-    from monkey.transfer.globs import Globs
-
     if job.state not in ENDED:
         return []  # what is recorded is of an earlier attempt
     revision = view.state.revision
@@ -128,26 +122,18 @@ def _nothing(view: SweepView, jobs: list[str], asked: _Asked) -> NotFound:
 
 def _mark(directory: Path) -> None:
     """Say of a directory that is made now that it is no code; one that was there is the user's, and stays as it is."""
-    from monkey.transfer.code.file_selection import FETCHED
-
     if not directory.exists():
         directory.mkdir(parents=True)
         (directory / FETCHED).write_text("Made by `monkey fetch`. What is here is no part of a job's code.\n")
 
 
 async def _download(world: World, files: list[File], directory: Path) -> Brought:
-    from monkey.cli.render.fetch_report import Bar
-    from monkey.transfer.download import Download
-
     with Bar(len(files)) as bar:
         return await Download(world.at, directory, bar.show).run(files)
 
 
 def _index(directory: Path, results: Results, files: dict[str, list[File]]) -> None:
     """Write what each job was run with and what came of it."""
-    from monkey.cli.terminal.text import json_text
-    from monkey.results.export import row_json, rows_csv
-
     directory.mkdir(parents=True, exist_ok=True)
     rows = [row_json(row) | {"files": {f.path: f.sha256 for f in files[row.job]}} for row in results.rows]
     for name, text in (("results.csv", rows_csv(results)), ("results.json", json_text(rows, indent=1) + "\n")):
@@ -157,9 +143,6 @@ def _index(directory: Path, results: Results, files: dict[str, list[File]]) -> N
 
 
 def _told(brought: Brought, files: dict[str, list[File]], directory: Path, *, as_json: bool) -> str:
-    from monkey.cli.render.fetch_report import brought_lines, failed_text
-    from monkey.cli.terminal.text import json_text
-
     if brought.failed:
         raise MonkeyError(failed_text(brought), hint="what came is whole; `monkey fetch` again tries the rest")
     if as_json:

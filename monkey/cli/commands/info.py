@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from monkey.apply.inspect.attempt_records import read_attempts
+from monkey.apply.world.lookup import find
+from monkey.apply.world.world import World
+from monkey.cli.render import job_details as render
 from monkey.cli.session import in_world, json_option, names_complete
-
-if TYPE_CHECKING:
-    from monkey.apply.world.world import World
+from monkey.cli.terminal.text import json_text, terminal
 
 
 @click.command("info")
@@ -21,11 +21,6 @@ def command(what: str, as_json: bool) -> None:
 
 
 async def _info(world: World, what: str, *, as_json: bool) -> str:
-    from monkey.apply.inspect.attempt_records import read_attempts
-    from monkey.apply.world.lookup import find
-    from monkey.cli.render import job_details as render
-    from monkey.cli.terminal.text import json_text, terminal
-
     snapshot = await world.reader().read()
     found = find(snapshot, what)
     if found.job is None:

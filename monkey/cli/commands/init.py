@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
-from monkey.cli.terminal.text import plural
+from monkey.cli.cloud_setup import Wanted, add, prepare, then
+from monkey.cli.terminal.text import json_text, plural
 from monkey.errors import MonkeyError
+from monkey.spec.sweep.json_schema import schema
 
 #: What the local store, Python and a run of the script by hand leave behind; none of it belongs into git, or is code.
 IGNORED = (".monkey/", "__pycache__/", "/model.json", "*.log")
@@ -116,8 +118,6 @@ def command(
             raise MonkeyError(said, hint=f"--provider {'gcp' if gcp_project else 'aws'}")
         _start(root, directory)
         return
-    from monkey.cli.cloud_setup import Wanted, add, prepare, then
-
     wanted = Wanted(provider, region, kind, store, gcp_project, bucket)
     if not (root / "monkey.yaml").exists():
         wanted.check()
@@ -154,9 +154,6 @@ def _start(root: Path, directory: str, machines: str = "") -> None:
 
 
 def _files(root: Path) -> dict[str, str]:
-    from monkey.cli.terminal.text import json_text
-    from monkey.spec.sweep.json_schema import schema
-
     name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in root.resolve().name)
     return {
         "monkey.yaml": MONKEY_YAML.format(project=name.strip("._-") or "experiments"),

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from monkey.apply.inspect.instances import instances
+from monkey.apply.world.fleets import living
+from monkey.apply.world.lookup import find_sweep
+from monkey.apply.world.world import World
+from monkey.cli.render.list_tables import (
+    instances_json,
+    instances_lines,
+    jobs_json,
+    jobs_lines,
+    providers_json,
+    providers_lines,
+    sweeps_json,
+    sweeps_lines,
+)
 from monkey.cli.session import in_world, json_option, names_complete
-
-if TYPE_CHECKING:
-    from monkey.apply.world.world import World
-
-#: A job's states, as the protocol names them (not imported: `monkey list --help` is quick).
-STATES = ("queued", "running", "frozen", "succeeded", "failed", "cancelled", "paused", "stopped", "expired")
+from monkey.cli.terminal.text import json_text, one_line, terminal
+from monkey.protocol.status.agent_views import State
 
 
 @click.group("list")
@@ -22,16 +30,18 @@ def command() -> None:
 
 @command.command("jobs")
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=names_complete)
-@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only jobs in this state.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in State]),
+    help="Only jobs in this state.",
+)
 @json_option
 def jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
     """List the jobs of SWEEPs (default: all sweeps) with their state and parameters."""
 
     async def show(world: World) -> str:
-        from monkey.apply.world.lookup import find_sweep
-        from monkey.cli.render.list_tables import jobs_json, jobs_lines
-        from monkey.cli.terminal.text import json_text, terminal
-
         snapshot = await world.reader().read()
         views = [find_sweep(snapshot, name) for name in sweeps] or list(snapshot.sweeps.values())
         if as_json:
@@ -47,9 +57,6 @@ def sweeps(as_json: bool) -> None:
     """List the sweeps that were applied."""
 
     async def show(world: World) -> str:
-        from monkey.cli.render.list_tables import sweeps_json, sweeps_lines
-        from monkey.cli.terminal.text import json_text, one_line, terminal
-
         snapshot = await world.reader().read()
         views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
         for view in snapshot.sweeps.values():
@@ -66,10 +73,6 @@ def providers(as_json: bool) -> None:
     """List where jobs can run, and what is there now."""
 
     async def show(world: World) -> str:
-        from monkey.apply.world.fleets import living
-        from monkey.cli.render.list_tables import providers_json, providers_lines
-        from monkey.cli.terminal.text import json_text, terminal
-
         snapshot = await world.reader().read([]) if world.store is not None else None
         counted = [(fleet.name, fleet.type, await living(fleet, snapshot)) for fleet in world.fleets.values()]
         if as_json:
@@ -81,14 +84,10 @@ def providers(as_json: bool) -> None:
 
 @command.command("instances")
 @json_option
-def instances(as_json: bool) -> None:
+def list_instances(as_json: bool) -> None:
     """List machines and the agents on them, by what is written down and by their heartbeats."""
 
     async def show(world: World) -> str:
-        from monkey.apply.inspect.instances import instances
-        from monkey.cli.render.list_tables import instances_json, instances_lines
-        from monkey.cli.terminal.text import json_text, terminal
-
         found = await instances(world)
         return json_text(instances_json(found), indent=2) if as_json else "\n".join(instances_lines(found, terminal()))
 

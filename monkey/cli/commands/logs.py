@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from monkey.apply.inspect.attempt_records import find_attempt, read_attempts
+from monkey.apply.inspect.log_reading import Follow
+from monkey.apply.watch.watch_loop import watching
+from monkey.apply.world.lookup import Found, find
+from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
+from monkey.cli.render.apply_outcome import silence
+from monkey.cli.render.attempt_lines import ending
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.terminal.log_output import Sink
-
-if TYPE_CHECKING:
-    from monkey.apply.world.lookup import Found
-    from monkey.apply.world.world import World
+from monkey.errors import NotFound
 
 
 @click.command("logs")
@@ -36,10 +38,6 @@ async def _logs(world: World, what: str, attempt: int | None, *, follow: bool) -
     import asyncio
     from contextlib import nullcontext
 
-    from monkey.apply.inspect.log_reading import Follow
-    from monkey.apply.watch.watch_loop import watching
-    from monkey.apply.world.lookup import find
-
     found = find(await world.reader().read(), what)
     only = await _claim(world, found, attempt) if attempt is not None else 0
     jobs = [found.job] if found.job else found.view.ids
@@ -56,9 +54,6 @@ async def _logs(world: World, what: str, attempt: int | None, *, follow: bool) -
 
 async def _claim(world: World, found: Found, attempt: int) -> int:
     """Return the position of the attempt's claim. Raises NotFound."""
-    from monkey.apply.inspect.attempt_records import find_attempt, read_attempts
-    from monkey.errors import NotFound
-
     if found.job is None:
         name = found.view.state.name
         raise NotFound(
@@ -69,10 +64,6 @@ async def _claim(world: World, found: Found, attempt: int) -> int:
 
 async def _silence(world: World, found: Found, what: str, attempt: int | None) -> list[str]:
     """Return why nothing was shown, as of now."""
-    from monkey.apply.inspect.attempt_records import find_attempt, read_attempts
-    from monkey.cli.render.apply_outcome import silence
-    from monkey.cli.render.attempt_lines import ending
-
     view = (await world.reader().read([found.view.state.name])).sweeps[found.view.state.name]
     if attempt is None or found.job is None:
         return silence(what, [view.view(job) for job in ([found.job] if found.job else view.ids)])

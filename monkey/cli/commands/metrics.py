@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from monkey.apply.inspect.backfill import Backfilled, backfill
+from monkey.apply.world.world import World
 from monkey.cli.session import in_world, names_complete
-
-if TYPE_CHECKING:
-    from monkey.apply.inspect.backfill import Backfilled
-    from monkey.apply.world.world import World
+from monkey.cli.terminal.text import one_line, plural
+from monkey.errors import MonkeyError
+from monkey.fleet.secret_values import SecretValues
+from monkey.metrics.influx_client import Client, Denied
 
 
 @click.group("metrics")
@@ -20,15 +20,13 @@ def command() -> None:
 
 @command.command("backfill")
 @click.argument("sweep", shell_complete=names_complete)
-def backfill(sweep: str) -> int:
+def backfill_metrics(sweep: str) -> int:
     """Send SWEEP's metrics, and the states of its jobs, from the store to the InfluxDB that monkey.yaml names.
 
     It makes the points that agents send, so what is there already is no more for it: after InfluxDB lost its data, or
     for a sweep that is older than it. What running attempts log is sent by their agents.
     """
     done = in_world(lambda world: _backfill(world, sweep))
-    from monkey.cli.terminal.text import one_line, plural
-
     click.echo(f"{one_line(sweep)}: {plural(done.points, 'point')} of {plural(done.attempts, 'attempt')} sent.")
     if done.garbage:
         click.echo(f"Lines that were no records were passed over: {done.garbage:,}.")
@@ -38,11 +36,6 @@ def backfill(sweep: str) -> int:
 
 
 async def _backfill(world: World, sweep: str) -> Backfilled:
-    from monkey.apply.inspect.backfill import backfill
-    from monkey.errors import MonkeyError
-    from monkey.fleet.secret_values import SecretValues
-    from monkey.metrics.influx_client import Client, Denied
-
     influx = world.project.influx
     if influx is None:
         hint = "add `metrics: {influxdb: …}`; docs/metrics.md tells what to write"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from monkey.apply.planning import Planned, make_plan
+from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.session import in_world, json_option, one_format, project
+from monkey.cli.terminal.text import json_text, terminal
 from monkey.errors import MonkeyError
-
-if TYPE_CHECKING:
-    from monkey.apply.planning import Planned
+from monkey.plan.saved_plan import document, save
+from monkey.plan.text.markdown import markdown
 
 #: What a saved plan is called, or ends in, where code is: such files are left out of snapshots.
 PLAN = "plan.json"
@@ -52,8 +53,6 @@ def command(
     *  setting        ↑  upload                @  machines    !  to be mended
     $  what machines that are paid for cost at the worst
     """
-    from monkey.apply.planning import make_plan
-
     one_format(**{"--json": as_json, "--markdown": markdown})
     planned = in_world(lambda world: make_plan(world, specs, keep_stale))
     if output is not None:
@@ -66,23 +65,13 @@ def command(
 
 def _shown(planned: Planned, *, as_json: bool, as_markdown: bool, everything: bool) -> str:
     if as_json:
-        from monkey.cli.terminal.text import json_text
-        from monkey.plan.saved_plan import document
-
         return json_text(document(planned.plan), indent=2)
     if as_markdown:
-        from monkey.plan.text.markdown import markdown
-
         return markdown(planned.plan).rstrip("\n")
-    from monkey.cli.render.plan_lines import plan_lines
-    from monkey.cli.terminal.text import terminal
-
     return "\n".join(plan_lines(planned.plan, terminal(), everything=everything))
 
 
 def _save(planned: Planned, output: str, keep_stale: Sequence[str]) -> None:
-    from monkey.plan.saved_plan import save
-
     root, target = project().root, Path(output)
     if target.absolute().is_relative_to(root) and not (target.name == PLAN or target.name.endswith("." + PLAN)):
         raise MonkeyError(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
+from monkey.apply.world.lookup import find_sweep
+from monkey.apply.world.world import World
+from monkey.cli.render.results_table import groups_lines, results_lines
 from monkey.cli.session import in_world, json_option, names_complete, one_format
+from monkey.cli.terminal.text import json_text, one_line, terminal
 from monkey.errors import MonkeyError, NotFound
-
-if TYPE_CHECKING:
-    from monkey.apply.world.world import World
-    from monkey.protocol.status.store_snapshot import Snapshot, SweepView
-    from monkey.results.result_rows import Results
+from monkey.protocol.status.store_snapshot import Snapshot, SweepView
+from monkey.results.export import groups_csv, row_json, rows_csv
+from monkey.results.groups import group, group_json
+from monkey.results.result_rows import Pick, Results, choose, gather, unmeasured
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,6 @@ def command(
 
 
 async def _results(world: World, asked: _Asked) -> str:
-    from monkey.cli.terminal.text import one_line
-    from monkey.results.result_rows import Pick, choose, gather, unmeasured
-
     view = _one(await world.reader().read(), asked.sweep)
     revision = view.state.revision
     assert revision is not None  # _one sees to it
@@ -70,8 +69,6 @@ async def _results(world: World, asked: _Asked) -> str:
 
 
 def _one(snapshot: Snapshot, name: str | None) -> SweepView:
-    from monkey.apply.world.lookup import find_sweep
-
     if name is not None:
         return find_sweep(snapshot, name)
     views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
@@ -86,10 +83,6 @@ def _one(snapshot: Snapshot, name: str | None) -> SweepView:
 def _listed(results: Results, asked: _Asked) -> str:
     from dataclasses import replace
 
-    from monkey.cli.render.results_table import results_lines
-    from monkey.cli.terminal.text import json_text, terminal
-    from monkey.results.export import row_json, rows_csv
-
     if asked.as_json:
         return json_text([row_json(row) for row in results.rows[: asked.top]], indent=1)
     if asked.as_csv:
@@ -98,11 +91,6 @@ def _listed(results: Results, asked: _Asked) -> str:
 
 
 def _grouped(results: Results, asked: _Asked) -> str:
-    from monkey.cli.render.results_table import groups_lines
-    from monkey.cli.terminal.text import json_text, terminal
-    from monkey.results.export import groups_csv
-    from monkey.results.groups import group, group_json
-
     groups = group(results, asked.group_by)
     if asked.as_json:
         return json_text([group_json(made) for made in groups[: asked.top]], indent=1)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from monkey.apply.orders import Done, resume
+from monkey.apply.world.sweep_status import standing
 from monkey.cli.order_reports import report, say
 from monkey.cli.rent_prompt import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
-
-if TYPE_CHECKING:
-    from monkey.apply.orders import Done
+from monkey.plan.advice import goes_on, tries_again
 
 
 @click.command("resume")
@@ -19,17 +17,12 @@ if TYPE_CHECKING:
 @yes_option
 def command(sweep: str, yes: bool) -> None:
     """Go on with SWEEP, which was paused or cancelled."""
-    from monkey.apply.orders import resume
-
     done = in_world(lambda world: resume(world, sweep, agreeing(yes=yes), say))
     report(done, "resume", "goes on", _then(done))
 
 
 def _then(done: Done) -> str:
     """Return what may be done next; where jobs failed, that they are not tried again by this."""
-    from monkey.apply.world.sweep_status import standing
-    from monkey.plan.advice import goes_on, tries_again
-
     at = standing(done.view)
     if at.over:
         return f"Its time is over: {goes_on(at.name)}"

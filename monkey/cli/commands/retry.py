@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from monkey.apply.orders import retry
 from monkey.cli.order_reports import report, say
 from monkey.cli.rent_prompt import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
+from monkey.plan.advice import goes_on
 
 
 @click.command("retry")
@@ -16,9 +18,6 @@ from monkey.cli.session import in_world, names_complete
 @yes_option
 def command(sweep: str, jobs: tuple[str, ...], stopped: bool, yes: bool) -> None:
     """Give failed or stopped JOBs of SWEEP (default: all that failed) another chance, as if nothing had been."""
-    from monkey.apply.orders import retry
-    from monkey.plan.advice import goes_on
-
     done = in_world(lambda world: retry(world, sweep, jobs, stopped=stopped, agree=agreeing(yes=yes), say=say))
     if done.view.over:
         report(done, "retry", "would try again", f"Its time is over: {goes_on(sweep)}")

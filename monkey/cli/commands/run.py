@@ -6,19 +6,26 @@ import re
 import secrets
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from monkey.apply.agent_environment import suit
+from monkey.apply.cost_limits import Agree
+from monkey.apply.execute import execute
+from monkey.apply.inspect.log_reading import Follow
+from monkey.apply.planning import plan_for
+from monkey.apply.watch.watch_loop import Watch
+from monkey.apply.world.desired_state import check_providers, desire_specs
+from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.rent_prompt import agreeing, yes_option
 from monkey.cli.session import in_world
+from monkey.cli.terminal.log_output import Sink
+from monkey.cli.terminal.text import json_text, printable
 from monkey.errors import MonkeyError, Problem, SpecError
-
-if TYPE_CHECKING:
-    from monkey.apply.cost_limits import Agree
-    from monkey.apply.world.world import World
-    from monkey.protocol.status.store_snapshot import JobView
+from monkey.protocol.status.store_snapshot import JobView
+from monkey.spec.sweep.load import parse_spec
 
 #: The variable that makes each run a job of its own.
 AGAIN = "_MONKEY_RUN"
@@ -113,13 +120,6 @@ def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _run(world: World, asked: _Asked) -> int:
-    from monkey.apply.agent_environment import suit
-    from monkey.apply.execute import execute
-    from monkey.apply.planning import plan_for
-    from monkey.apply.world.desired_state import check_providers, desire_specs
-    from monkey.cli.terminal.text import json_text
-    from monkey.spec.sweep.load import parse_spec
-
     spec = parse_spec(json_text(asked.spec), SOURCE, world.project.root, world.project.providers)
     wanted = desire_specs(world.project, [spec])
     check_providers(world.project, wanted)
@@ -150,10 +150,6 @@ async def _follow(world: World, sweep: str, job: str) -> JobView:
     """Show what the job writes until it has ended, while seeing that an agent is there to run it."""
     import asyncio
 
-    from monkey.apply.inspect.log_reading import Follow
-    from monkey.apply.watch.watch_loop import Watch
-    from monkey.cli.terminal.log_output import Sink
-
     sink = Sink(sys.stdout.buffer, prefixed=False, raw=not sys.stdout.isatty())
 
     async def stream() -> None:
@@ -172,8 +168,6 @@ async def _follow(world: World, sweep: str, job: str) -> JobView:
 
 
 def _exit_code(job: JobView) -> int:
-    from monkey.cli.terminal.text import printable
-
     if job.state == "succeeded":
         return 0
     why = printable(job.reason or str(job.state))

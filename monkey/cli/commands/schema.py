@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from monkey.cli.terminal.text import json_text
+from monkey.spec.sweep.json_schema import schema
 
 
 @click.command("schema")
@@ -14,6 +15,4 @@ def command() -> None:
     An editor with the YAML language server checks a spec that begins with
     `# yaml-language-server: $schema=schema.json` against that file.
     """
-    from monkey.spec.sweep.json_schema import schema
-
     click.echo(json_text(schema(), indent=2))

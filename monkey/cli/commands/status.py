@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from monkey.apply.world.lookup import find_sweep
+from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
+from monkey.cli.render.status_lines import status_json, status_lines
 from monkey.cli.session import in_world, json_option, names_complete
-
-if TYPE_CHECKING:
-    from monkey.apply.world.world import World
+from monkey.cli.terminal.text import json_text, terminal
 
 
 @click.command("status")
@@ -26,8 +25,6 @@ def command(sweeps: tuple[str, ...], watch: bool, as_json: bool) -> int:
 
 
 async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json: bool) -> int:
-    from monkey.apply.world.lookup import find_sweep
-
     snapshot = await world.reader().read()
     views = [find_sweep(snapshot, name) for name in sweeps] or [
         view for view in snapshot.sweeps.values() if view.state.revision is not None
@@ -36,9 +33,6 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
         from monkey.cli.watching import watch_to_end
 
         return await watch_to_end(world, [view.state.name for view in views])
-    from monkey.cli.render.status_lines import status_json, status_lines
-    from monkey.cli.terminal.text import json_text, terminal
-
     boots = await world.boots()
     if as_json:
         click.echo(json_text(status_json(world.at.url, snapshot, views, boots), indent=2))

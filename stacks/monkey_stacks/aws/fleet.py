@@ -17,6 +17,7 @@ from monkey_stacks.aws import group_changes, machine_audit, requirements
 from monkey_stacks.aws.api import catalog, errors, group, inventory, orphans
 from monkey_stacks.aws.api.account import Account, account
 from monkey_stacks.aws.api.naming import Stack, stack
+from monkey_stacks.aws.program import program
 from monkey_stacks.aws.requirements import Needs
 from monkey_stacks.cloud.cloud_fleet import RentedFleet
 from monkey_stacks.cloud.cloud_provider import Known
@@ -63,8 +64,6 @@ class AwsFleet(RentedFleet):
         return requirements.find(self._at, self.provider, self._stack, self.store_url, known)
 
     def _program(self, asked: Needs) -> Callable[[], None]:
-        from monkey_stacks.aws.program import program
-
         return program(asked.wanted)
 
     def _keys(self) -> Mapping[str, str]:

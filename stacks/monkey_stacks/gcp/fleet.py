@@ -23,6 +23,7 @@ from monkey_stacks.gcp import group_changes, machine_audit, requirements
 from monkey_stacks.gcp.api import catalog, errors, group, inventory
 from monkey_stacks.gcp.api.account import Account, account
 from monkey_stacks.gcp.api.naming import Stack, stack
+from monkey_stacks.gcp.program import program
 from monkey_stacks.gcp.requirements import Needs
 
 
@@ -63,8 +64,6 @@ class GcpFleet(RentedFleet):
         return requirements.find(self._at, self.provider, self._stack, self.store_url, known, work.expires)
 
     def _program(self, asked: Needs) -> Callable[[], None]:
-        from monkey_stacks.gcp.program import program
-
         return program(asked.wanted)
 
     def _keys(self) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Instance
 from monkey.plan.change import MachineChange
 from monkey_stacks.engine.engine_outcome import Change, Op, Resource
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 
 
 def check_apart(seen: Mapping[str, Mapping[str, Any]]) -> None:
@@ -27,8 +28,6 @@ def check_apart(seen: Mapping[str, Mapping[str, Any]]) -> None:
 
 def creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
     """Return what becomes of a host that has no agent yet; `seen`: its outputs, as they were found just now."""
-    from monkey_stacks.ssh.host_resource import AWAY, DRIFT
-
     if seen.get(AWAY):
         return MachineChange("create", host, trouble=seen[DRIFT])
     return MachineChange("create", host, f"agent, {seen['about']}")
@@ -36,8 +35,6 @@ def creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
 
 def machine_change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
     """Return a change of Pulumi's in words; `seen`: the host's outputs, as they were found just now."""
-    from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
-
     if change.op is Op.DELETE:
         return MachineChange(change.op, change.name, "everything of it is taken away")
     values = zip(change.forced_by, change.before, change.after, strict=True)

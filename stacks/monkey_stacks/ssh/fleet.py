@@ -8,10 +8,10 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work
+from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work, silent
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.job.recipe import Resources
 from monkey.spec.project.provider import Provider
@@ -19,15 +19,14 @@ from monkey.store.store_port import Store
 from monkey_stacks import provider_types, store_credentials
 from monkey_stacks.bundle.bundle import version
 from monkey_stacks.engine.engine_outcome import Op, Outcome, Progress, Resource, Stage
-from monkey_stacks.ssh import reachability
+from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.ssh import machine_audit, reachability, relocation
+from monkey_stacks.ssh import program as resources
 from monkey_stacks.ssh.descriptions import check_apart, creation, instance, machine_change, nobody_left
-from monkey_stacks.ssh.host_resource import identity
+from monkey_stacks.ssh.host_resource import DRIFT, identity
 from monkey_stacks.ssh.host_state import Wanted
+from monkey_stacks.ssh.program import Handed, found, looked
 from monkey_stacks.store_credentials import Credentials
-
-if TYPE_CHECKING:
-    from monkey_stacks.engine.pulumi_engine import Engine
-    from monkey_stacks.ssh.program import Handed
 
 #: Bytes of secrets and credentials together: Linux takes no longer variable.
 _MOST = 120_000
@@ -68,8 +67,6 @@ class SshFleet:
 
     async def preview(self, work: Work) -> Forecast:
         """See `Fleet.preview`. Raises FleetError where no host could reach the store."""
-        from monkey_stacks.ssh import relocation
-
         known = await self._known()
         hosts = self._hosts(work, known)
         inputs = self._inputs(hosts)
@@ -98,9 +95,6 @@ class SshFleet:
 
     async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
-        from monkey_stacks.ssh import program as resources
-        from monkey_stacks.ssh import relocation
-
         self._say = say
         engine = self._engine(self._handed(work, store_credentials.find(self.store_url)), say)
         async with engine.hold() as session:
@@ -156,8 +150,6 @@ class SshFleet:
 
     async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
         """See `Fleet.audit`: look at every host of monkey.yaml and of the state."""
-        from monkey_stacks.ssh import machine_audit
-
         return await machine_audit.audit(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
 
     async def holdings(self) -> tuple[Holding, ...]:
@@ -189,8 +181,6 @@ class SshFleet:
 
     async def _found(self, known: Mapping[str, Resource], handed: Handed) -> dict[str, dict[str, Any]]:
         """Look at all hosts that have an agent, at once; returns their outputs."""
-        from monkey_stacks.ssh.program import found
-
         asked = [{**each.inputs, **each.outputs} for each in known.values()]
         told = await asyncio.gather(*(asyncio.to_thread(found, props, handed) for props in asked))
         return dict(zip(known, told, strict=True))
@@ -199,23 +189,16 @@ class SshFleet:
         self, inputs: Sequence[Mapping[str, Any]], handed: Handed, seen: Mapping[str, Mapping[str, Any]]
     ) -> Outcome:
         """Ask Pulumi what it would do, `seen` being how the hosts are; of very many it looks again by itself."""
-        from monkey_stacks.ssh import program as resources
-
         engine = self._engine(_with_seen(handed, seen), None)
         return await engine.preview(resources.program(inputs), refresh=True)
 
     async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Look at hosts that have no agent yet, at once: Pulumi does not ask those."""
-        from monkey_stacks.ssh.program import looked
-
         wanted = self._wanted()
         told = await asyncio.gather(*(asyncio.to_thread(looked, host, wanted) for host in hosts))
         return dict(zip(hosts, told, strict=True))
 
     def _engine(self, handed: Handed | None, say: Say | None) -> Engine:
-        from monkey.fleet.fleet_port import silent
-        from monkey_stacks.engine.pulumi_engine import Engine
-
         store = self.opened()
         assert store is not None
         env = handed.environment if handed is not None else {}
@@ -243,16 +226,12 @@ class SshFleet:
         )
 
     def _inputs(self, hosts: Iterable[str]) -> list[dict[str, Any]]:
-        from monkey_stacks.ssh import program as resources
-
         wanted = self._wanted()
         agent = version(wanted.scheme)
         return [resources.inputs_for(host, wanted, agent) for host in hosts]
 
     def _handed(self, work: Work, given: Credentials) -> Handed:
         """Return what hosts are given and nothing keeps. Raises FleetError."""
-        from monkey_stacks.ssh.program import Handed
-
         known = SecretValues()
         values = known.get(sorted(work.secrets))
         kept = []
@@ -274,8 +253,6 @@ def _are_so(
     inputs: Sequence[Mapping[str, Any]], known: Mapping[str, Resource], seen: Mapping[str, Mapping[str, Any]]
 ) -> bool:
     """Say whether all hosts are as they were left, and that is as they should be: then nobody needs Pulumi."""
-    from monkey_stacks.ssh.host_resource import DRIFT
-
     there = {name: dict(each.inputs) for name, each in known.items() if not each.interrupted}
     return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())
 
