@@ -18,9 +18,10 @@ LOGS = (CAUGHT, AGENT / "agent.log", LOG)
 LINES, LONG, END = 50, 500, 65536
 #: Seconds for a note that the store does not take, and for a store that does not answer.
 PATIENCE, MUTE = 15.0, 5.0
+# A word is tried from its beginning, or from what gives it away: from every letter it took a long line five seconds.
 _SECRET = re.compile(
     r"(?:AKIA|ASIA)[A-Z0-9]{12,}|ya29\.[\w.-]+|(?i:authorization\W+.*)"
-    r"|(?i:[\w-]*(?:token|secret|password|signature)[\w-]*\W?\s*[=:]\s*\S+)"
+    r"|(?i:(?:(?<![\w-])[\w-]*)?(?:token|secret|password|signature)[\w-]*\W?\s*[=:]\s*\S+)"
 )
 
 

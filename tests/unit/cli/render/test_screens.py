@@ -171,6 +171,7 @@ def test_cancelled_job_carries_the_sweep_s_reason_whatever_its_last_attempt_ende
     async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
         await cancel(world, "small", "")
         assert held((await looked(world))[1])[0].startswith("It was cancelled; ")
+        await pen.heart.beat()  # nobody need wait for an agent
         await resume(world, "small")
         await pen.begin(jobs[0])
         await pen.end(jobs[0], Ended.RELEASED, reason="no longer part of the sweep")
