@@ -160,6 +160,13 @@ def test_usage_in_the_docs_is_what_the_commands_print() -> None:
     assert done.stdout == text, "run: python docs/usage.py"
 
 
+def test_the_picture_of_the_architecture_is_drawn_from_the_code() -> None:
+    code = "import sys, architecture; sys.stdout.write(architecture.draw_picture())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "docs", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (ROOT / "docs/architecture.svg").read_text(), "run: python docs/architecture.py"
+
+
 def test_every_field_of_a_spec_is_described() -> None:
     described = set(re.findall(r"^### ([a-z_]+)$", (ROOT / "docs/spec.md").read_text(), re.MULTILINE))
     assert described >= set(Spec.model_fields)
