@@ -58,24 +58,27 @@ def check(c: Context) -> None:
 
 
 @task(
+    name="test",
     help={
-        "fast": "leave out the simulation and what takes tens of seconds",
+        "all": "run the rest: what is marked slow, or needs servers, hosts or clouds",
         "seeds": "runs of the simulation",
-        "only": "a path, or `PATH::TEST`",
+        "only": "a path, or `PATH::TEST`, quick and slow",
         "keyword": "pytest's -k",
         "workers": "processes; half as many again as there are cores by default",
-    }
+    },
 )
-def test(c: Context, fast: bool = False, seeds: int = 0, only: str = "", keyword: str = "", workers: int = 0) -> None:
-    """Run the tests. What they need beyond Python is skipped where missing, and named in the summary."""
+def run_tests(
+    c: Context, all: bool = False, seeds: int = 0, only: str = "", keyword: str = "", workers: int = 0
+) -> None:
+    """Run the quick tests. What a test needs beyond Python is skipped where missing, and named in the summary."""
     words = ["pytest", "-q", "-rs"]
-    words += ["-m 'not slow' --ignore tests/simulation"] if fast else []
+    words += [] if only or seeds else ["-m slow" if all else "-m 'not slow'"]
     words += [f"--seeds {seeds}"] if seeds else []
     # A campaign of the simulation takes all cores by itself, and prints its numbers, which xdist would swallow.
     alone = workers == 1 or (seeds and not workers)
     words += [] if alone else [_in_processes(workers)]
     words += [f"-k '{keyword}'"] if keyword else []
-    words += [f"'{only}'"] if only else []
+    words += [f"'{only or ('tests/simulation' if seeds else 'tests')}'"]
     tool(c, " ".join(words))
 
 
@@ -90,7 +93,7 @@ def _in_processes(workers: int = 0) -> str:
 
 @task(help={"only": "name of one of them, as `python3.12`"})
 def pythons(c: Context, only: str = "") -> None:
-    """Run the unit tests and plans on other Pythons; on the oldest also what sends metrics, and every store."""
+    """Run the tests on other Pythons that a Python may fail: on the oldest most of them."""
     if only not in ("", *others.PYTHONS):
         raise Exit(f"expected one of {', '.join(others.PYTHONS)}, found {only}", 2)
     required = os.environ.get("MONKEY_REQUIRE", "").split(",")
@@ -103,12 +106,8 @@ def pythons(c: Context, only: str = "") -> None:
             continue
         print(f"pythons: making an environment of {interpreter}", flush=True)
         programs = others.environment(interpreter, name, ROOT)
-        # The rules of the house are about our text, which is the same on all.
-        paths = "tests/unit tests/plans --ignore-glob 'tests/unit/test_house*'"
-        if name == others.OLDEST:
-            paths += " tests/conformance tests/acceptance/test_backfill.py"
         with c.cd(str(ROOT)):
-            command = f"'{programs}'/pytest -q -rs {_in_processes()} {paths}"
+            command = f"'{programs}'/pytest -q -rs {_in_processes()} {others.select_tests(name)}"
             print(f"$ {command}", flush=True)
             c.run(command, pty=False, in_stream=False)
 

@@ -18,6 +18,19 @@ PYTHONS = {"python3.11": ">=3.11,<3.11.5", "python3.12": "3.12", "python3.13": "
 OLDEST = "python3.11"
 
 
+def select_tests(name: str) -> str:
+    """Return pytest's words for the quick tests of one of them: of the oldest nearly all, and of what sends metrics.
+
+    Of the others it is those of text, numbers and processes. The rules of the house are about our text alone.
+    """
+    if name == OLDEST:
+        paths = ["unit", "plans", "conformance", "acceptance/test_backfill.py"]
+    else:
+        rooms = ("spec", "plan", "protocol", "metrics", "transfer", "monkey_agent/supervisor", "monkey_agent/execution")
+        paths = ["plans", *(f"unit/{room}" for room in rooms)]
+    return " ".join(["-m 'not slow' --ignore-glob 'tests/unit/test_house*'", *(f"tests/{path}" for path in paths)])
+
+
 def find(name: str) -> str | None:
     """Return where an interpreter is: on the PATH, of pyenv, or of uv's own; None where it is nowhere."""
     done = _uv("python", "find", "--system", "--no-python-downloads", PYTHONS[name])

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.data import SPEC, fill, objects
 from tests.acceptance.shop import Shop
+
+pytestmark = pytest.mark.slow
 
 #: Verbs that steer or mend, as a message advises them.
 ADVISED = re.compile(r"`monkey ((?:push|retry|resume)[^`]*)`")

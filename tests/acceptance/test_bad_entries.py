@@ -12,9 +12,13 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from monkey.transfer.code.code_manifest import Entry, Kind, code_hash
 from tests.acceptance.shop import Shop, until
 from tests.nested import NEST
+
+pytestmark = pytest.mark.slow
 
 #: Sweep to the one field of its revision that is of another type, or out of range, and what it is.
 FORGED: dict[str, tuple[str, Any]] = {

@@ -14,6 +14,8 @@ from tests import services
 from tests.acceptance.shop import Shop, until, work_through
 from tests.bucket import FakeBucket, Fault, Refusal
 
+pytestmark = pytest.mark.slow
+
 #: Most requests that a job may cost: claim, end, log and one output, and a share of what is needed once.
 REQUESTS_A_JOB = 6
 
@@ -112,7 +114,6 @@ def test_requests_are_few(make_bucket_shop: Callable[[str], Shop], bucket: FakeB
     assert sum(bucket.counts.values()) <= 12, bucket.counts
 
 
-@pytest.mark.slow
 def test_a_sweep_survives_thirty_percent_of_faults(make_bucket_shop: Callable[[str], Shop], bucket: FakeBucket) -> None:
     shop, jobs = make_bucket_shop(bucket.url()), 400
     shop.spec(jobs=jobs, seconds=0.02)
@@ -190,7 +191,6 @@ def test_credentials_that_expire_stop_nothing_for_good(
     assert shop.ledger.executions == 30 and not shop.ledger.overlaps
 
 
-@pytest.mark.slow
 def test_an_agent_notices_that_its_store_was_emptied_or_replaced(
     make_bucket_shop: Callable[[str], Shop], bucket: FakeBucket
 ) -> None:

@@ -35,6 +35,7 @@ def check(shop: Shop, jobs: int, kills: int) -> None:
     assert {path.parents[3].name for path in kept} == {job["job"] for job in listed}, "a result is lost"
 
 
+@pytest.mark.slow
 def test_kill_of_all_three_times_then_of_agent_and_warden(shop: Shop) -> None:
     jobs = 200
     shop.spec(jobs=jobs, seconds=0.1)
@@ -81,6 +82,7 @@ def test_apply_that_dies_leaves_the_sweep_running(shop: Shop) -> None:
     check(shop, 10, kills=0)
 
 
+@pytest.mark.slow
 def test_two_agents_on_one_store_share_the_work(shop: Shop) -> None:
     shop.spec(jobs=60, seconds=0.2)
     shop.run("apply", "--detach")
@@ -129,6 +131,7 @@ AWAY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", AWAY)
 def test_store_that_is_renamed_away_for_a_while(shop: Shop, seconds: float) -> None:
     shop.spec(jobs=20, seconds=0.5)
@@ -149,6 +152,7 @@ def test_store_that_is_renamed_away_for_a_while(shop: Shop, seconds: float) -> N
     assert shop.ledger.executions == 20, "an outage costs no execution"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", AWAY)
 def test_store_whose_disk_is_unmounted_for_a_while(
     shop: Shop, require: Callable[[str], str], tmp_path: Path, seconds: float

@@ -18,6 +18,8 @@ import pytest
 from tests.acceptance.data import SPEC, contents, fill, objects, oid_of, pulled, whole
 from tests.acceptance.shop import Shop, until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.needs("dvc")
 def test_dvc_pulls_what_apply_uploaded(shop: Shop, store: Path, tmp_path: Path) -> None:
@@ -139,7 +141,6 @@ def test_an_object_that_rots_at_its_size_is_found_by_an_agent_and_sent_again(sho
 KILLS = 20 if "MONKEY_LONG" in os.environ else 5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", [["push"], ["push", "--path", "data"]], ids=["specs", "path"])
 @pytest.mark.needs("dvc")
 def test_an_upload_that_is_killed_goes_on(shop: Shop, store: Path, tmp_path: Path, words: list[str]) -> None:

@@ -13,6 +13,8 @@ import pytest
 from tests.acceptance.data import SPEC, contents, dvc, fill, objects, oid_of, pulled, site, whole
 from tests.acceptance.shop import Shop
 
+pytestmark = pytest.mark.slow
+
 COUNT = "datasets: {d: data}\ncommand: [sh, -c, 'ls -R $MONKEY_DATASET_D | grep -c bin > result.txt', sh, '{i}']\n"
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.acceptance.shop import Shop
 
 
+@pytest.mark.slow
 @pytest.mark.needs("pulumi-library")
 def test_well_and_then_everything_wrong_at_once(shop: Shop) -> None:
     shop.spec(jobs=1)

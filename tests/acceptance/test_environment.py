@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.acceptance.shop import Shop, until
+
+pytestmark = pytest.mark.slow
 
 TELL = """\
 command: ["sh", "-c", 'echo "mood: $MOOD"; sleep {seconds}']

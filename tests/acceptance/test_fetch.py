@@ -6,9 +6,12 @@ import hashlib
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.shop import Shop
 
 
+@pytest.mark.slow
 def test_outputs_come_back_and_only_once(shop: Shop) -> None:
     shop.spec(jobs=6)
     shop.run("apply")
@@ -28,6 +31,7 @@ def test_outputs_come_back_and_only_once(shop: Shop) -> None:
     assert "No changes" in shop.run("plan").stdout, "what was fetched became code"
 
 
+@pytest.mark.slow
 def test_some_jobs_some_files_and_one_job_by_the_beginning_of_its_id(shop: Shop) -> None:
     shop.spec(
         "command: [sh, -c, 'echo $1 > result.txt; mkdir plots; echo $1 > plots/a.svg; exit $(($1 / 3))', sh, '{i}']\n"

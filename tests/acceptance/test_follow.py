@@ -10,10 +10,14 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from monkey.protocol.heartbeat import BEAT
 from tests import services
 from tests.acceptance.shop import MONKEY, PATIENCE, Shop, until
 from tests.bucket import FakeBucket
+
+pytestmark = pytest.mark.slow
 
 #: Seconds in which a line must be there, once somebody follows.
 SOON = 2.0

@@ -18,6 +18,8 @@ from tests.host_root import USER
 from tests.hosts import Machine
 from tests.sshd import keygen
 
+pytestmark = pytest.mark.slow
+
 
 def refusal(site: Site, host: str = "h3", **about: object) -> FleetError:
     """Return what converging a host raises."""

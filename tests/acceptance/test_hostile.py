@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.shop import MONKEY, PROMPT, Shop, until
 
 NOBODY = 65534
@@ -43,6 +45,7 @@ def test_child_that_daemonises_is_cleaned_up(shop: Shop) -> None:
     until(lambda: not shop.processes("sleep 987"), "what the job left behind is gone")
 
 
+@pytest.mark.slow
 def test_gigabyte_of_output_harms_nobody(shop: Shop) -> None:
     one_job(shop, "sh", "-c", "head -c 200000000 /dev/zero | tr '\\0' 'x'; echo end")
     shop.run("apply", patience=300)
@@ -58,6 +61,7 @@ def test_binary_output_is_kept_and_shown_harmlessly(shop: Shop) -> None:
     assert "\x1b" not in done.stdout and "\x07" not in done.stdout and "bad" in done.stdout
 
 
+@pytest.mark.slow
 def test_store_of_a_newer_layout_is_left_alone(shop: Shop) -> None:
     shop.spec(jobs=1)
     shop.run("apply")
@@ -72,6 +76,7 @@ def test_store_of_a_newer_layout_is_left_alone(shop: Shop) -> None:
     assert sorted(store.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_entry_cut_short_is_reported_by_its_key(shop: Shop) -> None:
     shop.hurry()
     shop.spec(jobs=2, seconds=0)
@@ -87,6 +92,7 @@ def test_entry_cut_short_is_reported_by_its_key(shop: Shop) -> None:
     shop.run("apply")
 
 
+@pytest.mark.slow
 def test_unwritable_places_are_named(make_shop: Callable[..., Shop], require: Callable[[str], str]) -> None:
     require("unprivileged")
     shop = make_shop("nobody", user=NOBODY if os.geteuid() == 0 else None)
@@ -135,6 +141,7 @@ def mounting(shop: Shop, script: str, **env: str) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.slow
 def test_full_disk_is_said_and_nothing_is_lost(
     make_shop: Callable[..., Shop], require: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -163,6 +170,7 @@ def test_full_disk_is_said_and_nothing_is_lost(
     assert shop.ledger.executions == 4 and not shop.ledger.overlaps
 
 
+@pytest.mark.slow
 def test_a_machine_with_a_full_disk_leaves_jobs_alone(
     make_shop: Callable[..., Shop], require: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -22,10 +22,11 @@ from tests.acceptance.shop import until
 from tests.acceptance.site import Site, left_on
 from tests.hosts import Machine
 
+pytestmark = pytest.mark.slow
+
 LONG = bool(os.environ.get("MONKEY_LONG"))
 
 
-@pytest.mark.slow
 def test_a_sweep_runs_on_hosts_and_nothing_of_it_stays(site: Site) -> None:
     names = ("h1", "h2", "h3")
     machines = site.hosts(*names)
@@ -55,7 +56,6 @@ def test_a_sweep_runs_on_hosts_and_nothing_of_it_stays(site: Site) -> None:
         assert left_on(machine) == before[machine.name]
 
 
-@pytest.mark.slow
 def test_an_update_interrupts_no_job(site: Site) -> None:
     """The old agent's job goes on under it, and the machine is not filled twice."""
     (host,) = site.hosts("h2")
@@ -81,7 +81,6 @@ def test_an_update_interrupts_no_job(site: Site) -> None:
     assert seen.agents[0].pid == new.pid
 
 
-@pytest.mark.slow
 def test_agents_outlive_logins_and_reboots(site: Site) -> None:
     names = ("h1", "h2", "h3")
     machines = site.hosts(*names)
@@ -114,7 +113,6 @@ def _agents(machine: Machine) -> list[str]:
     return [line for line in machine.processes().splitlines() if "/bundles/" in line and "supervisor.py" not in line]
 
 
-@pytest.mark.slow
 def test_an_agent_that_dies_is_begun_again_or_missed(site: Site) -> None:
     one, two = site.hosts("h1", "h2")
     before = dict(zip(("h1", "h2"), site.converge("h1", "h2"), strict=True))
@@ -129,7 +127,6 @@ def test_an_agent_that_dies_is_begun_again_or_missed(site: Site) -> None:
     assert site.observe("h1").agents[0].pid != before["h1"].agents[0].pid
 
 
-@pytest.mark.slow
 def test_what_keeps_agents_alive_is_put_back(site: Site) -> None:
     one, two = site.hosts("h1", "h2")
     before = [seen.agents for seen in site.converge("h1", "h2")]
@@ -141,7 +138,6 @@ def test_what_keeps_agents_alive_is_put_back(site: Site) -> None:
     assert [seen.agents for seen in site.converge("h1", "h2")] == before
 
 
-@pytest.mark.slow
 def test_fleets_on_one_host_leave_each_other_alone(site: Site) -> None:
     (host,) = site.hosts("h3")
     before = left_on(host)
@@ -172,7 +168,6 @@ converge(parse(sys.argv[1]), Wanted(sys.argv[2], "shop", "lab", idle_timeout=300
 """
 
 
-@pytest.mark.slow
 def test_an_apply_that_is_killed_anywhere_is_mended_by_the_next(site: Site) -> None:
     (host,) = site.hosts("h3")
     (store,) = site.lab("store")
@@ -193,7 +188,6 @@ def test_an_apply_that_is_killed_anywhere_is_mended_by_the_next(site: Site) -> N
     assert (left_on(host), left_on(store)) == before
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not LONG, reason="waits until silence counts as an answer")
 def test_a_cut_in_the_middle_is_noticed(site: Site) -> None:
     (host,) = site.hosts("h3")
@@ -208,7 +202,6 @@ def test_a_cut_in_the_middle_is_noticed(site: Site) -> None:
     assert seen.living and [agent.number for agent in seen.agents] == [1]
 
 
-@pytest.mark.slow
 def test_hosts_share_a_home(site: Site) -> None:
     one, two = site.hosts("twin1", "twin2")
     before = left_on(one)["files"]

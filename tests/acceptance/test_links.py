@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.shop import Shop, until
 from tests.hook import hook
 from tests.precious import Precious
+
+pytestmark = pytest.mark.slow
 
 #: What jobs replace, as a shell says it, and how a reason names it.
 REPLACED = {

@@ -5,7 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.shop import Shop, until
+
+pytestmark = pytest.mark.slow
 
 SECRET = "hunter2-is-no-passw0rd"
 #: What agents use, and jobs do not get: where metrics are sent, and nobody listens.

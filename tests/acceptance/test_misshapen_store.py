@@ -15,6 +15,8 @@ import pytest
 from monkey.cli.main import guarded
 from tests.acceptance.shop import Shop, until
 
+pytestmark = pytest.mark.slow
+
 #: What a value becomes: other types, numbers beyond reach, text that is none, nesting.
 VALUES: list[Any] = [
     *(

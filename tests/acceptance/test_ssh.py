@@ -12,6 +12,8 @@ import pytest
 from tests.acceptance.shop import Shop, until, work_through
 from tests.sshd import Sshd, serve
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def host(require: Callable[[str], str], tmp_path: Path) -> Iterator[Sshd]:
@@ -38,7 +40,6 @@ def test_a_sweep_runs_with_its_store_on_a_host(ssh_shop: Shop, host: Sshd, tmp_p
     assert ssh_shop.ledger.executions == 12
 
 
-@pytest.mark.slow
 def test_a_sweep_survives_cut_connections(ssh_shop: Shop, host: Sshd) -> None:
     jobs, cuts = 60, 0
     ssh_shop.spec(jobs=jobs, seconds=0.3)
@@ -57,7 +58,6 @@ def test_a_sweep_survives_cut_connections(ssh_shop: Shop, host: Sshd) -> None:
     assert all(row["outputs"]["result.txt"] in ledger.digests[row["job"]] for row in rows)
 
 
-@pytest.mark.slow
 def test_a_host_that_is_away_costs_the_time_that_it_is_away(ssh_shop: Shop, host: Sshd) -> None:
     """Nobody answers for a while; running jobs go on, and nothing is run twice."""
     jobs = 8

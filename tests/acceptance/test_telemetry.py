@@ -14,6 +14,8 @@ import pytest
 from tests import influx
 from tests.acceptance.shop import Shop, until
 
+pytestmark = pytest.mark.slow
+
 LONG = "MONKEY_LONG" in os.environ
 
 #: Logs, and after each call notes outside of the product what was logged. Goes on until the file `stop` is there.

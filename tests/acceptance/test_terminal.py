@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tests.acceptance.shop import Shop, until
 
 
@@ -74,6 +76,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
+@pytest.mark.slow
 def test_progress_is_redrawn_every_second_and_ends_in_the_table(shop: Shop) -> None:
     shop.spec(jobs=8, seconds=0.9)
     with on_terminal(shop, "apply") as screen:
@@ -103,6 +106,7 @@ def test_ctrl_c_detaches_and_leaves_the_terminal_as_it_was(shop: Shop) -> None:
     until(lambda: len(shop.ledger.digests) == 4, "the sweep goes on")
 
 
+@pytest.mark.slow
 def test_removal_of_running_jobs_is_asked_and_no_means_no(shop: Shop) -> None:
     shop.spec(jobs=2, seconds=30)
     shop.run("apply", "--detach")
@@ -141,6 +145,7 @@ def test_no_colour_and_dumb_terminals_are_respected(shop: Shop) -> None:
     assert "\x1b[" in screen.seen
 
 
+@pytest.mark.slow
 def test_narrow_terminals_get_no_line_that_wraps(shop: Shop) -> None:
     shop.spec(jobs=3)
     shop.run("apply")

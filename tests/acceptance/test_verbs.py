@@ -97,6 +97,7 @@ def test_run_is_a_job_like_any_other_and_exits_as_its_command(shop: Shop) -> Non
     assert "no-such-command" in missing.stdout + missing.stderr
 
 
+@pytest.mark.slow
 def test_run_says_why_it_ended_and_never_takes_a_sweep_s_name(shop: Shop) -> None:
     late = shop.run("run", "--timeout", "1s", "--", "sleep", "30", code=143)
     assert late.stderr == "error: timed out after 1s\n"
@@ -108,6 +109,7 @@ def test_run_says_why_it_ended_and_never_takes_a_sweep_s_name(shop: Shop) -> Non
     assert shop.run("apply").stdout.endswith("nothing to do.\n")
 
 
+@pytest.mark.slow
 def test_environment_that_does_not_build_is_a_line_where_there_is_room_for_one(shop: Shop) -> None:
     shop.spec("environment: {requirements: needs.txt}\n", jobs=1)
     (shop.root / "needs.txt").write_text("missing @ file:///nowhere/missing-1-py3-none-any.whl\n")
@@ -119,6 +121,7 @@ def test_environment_that_does_not_build_is_a_line_where_there_is_room_for_one(s
     assert "missing-1" in log and "install" in log, "all that the build wrote is in the log of the job that waited"
 
 
+@pytest.mark.slow
 def test_steering_what_is_over_does_nothing_and_says_so_in_one_way(shop: Shop) -> None:
     shop.spec("command: ['sh', '-c', 'exit $0', '{i}']\noutputs: []\n", jobs=2, name="half")
     shop.spec(jobs=1)
@@ -151,6 +154,7 @@ def test_logs_follow_a_job_to_its_end_byte_for_byte(shop: Shop) -> None:
     assert shop.run("logs", "sweep").stdout.startswith("one\n"), "of one job, there is nothing to tell apart"
 
 
+@pytest.mark.slow
 def test_each_attempt_has_its_log_under_the_number_that_the_job_was_told(shop: Shop, store: Path) -> None:
     command = """['sh', '-c', 'echo try $MONKEY_ATTEMPT; test $MONKEY_ATTEMPT = 2']"""
     shop.spec(f"command: {command}\nparameters: {{}}\noutputs: []\nmax_retries: 1\n")
@@ -172,6 +176,7 @@ def test_each_attempt_has_its_log_under_the_number_that_the_job_was_told(shop: S
     assert "lost" not in told
 
 
+@pytest.mark.slow
 def test_everything_that_lists_has_json(shop: Shop) -> None:
     shop.spec("metric: {name: loss}\n", jobs=2)
     shop.run("apply")
@@ -204,6 +209,7 @@ def test_init_makes_a_project_that_runs(shop: Shop) -> None:
     assert "there already; nothing was written" in again.stderr
 
 
+@pytest.mark.slow
 def test_saved_plan_is_applied_as_shown_or_refused(shop: Shop) -> None:
     shop.spec(jobs=2)
     shop.run("plan", "-o", "plan.json")
@@ -213,6 +219,7 @@ def test_saved_plan_is_applied_as_shown_or_refused(shop: Shop) -> None:
     assert "this plan was applied already" in shop.run("apply", "plan.json", code=1).stderr
 
 
+@pytest.mark.slow
 def test_concurrent_applies_lose_cleanly(shop: Shop) -> None:
     shop.spec(jobs=4, seconds=0.2)
     rivals = [shop.start("apply") for _ in range(4)]
@@ -241,6 +248,7 @@ def test_interrupt_detaches_and_says_how_to_come_back(shop: Shop, how: int) -> N
     shop.run("apply")
 
 
+@pytest.mark.slow
 def test_removal_of_running_jobs_is_asked_for(shop: Shop) -> None:
     shop.spec(jobs=2, seconds=30)
     shop.run("apply", "--detach")

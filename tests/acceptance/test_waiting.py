@@ -10,6 +10,8 @@ import pytest
 
 from tests.acceptance.shop import Shop, until
 
+pytestmark = pytest.mark.slow
+
 HANGS = """\
 environment:
   setup: |

@@ -175,6 +175,7 @@ def test_a_wrong_token_pauses_and_a_new_one_is_taken_at_once(make: Callable[...,
     assert len(site.rows()) == 10
 
 
+@pytest.mark.slow
 def test_an_agent_that_leaves_waits_for_no_dead_server(make: Callable[..., Site]) -> None:
     site = make(url="http://127.0.0.1:1")
     site.write(line(0))
@@ -191,6 +192,7 @@ def test_an_agent_that_leaves_waits_for_no_dead_server(make: Callable[..., Site]
     assert [path.name for path in site.directory.iterdir()] == ["0.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_server_that_is_away_costs_nothing_but_disk(
     require: Callable[[str], str], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -214,6 +216,7 @@ def test_a_server_that_is_away_costs_nothing_but_disk(
         site.drain()
 
 
+@pytest.mark.slow
 def test_what_waits_of_attempts_that_are_over_keeps_to_its_bound_while_the_server_is_away(
     require: Callable[[str], str], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

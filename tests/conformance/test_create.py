@@ -160,6 +160,7 @@ async def storm(sides: list[FaultyStore], how: Create, keys: int) -> int:
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "holds"), [(resolved, True), (naive, False)])
 def test_a_storm_of_faults(store: Store, clients: Clients, run: Run, how: Create, holds: bool) -> None:
     chance = random.Random(3)

@@ -62,6 +62,7 @@ def test_of_many_at_once_one_wins(store: Store, clients: Clients, run: Run, dura
         assert run(store.get(f"race/{n}")) == str(won.index(True)).encode()
 
 
+@pytest.mark.slow
 def test_of_eight_processes_one_wins_each_key(url: str, store: Store, run: Run) -> None:
     if url.startswith("memory://"):
         pytest.skip("memory is not shared between processes")

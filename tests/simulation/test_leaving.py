@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
+
 from monkey_agent.scheduling.agent_daemon import Agent
 from monkey_agent.scheduling.agent_identity import Post
 from tests.simulation.body import Body, Seats
 from tests.simulation.net import Host, Net
 from tests.simulation.world import Weather, World
+
+pytestmark = pytest.mark.slow
 
 QUIET = {"fault_rate": 0, "crashes": False, "pauses": False}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import pytest
+
 from monkey.spec.job.recipe import Resources, Settings
 from monkey.spec.job.stop_when import Rule
 from monkey.spec.project.notify import Channel
@@ -12,6 +14,8 @@ from tests.simulation.campaign import campaign
 from tests.simulation.story import Story, revision
 from tests.simulation.test_protocol import QUIET
 from tests.simulation.world import Weather, World
+
+pytestmark = pytest.mark.slow
 
 SEEDS = range(30)
 

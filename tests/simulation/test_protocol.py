@@ -90,6 +90,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> object:
     return show
 
 
+@pytest.mark.slow
 def test_nothing_breaks_the_protocol(seeds: range, whole: bool, shown: object) -> None:
     total = campaign(seeds)
     assert callable(shown)
@@ -99,13 +100,15 @@ def test_nothing_breaks_the_protocol(seeds: range, whole: bool, shown: object) -
         assert [name for name in MUST_SEE if not total.counts[name]] == []
 
 
-def test_a_seed_replays(whole: bool) -> None:
+def test_a_few_seeds_break_nothing_and_replay(whole: bool) -> None:
     if not whole:
         pytest.skip("one seed is played again")
-    elsewhere = list(results(range(12)))
-    assert elsewhere == [play(seed) for seed in range(12)]
+    elsewhere = list(results(range(6)))
+    assert elsewhere == [play(seed) for seed in range(6)]
+    assert not any(result.violations for result in elsewhere)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAFETY)
 def test_a_mutant_of_safety_breaks_an_invariant(name: str, whole: bool) -> None:
     if not whole:
@@ -116,6 +119,7 @@ def test_a_mutant_of_safety_breaks_an_invariant(name: str, whole: bool) -> None:
     pytest.fail(f"{name} went unnoticed in {ENOUGH} seeds")
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_for_ten_minutes_costs_no_execution() -> None:
     weather = Weather(outage=(100, 700), calm_from=800, **QUIET)
     total = campaign(range(60), None, weather)
@@ -125,6 +129,7 @@ def test_a_store_that_is_away_for_ten_minutes_costs_no_execution() -> None:
     assert total.executions == total.jobs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [(0.5, 9), (0.01, 0.09)], ids=["short", "in line"])
 def test_a_crash_costs_no_more_than_what_was_running(jobs: tuple[float, float]) -> None:
     weather = Weather(**{**QUIET, "crashes": True, "jobs": jobs}, agents=1, power=False, outage=(0, 0))
@@ -134,6 +139,7 @@ def test_a_crash_costs_no_more_than_what_was_running(jobs: tuple[float, float]) 
     assert sum(result.executions for result in forgetful) > sum(result.executions for result in sound)
 
 
+@pytest.mark.slow
 def test_taking_an_unknown_outcome_for_lost_costs_executions() -> None:
     weather = Weather(**{**QUIET, "fault_rate": 0.3}, outage=(0, 0))
     sound, mutant = campaign(range(60), None, weather), campaign(range(60), "unknown_is_lost", weather)
@@ -141,6 +147,7 @@ def test_taking_an_unknown_outcome_for_lost_costs_executions() -> None:
     assert mutant.executions_a_job > 1.1 * sound.executions_a_job
 
 
+@pytest.mark.slow
 def test_going_by_old_observations_after_a_gap_costs_executions() -> None:
     weather = Weather(agents=4, outage=(60, 180), calm_from=300, **QUIET)
     sound, mutant = campaign(range(60), None, weather), campaign(range(60), "no_gap_reset", weather)
@@ -149,6 +156,7 @@ def test_going_by_old_observations_after_a_gap_costs_executions() -> None:
     assert mutant.executions > mutant.jobs
 
 
+@pytest.mark.slow
 def test_every_branch_of_the_protocol_is_reached(whole: bool, tmp_path: Path) -> None:
     if not whole:
         pytest.skip("one seed is played again")

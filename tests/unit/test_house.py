@@ -10,7 +10,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,11 +41,14 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield the place and the length in lines of every function."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
-            yield f"{relative(path)}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1
+@cache
+def functions(path: Path) -> list[tuple[str, int]]:
+    """Return the place and the length in lines of every function."""
+    return [
+        (f"{relative(path)}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
+    ]
 
 
 def test_public_names_are_these_and_exist() -> None:

@@ -151,6 +151,7 @@ def test_every_verb_is_described() -> None:
     assert set(re.findall(r"^## monkey ([a-z]+)", (ROOT / "docs/commands.md").read_text(), re.MULTILINE)) == VERB
 
 
+@pytest.mark.slow
 def test_usage_in_the_docs_is_what_the_commands_print() -> None:
     text = (ROOT / "docs/commands.md").read_text()
     done = subprocess.run(
@@ -160,6 +161,7 @@ def test_usage_in_the_docs_is_what_the_commands_print() -> None:
     assert done.stdout == text, "run: python docs/usage.py"
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_architecture_is_drawn_from_the_code() -> None:
     code = "import sys, architecture; sys.stdout.write(architecture.draw_picture())"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "docs", capture_output=True, text=True)
@@ -197,12 +199,3 @@ def test_schema_beside_our_specs_is_what_monkey_prints() -> None:
 def test_our_specs_are_valid(path: Path) -> None:
     spec = load_spec(path, ROOT)
     assert spec.name == path.stem
-
-
-@pytest.mark.needs("mkdocs")
-def test_site_builds_without_a_warning(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
-    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "index.html").exists()

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 TEST = "def test_it(require):\n    assert require({name!r})\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "required", "said"),
     [

@@ -22,6 +22,7 @@ from tests.loops import Run
 from tests.sshd import Sshd
 
 
+@pytest.mark.slow
 def test_after_a_cut_the_next_call_connects_anew(host: Sshd, store: SftpStore, run: Run) -> None:
     for n in range(5):
         assert run(store.create(f"a/{n}", b"x"))

@@ -52,6 +52,7 @@ def test_both_write_the_same_layout(place: Path, near: Store, far: Store, run: R
     assert [item.key for item in run(near.list(""))] == [item.key for item in run(far.list(""))] == sorted(files)
 
 
+@pytest.mark.slow
 def test_near_and_far_race_and_one_wins(place: Path, near: Store, far: Store, run: Run) -> None:
     """Four processes on each side want the same keys."""
     keys = 120
@@ -98,6 +99,7 @@ def test_what_dead_writers_left_is_removed(place: Path, far: Store, run: Run) ->
     assert [path.name for path in (place / "tmp").iterdir()] == ["living.0"]
 
 
+@pytest.mark.slow
 def test_many_files_at_once_arrive_whole(place: Path, far: Store, run: Run, tmp_path: Path) -> None:
     """More than wait for a sync together, more than are open together; into many directories that are not there."""
     source = tmp_path / "source"

@@ -126,6 +126,7 @@ def test_two_datasets_that_share_an_altered_object_are_both_mended(tmp_path: Pat
     run(scenario())
 
 
+@pytest.mark.slow
 def test_a_large_tree_is_looked_at_once_for_all_who_ask_together_and_again_for_who_asks_later(
     tmp_path: Path, run: Run
 ) -> None:

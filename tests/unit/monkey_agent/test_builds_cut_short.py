@@ -21,6 +21,8 @@ from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, alive, until, warden_of
 from tests.unit.monkey_agent.environment_answers import answer, path_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def slow(tmp_path: Path) -> dict[str, str]:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from monkey.store.memory import MemoryStore
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
@@ -33,6 +35,7 @@ def test_a_first_try_asks_the_store_for_nothing(body: Body, run: Run) -> None:
     run(scenario())
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_sent_and_the_newest_two_stay(tmp_path: Path, run: Run) -> None:
     sent: list[str] = []
 
@@ -122,6 +125,7 @@ def test_leftovers_of_jobs_that_succeeded_elsewhere_are_removed(tmp_path: Path, 
     run(scenario())
 
 
+@pytest.mark.slow
 def test_a_file_that_is_rewritten_in_place_is_never_half_in_the_store(tmp_path: Path, run: Run) -> None:
     """It writes 2 MB of one letter, in place, and rests but a moment: what is saved is of one letter."""
     writer = """

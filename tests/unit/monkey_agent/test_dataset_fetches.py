@@ -69,6 +69,7 @@ def killed_after(seconds: float, process: subprocess.Popen[bytes]) -> bool:
     return process.returncode < 0
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_is_whole_or_absent(tmp_path: Path, run: Run) -> None:
     chance = random.Random(7)
     files = {f"{i % 10}/{i}": bytes([i % 256]) * (i * 37 % 5000) + str(i).encode() for i in range(1500)}
@@ -102,6 +103,7 @@ def test_processes_that_ask_together_fetch_once(tmp_path: Path, run: Run) -> Non
     assert {path.stat().st_nlink for path in tree.iterdir()} == {2}
 
 
+@pytest.mark.slow
 @pytest.mark.needs("dvc")
 def test_what_dvc_writes_is_read(tmp_path: Path, run: Run) -> None:
     project = tmp_path / "project"

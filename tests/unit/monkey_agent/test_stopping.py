@@ -57,6 +57,7 @@ def test_a_timeout_counts_only_what_ran(body: Body, run: Run) -> None:
     run(scenario())
 
 
+@pytest.mark.slow
 def test_a_timeout_does_not_count_what_the_warden_froze(body: Body, run: Run) -> None:
     async def scenario() -> None:
         running = await body.start("sleep 2", settings={"timeout": 3})

@@ -105,6 +105,7 @@ def test_an_upload_that_is_refused_leaves_nothing(bucket: FakeBucket, store: Sto
         run(store.get("k"))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(bucket: FakeBucket, tmp_path: Path) -> None:
     """Measured in a process of its own: how much more it takes at most than before."""
     path = tmp_path / "huge"

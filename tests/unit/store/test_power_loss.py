@@ -126,6 +126,7 @@ def test_an_answered_entry_would_survive_and_none_is_ever_torn(traced: Callable[
     assert syncs["log/39"] - syncs["jobs/many19/2"] < 60
 
 
+@pytest.mark.slow
 def test_many_files_would_survive_and_none_is_ever_torn(traced: Callable[[str], tuple[Path, Disk]]) -> None:
     trace, disk = traced("contents")
     keys, begun = list[str](), 0

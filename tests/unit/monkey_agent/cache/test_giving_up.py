@@ -20,6 +20,8 @@ from monkey_agent.supervisor import process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import DAEMON, HIDDEN, Body, alive, killed_after, pids, until
 
+pytestmark = pytest.mark.slow
+
 
 def hanging(place: Path) -> tuple[dict[str, str], list[Path]]:
     """Return an environment whose setup never ends, and where it and what it left behind write their numbers."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from monkey.store.memory import MemoryStore
 from monkey_agent.ports import Ending
 from tests.loops import Run
@@ -117,6 +119,7 @@ def test_this_machine_s_copy_does_not_hide_a_newer_one(tmp_path: Path, run: Run)
     run(scenario())
 
 
+@pytest.mark.slow
 def test_an_attempt_that_is_late_takes_nothing_from_its_successor(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         store = MemoryStore()

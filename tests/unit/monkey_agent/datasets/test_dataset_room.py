@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
 from monkey_agent.datasets import dataset_listing
@@ -97,6 +99,7 @@ def test_a_full_disk_is_told_after_all_that_could_go_has_gone(tmp_path: Path, re
     assert "in use" in done.stdout
 
 
+@pytest.mark.slow
 def test_more_names_than_a_file_can_have(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         store = MemoryStore()

@@ -21,6 +21,8 @@ from tests.loops import Run
 from tests.unit.monkey_agent.body import Body
 from tests.unit.monkey_agent.environment_answers import answer, builds, path_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_jobs_run_in_their_environment(body: Body, wheel: str, run: Run) -> None:
     async def scenario() -> None:

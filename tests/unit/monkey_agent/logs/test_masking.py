@@ -136,6 +136,7 @@ def test_no_cut_lets_a_secret_through(values: list[str], parts: list[int | str],
     assert not any(value.encode() in shipped for value in values)
 
 
+@pytest.mark.slow
 def test_a_job_gets_its_secrets_and_others_do_not(tmp_path: Path, run: Run) -> None:
     inherited = {"PATH": os.environ["PATH"], "TOKEN": VALUE, "KEY": KEY, "OTHER": "other-secret"}
 

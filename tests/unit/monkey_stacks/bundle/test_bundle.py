@@ -46,6 +46,7 @@ def test_which_wheels_fit(tag: str, python: tuple[int, int], platform: str, libc
     assert fits([tag], Target(python, platform, libc)) is expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["", "ssh", "s3"])
 def test_the_same_contents_are_the_same_bundle(tmp_path: Path, scheme: str) -> None:
     one, two = build(scheme, HERE, tmp_path / "one"), build(scheme, HERE, tmp_path / "two")
@@ -60,6 +61,7 @@ def test_the_same_contents_are_the_same_bundle(tmp_path: Path, scheme: str) -> N
     assert build(scheme, HERE, tmp_path / "one") == one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["", "ssh", "s3"])
 def test_an_agent_runs_from_its_bundle_alone(tmp_path: Path, scheme: str) -> None:
     place = Place(str(tmp_path / "work"), "fleet")
@@ -78,6 +80,7 @@ def test_an_agent_runs_from_its_bundle_alone(tmp_path: Path, scheme: str) -> Non
     assert done.stdout.startswith(str(place.bundles)), done.stderr
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_there_is_fetched(tmp_path: Path) -> None:
     elsewhere = Target((3, 12 if sys.version_info[1] != 12 else 13), "linux-aarch64", "glibc 2.31")
     made = build("ssh", elsewhere, tmp_path)

@@ -156,6 +156,7 @@ def test_a_table_survives_json() -> None:
     assert JobTable.from_json(made.to_json()).to_json() == made.to_json()
 
 
+@pytest.mark.slow
 def test_a_run_cap_spares_making_the_rest() -> None:
     grid = "parameters: {a: {range: [0, 1000000]}, b: {range: [0, 1000000]}}\nrun_cap: 3\n"
     assert rows(grid) == [(0, 0), (0, 1), (0, 2)]

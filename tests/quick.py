@@ -1,0 +1,60 @@
+"""Keeps quick tests quick: one that takes much CPU fails, unless it is listed; the dearest are named at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+#: Seconds of CPU that a quick test may take, with the processes that it waited for.
+LIMIT = 2.0
+#: Rounds of an empty loop, and the seconds that they take where LIMIT was set.
+ROUNDS, ROUNDS_SECONDS = 5_000_000, 0.17
+#: How the names of quick tests begin that may take more, with the reason.
+DEARER = {
+    "tests/acceptance/": "the main job, by the real CLI and agents",
+    "tests/conformance/test_courier.py": "kills real servers and couriers",
+    "tests/conformance/test_create.py::test_against_a_rival_one_wins": "writers race many times",
+    "tests/simulation/test_protocol.py::test_a_few_seeds_break_nothing_and_replay": "a short simulation",
+    "tests/unit/cli/test_cloud_setup.py": "imports the clouds' libraries",
+    "tests/unit/test_house": "reads all of the source",
+}
+
+
+def measure_cpu() -> float:
+    """Return the seconds of CPU that this process and the children it waited for have taken."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def measure_slowness() -> float:
+    """Return how many times as long as where LIMIT was set this machine takes now; neighbours slow all that runs."""
+    before = measure_cpu()
+    for _ in range(ROUNDS):
+        pass
+    return max(1.0, (measure_cpu() - before) / ROUNDS_SECONDS)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a quick test that took too much."""
+    before = measure_cpu()
+    outcome = yield
+    taken = measure_cpu() - before
+    item.user_properties.append(("cpu", taken))
+    listed = item.nodeid.startswith(tuple(DEARER))
+    quick = item.get_closest_marker("slow") is None and not listed
+    if quick and taken > LIMIT and taken > LIMIT * measure_slowness():
+        what = "make it smaller, mark it slow, or list it in tests/quick.py"
+        pytest.fail(f"{taken:.1f} s of CPU; a quick test takes at most {LIMIT:g}: {what}")
+    return outcome
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the quick tests that took more than half of what they may, the dearest first."""
+    quick = [one for one in terminalreporter.getreports("passed") if "slow" not in one.keywords]
+    taken = sorted(((dict(one.user_properties).get("cpu", 0.0), one.nodeid) for one in quick), reverse=True)
+    for cpu, name in taken:
+        if cpu > LIMIT / 2:
+            terminalreporter.write_line(f"{cpu:.1f} s of CPU: {name}")
