@@ -15,8 +15,8 @@ from monkey.protocol.journal import record_of
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_revision, mark_queue
-from monkey.spec.job.job_id import identify
-from monkey.spec.sweep.expand import expand
+from monkey.spec.job.job_id import assign_job_ids
+from monkey.spec.sweep.expand import expand_spec
 from monkey.spec.sweep.load import load_spec
 from monkey.store.create import create
 from monkey.store.open import open_store
@@ -42,7 +42,7 @@ class Agents:
         self._home, self._metrics = home, metrics
         loaded = load_spec(spec, home)
         recipe = loaded.recipe("c" * 64)
-        self.table = identify(expand(loaded), recipe)
+        self.table = assign_job_ids(expand_spec(loaded), recipe)
         self._revision = Revision(loaded.name, recipe, loaded.settings(), self.table, loaded.text)
         self._keys = Keys("bench")
         self._hearts: list[Heart] = []

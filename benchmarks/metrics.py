@@ -62,9 +62,9 @@ def bodies(directory: Path, scratch: Path) -> list[bytes]:
     """Return the same as batches, such as the courier makes them."""
     from monkey.metrics.spool import Spool
     from monkey.metrics.spool_reader import Backlog
-    from monkey.spec.project.influx_settings import Influx
+    from monkey.spec.project.influx_settings import InfluxSettings
 
-    spool = Spool(str(scratch), Influx("http://nowhere", bucket="none"))
+    spool = Spool(str(scratch), InfluxSettings("http://nowhere", bucket="none"))
     spool.register("job.1", str(directory), TAGS)
     backlog, found = Backlog(spool.path), []
     backlog.look()
@@ -109,10 +109,10 @@ class Contest:
     def courier(self) -> float:
         """Send what is in the files, by a courier that has sent something before; until the last confirmation."""
         from monkey.metrics.spool import Spool
-        from monkey.spec.project.influx_settings import read
+        from monkey.spec.project.influx_settings import parse_influx_settings
 
         database = self.server.database()
-        said = read({"influxdb": dict(database.settings)})
+        said = parse_influx_settings({"influxdb": dict(database.settings)})
         assert said is not None
         self._turn += 1
         root = self.place / f"spool{self._turn}"

@@ -23,8 +23,8 @@ from monkey.fleet.gpus import gpus, select
 from monkey.fleet.machine_capacity import Capacity, capacity, counted
 from monkey.process_exit import leave
 from monkey.protocol.layout import NAME, Keys
-from monkey.spec.yaml.mistakes import Mistakes
-from monkey.spec.yaml.units import size
+from monkey.spec.yaml.mistakes import MistakesError
+from monkey.spec.yaml.units import parse_size
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_agent.execution.runner import LocalRunner
@@ -112,8 +112,8 @@ def _gpus(text: str) -> str | frozenset[int]:
 
 def _size(text: str) -> int:
     try:
-        return size(int(text) if text.isdigit() else text)
-    except Mistakes as error:
+        return parse_size(int(text) if text.isdigit() else text)
+    except MistakesError as error:
         raise argparse.ArgumentTypeError(error.mistakes[0].message) from error
 
 

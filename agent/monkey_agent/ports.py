@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from monkey.protocol.clock import Clock
-from monkey.spec.job.job_table import Value
-from monkey.spec.job.recipe import Recipe, Settings
-from monkey.spec.job.stop_when import Evidence
+from monkey.spec.job.job_table import ParameterValue
+from monkey.spec.job.recipe import Recipe, SweepSettings
+from monkey.spec.job.stop_when import StopEvidence
 
 __all__ = ["Attempt", "Clock", "Ending", "Outcome", "Runner", "Running", "Seat", "Turn"]
 
@@ -43,8 +43,8 @@ class Attempt:
     k: int
     sweep: str
     recipe: Recipe
-    settings: Settings
-    parameters: dict[str, Value]
+    settings: SweepSettings
+    parameters: dict[str, ParameterValue]
     number: int
     #: From this position on, all claims are of this machine's agent, in this life or an earlier one.
     ours_since: int
@@ -85,7 +85,7 @@ class Outcome:
     #: Seconds that it ran, those that it was frozen not counted.
     seconds: float = 0.0
     #: What met a condition of `stop_when`; of a success, only one that ends the sweep.
-    met: Evidence | None = None
+    met: StopEvidence | None = None
 
 
 class Running(Protocol):

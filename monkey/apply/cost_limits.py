@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from monkey.apply.fleet_work import foresee
 from monkey.errors import MonkeyError, PlanError, Problem, SpecError
-from monkey.plan.cost import Cost, dollars, rented_text
-from monkey.spec.job.expires import Expires, rentable, time_text
-from monkey.spec.project.cloud import LEAST_LIFETIME
+from monkey.plan.cost import FleetCost, format_dollars, format_rentals
+from monkey.spec.job.expires import Expiry, find_rental_mistake, format_utc_time
+from monkey.spec.project.cloud import MIN_LIFETIME_SECONDS
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake
-from monkey.spec.yaml.units import duration_text
+from monkey.spec.yaml.units import format_duration
 
 if TYPE_CHECKING:
     from monkey.apply.world.desired_state import Wanted
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from monkey.spec.project.project import Project
 
 #: Is asked whether machines may be rented at these costs, by fleets; raises MonkeyError where they may not.
-Agree = Callable[[dict[str, Cost]], None]
+Agree = Callable[[dict[str, FleetCost]], None]
 
 
-def refuse(costs: dict[str, Cost]) -> None:
+def refuse(costs: dict[str, FleetCost]) -> None:
     """Agree to nothing that costs. Raises MonkeyError."""
-    raise MonkeyError(f"that would rent {rented_text(costs)}", hint="--yes agrees to that")
+    raise MonkeyError(f"that would rent {format_rentals(costs)}", hint="--yes agrees to that")
 
 
 def check_expires(project: Project, plan: Plan, wanted: Sequence[Wanted]) -> None:
@@ -37,7 +37,7 @@ def check_expires(project: Project, plan: Plan, wanted: Sequence[Wanted]) -> Non
     problems: list[Problem] = []
     for sweep in plan.sweeps:
         if sweep.revises and sweep.jobs.unfinished and (mistake := _mistake(project, sweep, plan.at)):
-            file = document.parse(texts[sweep.name], sweep.desired.source)
+            file = document.parse_document(texts[sweep.name], sweep.desired.source)
             problems.append(file.place(mistake))
     if problems:
         raise SpecError(problems)
@@ -51,7 +51,7 @@ def _mistake(project: Project, sweep: SweepPlan, now: float) -> Mistake | None:
         return Mistake(("expires",), f"expected a time to come, found {asked.words()}", "write a later one, or 12h")
     for name in sweep.desired.settings.providers:
         cloud = project.providers[name].cloud
-        if cloud is not None and (found := rentable(asked, until - now, name, cloud.max_lifetime)):
+        if cloud is not None and (found := find_rental_mistake(asked, until - now, name, cloud.max_lifetime)):
             return found
     return None
 
@@ -61,12 +61,12 @@ def check_costs(plan: Plan) -> None:
     check_limits({part.fleet: part.cost for part in plan.fleets if part.cost is not None})
 
 
-def check_limits(costs: dict[str, Cost]) -> None:
+def check_limits(costs: dict[str, FleetCost]) -> None:
     """Raise PlanError where one of these costs is above its limit."""
     for fleet, cost in costs.items():
         if cost.exceeds and cost.limit is not None:
             raise PlanError(
-                f"provider {fleet!r}: expected at most {dollars(cost.limit)} (max_cost in monkey.yaml), "
+                f"provider {fleet!r}: expected at most {format_dollars(cost.limit)} (max_cost in monkey.yaml), "
                 f"found {cost.words()}",
                 hint="let the sweeps expire earlier (`expires:`), or allow fewer machines (`max_instances:`), or more "
                 "(`max_cost:`)"
@@ -74,7 +74,7 @@ def check_limits(costs: dict[str, Cost]) -> None:
             )
 
 
-def later(world: World, view: SweepView, asked: Expires) -> float:
+def later(world: World, view: SweepView, asked: Expiry) -> float:
     """Return when a sweep is to expire that gets more time: that much after what it has, or after now.
 
     Raises MonkeyError where that is no later, or later than a provider allows.
@@ -85,7 +85,7 @@ def later(world: World, view: SweepView, asked: Expires) -> float:
     until = asked.until(before)
     if until <= before:
         raise MonkeyError(
-            f"sweep {view.state.name!r}: expected a time after {time_text(before)}, found {asked.words()}",
+            f"sweep {view.state.name!r}: expected a time after {format_utc_time(before)}, found {asked.words()}",
             hint="`expires:` in the spec, applied anew, ends it earlier; `monkey cancel` ends it now",
         )
     for name in view.state.revision.settings.providers:
@@ -99,14 +99,14 @@ def _hold(sweep: str, provider: str, until: float, left: float, most: float) -> 
     """Raise MonkeyError where `left`, the seconds until then, are too many or too few where machines are rented."""
     if left > most:
         raise MonkeyError(
-            f"sweep {sweep!r}: expected it to expire within {duration_text(most)} from now on provider "
-            f"{provider!r}, found {time_text(until)}",
+            f"sweep {sweep!r}: expected it to expire within {format_duration(most)} from now on provider "
+            f"{provider!r}, found {format_utc_time(until)}",
             hint="ask for less time, or say `max_lifetime:` in monkey.yaml",
         )
-    if left < LEAST_LIFETIME:
+    if left < MIN_LIFETIME_SECONDS:
         raise MonkeyError(
-            f"sweep {sweep!r}: expected it to expire in {duration_text(LEAST_LIFETIME)} or more on provider "
-            f"{provider!r}, found {time_text(until)}",
+            f"sweep {sweep!r}: expected it to expire in {format_duration(MIN_LIFETIME_SECONDS)} or more on provider "
+            f"{provider!r}, found {format_utc_time(until)}",
             hint="ask for more time: rented machines take minutes to boot",
         )
 
@@ -123,8 +123,8 @@ async def agree_to(
     assert view.state.revision is not None
     if view.over and until is None:
         return  # nothing of it runs before it is extended
-    costs: dict[str, Cost] = {}
-    rents: dict[str, Cost] = {}
+    costs: dict[str, FleetCost] = {}
+    rents: dict[str, FleetCost] = {}
     for name in view.state.revision.settings.providers:
         provider = world.project.providers.get(name)
         if provider is not None and provider.cloud is not None:

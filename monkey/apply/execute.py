@@ -15,8 +15,8 @@ from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError, NotADescendant
 from monkey.fleet.agent_state import host_name
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.explain import setting_changes
-from monkey.plan.sizes import size_text
+from monkey.plan.explain import find_setting_changes
+from monkey.plan.sizes import format_size
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import SweepState, append_revision, mark_queue, read_sweep
 from monkey.transfer.code.code_snapshot import upload
@@ -81,7 +81,7 @@ async def _datasets(world: World, want: Wanted, say: Say) -> None:
     for name, sent in (await send(world.at, want.datasets, world.bars)).items():
         if sent.objects:
             objects = "1 object" if sent.objects == 1 else f"{sent.objects:,} objects"
-            say(want.desired.name, f"dataset {name}: {size_text(sent.bytes)} in {objects} uploaded")
+            say(want.desired.name, f"dataset {name}: {format_size(sent.bytes)} in {objects} uploaded")
 
 
 async def _sweep(world: World, plan: SweepPlan, want: Wanted, now: float, say: Say, *, rollback: bool) -> None:
@@ -89,7 +89,7 @@ async def _sweep(world: World, plan: SweepPlan, want: Wanted, now: float, say: S
     if plan.revises:
         sent = await upload(world.at, want.code) if want.desired.recipe.code else 0
         if sent:
-            say(plan.name, f"{size_text(want.code.size)} of code uploaded ({size_text(sent)} compressed)")
+            say(plan.name, f"{format_size(want.code.size)} of code uploaded ({format_size(sent)} compressed)")
         revision = _revision(plan, want, now, rollback=rollback and not want.desired.descends)
         entry = await _append(world, plan, revision, say)
         fleets = tuple(want.desired.settings.providers)
@@ -114,7 +114,7 @@ def _is_so(there: SweepState, newest: Revision, plan: SweepPlan, ours: Revision)
     """Say whether a sweep is as the plan would have made it, whoever did it."""
     steered = there.cancelled is not None or there.paused != (plan.observed is not None and plan.observed.paused)
     same = newest.table.ids == ours.table.ids and newest.adopted == ours.adopted
-    return same and not steered and not setting_changes(newest.settings, ours.settings)
+    return same and not steered and not find_setting_changes(newest.settings, ours.settings)
 
 
 def _revision(plan: SweepPlan, want: Wanted, now: float, *, rollback: bool) -> Revision:

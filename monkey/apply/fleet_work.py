@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from monkey.fleet.fleet_port import Fleet, Forecast, Say, Work
 from monkey.plan.change import FleetPlan, MachineChange, Plan
-from monkey.plan.work import Lot, asked, left_of
+from monkey.plan.work import RemainingWork, count_by_resources, find_remaining_work
 from monkey.protocol.status.store_snapshot import Snapshot, State, SweepView
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def planned_work(plan: Plan, part: FleetPlan, now: float) -> Work:
 async def recount(world: World, plan: Plan, part: FleetPlan, now: float) -> Work:
     """Return it as things are; what others applied since the plan was made is counted. Raises StoreError."""
     mine = [sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers]
-    lots = [(left_of(sweep), sweep.expires(now)) for sweep in mine]
+    lots = [(find_remaining_work(sweep), sweep.expires(now)) for sweep in mine]
     # A sweep of the plan that leaves this fleet has not left yet: it is nobody else's all the same.
     planned = {sweep.name for sweep in plan.sweeps}
     others = [view for view in await _at_work(world, part.fleet) if view.state.name not in planned]
@@ -112,11 +112,11 @@ def work_left(views: Iterable[SweepView]) -> Work:
 
 
 #: What is left of a sweep, and when it expires.
-_Lot = tuple[Lot, float | None]
+_Lot = tuple[RemainingWork, float | None]
 
 
 def _work(lots: Sequence[_Lot], secrets: frozenset[str], others: frozenset[str]) -> Work:
-    jobs = asked(lot for lot, _ in lots)
+    jobs = count_by_resources(lot for lot, _ in lots)
     ends = [expires for lot, expires in lots if lot.count and expires is not None]
     return Work(sum(count for _, count in jobs), secrets, others, max(ends, default=None), jobs)
 
@@ -126,7 +126,7 @@ def _lot(view: SweepView, jobs: Sequence[str] | None = None, until: float | None
     assert view.state.revision is not None
     left = view.left if jobs is None else jobs
     expires = view.state.expires if until is None else until
-    return Lot(view.state.revision.settings.resources, len(left), lambda: left), expires
+    return RemainingWork(view.state.revision.settings.resources, len(left), lambda: left), expires
 
 
 async def _at_work(world: World, fleet: str) -> list[SweepView]:

@@ -16,7 +16,7 @@ from monkey.errors import MonkeyError
 from monkey.protocol.entry_log import Log
 from monkey.protocol.status.store_snapshot import State, SweepView
 from monkey.protocol.sweeps.sweep_log import append_order, mark_queue
-from monkey.spec.job.expires import Expires
+from monkey.spec.job.expires import Expiry
 
 
 def nothing(what: str, done: str) -> None:
@@ -77,9 +77,7 @@ async def resume(world: World, name: str, agree: Agree = refuse, say: Say = noth
     return done
 
 
-async def extend(
-    world: World, name: str, asked: Expires, agree: Agree, say: Say = nothing
-) -> tuple[Done, float | None]:
+async def extend(world: World, name: str, asked: Expiry, agree: Agree, say: Say = nothing) -> tuple[Done, float | None]:
     """Let a sweep expire later: so long after it would, or after now where it has; `agree`, where that costs.
 
     Returns when it expires from now on; None where it never does. Raises NotFound, MonkeyError where it would be no

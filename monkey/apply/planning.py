@@ -24,8 +24,8 @@ from monkey.apply.world.observe import check_secrets, observe, with_shortage
 from monkey.apply.world.world import World
 from monkey.errors import StalePlan
 from monkey.plan.change import Plan
-from monkey.plan.diff import diff
-from monkey.plan.saved_plan import Saved, load, verify
+from monkey.plan.diff import compute_plan
+from monkey.plan.saved_plan import SavedPlan, parse_saved_plan, verify_saved_plan
 
 if TYPE_CHECKING:
     from monkey.protocol.status.store_snapshot import Snapshot
@@ -47,19 +47,19 @@ async def make_plan(world: World, specs: Sequence[str], keep_stale: Sequence[str
     return await _plan(world, spec_files(world.project, specs), keep_stale)
 
 
-def read_saved(path: Path) -> Saved:
+def read_saved(path: Path) -> SavedPlan:
     """Read a saved plan. Raises PlanError where the file is none."""
-    return load(path.read_text(encoding="utf-8", errors="replace"), str(path))
+    return parse_saved_plan(path.read_text(encoding="utf-8", errors="replace"), str(path))
 
 
-async def remake_plan(world: World, saved: Saved) -> Planned:
+async def remake_plan(world: World, saved: SavedPlan) -> Planned:
     """Plan again what was saved, and hold the one against the other. Raises StalePlan where anything moved."""
     files = [world.project.root / source for source in saved.specs]
     for file in files:
         if not file.is_file():
             raise StalePlan(f"since this plan was saved, {file} was removed", hint="plan again, look, and apply that")
     planned = await _plan(world, files, saved.keep_stale)
-    verify(saved, planned.plan)
+    verify_saved_plan(saved, planned.plan)
     return planned
 
 
@@ -75,10 +75,10 @@ async def plan_for(world: World, wanted: Sequence[Wanted], keep_stale: Sequence[
     observed, snapshot = await observe(world, wanted)
     wanted = placed_in_history(world.project, wanted, observed)
     desired = [want.desired for want in wanted]
-    plan = diff(desired, observed, keep_stale)
+    plan = compute_plan(desired, observed, keep_stale)
     claimed = await with_claimed(world, plan, observed, snapshot)
     if claimed.sweeps != observed.sweeps:
-        plan = diff(desired, claimed, keep_stale)
+        plan = compute_plan(desired, claimed, keep_stale)
     check_secrets(world, plan, wanted)
     check_expires(world.project, plan, wanted)
     plan = await with_machines(with_shortage(plan, world), world, snapshot)

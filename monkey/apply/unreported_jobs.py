@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from monkey.apply.world.world import World
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.observed import Observed
+from monkey.plan.observed import ObservedProject
 from monkey.protocol.entries import Claim
 from monkey.protocol.entry_log import Log
 from monkey.protocol.status.store_snapshot import Snapshot
@@ -16,7 +16,9 @@ from monkey.protocol.status.store_snapshot import Snapshot
 LOOKS = 2_000
 
 
-async def with_claimed(world: World, plan: Plan, observed: Observed, snapshot: Snapshot | None) -> Observed:
+async def with_claimed(
+    world: World, plan: Plan, observed: ObservedProject, snapshot: Snapshot | None
+) -> ObservedProject:
     """Return what was observed, with those of the jobs that the plan takes away running that a living agent claimed.
 
     What the plan takes from queued jobs alone is read from their logs, up to LOOKS of them. Raises StoreError.

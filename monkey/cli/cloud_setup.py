@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from monkey.errors import MonkeyError
-from monkey.spec.project.cloud import TYPE_KEYS
-from monkey.spec.project.project import FILE
+from monkey.spec.project.cloud import MACHINE_TYPE_KEYS
+from monkey.spec.project.project import PROJECT_FILE
 
 if TYPE_CHECKING:
-    from monkey.spec.project.cloud import Cloud
+    from monkey.spec.project.cloud import CloudSettings
     from monkey.spec.project.project import Project
 
 #: Type of a provider to the module that knows how one begins there, and how its stores are written.
@@ -57,7 +57,7 @@ class Wanted:
                 f"expected {' and '.join(missing)} for a provider of type {self.provider}, found none",
                 hint=f"say where to rent what, and where its results go: {_EXAMPLES[self.provider]}",
             )
-        found = [*store_url.mistakes(self.store), *provider.mistakes({_NAME: self._entry})]
+        found = [*store_url.find_store_mistakes(self.store), *provider.find_provider_mistakes({_NAME: self._entry})]
         if found:
             raise MonkeyError(found[0].message, hint=found[0].hint)
         if not str(self.store).startswith(STARTS[self.provider][1]):
@@ -72,7 +72,7 @@ class Wanted:
     @property
     def _entry(self) -> Mapping[str, Any]:
         project = {"gcp_project": self.gcp_project} if self.provider == "gcp" else {}
-        return {"type": self.provider, **project, "region": self.region, TYPE_KEYS[self.provider]: self.type}
+        return {"type": self.provider, **project, "region": self.region, MACHINE_TYPE_KEYS[self.provider]: self.type}
 
     @property
     def lines(self) -> dict[str, str]:
@@ -105,11 +105,11 @@ def add(path: Path, wanted: Wanted) -> bool:
         return False
     wanted.check()
     text = path.read_text(encoding="utf-8")
-    there = document.parse(text, FILE).data if text.strip() else {}
+    there = document.parse_document(text, PROJECT_FILE).data if text.strip() else {}
     taken = [key for key in wanted.lines if isinstance(there, dict) and key in there]
     if taken:
         raise MonkeyError(
-            f"{FILE} has {' and '.join(taken)} already; nothing was written. Expected there:\n"
+            f"{PROJECT_FILE} has {' and '.join(taken)} already; nothing was written. Expected there:\n"
             + "".join(wanted.lines[key] for key in taken),
             hint="write it there by hand, then say it again",
         )
@@ -135,12 +135,12 @@ def _check_same(project: Project, there: Mapping[str, Any], wanted: Wanted) -> N
     (name, has), key = next(iter(found.items())), others[0][0]
     whose, option = "the store" if key == "store" else f"provider {name!r}", f"--{key.replace('_', '-')}"
     raise MonkeyError(
-        f"{FILE} has {' or '.join(has[key])} for {whose}, and {option} is {asked[key]}; nothing was written",
-        hint=f"leave {option} out, or change {FILE} by hand",
+        f"{PROJECT_FILE} has {' or '.join(has[key])} for {whose}, and {option} is {asked[key]}; nothing was written",
+        hint=f"leave {option} out, or change {PROJECT_FILE} by hand",
     )
 
 
-def _said(cloud: Cloud, store: str) -> dict[str, tuple[str, ...]]:
+def _said(cloud: CloudSettings, store: str) -> dict[str, tuple[str, ...]]:
     """Return what an entry says, by what can be asked for."""
     return {
         "region": (cloud.region,),
@@ -154,7 +154,7 @@ def then(spec: str) -> list[str]:
     """Return what is to be done after an entry was written; `spec`: the file in which it is."""
     return [
         f"Next: say in {spec} who is to run it, and until when: provider: {_NAME}, and expires: 12h.",
-        f"Types with GPUs need an image with a driver for them, too: image: in {FILE}.",
+        f"Types with GPUs need an image with a driver for them, too: image: in {PROJECT_FILE}.",
         "Then monkey plan, and monkey apply.",
     ]
 
@@ -172,7 +172,7 @@ def prepare(root: Path, provider: str, *, bucket: bool) -> None:
     found = [of.cloud for of in _of_type(project, provider).values() if of.cloud is not None]
     clouds = {(cloud.gcp_project, cloud.region): cloud for cloud in found}
     if not url.startswith(STARTS[provider][1]):
-        hint = f"write store: {STARTS[provider][1]}BUCKET/PREFIX in {FILE}"
+        hint = f"write store: {STARTS[provider][1]}BUCKET/PREFIX in {PROJECT_FILE}"
         raise MonkeyError(f"machines of {provider} cannot reach the store {url!r}", hint=hint)
     for cloud in clouds.values():
         if bucket:

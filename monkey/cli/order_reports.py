@@ -8,7 +8,7 @@ from monkey.apply.orders import Done
 from monkey.apply.world.sweep_status import standing
 from monkey.cli.render.apply_outcome import stands
 from monkey.cli.terminal.text import one_line, plural
-from monkey.plan.advice import helps
+from monkey.plan.advice import suggest_next_step
 
 
 def say(what: str, done: str) -> None:
@@ -42,4 +42,4 @@ def _helps(done: Done) -> str:
     from dataclasses import replace
 
     at = standing(done.view)
-    return one_line(helps(replace(at, paused=False, cancelled=False) if done.changed else at))
+    return one_line(suggest_next_step(replace(at, paused=False, cancelled=False) if done.changed else at))

@@ -29,9 +29,9 @@ def told(pushed: Sequence[Pushed]) -> str:
 
 
 def _line(one: Pushed) -> str:
-    from monkey.plan.sizes import size_text
+    from monkey.plan.sizes import format_size
 
     files = "1 file" if len(one.dataset.names) == 1 else f"{len(one.dataset.names):,} files"
     objects = "1 object" if one.objects == 1 else f"{one.objects:,} objects"
-    done = f"{size_text(one.bytes)} in {objects} uploaded" if one.objects else "nothing to upload"
-    return f"{one.name}: {one.dataset.oid}, {files}, {size_text(one.dataset.size)}; {done}"
+    done = f"{format_size(one.bytes)} in {objects} uploaded" if one.objects else "nothing to upload"
+    return f"{one.name}: {one.dataset.oid}, {files}, {format_size(one.dataset.size)}; {done}"

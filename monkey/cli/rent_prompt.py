@@ -9,7 +9,7 @@ import click
 from monkey.apply.cost_limits import Agree, refuse
 from monkey.cli.terminal.prompts import agreed
 from monkey.errors import MonkeyError
-from monkey.plan.cost import Cost, rented_text
+from monkey.plan.cost import FleetCost, format_rentals
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Rent machines for it without asking.")
 
@@ -17,12 +17,12 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Rent machines for i
 def agreeing(*, yes: bool) -> Agree:
     """Return what asks whether machines may be rented; without a terminal only `yes` agrees."""
 
-    def agree(costs: dict[str, Cost]) -> None:
+    def agree(costs: dict[str, FleetCost]) -> None:
         if yes:
             return
         if not sys.stdin.isatty():
             refuse(costs)
-        if not agreed(f"Rent {rented_text(costs)}?"):
+        if not agreed(f"Rent {format_rentals(costs)}?"):
             raise MonkeyError("nothing was changed")
 
     return agree

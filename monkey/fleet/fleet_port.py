@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from monkey.plan.change import MachineChange, renting
-from monkey.plan.cost import Cost
-from monkey.spec.job.recipe import Resources
+from monkey.plan.change import MachineChange, adds_rental_cost
+from monkey.plan.cost import FleetCost
+from monkey.spec.job.recipe import JobResources
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Work:
     #: there is no work. A plan's is the clock's and `expires` of a revision that is yet to be: never an input of it.
     expires: float | None = None
     #: What jobs ask for, each with the number of jobs that do.
-    asked: tuple[tuple[Resources, int], ...] = ()
+    asked: tuple[tuple[JobResources, int], ...] = ()
     #: When the last of its sweeps expires that are through with their jobs, where that is known: machines that there
     #: are may stay rented until then.
     through: float | None = None
@@ -45,12 +45,12 @@ class Forecast:
     #: What its machines are made from, as JSON: a saved plan is bound to it.
     inputs: Mapping[str, Any] = field(default_factory=dict)
     #: What its machines may cost, where they are rented and there is work.
-    cost: Cost | None = None
+    cost: FleetCost | None = None
 
     @property
     def rents(self) -> bool:
-        """See `renting`."""
-        return renting(self.cost, self.before, self.after, self.changes)
+        """See `adds_rental_cost`."""
+        return adds_rental_cost(self.cost, self.before, self.after, self.changes)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Fleet(Protocol):
         the machines are asked for; `check` says what became of them.
         """
 
-    def shortage(self, asked: Resources) -> str:
+    def shortage(self, asked: JobResources) -> str:
         """Say of what one of its machines has less than a job asks for; "" where it has enough or nobody knows."""
 
     def check_secrets(self, names: Sequence[str]) -> None:

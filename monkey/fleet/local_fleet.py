@@ -19,7 +19,7 @@ from monkey.fleet.environment_digest import compare
 from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work
 from monkey.fleet.machine_capacity import shortage
 from monkey.fleet.secret_values import SecretValues
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 
 #: How many of an agent's last lines an error shows.
 LAST_WORDS = 15
@@ -84,7 +84,7 @@ class LocalFleet:
         before = int(lives(self.directory))
         return Forecast(before, max(before, min(work.jobs, 1)))
 
-    def shortage(self, asked: Resources) -> str:
+    def shortage(self, asked: JobResources) -> str:
         """See `Fleet.shortage`."""
         return shortage(asked)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.fleet.gpus import gpus
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Capacity:
     gpus: tuple[str, ...] = ()
 
 
-def shortage(asked: Resources) -> str:
+def shortage(asked: JobResources) -> str:
     """Say of what this machine has less than a job asks for: "64 CPUs (it has 2)"; "" where it has enough."""
-    if asked == Resources():
+    if asked == JobResources():
         return ""
     short = []
     cpus, memory = min(_affinity(), _quota()), min(_installed(), _memory_limit())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from monkey.spec.project.influx_settings import Influx
+from monkey.spec.project.influx_settings import InfluxSettings
 
 #: Seconds to wait for an answer.
 PATIENCE = 30.0
@@ -43,7 +43,7 @@ class _Failed(Exception):
         self.status = status
 
 
-def inspect(influx: Influx, secrets: Mapping[str, str]) -> Standing:
+def inspect(influx: InfluxSettings, secrets: Mapping[str, str]) -> Standing:
     """Look at an InfluxDB with the values of its secrets. Never raises."""
     try:
         credential = influx.credential(secrets)
@@ -57,7 +57,7 @@ def inspect(influx: Influx, secrets: Mapping[str, str]) -> Standing:
         return Standing(version=version)
 
 
-def retention_hint(influx: Influx, version: str) -> str:
+def retention_hint(influx: InfluxSettings, version: str) -> str:
     """Say how points are kept for ever."""
     if _is_v1(influx, version):
         database, _, policy = influx.bucket.partition("/")
@@ -65,7 +65,7 @@ def retention_hint(influx: Influx, version: str) -> str:
     return f"influx bucket list --name {influx.bucket} tells its ID; influx bucket update --id ID --retention 0"
 
 
-def _version(influx: Influx) -> str:
+def _version(influx: InfluxSettings) -> str:
     try:
         version = _ask(influx, "GET", "/ping")[0].get("X-Influxdb-Version", "")
     except _Failed as exc:
@@ -75,13 +75,13 @@ def _version(influx: Influx) -> str:
     return version.removeprefix("v")
 
 
-def _write_nothing(influx: Influx, credential: str) -> None:
+def _write_nothing(influx: InfluxSettings, credential: str) -> None:
     """Write a comment, which is no point: the server checks all that it checks of points. Raises _Failed."""
     query = urlencode({"bucket": influx.bucket, "org": influx.org or "-"})
     _ask(influx, "POST", f"/api/v2/write?{query}", credential, b"# monkey doctor\n")
 
 
-def _retention(influx: Influx, credential: str) -> float | None:
+def _retention(influx: InfluxSettings, credential: str) -> float | None:
     if not influx.username:
         query = urlencode({"name": influx.bucket} | ({"org": influx.org} if influx.org else {}))
         try:
@@ -101,7 +101,7 @@ def _retention(influx: Influx, credential: str) -> float | None:
 
 
 def _ask(
-    influx: Influx, method: str, path: str, credential: str = "", body: bytes | None = None
+    influx: InfluxSettings, method: str, path: str, credential: str = "", body: bytes | None = None
 ) -> tuple[Mapping[str, str], bytes]:
     request = urllib.request.Request(f"{influx.url}{path}", body, method=method)
     if credential:
@@ -131,11 +131,11 @@ def _said(body: bytes) -> str:
     return " ".join(text.split())[:200]
 
 
-def _is_v1(influx: Influx, version: str = "", said: str = "") -> bool:
+def _is_v1(influx: InfluxSettings, version: str = "", said: str = "") -> bool:
     return bool(influx.username) or version.startswith("1.") or any(words in said for words in _V1_SAYS)
 
 
-def _explained(influx: Influx, exc: _Failed) -> tuple[str, str]:
+def _explained(influx: InfluxSettings, exc: _Failed) -> tuple[str, str]:
     url = influx.url
     if exc.status == 0:
         return f"{url} does not answer: {exc}", "start the server, or mend `url:` in monkey.yaml; jobs go on meanwhile"
@@ -155,7 +155,7 @@ def _explained(influx: Influx, exc: _Failed) -> tuple[str, str]:
     return f"expected InfluxDB at {url}, found {said}", "mend `url:` in monkey.yaml, or look into the server's log"
 
 
-def _unknown(influx: Influx, exc: _Failed) -> tuple[str, str]:
+def _unknown(influx: InfluxSettings, exc: _Failed) -> tuple[str, str]:
     """Explain that it does not know us."""
     url, secret = influx.url, " and ".join(influx.secrets)
     if not secret:
@@ -168,7 +168,7 @@ def _unknown(influx: Influx, exc: _Failed) -> tuple[str, str]:
     return f"{url} does not take the {what}: {exc}", hint
 
 
-def _missing(influx: Influx, said: str) -> tuple[str, str]:
+def _missing(influx: InfluxSettings, said: str) -> tuple[str, str]:
     """Explain that what we would write to is not there; `said`: in its own words."""
     url, name = influx.url, influx.bucket
     database, _, policy = name.partition("/")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from monkey.spec.project.influx_settings import Influx
+from monkey.spec.project.influx_settings import InfluxSettings
 
 if TYPE_CHECKING:
     from influxdb_client.rest import ApiException
@@ -45,7 +45,7 @@ class Denied(Exception):
 class Client:
     """A connection to one InfluxDB."""
 
-    def __init__(self, influx: Influx, secrets: Mapping[str, str]) -> None:
+    def __init__(self, influx: InfluxSettings, secrets: Mapping[str, str]) -> None:
         """Write to `influx`; `secrets`: name to value of those that it names. Raises Denied for an address of none.
 
         To InfluxDB 1.8 influxdb-client speaks as to 2.x: "user:password" is its token, and "database" or

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from monkey.metrics import names
 from monkey.metrics.summary import finite
-from monkey.spec.job.job_table import Value
+from monkey.spec.job.job_table import ParameterValue
 
 Field = float | int | str | bool
 
@@ -115,7 +115,7 @@ def job_point(
     *,
     attempt: int,
     host: str,
-    parameters: Mapping[str, Value],
+    parameters: Mapping[str, ParameterValue],
     reason: str = "",
     exit_code: int | None = None,
     seconds: float | None = None,
@@ -161,7 +161,7 @@ def _objective(metric: str | None, maximize: bool, summary: Mapping[str, Mapping
     return told if number is None else told | {names.OBJECTIVE: number, names.SCORE: number if maximize else -number}
 
 
-def _parameters(parameters: Mapping[str, Value]) -> Iterable[tuple[str, Field]]:
+def _parameters(parameters: Mapping[str, ParameterValue]) -> Iterable[tuple[str, Field]]:
     for name, value in parameters.items():
         if value is None:
             continue

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from monkey.files import move_directory, stat_directory
-from monkey.spec.project.influx_settings import Influx
+from monkey.spec.project.influx_settings import InfluxSettings
 
 #: Bytes after which a file of points is closed, and goes when all of it was confirmed.
 SEGMENT = 1 << 20
@@ -34,7 +34,7 @@ SEGMENT = 1 << 20
 class Spool:
     """The agent's side of one InfluxDB's directory."""
 
-    def __init__(self, root: str, influx: Influx) -> None:
+    def __init__(self, root: str, influx: InfluxSettings) -> None:
         """Make the directory of `influx` below `root`, if need be. Raises OSError."""
         told = json.dumps(influx.to_json(), sort_keys=True).encode()
         self.influx = influx
@@ -98,9 +98,9 @@ def spools(root: str) -> Iterator[str]:
                 yield f"{root}/{name}"
 
 
-def influx_of(path: str) -> Influx:
+def influx_of(path: str) -> InfluxSettings:
     """Return whose directory it is. Raises OSError, ValueError, TypeError."""
-    return Influx.from_json(load(f"{path}/influx.json"))
+    return InfluxSettings.from_json(load(f"{path}/influx.json"))
 
 
 def rescue(state: str, root: str) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from monkey.plan.cost import Cost
-from monkey.plan.desired import Desired, Upload
+from monkey.plan.cost import FleetCost
+from monkey.plan.desired import DesiredSweep, UploadSize
 from monkey.plan.observed import ObservedSweep
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 
 
-class Reason(NamedTuple):
+class StaleReason(NamedTuple):
     """Why jobs are stale: a kind ("code", "env", "parameter", …) and a sentence ("code changed: train.py")."""
 
     kind: str
@@ -28,10 +28,10 @@ class SettingChange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stale:
+class StaleJobs:
     """Jobs that are stale for the same reasons."""
 
-    reasons: tuple[Reason, ...]
+    reasons: tuple[StaleReason, ...]
     #: Rows of the desired table.
     rows: Sequence[int]
     #: For each of them the row of the applied table that it takes the place of.
@@ -44,11 +44,11 @@ class Stale:
 
 
 @dataclass(frozen=True)
-class Jobs:
+class JobChanges:
     """The jobs of a sweep, each in one of four lots; rows are of the desired table, `removed` of the applied one."""
 
     new: Sequence[int] = ()
-    stale: tuple[Stale, ...] = ()
+    stale: tuple[StaleJobs, ...] = ()
     kept: Sequence[int] = ()
     removed: Sequence[int] = ()
     #: How far those are that are kept: succeeded, failed, stopped, running, queued, adopted (by this plan).
@@ -76,13 +76,13 @@ class Jobs:
 class SweepPlan:
     """What applying would change in one sweep."""
 
-    desired: Desired
+    desired: DesiredSweep
     #: None for a sweep that was never applied.
     observed: ObservedSweep | None
-    jobs: Jobs
+    jobs: JobChanges
     settings: tuple[SettingChange, ...] = ()
     #: What is not in the store yet, code and datasets together.
-    upload: Upload = field(default_factory=Upload)
+    upload: UploadSize = field(default_factory=UploadSize)
     #: Job of the desired table to the finished job whose result it takes, carried over or by this plan.
     adopted: Mapping[str, str] = field(default_factory=dict)
     #: Kinds of reasons for which results are kept (`--keep-stale`), where they adopt any.
@@ -90,7 +90,7 @@ class SweepPlan:
     #: What is not a change, but should be known before applying.
     notes: tuple[str, ...] = ()
     #: Name of a dataset to what of it is not in the store yet.
-    datasets: Mapping[str, Upload] = field(default_factory=dict)
+    datasets: Mapping[str, UploadSize] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -172,7 +172,7 @@ class MachineChange:
         return self.op in ("delete", "replace") and not self.trouble
 
 
-def renting(cost: Cost | None, before: int, after: int, machines: Iterable[MachineChange]) -> bool:
+def adds_rental_cost(cost: FleetCost | None, before: int, after: int, machines: Iterable[MachineChange]) -> bool:
     """Are machines made that are paid for, kept for longer, or allowed to be dearer?"""
     if cost is None or not after:
         return False
@@ -207,14 +207,14 @@ class FleetPlan:
     #: The same of those that are through with their jobs.
     through: float | None = None
     #: What these jobs ask for, each with the number of jobs that do.
-    asked: tuple[tuple[Resources, int], ...] = ()
+    asked: tuple[tuple[JobResources, int], ...] = ()
     #: What its machines may cost, where they are rented.
-    cost: Cost | None = None
+    cost: FleetCost | None = None
 
     @property
     def rents(self) -> bool:
-        """See `renting`."""
-        return renting(self.cost, self.before or 0, self.after or 0, self.machines)
+        """See `adds_rental_cost`."""
+        return adds_rental_cost(self.cost, self.before or 0, self.after or 0, self.machines)
 
     @property
     def changes(self) -> bool:
@@ -268,7 +268,7 @@ class Plan:
 
     @property
     def rented(self) -> tuple[FleetPlan, ...]:
-        """The fleets that rent; see `renting`."""
+        """The fleets that rent; see `adds_rental_cost`."""
         return tuple(fleet for fleet in self.fleets if fleet.rents)
 
     @property

@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from monkey.spec.job.expires import time_text
+from monkey.spec.job.expires import format_utc_time
 
 #: Seconds of an hour.
-HOUR = 3600.0
+SECONDS_PER_HOUR = 3600.0
 #: Seconds by which clouds may round the time at which they end machines.
-ROUNDED = 120.0
+_EXPIRY_TOLERANCE_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetainedMachines:
     """Machines that there are, and that keep an end which is later than the fleet's."""
 
     machines: int
@@ -29,18 +29,18 @@ class Kept:
     @property
     def counted(self) -> float:
         """The hours that are counted."""
-        return tenths(self.hours)
+        return round_up_hours(self.hours)
 
     def words(self) -> str:
         """Say it: "2 machines that keep their end, 2026-12-01 18:00 UTC"."""
         whose = (
             "1 machine that keeps its end" if self.machines == 1 else f"{self.machines} machines that keep their end"
         )
-        return f"{whose}, {time_text(self.until)}"
+        return f"{whose}, {format_utc_time(self.until)}"
 
 
 @dataclass(frozen=True)
-class Cost:
+class FleetCost:
     """The worst case of a fleet's machines: all that there may be at once, from now until the fleet expires.
 
     It bounds what they are rented for. Disks, traffic and requests come besides, and so does what was spent already.
@@ -65,27 +65,27 @@ class Cost:
     #: Kinds that have no price, where others do.
     unpriced: tuple[str, ...] = ()
     #: Those of today's machines that stay for longer than the fleet; None for none.
-    kept: Kept | None = None
+    kept: RetainedMachines | None = None
     #: Is an hour of all that there may be dearer than what was applied last, at the prices of now?
     dearer: bool = False
 
     @property
     def longer(self) -> bool:
         """Are machines that there are rented for longer than now?"""
-        return self.rented is not None and self.until - self.rented > ROUNDED
+        return self.rented is not None and self.until - self.rented > _EXPIRY_TOLERANCE_SECONDS
 
     @property
     def counted(self) -> float:
         """The hours that are counted."""
-        return tenths(self.hours)
+        return round_up_hours(self.hours)
 
     @property
     def total(self) -> float | None:
         """USD at the worst, rounded up to cents; None where the price is not known."""
         if self.price is None:
             return None
-        kept = _sum(1, self.kept.counted, self.price) if self.kept else Decimal(0)
-        return float(_sum(self.machines, self.counted, self.price) + kept)
+        kept = _multiply_cost(1, self.kept.counted, self.price) if self.kept else Decimal(0)
+        return float(_multiply_cost(self.machines, self.counted, self.price) + kept)
 
     @property
     def exceeds(self) -> bool:
@@ -95,52 +95,54 @@ class Cost:
     def words(self) -> str:
         """Say it: "at most 4 × g5.xlarge × 12 h × $1.01 = $48.48 until 2026-12-01 18:00 UTC (spot: usually less)"."""
         terms = f"at most {self.machines} × {self.kind} × {self.counted:g} h"
-        until = f"until {time_text(self.until)}"
+        until = f"until {format_utc_time(self.until)}"
         if self.price is None or self.total is None:
             of = f" of {' and '.join(self.unpriced)}" if self.unpriced else ""
             kept = f", besides {self.kept.words()}" if self.kept else ""
             return f"{terms} {until}{kept}; what that costs is unknown: monkey.yaml does not say `price:`{of}"
-        less, price = " (spot: usually less)" if self.spot else "", dollars(self.price)
-        own = f"{terms} × {price} = {dollars(float(_sum(self.machines, self.counted, self.price)))} {until}"
+        less, price = " (spot: usually less)" if self.spot else "", format_dollars(self.price)
+        owed = float(_multiply_cost(self.machines, self.counted, self.price))
+        own = f"{terms} × {price} = {format_dollars(owed)} {until}"
         if self.kept is None:
             return own + less
-        besides = f"{self.kept.counted:g} h × {price} = {dollars(float(_sum(1, self.kept.counted, self.price)))}"
-        return f"{own}, and {besides} for {self.kept.words()}: {dollars(self.total)}{less}"
+        kept_cost = float(_multiply_cost(1, self.kept.counted, self.price))
+        besides = f"{self.kept.counted:g} h × {price} = {format_dollars(kept_cost)}"
+        return f"{own}, and {besides} for {self.kept.words()}: {format_dollars(self.total)}{less}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it for programs, with its total."""
         return {**asdict(self), "total": self.total}
 
 
-def tenths(hours: float) -> float:
+def round_up_hours(hours: float) -> float:
     """Return hours as they are counted: begun tenths, so that whoever checks the sum comes to the same."""
     return math.ceil(round(max(hours, 0.0) * 10, 3)) / 10
 
 
-def _sum(machines: int, hours: float, price: float) -> Decimal:
+def _multiply_cost(machines: int, hours: float, price: float) -> Decimal:
     """Return USD, rounded up to cents."""
     exact = machines * Decimal(str(hours)) * Decimal(str(price))
     return exact.quantize(Decimal("0.01"), ROUND_CEILING)
 
 
-def total(costs: Iterable[Cost]) -> float | None:
+def sum_costs(costs: Iterable[FleetCost]) -> float | None:
     """Return what they cost together, in USD; None where the price of one is not known."""
     known = [cost.total for cost in costs]
     return None if None in known else round(sum(each for each in known if each is not None), 2)
 
 
-def total_text(costs: Iterable[Cost]) -> str:
+def format_total_cost(costs: Iterable[FleetCost]) -> str:
     """Say what they cost together: "at most $48.48", or that nobody knows."""
-    known = total(costs)
-    return "a price that is unknown" if known is None else f"at most {dollars(known)}"
+    known = sum_costs(costs)
+    return "a price that is unknown" if known is None else f"at most {format_dollars(known)}"
 
 
-def rented_text(costs: Mapping[str, Cost]) -> str:
+def format_rentals(costs: Mapping[str, FleetCost]) -> str:
     """Say what is to be rented, by fleets: "machines of aws (at most 4 × g5.xlarge × …)"."""
     return ", and ".join(f"machines of {name} ({cost.words()})" for name, cost in costs.items())
 
 
-def dollars(amount: float) -> str:
+def format_dollars(amount: float) -> str:
     """Say an amount: "$1,048.40", "$0.0416"."""
     exact = f"{amount:,.4f}"
     return f"${exact[:-2]}{exact[-2:].rstrip('0')}"

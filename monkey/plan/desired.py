@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from monkey.spec.job.job_table import JobTable
-from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.recipe import Recipe, SweepSettings
 
 
-class Upload(NamedTuple):
+class UploadSize(NamedTuple):
     """What is to be sent to the store."""
 
     bytes: int = 0
@@ -18,14 +18,14 @@ class Upload(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Desired:
+class DesiredSweep:
     """One sweep as its spec wants it."""
 
     name: str
     #: The spec's path in the repository.
     source: str
     recipe: Recipe
-    settings: Settings
+    settings: SweepSettings
     #: With its ids.
     table: JobTable
     #: Path to SHA-256 of every file of the code snapshot.
@@ -33,7 +33,7 @@ class Desired:
     #: Size of the code snapshot's files; its archive is compressed.
     code_bytes: int = 0
     #: Name of each dataset to all of its bytes and objects.
-    datasets: Mapping[str, Upload] = field(default_factory=dict)
+    datasets: Mapping[str, UploadSize] = field(default_factory=dict)
     #: {"commit", "branch", "dirty"}, None outside a repository.
     git: Mapping[str, Any] | None = None
     #: False where the repository knows that `git` does not descend from the commit that was applied last.

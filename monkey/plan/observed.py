@@ -7,19 +7,19 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from monkey.plan.desired import Upload
+from monkey.plan.desired import UploadSize
 from monkey.spec.job.job_table import JobTable
-from monkey.spec.job.recipe import Recipe, Settings
-from monkey.spec.job.stop_when import Evidence
+from monkey.spec.job.recipe import Recipe, SweepSettings
+from monkey.spec.job.stop_when import StopEvidence
 
 
-class Applied(Protocol):
+class AppliedRevision(Protocol):
     """The newest revision of a sweep; `monkey.protocol.sweeps.revision.Revision` is one."""
 
     @property
     def recipe(self) -> Recipe: ...
     @property
-    def settings(self) -> Settings: ...
+    def settings(self) -> SweepSettings: ...
     @property
     def table(self) -> JobTable: ...
     @property
@@ -40,7 +40,7 @@ class ObservedSweep:
 
     #: Entries in its log: the number that a plan is bound to.
     head: int
-    applied: Applied | None = None
+    applied: AppliedRevision | None = None
     #: Which entry `applied` is.
     applied_at: int = 0
     paused: bool = False
@@ -51,7 +51,7 @@ class ObservedSweep:
     succeeded: AbstractSet[str] = frozenset()
     failed: AbstractSet[str] = frozenset()
     #: Jobs that met a condition of its `stop_when`, and what met it.
-    stopped: Mapping[str, Evidence] = field(default_factory=dict)
+    stopped: Mapping[str, StopEvidence] = field(default_factory=dict)
     running: AbstractSet[str] = frozenset()
     #: Did one of `failed` fail because the store does not have its data, or has it damaged?
     lacks_data: bool = False
@@ -74,7 +74,7 @@ class ObservedSweep:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedProject:
     """The project's part of the store."""
 
     sweeps: Mapping[str, ObservedSweep] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Observed:
     #: The store's own identity (in its `format`), "" where there is none yet.
     store: str = ""
     #: Hash of a dataset to what of it is missing in the store; one that is not here is missing whole.
-    datasets: Mapping[str, Upload] = field(default_factory=dict)
+    datasets: Mapping[str, UploadSize] = field(default_factory=dict)
     #: Sweep to what changed within its datasets, by their names: "3 of 10,000 files".
     within: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: When this was seen, seconds since the epoch.

@@ -26,8 +26,8 @@ The document, one object:
   (`stops`: how many jobs run there, and are stopped and queued again; `part`: it is none, but what they come out of)
 - `warnings`: sentences, of what is of none of these sweeps and fleets
 
-The saved plan is the same object with `saved`: what it is bound to (see `save`), and `specs`, `keep_stale`: what to
-plan anew to compare with.
+The saved plan is the same object with `saved`: what it is bound to (see `dump_saved_plan`), and `specs`, `keep_stale`:
+what to plan anew to compare with.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from typing import Any
 
 from monkey.errors import PlanError, StalePlan
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
-from monkey.plan.desired import Upload
-from monkey.plan.explain import recipe_reasons, setting_changes, setting_text
-from monkey.plan.text.lines import summary, sweep_lines
-from monkey.spec.job.recipe import Recipe, Settings
+from monkey.plan.desired import UploadSize
+from monkey.plan.explain import explain_recipe_changes, find_setting_changes, format_setting_change
+from monkey.plan.text.lines import format_sweep_plan, summarize_plan
+from monkey.spec.job.recipe import Recipe, SweepSettings
 
-FORMAT = 1
+_SAVED_PLAN_FORMAT = 1
 
 
-def document(plan: Plan) -> dict[str, Any]:
+def serialize_plan(plan: Plan) -> dict[str, Any]:
     """Return the plan as the object described above; `json.dumps` takes it as it is."""
     return {
-        "format": FORMAT,
+        "format": _SAVED_PLAN_FORMAT,
         "changes": plan.changes,
-        "summary": summary(plan),
+        "summary": summarize_plan(plan),
         "store": plan.store,
-        "sweeps": [_sweep(sweep, plan.at) for sweep in plan.sweeps],
-        "fleets": [_fleet(fleet) for fleet in plan.fleets],
+        "sweeps": [_serialize_sweep(sweep, plan.at) for sweep in plan.sweeps],
+        "fleets": [_serialize_fleet(fleet) for fleet in plan.fleets],
         "warnings": list(plan.warnings),
     }
 
 
-def _sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
+def _serialize_sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
     jobs = sweep.jobs
     reasons: Counter[tuple[str, str]] = Counter()
     for group in jobs.stale:
@@ -81,12 +81,12 @@ def _sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
         },
         "elsewhere": dict(jobs.elsewhere),
         "reasons": [{"kind": kind, "text": text, "jobs": count} for (kind, text), count in reasons.items()],
-        "lines": [{"mark": line.mark, "text": line.text} for line in sweep_lines(sweep)],
+        "lines": [{"mark": line.mark, "text": line.text} for line in format_sweep_plan(sweep)],
         "settings": [change._asdict() for change in sweep.settings],
         "upload": sweep.upload._asdict(),
         "datasets": [
             {"name": name, "hash": oid, "here": name in sweep.desired.datasets}
-            | sweep.datasets.get(name, Upload())._asdict()
+            | sweep.datasets.get(name, UploadSize())._asdict()
             for name, oid in sweep.desired.recipe.datasets.items()
         ],
         "adopted": len(sweep.adopted),
@@ -98,7 +98,7 @@ def _sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
     }
 
 
-def _fleet(fleet: FleetPlan) -> dict[str, Any]:
+def _serialize_fleet(fleet: FleetPlan) -> dict[str, Any]:
     return {
         "fleet": fleet.fleet,
         "type": fleet.type,
@@ -114,7 +114,7 @@ def _fleet(fleet: FleetPlan) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedPlan:
     """A saved plan as it was read: what to plan anew, and what that must be bound to."""
 
     specs: tuple[str, ...]
@@ -124,7 +124,7 @@ class Saved:
     fleets: Mapping[str, Mapping[str, Any]]
 
 
-def save(plan: Plan, specs: Sequence[str], keep_stale: Collection[str] = ()) -> str:
+def dump_saved_plan(plan: Plan, specs: Sequence[str], keep_stale: Collection[str] = ()) -> str:
     """Return the text of a saved plan.
 
     It is bound to the store, to each sweep's log head, recipe, job table, settings and the code's hashes, and to what
@@ -132,24 +132,24 @@ def save(plan: Plan, specs: Sequence[str], keep_stale: Collection[str] = ()) -> 
     """
     bound = {
         "store": plan.store,
-        "sweeps": {sweep.name: _bindings(sweep) for sweep in plan.sweeps},
-        "fleets": {fleet.fleet: _machines(fleet) for fleet in plan.fleets},
+        "sweeps": {sweep.name: _bind_sweep(sweep) for sweep in plan.sweeps},
+        "fleets": {fleet.fleet: _bind_machines(fleet) for fleet in plan.fleets},
     }
     head = {"specs": list(specs), "keep_stale": sorted(keep_stale), "saved": bound}
-    return json.dumps({**document(plan), **head}, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps({**serialize_plan(plan), **head}, indent=2, ensure_ascii=False) + "\n"
 
 
-def load(text: str, source: str = "the saved plan") -> Saved:
-    """Read what `save` wrote; raises PlanError for anything else."""
+def parse_saved_plan(text: str, source: str = "the saved plan") -> SavedPlan:
+    """Read what `dump_saved_plan` wrote; raises PlanError for anything else."""
     hint = "make it again: `monkey plan -o FILE`"
     try:
         data = json.loads(text)
-        if isinstance(data, dict) and type(data.get("format")) is int and data["format"] > FORMAT:
+        if isinstance(data, dict) and type(data.get("format")) is int and data["format"] > _SAVED_PLAN_FORMAT:
             raise PlanError(
-                f"{source}: saved by a newer monkey (format {data['format']}, known is {FORMAT})", hint=hint
+                f"{source}: saved by a newer monkey (format {data['format']}, known is {_SAVED_PLAN_FORMAT})", hint=hint
             )
         bound = data["saved"]
-        saved = Saved(
+        saved = SavedPlan(
             tuple(map(str, data["specs"])),
             tuple(map(str, data["keep_stale"])),
             str(bound["store"]),
@@ -157,13 +157,13 @@ def load(text: str, source: str = "the saved plan") -> Saved:
             {str(name): dict(of) for name, of in bound["fleets"].items()},
         )
         for sweep in saved.sweeps.values():
-            _check(sweep)
+            _check_binding(sweep)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
         raise PlanError(f"{source} is not a saved plan: expected what `monkey plan -o` writes", hint=hint) from exc
     return saved
 
 
-def verify(saved: Saved, fresh: Plan) -> None:
+def verify_saved_plan(saved: SavedPlan, fresh: Plan) -> None:
     """Raise StalePlan, saying all that moved, unless the plan made now is the one that was saved."""
     moved = []
     if saved.store != fresh.store:
@@ -173,8 +173,8 @@ def verify(saved: Saved, fresh: Plan) -> None:
     moved += [f"sweep {name}: its spec is not in the saved plan" for name in sweeps if name not in saved.sweeps]
     for name, bound in saved.sweeps.items():
         if name in sweeps:
-            moved += [f"sweep {name}: {what}" for what in _moved(bound, sweeps[name])]
-    fleets = {fleet.fleet: _machines(fleet) for fleet in fresh.fleets}
+            moved += [f"sweep {name}: {what}" for what in _list_differences(bound, sweeps[name])]
+    fleets = {fleet.fleet: _bind_machines(fleet) for fleet in fresh.fleets}
     for fleet in sorted(saved.fleets.keys() | fleets.keys()):
         if saved.fleets.get(fleet) != fleets.get(fleet):
             moved.append(f"provider {fleet}: what its machines are made from changed")
@@ -185,40 +185,40 @@ def verify(saved: Saved, fresh: Plan) -> None:
         )
 
 
-def _bindings(sweep: SweepPlan) -> dict[str, Any]:
+def _bind_sweep(sweep: SweepPlan) -> dict[str, Any]:
     want = sweep.desired
     return {
         "head": sweep.head,
         "recipe": want.recipe.to_json(),
         "settings": want.settings.to_json(),
         "jobs": len(want.table),
-        "table": _digest(want.table.ids),
+        "table": _digest_ids(want.table.ids),
         "code_files": dict(want.code_files),
         "adopted": dict(sweep.adopted),
     }
 
 
-def _machines(fleet: FleetPlan) -> dict[str, Any]:
+def _bind_machines(fleet: FleetPlan) -> dict[str, Any]:
     # Through JSON, because that is what it is compared with: tuples become lists, numbers as keys strings.
     machines: dict[str, Any] = json.loads(json.dumps({"type": fleet.type, "inputs": dict(fleet.inputs)}))
     return machines
 
 
-def _check(bound: Mapping[str, Any]) -> None:
-    """Raise what `load` translates, unless this is what `_bindings` made."""
+def _check_binding(bound: Mapping[str, Any]) -> None:
+    """Raise what `parse_saved_plan` translates, unless this is what `_bind_sweep` made."""
     Recipe.from_json(bound["recipe"])
-    Settings.from_json(bound["settings"])
+    SweepSettings.from_json(bound["settings"])
     kinds = {"head": int, "jobs": int, "table": str, "code_files": dict, "adopted": dict}
     for name, kind in kinds.items():
         if type(bound[name]) is not kind:
             raise TypeError(name)
 
 
-def _digest(ids: Sequence[str]) -> str:
+def _digest_ids(ids: Sequence[str]) -> str:
     return hashlib.sha256("".join(ids).encode()).hexdigest()
 
 
-def _applied(bound: Mapping[str, Any], sweep: SweepPlan) -> bool:
+def _is_applied(bound: Mapping[str, Any], sweep: SweepPlan) -> bool:
     """Is the newest revision what this plan would have made of the sweep?"""
     seen = sweep.observed
     if seen is None or seen.applied is None or seen.applied_at <= bound["head"]:
@@ -226,24 +226,27 @@ def _applied(bound: Mapping[str, Any], sweep: SweepPlan) -> bool:
     applied = seen.applied
     return (
         applied.recipe.to_json() == Recipe.from_json(bound["recipe"]).to_json()
-        and applied.settings.to_json() == Settings.from_json(bound["settings"]).to_json()
-        and _digest(applied.table.ids) == bound["table"]
+        and applied.settings.to_json() == SweepSettings.from_json(bound["settings"]).to_json()
+        and _digest_ids(applied.table.ids) == bound["table"]
     )
 
 
-def _moved(bound: Mapping[str, Any], sweep: SweepPlan) -> list[str]:
+def _list_differences(bound: Mapping[str, Any], sweep: SweepPlan) -> list[str]:
     """Say what of one sweep is not as it was saved."""
     want = sweep.desired
     moved = []
     recipe = Recipe.from_json(bound["recipe"])
     if bound["head"] != sweep.head:
-        why = "this plan was applied already" if _applied(bound, sweep) else "it was changed meanwhile"
+        why = "this plan was applied already" if _is_applied(bound, sweep) else "it was changed meanwhile"
         moved.append(f"its log went on from entry {bound['head']} to {sweep.head}: {why}")
-    reasons = recipe_reasons(recipe, want.recipe, bound["code_files"], want.code_files)
+    reasons = explain_recipe_changes(recipe, want.recipe, bound["code_files"], want.code_files)
     moved += [reason.text for reason in reasons]
-    if not reasons and bound["table"] != _digest(want.table.ids):
+    if not reasons and bound["table"] != _digest_ids(want.table.ids):
         moved.append(f"its parameters changed: {bound['jobs']:,} → {len(want.table):,} jobs")
-    moved += [setting_text(change) for change in setting_changes(Settings.from_json(bound["settings"]), want.settings)]
+    moved += [
+        format_setting_change(change)
+        for change in find_setting_changes(SweepSettings.from_json(bound["settings"]), want.settings)
+    ]
     # More may have finished since; fewer would run jobs again that the plan promised to keep.
     lost = sum(sweep.adopted.get(job) != result for job, result in bound["adopted"].items())
     if lost:

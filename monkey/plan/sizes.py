@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def size_text(count: float) -> str:
+def format_size(count: float) -> str:
     """Say a number of bytes: "12.3 KiB"."""
     if count < 1024:
         return "1 byte" if count == 1 else f"{count:.0f} bytes"

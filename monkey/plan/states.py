@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from monkey.plan.observed import ObservedSweep
-from monkey.spec.job.stop_when import Rule, meets
+from monkey.spec.job.stop_when import StopRule, find_met_rule
 
 
-def reopened(seen: ObservedSweep, rules: Sequence[Rule]) -> set[str]:
+def find_reopened_jobs(seen: ObservedSweep, rules: Sequence[StopRule]) -> set[str]:
     """Return the jobs that met a condition, and would not have met any of these."""
-    return {job for job, met in seen.stopped.items() if not meets(rules, met)}
+    return {job for job, met in seen.stopped.items() if not find_met_rule(rules, met)}
 
 
-def whole(seen: ObservedSweep, rules: Sequence[Rule]) -> Counter[str]:
+def count_all_states(seen: ObservedSweep, rules: Sequence[StopRule]) -> Counter[str]:
     """The states of all jobs of the newest revision, without looking at each."""
-    again = len(reopened(seen, rules))
+    again = len(find_reopened_jobs(seen, rules))
     running = len(seen.running - seen.succeeded - seen.failed)
     return +Counter(
         succeeded=len(seen.succeeded),
@@ -27,8 +27,8 @@ def whole(seen: ObservedSweep, rules: Sequence[Rule]) -> Counter[str]:
     )
 
 
-def states(jobs: Iterable[str], seen: ObservedSweep, rules: Sequence[Rule]) -> Counter[str]:
+def count_states(jobs: Iterable[str], seen: ObservedSweep, rules: Sequence[StopRule]) -> Counter[str]:
     """The states of some jobs."""
-    stopped = seen.stopped.keys() - reopened(seen, rules)
+    stopped = seen.stopped.keys() - find_reopened_jobs(seen, rules)
     places = {"succeeded": seen.succeeded, "failed": seen.failed, "running": seen.running, "stopped": stopped}
     return Counter(next((name for name, there in places.items() if job in there), "queued") for job in jobs)

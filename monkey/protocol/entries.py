@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from monkey.protocol import entry_shape
-from monkey.spec.job.stop_when import Evidence
+from monkey.spec.job.stop_when import StopEvidence
 
 
 class Ended(StrEnum):
@@ -125,7 +125,7 @@ SHAPE = {
     "metrics": entry_shape.text_to_object,
     "outputs": entry_shape.text_to_text,
     "log_tail": entry_shape.texts,
-    "met": lambda value: isinstance(value, dict) and bool(Evidence.from_json(value)),
+    "met": lambda value: isinstance(value, dict) and bool(StopEvidence.from_json(value)),
     "usage": entry_shape.text_to_number,
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from monkey.errors import KeyMissing
 from monkey.protocol.entries import Claim, End, Ended, Entry, Torn, decode
 from monkey.protocol.layout import number
-from monkey.spec.job.stop_when import Evidence
+from monkey.spec.job.stop_when import StopEvidence
 from monkey.store.create import Lost, Won
 from monkey.store.store_port import Store
 
@@ -93,7 +93,7 @@ class Tally:
         #: Losses, too, but of attempts that had saved a checkpoint of their own: the job gets on.
         self.saved_at: list[int] = []
         #: Position of an end to what the attempt met of `stop_when`: it was ended for that, or succeeded all the same.
-        self.stopped: dict[int, Evidence] = {}
+        self.stopped: dict[int, StopEvidence] = {}
 
 
 def tally(log: Log) -> Tally:
@@ -103,7 +103,7 @@ def tally(log: Log) -> Tally:
     for k, entry in enumerate(log.entries, log.skipped + 1):
         if isinstance(entry, End):
             if entry.met:
-                result.stopped[k] = Evidence.from_json(entry.met)
+                result.stopped[k] = StopEvidence.from_json(entry.met)
             if entry.outcome is Ended.SUCCEEDED:
                 result.succeeded = True
             elif entry.outcome is Ended.FAILED:

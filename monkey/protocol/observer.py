@@ -16,7 +16,7 @@ from monkey.protocol.entry_log import Tally
 from monkey.protocol.heartbeat import GAP, TAKE, Beat, decode_beat
 from monkey.protocol.journal import LOST, SAVED, Block, Record
 from monkey.protocol.layout import Keys
-from monkey.spec.job.stop_when import Evidence
+from monkey.spec.job.stop_when import StopEvidence
 from monkey.store.store_port import Item, Store
 
 
@@ -93,7 +93,7 @@ class Index:
         k, met = block.ks[row], block.extra.get(row, {}).get("met")
         tally = self._tallies.setdefault(block.jobs[row], Tally())
         if met:
-            tally.stopped[k] = Evidence.from_json(met)
+            tally.stopped[k] = StopEvidence.from_json(met)
         positions = {"f": tally.failed_at, LOST: tally.lost_at, SAVED: tally.saved_at}.get(outcome)
         if positions is not None and k not in positions:
             positions.append(k)

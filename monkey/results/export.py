@@ -10,8 +10,8 @@ from typing import Any
 from monkey.metrics.summary import finite
 from monkey.results.groups import Group
 from monkey.results.result_rows import Results, Row
-from monkey.spec.command.command import text_of
-from monkey.spec.job.job_table import Value
+from monkey.spec.command.command import format_argument
+from monkey.spec.job.job_table import ParameterValue
 
 #: A spreadsheet takes a cell that begins so as a formula; the wide forms are what some of them make of these.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
@@ -61,7 +61,7 @@ def rows_csv(results: Results) -> str:
             row.state,
             *(_parameter(row.parameters, name) for name in results.parameters),
             *(_number(row.metrics.get(name)) for name in metrics),
-            text_of(row.counts),
+            format_argument(row.counts),
             _number(row.seconds),
             str(row.attempt),
             *(_number(row.usage.get(name)) for name in results.usages),
@@ -109,9 +109,9 @@ def _csv(head: Iterable[str], rows: Iterable[list[str]]) -> str:
 def _parameter(parameters: Any, name: str) -> str:
     if name not in parameters:
         return ""
-    value: Value = parameters[name]
+    value: ParameterValue = parameters[name]
     # Numbers are ours to write; a text is whatever a spec says.
-    return safe(value) if isinstance(value, str) else text_of(value)
+    return safe(value) if isinstance(value, str) else format_argument(value)
 
 
 def _number(value: float | None) -> str:

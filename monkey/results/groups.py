@@ -11,8 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from monkey.results.result_rows import Results, Row, known, rank_key
-from monkey.spec.job.job_id import canonical
-from monkey.spec.job.job_table import Value
+from monkey.spec.job.job_id import dump_canonical_json
+from monkey.spec.job.job_table import ParameterValue
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Spread:
 class Group:
     """Jobs that have the same values of the parameters that were grouped by."""
 
-    parameters: Mapping[str, Value]
+    parameters: Mapping[str, ParameterValue]
     rows: tuple[Row, ...]
     #: Of those of its jobs that count (`Row.counts`), and have a finite value.
     metrics: Mapping[str, Spread]
@@ -51,7 +51,7 @@ def group(results: Results, names: Sequence[str]) -> list[Group]:
         known(name, results.parameters, "--group-by", "parameters")
     members: dict[tuple[str | None, ...], list[Row]] = {}
     for row in results.rows:
-        key = tuple(canonical(row.parameters[name]) if name in row.parameters else None for name in names)
+        key = tuple(dump_canonical_json(row.parameters[name]) if name in row.parameters else None for name in names)
         members.setdefault(key, []).append(row)
     groups = [_group(rows, names, results.metrics) for rows in members.values()]
     if results.metric is None:

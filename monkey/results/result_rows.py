@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from monkey.errors import MonkeyError
 from monkey.metrics.summary import best, finite
-from monkey.spec.job.job_table import JobTable, Value
-from monkey.spec.job.recipe import Settings
-from monkey.spec.parameters.conditions import ConditionError, parse
-from monkey.spec.yaml.mistakes import suggest
+from monkey.spec.job.job_table import JobTable, ParameterValue
+from monkey.spec.job.recipe import SweepSettings
+from monkey.spec.parameters.conditions import ConditionError, parse_condition
+from monkey.spec.yaml.mistakes import suggest_word
 
 #: What jobs used of their machines, in the order of columns.
 USAGES = ("cpus", "memory_bytes", "gpu_percent", "gpu_memory_bytes")
@@ -54,7 +54,7 @@ class Row:
 
     job: str
     state: str
-    parameters: Mapping[str, Value]
+    parameters: Mapping[str, ParameterValue]
     #: Metric to the one value that stands for it; NaN where no value of it was finite.
     metrics: Mapping[str, float]
     #: Metric to its whole summary.
@@ -114,7 +114,7 @@ class Results:
         return next((row for row in self.rows if row.counts and finite(row.metrics.get(metric, nan))), None)
 
 
-def gather(table: JobTable, settings: Settings, jobs: Mapping[str, SeenJob], pick: Pick = Pick.LAST) -> Results:
+def gather(table: JobTable, settings: SweepSettings, jobs: Mapping[str, SeenJob], pick: Pick = Pick.LAST) -> Results:
     """Return the results of all jobs of the table, best first."""
     metric, maximize = settings.metric, settings.maximize
     rows = [_row(job, parameters, jobs[job], pick, metric, maximize) for job, parameters in table.rows()]
@@ -156,7 +156,7 @@ def choose(results: Results, condition: str) -> Results:
     """
     names = {*results.parameters, *results.metrics, *results.usages, "state", "job", "seconds"}
     try:
-        parsed = parse(condition, names)
+        parsed = parse_condition(condition, names)
         rows = tuple(row for row in results.rows if parsed.holds(row.fields))
     except ConditionError as exc:
         raise MonkeyError(f"--where {condition!r}: {exc.message}", hint=exc.hint) from exc
@@ -166,10 +166,12 @@ def choose(results: Results, condition: str) -> Results:
 def known(name: str, names: Collection[str], option: str, what: str) -> None:
     """Raise MonkeyError unless the name is one of them."""
     if name not in names:
-        raise MonkeyError(f"{option}: there is no {name!r}", hint=suggest(name, names, what))
+        raise MonkeyError(f"{option}: there is no {name!r}", hint=suggest_word(name, names, what))
 
 
-def _row(job: str, parameters: dict[str, Value], seen: SeenJob, pick: Pick, metric: str | None, maximize: bool) -> Row:
+def _row(
+    job: str, parameters: dict[str, ParameterValue], seen: SeenJob, pick: Pick, metric: str | None, maximize: bool
+) -> Row:
     return Row(
         job,
         str(seen.state),

@@ -8,11 +8,11 @@ from decimal import Decimal
 from math import floor, isfinite, log10
 
 from monkey.metrics.summary import finite
-from monkey.plan.explain import seconds_text
-from monkey.plan.text.describe import text_of
+from monkey.plan.explain import format_seconds
+from monkey.plan.text.describe import format_value
 from monkey.results.groups import Group, Spread
 from monkey.results.result_rows import Results, Row
-from monkey.spec.job.job_table import Value
+from monkey.spec.job.job_table import ParameterValue
 
 #: Metrics shown unless all are asked for; the one that ranks is the first.
 _METRICS = 4
@@ -106,8 +106,8 @@ def _numeric(rows: Sequence[Row], name: str) -> bool:
     return kinds <= {int, float}
 
 
-def _cell(parameters: Mapping[str, Value], name: str) -> str:
-    return text_of(parameters[name]) if name in parameters else ""
+def _cell(parameters: Mapping[str, ParameterValue], name: str) -> str:
+    return format_value(parameters[name]) if name in parameters else ""
 
 
 def _metric(row: Row, name: str) -> str:
@@ -146,4 +146,4 @@ def _n(made: Group, metric: str | None) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:.1f}s" if seconds < 60 else seconds_text(round(seconds))
+    return f"{seconds:.1f}s" if seconds < 60 else format_seconds(round(seconds))

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 
-def locate(path: Path, root: Path) -> Path:
+def resolve_in_project(path: Path, root: Path) -> Path:
     """Return where `path` leads. Raises ValueError where that is outside of the project at `root`, or git's own."""
     # Not resolve(), which raises for links in a circle: whoever opens the file is told so by an OSError.
     real, top = (Path(os.path.realpath(each)) for each in (path, root))
@@ -18,15 +18,15 @@ def locate(path: Path, root: Path) -> Path:
     return real
 
 
-def is_directory(path: Path, root: Path) -> bool:
+def is_project_directory(path: Path, root: Path) -> bool:
     """Tell whether `path` is a directory of the project at `root`."""
     try:
-        return locate(path, root).is_dir()
+        return resolve_in_project(path, root).is_dir()
     except ValueError:
         return False
 
 
-def read_plain(path: Path, most: int) -> bytes:
+def read_regular_file(path: Path, most: int) -> bytes:
     """Return the first `most` bytes of a regular file. Raises OSError, and ValueError for any other file."""
     # Not blocking: the open of a pipe that nobody writes to would never return.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from monkey.errors import Corrupt
 from monkey.fleet.fleet_port import Fleet
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks.aws.fleet import make as make_aws_fleet
@@ -44,10 +44,10 @@ async def remains(name: str, project: str, opened: Callable[[], Store | None]) -
 def _aws(known: Sequence[Resource]) -> Provider:
     """Return as much of the provider as taking it away needs."""
     types = [each.inputs["instanceType"] for each in known if "instanceType" in each.inputs]
-    return Provider("aws", cloud=Cloud(region_of(known), tuple(types)))
+    return Provider("aws", cloud=CloudSettings(region_of(known), tuple(types)))
 
 
 def _gcp(known: Sequence[Resource]) -> Provider:
     """Return as much of the provider as taking it away needs."""
     project, region, type_ = place_of(known)
-    return Provider("gcp", cloud=Cloud(region, (type_,), gcp_project=project))
+    return Provider("gcp", cloud=CloudSettings(region, (type_,), gcp_project=project))

@@ -14,7 +14,7 @@ from monkey.apply.execute import execute
 from monkey.apply.planning import make_plan
 from monkey.apply.world.world import open_world
 from monkey.spec.project.project import load_project
-from monkey.spec.project.ssh_host import parse
+from monkey.spec.project.ssh_host import parse_ssh_host
 from monkey.store.open import locate, open_store
 from monkey_stacks.ssh.host_state import Observed, Wanted
 from monkey_stacks.ssh.operations import converge, observe, remove
@@ -94,15 +94,15 @@ class Site:
 
     def converge(self, *names: str, **about: Any) -> list[Observed]:
         """Converge these hosts at once."""
-        return at_once(lambda name: converge(parse(name), self.wanted(**about)), names)
+        return at_once(lambda name: converge(parse_ssh_host(name), self.wanted(**about)), names)
 
     def observe(self, name: str, **about: Any) -> Observed:
         """Look at a host."""
-        return observe(parse(name), self.wanted(**about))
+        return observe(parse_ssh_host(name), self.wanted(**about))
 
     def remove(self, *names: str) -> None:
         """Take all away from these hosts at once."""
-        at_once(lambda name: remove(parse(name), self.wanted()), names)
+        at_once(lambda name: remove(parse_ssh_host(name), self.wanted()), names)
 
     def close(self) -> None:
         """Leave the hosts as they were."""

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from monkey.errors import HostAway
-from monkey.spec.project.ssh_host import parse
+from monkey.spec.project.ssh_host import parse_ssh_host
 from monkey_stacks.ssh.host_state import differences
 from monkey_stacks.ssh.operations import bundle_for, converge, inventory, observe, remove
 from tests.acceptance.shop import until
@@ -144,16 +144,16 @@ def test_fleets_on_one_host_leave_each_other_alone(site: Site) -> None:
     host.within("su", "worker", "-c", "(crontab -l; echo '@daily true # of the user') 2>/dev/null | crontab -")
     site.converge("h3")
     other = site.wanted(project="other")
-    converge(parse("h3"), other)
+    converge(parse_ssh_host("h3"), other)
     names = {site.wanted().name, other.name}
-    found = inventory(parse("h3"))
+    found = inventory(parse_ssh_host("h3"))
     assert found.fleets == set(found.directories) == set(found.crontab) == names and not found.units
     assert found.processes
     site.remove("h3")
-    assert inventory(parse("h3")).fleets == {other.name}
-    assert observe(parse("h3"), other).living and len(_agents(host)) == 1
-    remove(parse("h3"), other)
-    assert not inventory(parse("h3")).fleets and not inventory(parse("h3")).processes
+    assert inventory(parse_ssh_host("h3")).fleets == {other.name}
+    assert observe(parse_ssh_host("h3"), other).living and len(_agents(host)) == 1
+    remove(parse_ssh_host("h3"), other)
+    assert not inventory(parse_ssh_host("h3")).fleets and not inventory(parse_ssh_host("h3")).processes
     assert host.within("crontab", "-u", "worker", "-l") == "@daily true # of the user\n"
     host.within("crontab", "-u", "worker", "-r")
     assert left_on(host) == before

@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from monkey.fleet.fleet_port import Forecast, Work
-from monkey.spec.job.recipe import Resources
-from monkey.spec.project.provider import read
+from monkey.spec.job.recipe import JobResources
+from monkey.spec.project.provider import parse_provider
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_stacks.aws.fleet import make
@@ -54,7 +54,7 @@ class Renter:
         async def opened() -> T:
             store: Store = await open_store(self.url, begin=True)
             try:
-                return await ask(self.make(FLEET, read(self.entry), PROJECT, self.url, lambda: store))
+                return await ask(self.make(FLEET, parse_provider(self.entry), PROJECT, self.url, lambda: store))
             finally:
                 await store.close()
 
@@ -93,7 +93,7 @@ class Renter:
         """Return what there is to do, until noon of a day that is the same in every process."""
         noon = (time.time() // 86400 + 2) * 86400.0
         jobs = self.jobs if jobs is None else jobs
-        return Work(jobs, expires=noon, asked=((Resources(cpus=1), jobs),) if jobs else ())
+        return Work(jobs, expires=noon, asked=((JobResources(cpus=1), jobs),) if jobs else ())
 
 
 def main(kind: type[Renter], url: str, entry: str, jobs: str) -> None:

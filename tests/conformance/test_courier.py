@@ -15,7 +15,7 @@ import pytest
 
 from monkey.metrics.spool import Spool, load
 from monkey.metrics.spool_reader import Backlog
-from monkey.spec.project.influx_settings import read
+from monkey.spec.project.influx_settings import parse_influx_settings
 from tests import influx
 
 #: Seconds that anything here may take before it counts as never.
@@ -32,7 +32,7 @@ class Site:
     """A spool with an attempt that writes, and a courier."""
 
     def __init__(self, place: Path, database: influx.Database, **settings: Any) -> None:
-        said = read({"influxdb": {**database.settings, **settings}})
+        said = parse_influx_settings({"influxdb": {**database.settings, **settings}})
         assert said is not None
         self.database, self.root = database, str(place / "metrics")
         self.spool = Spool(self.root, said)

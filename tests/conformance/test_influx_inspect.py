@@ -9,7 +9,7 @@ from typing import Any
 from monkey.apply.inspect.doctor_checks import _influx
 from monkey.metrics.influx_check import inspect
 from monkey.protocol.status.agent_views import JobView, State
-from monkey.spec.project.influx_settings import read
+from monkey.spec.project.influx_settings import parse_influx_settings
 from tests import influx
 from tests.loops import Run
 
@@ -88,4 +88,4 @@ def test_a_sweep_older_than_what_is_kept_is_told(influx_server: influx.Server, r
 
 
 def at(database: influx.Database) -> Any:
-    return read({"influxdb": database.settings})
+    return parse_influx_settings({"influxdb": database.settings})

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from monkey.plan.change import Plan
-from monkey.plan.desired import Desired
-from monkey.plan.diff import diff
-from monkey.plan.observed import Observed, ObservedSweep
-from monkey.plan.saved_plan import document
-from monkey.plan.text.markdown import markdown
-from monkey.spec.job.job_id import identify
+from monkey.plan.desired import DesiredSweep
+from monkey.plan.diff import compute_plan
+from monkey.plan.observed import ObservedProject, ObservedSweep
+from monkey.plan.saved_plan import serialize_plan
+from monkey.plan.text.markdown import format_markdown
+from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.job.job_table import JobTable
-from monkey.spec.job.recipe import Recipe, Settings
-from monkey.spec.parameters.conditions import parse
-from monkey.spec.sweep.expand import expand
+from monkey.spec.job.recipe import Recipe, SweepSettings
+from monkey.spec.parameters.conditions import parse_condition
+from monkey.spec.sweep.expand import expand_spec
 from monkey.spec.sweep.load import load_spec, parse_spec
 from monkey.spec.sweep.models import Spec
 
@@ -33,7 +33,7 @@ CASES = sorted(path.parent for path in HERE.glob("*/spec.yaml"))
 @dataclass(frozen=True)
 class Revision:
     recipe: Recipe
-    settings: Settings
+    settings: SweepSettings
     table: JobTable
     code_files: Mapping[str, str]
     git: None
@@ -55,9 +55,9 @@ def hashes(tree: Mapping[str, str]) -> dict[str, str]:
 def seen(name: str, told: Mapping[str, Any], root: Path) -> ObservedSweep:
     spec = parse_spec(json.dumps({"name": name, **told["spec"]}), f"{name}.yaml", root)
     recipe = recipe_of(spec, told["tree"])
-    table = identify(expand(spec), recipe)
+    table = assign_job_ids(expand_spec(spec), recipe)
     sets = {
-        state: {job for job, values in table.rows() if parse(told[state], values).holds(values)}
+        state: {job for job, values in table.rows() if parse_condition(told[state], values).holds(values)}
         for state in ("succeeded", "failed", "running")
         if state in told
     }
@@ -71,20 +71,20 @@ def planned(case: Path) -> Plan:
     told = json.loads((case / "observed.json").read_text())
     spec = load_spec(case / "spec.yaml", case)
     recipe = recipe_of(spec, told["tree"])
-    desired = Desired(
+    desired = DesiredSweep(
         name=spec.name,
         source=spec.source,
         recipe=recipe,
         settings=spec.settings(),
-        table=identify(expand(spec), recipe),
+        table=assign_job_ids(expand_spec(spec), recipe),
         code_files=hashes(told["tree"]),
         code_bytes=sum(map(len, told["tree"].values())),
     )
     sweeps = {name: seen(name, sweep, case) for name, sweep in told["sweeps"].items()}
     finished = {job for sweep in sweeps.values() for job in sweep.succeeded}
     code = {sweep.applied.recipe.code for sweep in sweeps.values() if sweep.applied}
-    observed = Observed(sweeps, finished, code, told.get("agents", {}), store="5t0re", at=told.get("at", 0.0))
-    return diff([desired], observed, told.get("keep_stale", ()))
+    observed = ObservedProject(sweeps, finished, code, told.get("agents", {}), store="5t0re", at=told.get("at", 0.0))
+    return compute_plan([desired], observed, told.get("keep_stale", ()))
 
 
 def test_there_are_cases() -> None:
@@ -94,9 +94,9 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_plan(case: Path) -> None:
     plan = planned(case)
-    text = json.dumps(document(plan), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(serialize_plan(plan), indent=2, ensure_ascii=False) + "\n"
     expected = case / "plan.json"
     if os.environ.get("REWRITE_PLANS"):
         expected.write_text(text)
     assert text == expected.read_text()
-    assert markdown(plan).startswith("### monkey plan: ")
+    assert format_markdown(plan).startswith("### monkey plan: ")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from monkey.errors import JobFailed
 from monkey.protocol.layout import Keys
-from monkey.spec.job.recipe import Resources
-from monkey.spec.job.stop_when import Evidence
+from monkey.spec.job.recipe import JobResources
+from monkey.spec.job.stop_when import StopEvidence
 from monkey_agent.ports import Attempt, Ending, Outcome, Running, Seat, Turn
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Execution:
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    def _meets(self) -> Evidence | None:
+    def _meets(self) -> StopEvidence | None:
         """Say what it shows of its sweep's conditions: it is ended for that, or ends a moment before that is seen."""
         rules, own = self.attempt.settings.stop_when, random.Random(f"meets {self.attempt.job} {self.attempt.k}")
         if not rules or own.random() > 0.3:
@@ -51,7 +51,7 @@ class Execution:
         ended = not rule.sweep or own.random() < 0.5
         self.verdict = Ending.MET if ended else Ending.SUCCEEDED
         value = float("nan") if rule.above is None else own.choice([rule.above + 0.05, 0.95])
-        return Evidence(rule.metric, value)
+        return StopEvidence(rule.metric, value)
 
     @property
     def active(self) -> bool:
@@ -259,7 +259,7 @@ class Seats:
         self.count = self.left = count
         self.lacking = ""
 
-    def take(self, resources: Resources) -> Seat | None:
+    def take(self, resources: JobResources) -> Seat | None:
         if self.left == 0:
             return None
         self.left -= 1
@@ -268,5 +268,5 @@ class Seats:
     def give(self, seat: Seat) -> None:
         self.left += 1
 
-    def fits(self, resources: Resources) -> bool:
+    def fits(self, resources: JobResources) -> bool:
         return resources.gpus == 0

@@ -8,7 +8,7 @@ from monkey.protocol.entries import Claim, End, Ended, Entry
 from monkey.protocol.entry_log import Log, tally
 from monkey.protocol.sweeps.revision import decode_order
 from monkey.protocol.sweeps.sweep_log import SweepState, fold
-from monkey.spec.job.stop_when import Evidence, Rule, meets
+from monkey.spec.job.stop_when import StopEvidence, StopRule, find_met_rule
 from tests.simulation.body import KEYS
 from tests.simulation.net import WALL
 
@@ -26,9 +26,9 @@ class Endings:
         self.world = world
         self.states: dict[str, SweepState] = {}
         #: Every list of conditions that a sweep ever had: agents may not have heard of the newest.
-        self.rules: dict[str, list[list[Rule]]] = {}
+        self.rules: dict[str, list[list[StopRule]]] = {}
         #: Job to what ended it, as the machines know it.
-        self.met: dict[tuple[str, int], Evidence] = {}
+        self.met: dict[tuple[str, int], StopEvidence] = {}
 
     def written(self, key: str, data: bytes) -> None:
         """An entry of a sweep's log was written."""
@@ -68,7 +68,7 @@ class Endings:
         self.world.counts["begun again after a condition"] += 1
         seen = self.met.get((job, log.head - 1))
         retried = self.states[claim.sweep].retries.get(job, 0) >= log.head - 1
-        if seen is not None and not retried and all(meets(rules, seen) for rules in self.rules[claim.sweep]):
+        if seen is not None and not retried and all(find_met_rule(rules, seen) for rules in self.rules[claim.sweep]):
             self.world.violations["a job that met a condition was run again"] += 1
 
     def check(self, name: str) -> None:
@@ -82,6 +82,6 @@ class Endings:
             for k, seen in counted.stopped.items():
                 if counted.succeeded and k < log.head:
                     continue  # it went on, under other conditions, and ended without meeting one
-                rule = meets(state.revision.settings.stop_when, seen)
+                rule = find_met_rule(state.revision.settings.stop_when, seen)
                 if rule and rule.sweep and (job, k) not in state.acted:
                     self.world.violations["a goal was reached, and the sweep went on"] += 1

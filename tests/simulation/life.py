@@ -16,7 +16,7 @@ from tests.simulation.net import Host, Net
 
 if TYPE_CHECKING:
     from monkey.protocol.sweeps.sweep_log import SweepState
-    from monkey.spec.project.notify import Channel
+    from monkey.spec.project.notify import NotifyChannel
     from tests.simulation.world import Mutant, World
 
 
@@ -55,7 +55,7 @@ class Life:
         """Is it to be replaced, or has it somebody to tell?"""
         return self.main.done() or self.agent.herald.waits
 
-    async def _deliver(self, channel: Channel, notice: Notice) -> None:
+    async def _deliver(self, channel: NotifyChannel, notice: Notice) -> None:
         """Tell people, or fail to; now and then the agent is killed before, or before it can note that it did."""
         rnd, world = self.world.random, self.world
         await self.host.sleep(rnd.choice([0.1, 5, 20]))

@@ -15,10 +15,10 @@ from monkey.protocol.status.store_snapshot import Reader, State
 from monkey.protocol.status.verdicts import Verdict, verdict
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_order, append_revision, mark_queue, read_sweep
-from monkey.spec.job.job_table import Column, JobTable
-from monkey.spec.job.recipe import Recipe, Settings
-from monkey.spec.job.stop_when import Rule
-from monkey.spec.project.notify import Channel
+from monkey.spec.job.job_table import JobTable, ParameterColumn
+from monkey.spec.job.recipe import Recipe, SweepSettings
+from monkey.spec.job.stop_when import StopRule
+from monkey.spec.project.notify import NotifyChannel
 from tests.simulation.net import Host, Net
 from tests.simulation.result import Result
 from tests.simulation.terms import Terms
@@ -33,9 +33,9 @@ TELLING = 600
 
 
 #: Conditions that sweeps have, or none: jobs are ended alone, or with their sweep, sooner or later.
-NAN = Rule("loss", kind="nan")
-SOON, LATE = (Rule("accuracy", above=bound, sweep=True) for bound in (0.4, 0.9))
-RULES: list[list[Rule]] = [[], [], [NAN], [NAN, SOON], [NAN, LATE], [LATE]]
+NAN = StopRule("loss", kind="nan")
+SOON, LATE = (StopRule("accuracy", above=bound, sweep=True) for bound in (0.4, 0.9))
+RULES: list[list[StopRule]] = [[], [], [NAN], [NAN, SOON], [NAN, LATE], [LATE]]
 
 #: The rest of a journal's segment whose columns differ in length.
 RAGGED = b'","ks":[1,2],"outcomes":"s","names":["a"],"sweeps":[0],"seconds":[1],"at":[1],"extra":{}}'
@@ -45,8 +45,8 @@ def job_id(n: int) -> str:
     return f"{n:016x}"
 
 
-def revision(sweep: str, jobs: range, settings: Settings) -> Revision:
-    table = JobTable([job_id(n) for n in jobs], {"n": Column(list(jobs), list(range(len(jobs))))})
+def revision(sweep: str, jobs: range, settings: SweepSettings) -> Revision:
+    table = JobTable([job_id(n) for n in jobs], {"n": ParameterColumn(list(jobs), list(range(len(jobs))))})
     return Revision(sweep, Recipe("true", "0" * 64), settings, table)
 
 
@@ -71,9 +71,9 @@ class Story:
         self.terms = Terms(self.world, self.net)
         self.reader = Reader(self.net, KEYS, host.wall)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SweepSettings:
         rnd = self.random
-        return Settings(
+        return SweepSettings(
             max_retries=rnd.randint(0, 2),
             max_concurrent_jobs=rnd.choice([None, None, 1, 2, 3]),
             fail_fast=rnd.random() < 0.25,
@@ -81,11 +81,11 @@ class Story:
             providers=["f"],
             grace=10,
             stop_when=self._rules(),
-            notify=[Channel("webhook", "HOOK")] if self.world.weather.notify else [],
+            notify=[NotifyChannel("webhook", "HOOK")] if self.world.weather.notify else [],
             expires=self.terms.draw(),
         )
 
-    def _rules(self) -> list[Rule]:
+    def _rules(self) -> list[StopRule]:
         return self.rules.choice(RULES) if self.world.weather.flaky else []
 
     async def apply(self, new: Revision) -> None:
@@ -205,7 +205,7 @@ class Story:
             self.world.state.write(key, data)
         with pytest.raises(NotFound):
             await append_order(self.net, KEYS, "nobody", "pause")
-        await append_revision(self.net, KEYS, revision("e", range(99, 100), Settings(providers=["f"])), 0)
+        await append_revision(self.net, KEYS, revision("e", range(99, 100), SweepSettings(providers=["f"])), 0)
 
     async def _watch(self) -> None:
         """Look at everything now and then, as `monkey status` and an apply that waits do."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from monkey.protocol.sweeps.sweep_log import append_order, mark_queue, read_sweep
-from monkey.spec.job.expires import Expires
+from monkey.spec.job.expires import Expiry
 from tests.simulation.body import KEYS
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ class Terms:
     def now(self) -> float:
         return self.net.host.wall()
 
-    def draw(self) -> Expires | None:
+    def draw(self) -> Expiry | None:
         """Say when a sweep expires: now and then while its jobs run."""
         if not self.any or self.random.random() < 0.4:
             return None
         after = self.random.uniform(60, 1200)
-        return Expires(after=after) if self.random.random() < 0.5 else Expires(at=self.now() + after)
+        return Expiry(after=after) if self.random.random() < 0.5 else Expiry(at=self.now() + after)
 
     async def over(self, names: Iterable[str], since: float) -> list[str]:
         """Return the sweeps that have been over for so many seconds."""

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from monkey.spec.job.recipe import Resources, Settings
-from monkey.spec.job.stop_when import Rule
-from monkey.spec.project.notify import Channel
+from monkey.spec.job.recipe import JobResources, SweepSettings
+from monkey.spec.job.stop_when import StopRule
+from monkey.spec.project.notify import NotifyChannel
 from tests.simulation.campaign import campaign
 from tests.simulation.story import Story, revision
 from tests.simulation.test_protocol import QUIET
@@ -43,9 +43,9 @@ def _ended_by_its_last_job(seed: int) -> Counter[str]:
     """Return what ended a sweep of one job; whatever it was, one notice tells of it."""
     world = World(seed, Weather(**{**QUIET, "flaky": True, "jobs": (1, 20)}, agents=3, outage=(0, 0), notify=True))
     asyncio.set_event_loop(world.loop)
-    rules = [Rule("loss", above=3, sweep=True)] if seed % 2 else []
-    told = [Channel("webhook", "HOOK", ("finished", "failed"))]
-    settings = Settings(providers=["f"], notify=told, stop_when=rules, fail_fast=True)
+    rules = [StopRule("loss", above=3, sweep=True)] if seed % 2 else []
+    told = [NotifyChannel("webhook", "HOOK", ("finished", "failed"))]
+    settings = SweepSettings(providers=["f"], notify=told, stop_when=rules, fail_fast=True)
 
     async def live() -> None:
         await Story(world).apply(revision("a", range(seed // 2, seed // 2 + 1), settings))
@@ -69,9 +69,11 @@ def _stalled(seed: int) -> tuple[list[str], int]:
     story, early = Story(world), list[str]()
 
     async def live() -> None:
-        settings = Settings(providers=["f"], notify=[Channel("webhook", "HOOK", ("stalled",))])
+        settings = SweepSettings(providers=["f"], notify=[NotifyChannel("webhook", "HOOK", ("stalled",))])
         await story.apply(revision("a", range(1), settings))
-        await story.apply(revision("b", range(1, 3), Settings(**{**vars(settings), "resources": Resources(gpus=1)})))
+        await story.apply(
+            revision("b", range(1, 3), SweepSettings(**{**vars(settings), "resources": JobResources(gpus=1)}))
+        )
         world.raise_machines()
         await asyncio.sleep(2000)
         early.extend(world.told)

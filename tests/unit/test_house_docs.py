@@ -16,8 +16,8 @@ from monkey import errors
 from monkey.cli.help import VERBS
 from monkey.spec.command.command import compile_command
 from monkey.spec.project.project import load_project
-from monkey.spec.sweep.expand import expand
-from monkey.spec.sweep.json_schema import schema
+from monkey.spec.sweep.expand import expand_spec
+from monkey.spec.sweep.json_schema import build_spec_schema
 from monkey.spec.sweep.load import load_spec
 from monkey.spec.sweep.models import Spec
 
@@ -132,7 +132,7 @@ def test_specs_in_the_docs_run_where_they_are_pasted(page: Path, fresh: Path, tm
 
 
 def first_job_runs(spec: Spec, root: Path) -> None:
-    table = expand(spec)
+    table = expand_spec(spec)
     rendered = compile_command(spec.command, table.columns).render(table.parameters(0))
     done = subprocess.run(rendered.argv, cwd=root, env={**os.environ, **rendered.env}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -192,7 +192,7 @@ def test_site_lists_every_page() -> None:
 
 
 def test_schema_beside_our_specs_is_what_monkey_prints() -> None:
-    assert json.loads((ROOT / "specs/schema.json").read_text()) == schema()
+    assert json.loads((ROOT / "specs/schema.json").read_text()) == build_spec_schema()
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("specs/*.yaml")), ids=relative)

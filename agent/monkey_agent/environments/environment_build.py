@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.errors import JobFailed
-from monkey.spec.yaml.units import duration_text
+from monkey.spec.yaml.units import format_duration
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import to_its_end
 from monkey_agent.environments import interpreters
@@ -149,7 +149,7 @@ class Build:
         try:
             code = await self._step(*command, env=env, directory=directory)
         except TimeoutError:
-            why = f"could not {what} within {duration_text(self._limit)}"
+            why = f"could not {what} within {format_duration(self._limit)}"
             hint = " (hint: it may hang; `environment: {timeout: …}` in the spec gives it more time)"
             lines = self._last_lines()
             raise BuildFailed(why + _quoted(lines) + hint, log_tail=bounded(lines[-LINES:])) from None

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 
 from monkey.errors import JobFailed
-from monkey.spec.job.recipe import BUILD_TIMEOUT
+from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS
 from monkey_agent.cache.cache import Cache, Use
 from monkey_agent.cache.recent_failures import REMEMBERED, Failures, another
 from monkey_agent.cache.single_flight import Flights
@@ -33,7 +33,7 @@ class Environments:
         self._failures = Failures(remembered)
 
     async def use(
-        self, wanted: Mapping[str, str], withheld: Set[str] = frozenset(), limit: float = BUILD_TIMEOUT
+        self, wanted: Mapping[str, str], withheld: Set[str] = frozenset(), limit: float = BUILD_TIMEOUT_SECONDS
     ) -> tuple[Path, Use]:
         """Return the environment for {"requirements", "python", "setup"}, built if need be, and the right to use it.
 

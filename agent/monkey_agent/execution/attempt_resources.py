@@ -7,7 +7,7 @@ from pathlib import Path
 
 from monkey.errors import FleetError, JobFailed
 from monkey.fleet.secret_values import SecretValues
-from monkey.spec.sweep.datasets import variable
+from monkey.spec.sweep.datasets import format_dataset_variable
 from monkey_agent.cache.cache import Use
 from monkey_agent.datasets.dataset_pool import Datasets
 from monkey_agent.environments.environment_build import BuildFailed
@@ -100,4 +100,4 @@ class Needs:
 
 def variables(datasets: Mapping[str, Path]) -> dict[str, str]:
     """Return the variables in which a job finds its datasets."""
-    return {variable(name): str(path) for name, path in datasets.items()}
+    return {format_dataset_variable(name): str(path) for name, path in datasets.items()}

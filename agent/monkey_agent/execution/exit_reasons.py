@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from monkey.plan.sizes import size_text
+from monkey.plan.sizes import format_size
 from monkey_agent.local_files import trouble
 from monkey_agent.supervisor.process import Exit
 
@@ -47,7 +47,7 @@ def _signal(number: int) -> str:
 def _memory(how: Exit) -> str:
     """Return the hint for a SIGKILL that nobody here sent."""
     peak = how.peak * (1 if sys.platform == "darwin" else 1024)
-    return f" (out of memory? its largest process had used {size_text(peak)})"
+    return f" (out of memory? its largest process had used {format_size(peak)})"
 
 
 def not_started(how: Exit, program: str, work: str) -> str:

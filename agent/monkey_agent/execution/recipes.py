@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from monkey.errors import JobFailed
-from monkey.spec.command.command import Command, compile_command
-from monkey.spec.job.job_table import Value
+from monkey.spec.command.command import JobCommand, compile_command
+from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.job.recipe import Recipe
 from monkey.transfer.globs import Globs
 from monkey_agent.cache.code_cache import Snapshot
@@ -30,9 +30,9 @@ class Prepared:
     #: Variables that are not in its environment.
     withheld: frozenset[str]
     globs: Globs | None
-    _commands: dict[frozenset[str], Command] = field(default_factory=dict)
+    _commands: dict[frozenset[str], JobCommand] = field(default_factory=dict)
 
-    def command(self, parameters: Mapping[str, Value]) -> Command:
+    def command(self, parameters: Mapping[str, ParameterValue]) -> JobCommand:
         """Return the command for jobs that have these parameters (`when` takes some away); raises CommandError."""
         names = frozenset(parameters)
         command = self._commands.get(names)

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from monkey.metrics.summary import MAX_METRICS
 from monkey.metrics.usage import FILE
-from monkey.spec.job.stop_when import Evidence, meets
-from monkey.spec.yaml.units import duration_text
+from monkey.spec.job.stop_when import StopEvidence, find_met_rule
+from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints.checkpoint_saver import Checkpoints
 from monkey_agent.execution import exit_reasons
@@ -80,7 +80,7 @@ class RunningAttempt:
         self._checkpoint.note, self._checkpoint.frozen = self.log.note, lambda: self._frozen
         rules = attempt.settings.stop_when
         self._conditions = Conditions(rules) if rules else None
-        self._met: Evidence | None = None
+        self._met: StopEvidence | None = None
         self._minding = False
         needed = {rule.metric for rule in rules} | {attempt.settings.metric or ""}
         self._metrics = MetricFiles(self._space.metrics, self._conditions.see if self._conditions else None, needed)
@@ -130,7 +130,7 @@ class RunningAttempt:
 
     def timed_out(self) -> None:
         """Its time is over."""
-        self._why = Why.TIMED_OUT, f"timed out after {duration_text(self._attempt.settings.timeout or 0)}"
+        self._why = Why.TIMED_OUT, f"timed out after {format_duration(self._attempt.settings.timeout or 0)}"
 
     async def stop(self, reason: str) -> None:
         """See `Running.stop`."""
@@ -182,7 +182,7 @@ class RunningAttempt:
             self._metrics.progress()
             silent = conditions.listen(await self.process.active()) if conditions.listens else None
             met = conditions.met() or silent
-            rule = meets(self._attempt.settings.stop_when, met) if met else None
+            rule = find_met_rule(self._attempt.settings.stop_when, met) if met else None
             if met and rule and self._at_work:
                 self._met, self._why = met, (Why.MET, rule.told(met))
                 await self._end()

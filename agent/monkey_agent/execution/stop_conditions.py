@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from monkey.spec.job.stop_when import Evidence, Rule
+from monkey.spec.job.stop_when import StopEvidence, StopRule
 
 
 class Conditions:
     """The rules of one attempt, and what met them first."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[StopRule]) -> None:
         """Wait for any of `rules`."""
         self._rules = rules
         self._values: dict[str, list[int]] = {}
@@ -22,7 +22,7 @@ class Conditions:
         #: Metrics that were reported since the last `listen`, and the job's own time of each one's last report.
         self._heard: set[str] = set()
         self._last: dict[str, float] = {}
-        self._met: dict[int, Evidence] = {}
+        self._met: dict[int, StopEvidence] = {}
 
     @property
     def listens(self) -> bool:
@@ -35,21 +35,21 @@ class Conditions:
             self._heard.add(metric)
         for at in self._values.get(metric, ()):
             if at not in self._met:
-                seen = Evidence(metric, value, step)
+                seen = StopEvidence(metric, value, step)
                 if self._rules[at].met(seen):
                     self._met[at] = seen
 
-    def listen(self, ran: float) -> Evidence | None:
+    def listen(self, ran: float) -> StopEvidence | None:
         """Return of what was silent for too long; the job ran for `ran` seconds so far, those frozen not counted."""
         self._last |= dict.fromkeys(self._heard, ran)
         self._heard.clear()
         for rule in self._silent:
-            seen = Evidence(rule.metric, silent=round(ran - self._last.get(rule.metric, 0.0), 3))
+            seen = StopEvidence(rule.metric, silent=round(ran - self._last.get(rule.metric, 0.0), 3))
             if rule.met(seen):
                 return seen
         return None
 
-    def met(self, *, sweep: bool = False) -> Evidence | None:
+    def met(self, *, sweep: bool = False) -> StopEvidence | None:
         """Return what was met, if anything was: first of what ends the sweep, and nothing else where that is asked."""
         order = sorted(self._met, key=lambda at: not self._rules[at].sweep)
         found = [at for at in order if self._rules[at].sweep or not sweep]

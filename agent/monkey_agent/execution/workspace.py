@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from monkey.files import move_directory, stat_directory
 from monkey.metrics.usage import FILE
-from monkey.spec.job.job_table import nested
+from monkey.spec.job.job_table import nest_parameters
 from monkey.tree_removal import remove_tree
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Workspaces:
 def job_variables(attempt: Attempt, space: Workspace) -> dict[str, str]:
     """Return the variables of an attempt that runs there."""
     return {
-        "MONKEY_PARAMS": json.dumps(nested(attempt.parameters), ensure_ascii=False),
+        "MONKEY_PARAMS": json.dumps(nest_parameters(attempt.parameters), ensure_ascii=False),
         "MONKEY_JOB": attempt.job,
         "MONKEY_ATTEMPT": str(attempt.number),
         "MONKEY_SWEEP": attempt.sweep,

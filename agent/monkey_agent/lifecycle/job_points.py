@@ -7,8 +7,8 @@ from monkey.metrics import names
 from monkey.metrics.influx_points import job_point, machine_of, system_point
 from monkey.protocol.claims import Held
 from monkey.protocol.entries import End
-from monkey.spec.job.recipe import Settings
-from monkey.spec.project.influx_settings import Influx
+from monkey.spec.job.recipe import SweepSettings
+from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.scheduling.active_attempt import Work
 from monkey_agent.scheduling.agent_daemon import Agent
 from monkey_agent.telemetry.sampler import Sample
@@ -54,7 +54,7 @@ class Points:
         )
         self._telemetry.add(settings.influx, line)
 
-    def _sweep(self, work: Work) -> tuple[Settings, int | None]:
+    def _sweep(self, work: Work) -> tuple[SweepSettings, int | None]:
         state = self._agent.desk.sweeps.get(work.sweep)
         if state is None or state.revision is None:
             return work.attempt.settings, None
@@ -78,10 +78,10 @@ class Points:
                 lines.append(system_point(fields, sample.at, job=sample.job, gpu=sample.gpu, **whose))
             self._telemetry.add(influx, b"".join(lines))
 
-    def _wanted(self) -> set[Influx]:
+    def _wanted(self) -> set[InfluxSettings]:
         found = {self._influx(name) for name in self._agent.desk.sweeps}
         return {influx for influx in found if influx is not None}
 
-    def _influx(self, sweep: str) -> Influx | None:
+    def _influx(self, sweep: str) -> InfluxSettings | None:
         state = self._agent.desk.sweeps.get(sweep)
         return state.revision.settings.influx if state is not None and state.revision is not None else None

@@ -19,8 +19,8 @@ from monkey.protocol.entry_log import Log
 from monkey.protocol.heartbeat import BEAT, Heart, decode_beat
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.sweep_log import SweepState
-from monkey.spec.project.notify import Channel
-from monkey.spec.yaml.units import duration_text
+from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
 from monkey_agent.notifications.notice import Notice, Undelivered
 from monkey_agent.unexpected_errors import Mishaps
@@ -62,7 +62,7 @@ class Herald:
         self._store, self._keys, self._claims, self._heart = store, keys, claims, heart
         self._clock, self._random, self._spawn = clock, rng, spawn
         #: Sends one notice; raises Undelivered.
-        self.deliver: Callable[[Channel, Notice], Awaitable[None]] = _deliver
+        self.deliver: Callable[[NotifyChannel, Notice], Awaitable[None]] = _deliver
         self.mishaps = Mishaps()
         #: Logs of notices that need no more thought, and those that a task of ours sees to.
         self._settled: set[str] = set()
@@ -159,7 +159,7 @@ class Herald:
         return self._tell(state, self._notice(state, "stalled", [state.head, "expired"], why))
 
     def _stalled(self, state: SweepState, after: float) -> bool:
-        why = f"jobs are left, and no agent has run any for {duration_text(after)}"
+        why = f"jobs are left, and no agent has run any for {format_duration(after)}"
         return self._tell(state, self._notice(state, "stalled", [state.head], why))
 
     async def _silent(self, state: SweepState, after: float) -> bool:
@@ -216,7 +216,7 @@ class Herald:
                 self._spawn(self._see_to(base, channel, notice))
         return done
 
-    async def _see_to(self, base: str, channel: Channel, notice: Notice) -> None:
+    async def _see_to(self, base: str, channel: NotifyChannel, notice: Notice) -> None:
         """Tell somebody, unless another agent does or did."""
         try:
             log = Log(base)
@@ -232,7 +232,7 @@ class Herald:
         finally:
             self._at_work.discard(base)
 
-    async def _claim(self, log: Log, channel: Channel, notice: Notice) -> bool:
+    async def _claim(self, log: Log, channel: NotifyChannel, notice: Notice) -> bool:
         """Claim the notice, send it and note that; says whether that is noted."""
         held = await self._claims.take(log, notice["sweep"])
         if held is None:
@@ -257,7 +257,7 @@ class Herald:
             held = again
         raise AssertionError("unreachable")
 
-    async def _try(self, held: Held, channel: Channel, notice: Notice) -> Ended:
+    async def _try(self, held: Held, channel: NotifyChannel, notice: Notice) -> Ended:
         try:
             await self.deliver(channel, notice)
         except asyncio.CancelledError:
@@ -275,7 +275,7 @@ class Herald:
         return held if self._heart.may_work(held.epoch) else await self._claims.again(held, sweep)
 
 
-async def _deliver(channel: Channel, notice: Notice) -> None:
+async def _deliver(channel: NotifyChannel, notice: Notice) -> None:
     from monkey_agent.notifications.webhook import deliver  # slow to import: it speaks HTTP
 
     await deliver(channel, notice, SecretValues())

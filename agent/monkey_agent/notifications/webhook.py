@@ -15,7 +15,7 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.fleet.secret_values import SecretValues
-from monkey.spec.project.notify import Channel
+from monkey.spec.project.notify import NotifyChannel
 from monkey_agent.notifications.notice import Undelivered
 
 #: Seconds that a server may be silent, and that all of a try may take.
@@ -31,7 +31,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-async def deliver(channel: Channel, notice: Mapping[str, Any], secrets: SecretValues) -> None:
+async def deliver(channel: NotifyChannel, notice: Mapping[str, Any], secrets: SecretValues) -> None:
     """Send a notice. Raises Undelivered."""
     try:
         values = secrets.get(channel.secrets)

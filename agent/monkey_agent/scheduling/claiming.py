@@ -15,7 +15,7 @@ from monkey.protocol.journal import LOST, SAVED, Record, record_of
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import Observer
 from monkey.protocol.status.verdicts import Verdict, verdict
-from monkey.spec.job.stop_when import Evidence, meets
+from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.store.store_port import Store
 from monkey_agent.scheduling.job_candidates import Board
 
@@ -62,7 +62,7 @@ class Picker:
                 self._logs.pop(job, None)
                 known = self._observer.record(job) if board.ends_early else None
                 if known and "met" in known.extra:
-                    self._goal(board, job, {known.k: Evidence.from_json(known.extra["met"])})
+                    self._goal(board, job, {known.k: StopEvidence.from_json(known.extra["met"])})
                 continue
             board.busy(job, self.look)
             if job not in self.in_hand:
@@ -123,10 +123,10 @@ class Picker:
         if board.ends_early:
             self._goal(board, job, counts.stopped)
 
-    def _goal(self, board: Board, job: str, met: Mapping[int, Evidence]) -> None:
+    def _goal(self, board: Board, job: str, met: Mapping[int, StopEvidence]) -> None:
         """Tell of what ends the sweep, if the job met such a condition: it may have succeeded all the same."""
         for k, seen in met.items():
-            rule = meets(board.revision.settings.stop_when, seen)
+            rule = find_met_rule(board.revision.settings.stop_when, seen)
             if rule is not None and rule.sweep:
                 self.on_goal(board, job, k, rule.told(seen))
 

@@ -15,7 +15,7 @@ from monkey.protocol.claims import Held
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim
 from monkey.protocol.sweeps.permits import Permits
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey_agent.ports import Attempt, Seat
 from monkey_agent.scheduling.active_attempt import Work
 from monkey_agent.scheduling.attempts import Attempts
@@ -39,13 +39,13 @@ class Seats(Protocol):
     def lacking(self) -> str:
         """What hinders any job from beginning here now, in words; "" for nothing."""
 
-    def take(self, resources: Resources) -> Seat | None:
+    def take(self, resources: JobResources) -> Seat | None:
         """Return a seat, or None when none is free now."""
 
     def give(self, seat: Seat) -> None:
         """Give a seat back."""
 
-    def fits(self, resources: Resources) -> bool:
+    def fits(self, resources: JobResources) -> bool:
         """Could the machine ever have such a seat?"""
 
 

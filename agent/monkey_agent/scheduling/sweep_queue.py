@@ -13,7 +13,7 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.observer import Observer
 from monkey.protocol.status.verdicts import Verdict, verdict
 from monkey.protocol.sweeps.sweep_log import SweepState, append_order, end_marker, open_markers, read_sweep
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey.store.store_port import Store
 from monkey_agent.notifications.notifier import Herald
 from monkey_agent.scheduling.job_candidates import Board
@@ -58,7 +58,7 @@ class Desk:
         #: Names of all secrets that any sweep declared: who does not list one is not to inherit it.
         self.secrets: frozenset[str] = frozenset()
         #: Sweeps that ask for more than this machine could ever offer.
-        self.unfit: dict[str, Resources] = {}
+        self.unfit: dict[str, JobResources] = {}
 
     async def look(self, at_work: set[str]) -> None:
         """Read markers, heartbeats, watchers and the sweeps that have work or are `at_work`. Raises StoreError."""
@@ -260,6 +260,6 @@ class Desk:
         return [*self._unreadable.values(), *unfit, *self.herald.troubles.values()]
 
 
-def _words(need: Resources) -> str:
+def _words(need: JobResources) -> str:
     asked = [counted(need.cpus, "CPU"), counted(need.gpus, "GPU"), f"{need.memory / 2**30:.1f} GiB of memory"]
     return ", ".join(word for word, amount in zip(asked, (need.cpus, need.gpus, need.memory), strict=True) if amount)

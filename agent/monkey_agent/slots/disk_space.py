@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from monkey.plan.sizes import size_text
+from monkey.plan.sizes import format_size
 
 #: Bytes that must be free for a job to begin, or this part of the disk where that is less.
 LEAST, PART = 64 << 20, 0.01
@@ -39,9 +39,8 @@ class Room:
             least = min(LEAST, PART * disk.f_blocks * disk.f_frsize)
             free = disk.f_bavail * disk.f_frsize
             if free < least:
-                return (
-                    f"the disk is full: {size_text(free)} free at {place}, no job begins until {size_text(least)} are"
-                )
+                needed = format_size(least)
+                return f"the disk is full: {format_size(free)} free at {place}, no job begins until {needed} are"
         if self._now() < self._until:
             return f"the disk was full when a job was prepared: no other begins for {PAUSE:.0f} s"
         return ""

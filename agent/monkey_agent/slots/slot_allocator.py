@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from monkey.fleet.machine_capacity import Capacity
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey_agent.ports import Seat
 from monkey_agent.slots.busy_gpus import Foreign
 from monkey_agent.slots.disk_space import Room
@@ -43,7 +43,7 @@ class MachineSeats:
         """See `Seats.lacking`."""
         return self._room.lacking if self._room else ""
 
-    def take(self, resources: Resources) -> Seat | None:
+    def take(self, resources: JobResources) -> Seat | None:
         """Return a seat, or None when none is free now."""
         if self.lacking:
             return None
@@ -81,7 +81,7 @@ class MachineSeats:
             gpus = tuple(gpu for gpu in self.capacity.gpus if gpu not in self._gpus)
             tell(self._directory, Taken(self._taken, cpus, memory, gpus))
 
-    def fits(self, resources: Resources) -> bool:
+    def fits(self, resources: JobResources) -> bool:
         """Could the machine ever have such a seat?"""
         return (
             _milli(resources.cpus) <= _milli(self.capacity.cpus)

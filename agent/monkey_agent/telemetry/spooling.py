@@ -23,7 +23,7 @@ from monkey.fleet.secret_values import SecretValues
 from monkey.metrics import names
 from monkey.metrics.spool import Spool, influx_of, load, owed, rescue, spools
 from monkey.metrics.spool import names as names_in
-from monkey.spec.project.influx_settings import Influx
+from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.local_files import is_touched
 from monkey_agent.ports import Attempt
 from monkey_agent.supervisor.process_tree import MARK
@@ -47,7 +47,7 @@ class Telemetry:
         self._state, self._machine, self._secrets = state, machine, secrets
         self._root = f"{state}/metrics"
         rescue(str(state), self._root)
-        self._spools: dict[Influx, Spool] = {}
+        self._spools: dict[InfluxSettings, Spool] = {}
         #: Attempt's name to the spool where it is registered.
         self._attempts: dict[str, Spool] = {}
         #: What the disk refused last, for people.
@@ -91,13 +91,13 @@ class Telemetry:
             else:
                 spool.forget(name)
 
-    def add(self, influx: Influx, lines: bytes) -> None:
+    def add(self, influx: InfluxSettings, lines: bytes) -> None:
         """Send points to one InfluxDB."""
         with self._guarded():
             self._spool(influx).add(lines)
             self.wake()
 
-    def _spool(self, influx: Influx) -> Spool:
+    def _spool(self, influx: InfluxSettings) -> Spool:
         if influx not in self._spools:
             self._spools[influx] = Spool(self._root, influx)
         return self._spools[influx]

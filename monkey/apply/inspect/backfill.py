@@ -28,7 +28,7 @@ from monkey.protocol.sweeps.revision import Revision, decode_order
 
 if TYPE_CHECKING:
     from monkey.metrics.influx_client import Client
-    from monkey.spec.project.influx_settings import Influx
+    from monkey.spec.project.influx_settings import InfluxSettings
 
 #: Jobs whose logs are read at once.
 READERS = 16
@@ -71,7 +71,7 @@ class _Job:
     files: Sequence[_File]
 
 
-async def backfill(world: World, sweep: str, influx: Influx, client: Client) -> Backfilled:
+async def backfill(world: World, sweep: str, influx: InfluxSettings, client: Client) -> Backfilled:
     """Send all points of a sweep to `influx`, by this client; those that are there are written over.
 
     Raises NotFound, StoreError, and MonkeyError where InfluxDB does not take them.
@@ -220,7 +220,7 @@ def _sample(line: bytes, file: _File) -> bytes:
 class _Sender:
     """Sends points in batches, one after the other."""
 
-    def __init__(self, influx: Influx, client: Client, done: Backfilled) -> None:
+    def __init__(self, influx: InfluxSettings, client: Client, done: Backfilled) -> None:
         self._influx, self._client, self._done = influx, client, done
         self._waiting: list[bytes] = []
         self._size = 0

@@ -19,10 +19,10 @@ from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError, MonkeyError, SpecError
 from monkey.fleet.fleet_port import Fleet
 from monkey.fleet.secret_values import SecretValues
-from monkey.plan.explain import seconds_text
-from monkey.plan.sizes import size_text
+from monkey.plan.explain import format_seconds
+from monkey.plan.sizes import format_size
 from monkey.protocol.status.store_snapshot import AgentView, Snapshot, SweepView
-from monkey.spec.project.influx_settings import Influx
+from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.store.probe import probe
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _metrics(agent: AgentView) -> Iterator[Check]:
     """Look at what an agent says of its way to InfluxDB."""
     for way in ways(agent):
         if way.get("error"):
-            waits = f"; {size_text(number(way, 'owed'))} wait there" if number(way, "owed") else ""
+            waits = f"; {format_size(number(way, 'owed'))} wait there" if number(way, "owed") else ""
             text = f"agent {agent.id} cannot send to {way.get('url', '?')}: {way['error']}{waits}"
             yield Check("agents", text, "points wait on its disk, and are sent when that is mended", wrong=True)
         yield from _lost(agent, way)
@@ -196,7 +196,7 @@ def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
     if not number(way, "owed"):
         return
     why = f" ({way['error']})" if way.get("error") else ""
-    text = f"agent {agent.id} left with {size_text(number(way, 'owed'))} that may wait for {way.get('url', '?')}{why}"
+    text = f"agent {agent.id} left with {format_size(number(way, 'owed'))} that may wait for {way.get('url', '?')}{why}"
     hint = "the next agent there sends them; `monkey metrics backfill SWEEP` sends them now, from the store"
     wrong = likely_waits(agent, way)
     yield Check("agents", text if wrong else f"{text}, or were sent since", hint if wrong else "", wrong=wrong)
@@ -215,7 +215,7 @@ def _lost(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
 async def _influxes(project: Project, snapshot: Snapshot | None) -> AsyncIterator[Check]:
     """Look at the InfluxDB of the project, and at others where sweeps that are at work still send."""
     sweeps = list(snapshot.sweeps.values()) if snapshot else []
-    used: dict[Influx, list[SweepView]] = {project.influx: []} if project.influx else {}
+    used: dict[InfluxSettings, list[SweepView]] = {project.influx: []} if project.influx else {}
     for view in sweeps:
         influx = view.state.revision.settings.influx if view.state.revision else None
         if influx is not None and (influx == project.influx or (view.state.active and view.unfinished)):
@@ -229,11 +229,11 @@ async def _influxes(project: Project, snapshot: Snapshot | None) -> AsyncIterato
             yield check
 
 
-def _place(influx: Influx | None) -> str:
+def _place(influx: InfluxSettings | None) -> str:
     return influx.url if influx else "nowhere"
 
 
-async def _influx(influx: Influx, views: list[SweepView]) -> AsyncIterator[Check]:
+async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterator[Check]:
     from monkey.metrics.influx_check import inspect, retention_hint
 
     try:
@@ -251,7 +251,7 @@ async def _influx(influx: Influx, views: list[SweepView]) -> AsyncIterator[Check
         began = min((job.started for job in map(view.view, view.ids) if job.started), default=time.time())
         age = time.time() - began
         if found.retention and age > found.retention:
-            name, old = view.state.name, seconds_text(age // 60 * 60)
+            name, old = view.state.name, format_seconds(age // 60 * 60)
             text = f"{influx.bucket!r} keeps points {_while(found.retention)}, and {name} began {old} ago"
             how = retention_hint(influx, found.version)
             hint = f"its first points are gone, and backfill cannot bring them back; to keep them: {how}"
@@ -259,4 +259,4 @@ async def _influx(influx: Influx, views: list[SweepView]) -> AsyncIterator[Check
 
 
 def _while(seconds: float) -> str:
-    return f"for {seconds_text(seconds)}" if seconds else "for ever"
+    return f"for {format_seconds(seconds)}" if seconds else "for ever"

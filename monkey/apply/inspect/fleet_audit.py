@@ -11,7 +11,7 @@ from monkey.apply.world.project_store import store_url
 from monkey.apply.world.world import World
 from monkey.errors import Corrupt
 from monkey.fleet.fleet_port import Finding, Fleet, Holding, Stranger
-from monkey.plan.cost import dollars
+from monkey.plan.cost import format_dollars
 
 #: What finds out of which type a fleet is that monkey.yaml does not name.
 _FORGOTTEN = "monkey_stacks.unlisted_fleets"
@@ -108,7 +108,7 @@ def strangers(held: Iterable[tuple[str, Holding]]) -> list[tuple[str, Finding]]:
             lots.setdefault((name, each.region, each.of), []).append(each)
     found = []
     for (name, region, of), lot in lots.items():
-        cost = dollars(sum(each.price or 0.0 for each in lot))
+        cost = format_dollars(sum(each.price or 0.0 for each in lot))
         of_unknown = ", and what nobody knows the price of" if any(each.price is None for each in lot) else ""
         things = f"{len(lot)} thing{'s' * (len(lot) != 1)} in {region} for {cost} an hour{of_unknown}"
         machine = f"stack {of.stack}" if of.stack else "no stack"

@@ -81,16 +81,16 @@ def _is_here(world: World, path: str) -> bool:
 
 def _taken(revision: Revision) -> Sequence[tuple[str, str]]:
     """Return path and hash of each of its datasets; the paths are in its spec's text."""
-    from monkey.spec.sweep.datasets import declare_datasets
-    from monkey.spec.yaml.document import parse
-    from monkey.spec.yaml.mistakes import Mistakes
+    from monkey.spec.sweep.datasets import parse_datasets
+    from monkey.spec.yaml.document import parse_document
+    from monkey.spec.yaml.mistakes import MistakesError
 
     if not revision.recipe.datasets:
         return ()
     try:
-        data: Any = parse(revision.spec_text, revision.source).data
-        paths = declare_datasets(data.get("datasets", {}))
-    except (SpecError, Mistakes, AttributeError):
+        data: Any = parse_document(revision.spec_text, revision.source).data
+        paths = parse_datasets(data.get("datasets", {}))
+    except (SpecError, MistakesError, AttributeError):
         return ()  # of another monkey, or made by hand: nothing that could be relied on
     return [(paths[name], oid) for name, oid in revision.recipe.datasets.items() if name in paths]
 

@@ -12,7 +12,7 @@ from monkey.apply.world.absent_datasets import Absent, Named, Recalled
 from monkey.apply.world.upload_progress import Begin, silent
 from monkey.errors import Corrupt, DatasetElsewhere, DatasetError, DvcMissing, KeyMissing, MonkeyError
 from monkey.fleet.agent_state import cache_home
-from monkey.plan.desired import Upload
+from monkey.plan.desired import UploadSize
 from monkey.store.content.objects import object_key
 from monkey.store.store_port import Store
 from monkey.transfer.datasets import dvc_files
@@ -99,17 +99,17 @@ def check_dvc(root: Path, spec: Spec) -> None:
             raise _refuse(spec, name, f"dataset {name!r}: {exc.message}", exc.hint or "") from exc
 
 
-def total(dataset: Dataset) -> Upload:
+def total(dataset: Dataset) -> UploadSize:
     """Return all bytes and objects of the dataset."""
     lacks = whole(dataset)
-    return Upload(lacks.bytes, lacks.objects)
+    return UploadSize(lacks.bytes, lacks.objects)
 
 
-async def lacking(store: Store, datasets: Iterable[Dataset]) -> dict[str, Upload]:
+async def lacking(store: Store, datasets: Iterable[Dataset]) -> dict[str, UploadSize]:
     """Return what of each dataset, by its hash, the store lacks. Raises StoreError."""
     distinct = list({dataset.oid: dataset for dataset in datasets}.values())
     found = await missing(store, distinct)
-    return {dataset.oid: Upload(lacks.bytes, lacks.objects) for dataset, lacks in zip(distinct, found, strict=True)}
+    return {dataset.oid: UploadSize(lacks.bytes, lacks.objects) for dataset, lacks in zip(distinct, found, strict=True)}
 
 
 async def differences(store: Store, seen: ObservedSweep, datasets: Mapping[str, Dataset]) -> dict[str, str]:
@@ -128,7 +128,7 @@ async def differences(store: Store, seen: ObservedSweep, datasets: Mapping[str, 
     return found
 
 
-async def send(store: Store, datasets: Mapping[str, Dataset], begin: Begin = silent) -> dict[str, Upload]:
+async def send(store: Store, datasets: Mapping[str, Dataset], begin: Begin = silent) -> dict[str, UploadSize]:
     """Send what the store lacks of these datasets; returns what was sent of each.
 
     Raises DatasetError where one is not what it was, and StoreError.
@@ -138,5 +138,5 @@ async def send(store: Store, datasets: Mapping[str, Dataset], begin: Begin = sil
         (lacks,) = await missing(store, [dataset])
         if lacks.objects:
             await upload(store, dataset, lacks, begin(f"{name}: uploading", lacks.bytes, lacks.objects))
-        sent[name] = Upload(lacks.bytes, lacks.objects)
+        sent[name] = UploadSize(lacks.bytes, lacks.objects)
     return sent

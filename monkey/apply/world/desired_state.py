@@ -13,9 +13,9 @@ from monkey.apply.world.absent_datasets import Absent, Recalled
 from monkey.apply.world.dataset_loader import Shelf, total
 from monkey.apply.world.upload_progress import Begin, silent
 from monkey.errors import MonkeyError, PlanError
-from monkey.plan.desired import Desired
-from monkey.plan.observed import Observed
-from monkey.spec.job.job_id import identify
+from monkey.plan.desired import DesiredSweep
+from monkey.plan.observed import ObservedProject
+from monkey.spec.job.job_id import assign_job_ids
 from monkey.transfer.code.code_snapshot import CodeSnapshot, descends, git_info, snapshot
 from monkey.transfer.datasets.dataset import Dataset
 
@@ -40,7 +40,7 @@ _REPOSITORY = (
 class Wanted:
     """One spec, ready to be compared and applied."""
 
-    desired: Desired
+    desired: DesiredSweep
     code: CodeSnapshot
     #: The spec as written.
     text: str
@@ -108,7 +108,7 @@ def desire_specs(
     return [replace(each, desired=_sent_to(each.desired, project)) for each in wanted]
 
 
-def _sent_to(desired: Desired, project: Project) -> Desired:
+def _sent_to(desired: DesiredSweep, project: Project) -> DesiredSweep:
     """Say who is told what: where metrics go, and notices."""
     settings = replace(desired.settings, influx=project.influx, notify=list(project.notify))
     return replace(desired, settings=settings)
@@ -152,18 +152,18 @@ class _Codes:
 
 
 def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Shelf) -> Wanted:
-    from monkey.spec.sweep.expand import expand_with_notes
+    from monkey.spec.sweep.expand import expand_spec_with_notes
 
     code, (datasets, absent) = codes.of(spec), shelf.of(spec)
     oids = {name: datasets[name].oid if name in datasets else absent[name].named.oid for name in spec.datasets}
     recipe = spec.recipe(code.hash, oids)
-    table, notes = expand_with_notes(spec)
-    desired = Desired(
+    table, notes = expand_spec_with_notes(spec)
+    desired = DesiredSweep(
         name=spec.name,
         source=spec.source,
         recipe=recipe,
         settings=replace(spec.settings(), dataset_files=_file_names(datasets, absent)),
-        table=identify(table, recipe),
+        table=assign_job_ids(table, recipe),
         code_files=code.files,
         code_bytes=code.size,
         datasets={name: total(dataset) for name, dataset in datasets.items()},
@@ -195,7 +195,7 @@ def check_providers(project: Project, wanted: Iterable[Wanted]) -> None:
                 )
 
 
-def placed_in_history(project: Project, wanted: Sequence[Wanted], observed: Observed) -> list[Wanted]:
+def placed_in_history(project: Project, wanted: Sequence[Wanted], observed: ObservedProject) -> list[Wanted]:
     """Note which of the specs come from a commit that does not descend from the one that was applied last.
 
     A commit that this clone does not even have is newer than it, or of another branch: it counts as not an ancestor.
@@ -203,7 +203,7 @@ def placed_in_history(project: Project, wanted: Sequence[Wanted], observed: Obse
     return [replace(want, desired=_placed(project.root, want.desired, observed)) for want in wanted]
 
 
-def _placed(root: Path, desired: Desired, observed: Observed) -> Desired:
+def _placed(root: Path, desired: DesiredSweep, observed: ObservedProject) -> DesiredSweep:
     seen = observed.sweeps.get(desired.name)
     then = seen.applied.git if seen is not None and seen.applied is not None else None
     if desired.git is None or then is None or then["commit"] == desired.git["commit"]:

@@ -16,29 +16,29 @@ from monkey.apply.world.world import World
 from monkey.errors import FleetError, MonkeyError, Problem, SpecError
 from monkey.fleet.fleet_port import Fleet
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.desired import Upload
-from monkey.plan.observed import Observed, ObservedSweep
+from monkey.plan.desired import UploadSize
+from monkey.plan.observed import ObservedProject, ObservedSweep
 from monkey.protocol.status.store_snapshot import Snapshot, State, SweepView
-from monkey.spec.job.stop_when import Evidence
-from monkey.spec.project.cloud import KEYS as CLOUDS
-from monkey.spec.project.cloud import TYPE_KEYS
-from monkey.spec.project.project import FILE
+from monkey.spec.job.stop_when import StopEvidence
+from monkey.spec.project.cloud import CLOUD_KEYS as CLOUDS
+from monkey.spec.project.cloud import MACHINE_TYPE_KEYS
+from monkey.spec.project.project import PROJECT_FILE
 from monkey.spec.yaml import document
-from monkey.spec.yaml.mistakes import Mistake, Path
+from monkey.spec.yaml.mistakes import Mistake, NodePath
 from monkey.transfer.datasets.dataset import Dataset
 
 if TYPE_CHECKING:
     pass
 
 
-async def observe(world: World, wants: Sequence[Wanted]) -> tuple[Observed, Snapshot | None]:
+async def observe(world: World, wants: Sequence[Wanted]) -> tuple[ObservedProject, Snapshot | None]:
     """Look at everything that a plan for what is wanted is compared with; None where there is no store yet.
 
     Raises Corrupt where a desired sweep's log cannot be read: to plan over it would be to guess.
     """
     now = time.time()
     if world.store is None:
-        return Observed(at=now), None
+        return ObservedProject(at=now), None
     desired = [want.desired for want in wants]
     snapshot = await world.reader().read()
     wanted = {want.name for want in desired}
@@ -52,12 +52,12 @@ async def observe(world: World, wants: Sequence[Wanted]) -> tuple[Observed, Snap
     agents = {name: await living(fleet, snapshot) for name, fleet in world.fleets.items()}
     lacks, within = await _datasets(world, wants, sweeps)
     store = world.memo.id(world.at.url)
-    return Observed(sweeps, snapshot.succeeded, there, agents, store, lacks, within, now), snapshot
+    return ObservedProject(sweeps, snapshot.succeeded, there, agents, store, lacks, within, now), snapshot
 
 
 async def _datasets(
     world: World, wants: Sequence[Wanted], sweeps: Mapping[str, ObservedSweep]
-) -> tuple[Mapping[str, Upload], Mapping[str, Mapping[str, str]]]:
+) -> tuple[Mapping[str, UploadSize], Mapping[str, Mapping[str, str]]]:
     """Return what of each dataset is missing, and what changed within those of each sweep.
 
     A sweep that is done needs no data, and a look at a store of millions of objects takes its time.
@@ -90,7 +90,7 @@ def _refuse_torn(view: SweepView, snapshot: Snapshot) -> None:
 def _sweep(view: SweepView, snapshot: Snapshot) -> ObservedSweep:
     state = view.state
     places: dict[State, set[str]] = {State.SUCCEEDED: set(), State.FAILED: set(), State.RUNNING: set()}
-    stopped: dict[str, Evidence] = {}
+    stopped: dict[str, StopEvidence] = {}
     for job in view.ids:
         where = view.where(job)
         where = State.RUNNING if where is State.FROZEN else where
@@ -137,17 +137,17 @@ def check_secrets(world: World, plan: Plan, wanted: Sequence[Wanted]) -> None:
         for name in settings.providers if sweep.jobs.unfinished else ():
             for at, secret in enumerate(settings.secrets):
                 if mistake := _unknown_secret(world.fleet(name), secret, ("secrets", at)):
-                    file = document.parse(texts[sweep.desired.name], sweep.desired.source)
+                    file = document.parse_document(texts[sweep.desired.name], sweep.desired.source)
                     problems[file.place(mistake)] = None
             for secret, path in settings.agent_secrets:
                 if mistake := _unknown_secret(world.fleet(name), secret, path):
-                    file = document.read(world.project.root / FILE, FILE)
+                    file = document.read_document(world.project.root / PROJECT_FILE, PROJECT_FILE)
                     problems[file.place(mistake)] = None
     if problems:
         raise SpecError(list(problems))
 
 
-def _unknown_secret(fleet: Fleet, secret: str, path: Path) -> Mistake | None:
+def _unknown_secret(fleet: Fleet, secret: str, path: NodePath) -> Mistake | None:
     try:
         fleet.check_secrets([secret])
     except FleetError as exc:
@@ -174,7 +174,9 @@ def _shortage(sweep: SweepPlan, world: World) -> list[str]:
         return []
     if any(world.fleet(name).type in CLOUDS for name in short):
         told = "; ".join(f"{name}: {what}" for name, what in short.items())
-        keys = sorted({TYPE_KEYS[type_] for name in short if (type_ := world.fleet(name).type) in TYPE_KEYS})
+        keys = sorted(
+            {MACHINE_TYPE_KEYS[type_] for name in short if (type_ := world.fleet(name).type) in MACHINE_TYPE_KEYS}
+        )
         raise FleetError(
             f"sweep {sweep.name!r}: a job asks for more than any machine of its providers has: {told}",
             hint=f"lower resources: in the spec, or rent others: {' or '.join(keys)} in monkey.yaml",

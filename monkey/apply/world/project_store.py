@@ -19,10 +19,10 @@ def store_url(project: Project) -> str:
     try:
         return locate(project.store)
     except StoreError as exc:
-        from monkey.spec.project.project import FILE
+        from monkey.spec.project.project import PROJECT_FILE
         from monkey.spec.yaml.mistakes import Mistake
 
-        file = document.read(project.root / FILE, FILE)
+        file = document.read_document(project.root / PROJECT_FILE, PROJECT_FILE)
         at = ("store", "url") if isinstance(file.data["store"], dict) else ("store",)
         raise file.error([Mistake(at, exc.message, exc.hint)]) from exc
 

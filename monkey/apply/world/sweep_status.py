@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from monkey.plan.advice import Standing
+from monkey.plan.advice import SweepSituation
 from monkey.protocol.status.store_snapshot import State, SweepView
 from monkey.store.content.objects import SEND_AGAIN
 
 
-def standing(view: SweepView, counts: Mapping[State, int] | None = None) -> Standing:
+def standing(view: SweepView, counts: Mapping[State, int] | None = None) -> SweepSituation:
     """Return how the sweep stands; `counts`: of its jobs, where they were counted already."""
     counts = view.counts if counts is None else counts
     failed = counts.get(State.FAILED, 0)
-    return Standing(
+    return SweepSituation(
         view.state.name,
         failed,
         sum(counts.values()) - failed - counts.get(State.SUCCEEDED, 0) - counts.get(State.STOPPED, 0) + view.left_out,

@@ -26,8 +26,8 @@ from monkey.cli.terminal.text import terminal
 from monkey.cli.watching import watch_to_end
 from monkey.errors import MonkeyError
 from monkey.plan.change import Plan
-from monkey.plan.cost import rented_text
-from monkey.plan.work import left_of
+from monkey.plan.cost import format_rentals
+from monkey.plan.work import find_remaining_work
 
 
 @dataclass
@@ -85,7 +85,7 @@ async def _apply(world: World, order: Order) -> int:
     await suit(world, planned.plan, say)
     if planned.plan.changes:
         await execute(world, planned.plan, planned.wanted, say, rollback=order.rollback)
-    at_work = [sweep.name for sweep in planned.plan.sweeps if left_of(sweep).count]
+    at_work = [sweep.name for sweep in planned.plan.sweeps if find_remaining_work(sweep).count]
     if order.detach:
         return await _detach(world, planned, at_work)
     order.watched = at_work
@@ -131,7 +131,7 @@ def _confirm(planned: Planned, order: Order) -> None:
         return
     costs = {part.fleet: part.cost for part in planned.plan.rented if part.cost}
     asked = [("stop", stopped)] if (stopped := _stopped(planned.plan)) else []
-    asked += [("rent", rented_text(costs))] if costs else []
+    asked += [("rent", format_rentals(costs))] if costs else []
     if asked and not sys.stdin.isatty():
         would = ", and ".join(f"{verb} {what}" for verb, what in asked)
         raise MonkeyError(f"applying would {would}", hint="--yes agrees to that")

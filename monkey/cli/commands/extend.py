@@ -11,9 +11,9 @@ from monkey.cli.rent_prompt import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.terminal.text import one_line
 from monkey.errors import MonkeyError
-from monkey.plan.advice import helps
-from monkey.spec.job.expires import read, time_text
-from monkey.spec.yaml.mistakes import Mistakes
+from monkey.plan.advice import suggest_next_step
+from monkey.spec.job.expires import format_utc_time, parse_expiry
+from monkey.spec.yaml.mistakes import MistakesError
 
 
 @click.command("extend")
@@ -28,12 +28,14 @@ def command(sweep: str, time: str, yes: bool) -> None:
     from dataclasses import replace
 
     try:
-        asked = read(time, 'say by how much later, like 6h, or a time with its zone, like "2026-12-01T18:00:00Z"')
-    except Mistakes as exc:
+        asked = parse_expiry(
+            time, 'say by how much later, like 6h, or a time with its zone, like "2026-12-01T18:00:00Z"'
+        )
+    except MistakesError as exc:
         raise MonkeyError(exc.mistakes[0].message, hint=exc.mistakes[0].hint) from exc
     done, until = in_world(lambda world: extend(world, sweep, asked, agreeing(yes=yes), say))
     if until is None:
         click.echo(f"{one_line(sweep)}: it never expires; nothing to extend. `expires:` in its spec says when it does.")
         return
-    then = one_line(helps(replace(standing(done.view), over=False)))
-    report(done, "extend", f"expires at {time_text(until)}", then)
+    then = one_line(suggest_next_step(replace(standing(done.view), over=False)))
+    report(done, "extend", f"expires at {format_utc_time(until)}", then)

@@ -9,7 +9,7 @@ import click
 from monkey.cli.cloud_setup import Wanted, add, prepare, then
 from monkey.cli.terminal.text import json_text, plural
 from monkey.errors import MonkeyError
-from monkey.spec.sweep.json_schema import schema
+from monkey.spec.sweep.json_schema import build_spec_schema
 
 #: What the local store, Python and a run of the script by hand leave behind; none of it belongs into git, or is code.
 IGNORED = (".monkey/", "__pycache__/", "/model.json", "*.log")
@@ -158,7 +158,7 @@ def _files(root: Path) -> dict[str, str]:
     return {
         "monkey.yaml": MONKEY_YAML.format(project=name.strip("._-") or "experiments"),
         "specs/experiment.yaml": SPEC,
-        "specs/schema.json": json_text(schema(), indent=2) + "\n",
+        "specs/schema.json": json_text(build_spec_schema(), indent=2) + "\n",
         "train.py": TRAIN,
     }
 

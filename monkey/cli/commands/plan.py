@@ -13,8 +13,8 @@ from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.session import in_world, json_option, one_format, project
 from monkey.cli.terminal.text import json_text, terminal
 from monkey.errors import MonkeyError
-from monkey.plan.saved_plan import document, save
-from monkey.plan.text.markdown import markdown
+from monkey.plan.saved_plan import dump_saved_plan, serialize_plan
+from monkey.plan.text.markdown import format_markdown
 
 #: What a saved plan is called, or ends in, where code is: such files are left out of snapshots.
 PLAN = "plan.json"
@@ -65,9 +65,9 @@ def command(
 
 def _shown(planned: Planned, *, as_json: bool, as_markdown: bool, everything: bool) -> str:
     if as_json:
-        return json_text(document(planned.plan), indent=2)
+        return json_text(serialize_plan(planned.plan), indent=2)
     if as_markdown:
-        return markdown(planned.plan).rstrip("\n")
+        return format_markdown(planned.plan).rstrip("\n")
     return "\n".join(plan_lines(planned.plan, terminal(), everything=everything))
 
 
@@ -78,7 +78,7 @@ def _save(planned: Planned, output: str, keep_stale: Sequence[str]) -> None:
             f"{output!r} would become part of the project's code, and the plan be stale at once",
             hint=f"call it {PLAN} or NAME.{PLAN}, which never are code; or save it outside of the project",
         )
-    text = save(planned.plan, [os.path.relpath(path, root) for path in planned.files], keep_stale)
+    text = dump_saved_plan(planned.plan, [os.path.relpath(path, root) for path in planned.files], keep_stale)
     aside = target.with_name(f".{target.name}.part")
     try:
         aside.write_text(text, encoding="utf-8")

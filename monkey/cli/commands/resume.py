@@ -9,7 +9,7 @@ from monkey.apply.world.sweep_status import standing
 from monkey.cli.order_reports import report, say
 from monkey.cli.rent_prompt import agreeing, yes_option
 from monkey.cli.session import in_world, names_complete
-from monkey.plan.advice import goes_on, tries_again
+from monkey.plan.advice import suggest_extension, suggest_retry
 
 
 @click.command("resume")
@@ -25,9 +25,9 @@ def _then(done: Done) -> str:
     """Return what may be done next; where jobs failed, that they are not tried again by this."""
     at = standing(done.view)
     if at.over:
-        return f"Its time is over: {goes_on(at.name)}"
+        return f"Its time is over: {suggest_extension(at.name)}"
     watch = f"`monkey status -w {at.name}` watches"
     if not at.failed:
         return watch
     anew = ", and the next failure cancels it anew" if at.fail_fast else ""
-    return f"{watch}. What failed stays so{anew}; {tries_again(at)}"
+    return f"{watch}. What failed stays so{anew}; {suggest_retry(at)}"

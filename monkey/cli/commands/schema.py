@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from monkey.cli.terminal.text import json_text
-from monkey.spec.sweep.json_schema import schema
+from monkey.spec.sweep.json_schema import build_spec_schema
 
 
 @click.command("schema")
@@ -15,4 +15,4 @@ def command() -> None:
     An editor with the YAML language server checks a spec that begins with
     `# yaml-language-server: $schema=schema.json` against that file.
     """
-    click.echo(json_text(schema(), indent=2))
+    click.echo(json_text(build_spec_schema(), indent=2))

@@ -10,9 +10,9 @@ from monkey.apply.world.sweep_status import standing
 from monkey.cli.render.failure_groups import failures
 from monkey.cli.render.progress_lines import Best, best_text, counts_text
 from monkey.cli.terminal.text import Terminal, one_line, printable
-from monkey.plan.advice import helps
+from monkey.plan.advice import suggest_next_step
 from monkey.protocol.status.store_snapshot import JobView, State, SweepView
-from monkey.spec.job.expires import time_text
+from monkey.spec.job.expires import format_utc_time
 
 
 def outcome(
@@ -52,7 +52,7 @@ def held(one: Progress) -> list[str]:
     orders += [what + (f" ({one_line(why)})" if why != "cancelled" else "")] if why is not None else []
     orders += [over] if (over := expired(one.view, one.counts)) else []
     # What helps where jobs failed is told behind the failures.
-    then = "" if at.failed else f"; {one_line(helps(at))}"
+    then = "" if at.failed else f"; {one_line(suggest_next_step(at))}"
     return [f"It {' and '.join(orders)}{then}."] if orders else []
 
 
@@ -62,7 +62,7 @@ def expired(view: SweepView, counts: Mapping[State, int]) -> str:
     if not view.over or not left or view.state.expires is None or view.state.cancelled is not None:
         return ""
     jobs = "1 job" if left == 1 else f"{left:,} jobs"
-    return f"has expired ({time_text(view.state.expires)}) with {jobs} left"
+    return f"has expired ({format_utc_time(view.state.expires)}) with {jobs} left"
 
 
 def stands(view: SweepView) -> str:

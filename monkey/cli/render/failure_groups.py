@@ -10,9 +10,9 @@ from monkey.apply.watch.sweep_progress import Progress
 from monkey.apply.world.sweep_status import standing
 from monkey.cli.render.parameter_text import parameters_of, parameters_text
 from monkey.cli.terminal.text import Terminal, cut, one_line, plural
-from monkey.plan.advice import helps
+from monkey.plan.advice import suggest_next_step
 from monkey.protocol.status.store_snapshot import JobView, State
-from monkey.spec.job.job_table import Value
+from monkey.spec.job.job_table import ParameterValue
 
 #: Kinds of failure that are shown; the rest are counted.
 KINDS = 3
@@ -42,7 +42,7 @@ class _Kind:
     count: int = 0
 
 
-def alike(text: str, parameters: Mapping[str, Value] | None = None) -> str:
+def alike(text: str, parameters: Mapping[str, ParameterValue] | None = None) -> str:
     """Return the text less what differs between jobs that fail alike: their parameters, paths, addresses, numbers."""
     for value in (parameters or {}).values():
         if isinstance(value, str) and len(value) >= TELLING and value in text:
@@ -72,7 +72,11 @@ def failures(one: Progress, to: Terminal) -> list[str]:
         lines += ["", f"… and {count} failed: {_in_short(rest)}. {_listing(one)} shows each."]
     at = standing(one.view, one.counts)
     changed = "" if at.paused or (at.lacks_data and len(kinds) == 1) else "; after a change of the code, `monkey apply`"
-    return [*lines, "", f"`monkey logs {kinds[0].first.job}` shows all of it; {one_line(helps(at))}{changed}."]
+    return [
+        *lines,
+        "",
+        f"`monkey logs {kinds[0].first.job}` shows all of it; {one_line(suggest_next_step(at))}{changed}.",
+    ]
 
 
 def _in_short(kinds: Sequence[_Kind]) -> str:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from monkey.cli.terminal.text import one_line, plural
-from monkey.plan.sizes import size_text
+from monkey.plan.sizes import format_size
 from monkey.transfer.download import Brought
 
 #: Files that are named where some did not come.
@@ -43,13 +43,13 @@ class Bar:
     def show(self, brought: Brought) -> None:
         """Show how far it is."""
         if self._bar is not None:
-            text = f"{brought.done:,} of {plural(self._files, 'file')}, {size_text(brought.size)}"
+            text = f"{brought.done:,} of {plural(self._files, 'file')}, {format_size(brought.size)}"
             self._bar.update(self._task, completed=brought.done, description=text)
 
 
 def brought_lines(brought: Brought, jobs: int, directory: str) -> list[str]:
     """Say what came."""
-    files = f"{plural(brought.fetched, 'file')} ({size_text(brought.size)}) of {plural(jobs, 'job')}"
+    files = f"{plural(brought.fetched, 'file')} ({format_size(brought.size)}) of {plural(jobs, 'job')}"
     kept = f"; {plural(brought.kept, 'file')} there already" if brought.kept else ""
     return [f"Fetched {files} into {one_line(directory)}{kept}."]
 

@@ -12,13 +12,13 @@ from monkey.cli.render.parameter_text import parameters_text
 from monkey.cli.render.progress_lines import counts_text
 from monkey.cli.render.status_lines import why, word
 from monkey.cli.terminal.text import Terminal, cut, duration, one_line, plural, table, text
-from monkey.plan.explain import listed_text, seconds_text, setting_changes
-from monkey.plan.sizes import size_text
-from monkey.plan.text.describe import describe
+from monkey.plan.explain import find_setting_changes, format_listed_setting, format_seconds
+from monkey.plan.sizes import format_size
+from monkey.plan.text.describe import describe_jobs
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Snapshot, SweepView
 from monkey.spec.command.command import CommandError, compile_command
-from monkey.spec.job.recipe import Resources, Settings
+from monkey.spec.job.recipe import JobResources, SweepSettings
 
 #: Settings that are times, and the one that is a size.
 _TIMES, _MEMORY = ("timeout", "grace", "checkpoint_every"), "resources.memory"
@@ -65,14 +65,14 @@ def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
         return command if isinstance(command, str) else shlex.join(command)
 
 
-def usage_lines(usage: dict[str, float], asked: Resources) -> list[str]:
+def usage_lines(usage: dict[str, float], asked: JobResources) -> list[str]:
     """Return what a job used of its machine beside what it asked for, a line each."""
-    of_memory = f", of {size_text(asked.memory)} asked for" if asked.memory else ""
+    of_memory = f", of {format_size(asked.memory)} asked for" if asked.memory else ""
     told = {
-        "memory_bytes": f"memory {size_text(usage.get('memory_bytes', 0))} at its peak{of_memory}",
+        "memory_bytes": f"memory {format_size(usage.get('memory_bytes', 0))} at its peak{of_memory}",
         "cpus": f"CPUs {usage.get('cpus', 0):.3g} on average, of {asked.cpus:g} asked for",
         "gpu_percent": f"GPUs {usage.get('gpu_percent', 0):.3g}% busy on average, of {asked.gpus} asked for",
-        "gpu_memory_bytes": f"GPU memory {size_text(usage.get('gpu_memory_bytes', 0))} at its peak",
+        "gpu_memory_bytes": f"GPU memory {format_size(usage.get('gpu_memory_bytes', 0))} at its peak",
     }
     return [line for name, line in told.items() if name in usage]
 
@@ -104,7 +104,7 @@ def sweep_info(view: SweepView, snapshot: Snapshot, to: Terminal) -> list[str]:
         ("queued on", ", ".join(waiting)),
         ("adopted", plural(len(revision.adopted), "result") if revision.adopted else ""),
     ]
-    matrix = describe(revision.table, range(len(revision.table)))
+    matrix = describe_jobs(revision.table, range(len(revision.table)))
     lines = _facts(facts, to) + _part("matrix", [one_line(line) for line in matrix], to)
     return lines + _part("code", _some(map(one_line, sorted(revision.code_files))), to)
 
@@ -115,19 +115,19 @@ def _commit(git: dict[str, Any] | None) -> str:
     return f"{git['commit'][:12]} on {git['branch'] or 'no branch'}{', with changes' if git['dirty'] else ''}"
 
 
-def _settings(settings: Settings) -> str:
+def _settings(settings: SweepSettings) -> str:
     """Say every setting that is not as it is without a word of it."""
     told = []
-    for name, _, value in setting_changes(Settings(), settings):
+    for name, _, value in find_setting_changes(SweepSettings(), settings):
         if name not in ("metric", "maximize"):
             told.append(f"{name} {_setting(name, value)}")
     return ", ".join(told)
 
 
 def _setting(name: str, value: Any) -> str:
-    if (listed := listed_text(name, value)) is not None:
+    if (listed := format_listed_setting(name, value)) is not None:
         return listed
-    return seconds_text(value) if name in _TIMES else size_text(value) if name == _MEMORY else text(value)
+    return format_seconds(value) if name in _TIMES else format_size(value) if name == _MEMORY else text(value)
 
 
 def _some(lines: Iterable[str]) -> list[str]:

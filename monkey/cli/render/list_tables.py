@@ -12,16 +12,18 @@ from monkey.cli.render.parameter_text import parameters_text
 from monkey.cli.render.status_lines import sweep_json, why, word
 from monkey.cli.terminal.text import Terminal, duration, one_line, plural, table
 from monkey.fleet.fleet_port import Finding, Holding
-from monkey.plan.cost import dollars
+from monkey.plan.cost import format_dollars
 from monkey.protocol.status.store_snapshot import JobView, State, SweepView
-from monkey.spec.job.job_table import Value
+from monkey.spec.job.job_table import ParameterValue
 
 #: Columns of how busy machines are; left out where no agent tells of one.
 _LOAD = ("CPU", "MEMORY", "GPUS")
 _COLOURS = {State.FAILED: "red", State.RUNNING: "cyan", State.FROZEN: "yellow", State.SUCCEEDED: "green"}
 
 
-def _jobs(views: Sequence[SweepView], states: Collection[str]) -> Iterator[tuple[SweepView, JobView, dict[str, Value]]]:
+def _jobs(
+    views: Sequence[SweepView], states: Collection[str]
+) -> Iterator[tuple[SweepView, JobView, dict[str, ParameterValue]]]:
     for view in views:
         if view.state.revision is None:
             continue
@@ -54,7 +56,7 @@ def jobs_lines(views: Sequence[SweepView], states: Collection[str], to: Terminal
     return table([headers[i] for i in used], [[row[i] for i in used] for row in rows], to, colours)
 
 
-def job_json(view: SweepView, job: JobView, parameters: dict[str, Value]) -> dict[str, Any]:
+def job_json(view: SweepView, job: JobView, parameters: dict[str, ParameterValue]) -> dict[str, Any]:
     """Return one job for programs."""
     return {
         "sweep": view.state.name,
@@ -185,7 +187,7 @@ def holdings_lines(found: Sequence[tuple[str, Holding]], to: Terminal) -> list[s
     for region in sorted({holding.region for _, holding in found}):
         here = [(fleet, holding) for fleet, holding in found if holding.region == region]
         unknown = any(holding.price is None for _, holding in here)
-        known = dollars(sum(holding.price or 0.0 for _, holding in here))
+        known = format_dollars(sum(holding.price or 0.0 for _, holding in here))
         cost = f"{known} an hour" + (", and what nobody knows the price of" if unknown else "")
         lines.append(to.paint(f"{one_line(region)}: {plural(len(here), 'thing')}, {cost}", "bold"))
         rows = [[_whose(fleet, holding), holding.kind, holding.id, _price(holding.price)] for fleet, holding in here]
@@ -202,7 +204,7 @@ def _whose(fleet: str, holding: Holding) -> str:
 def _price(price: float | None) -> str:
     if price is None:
         return "not known"
-    return dollars(price) if price else "nothing"
+    return format_dollars(price) if price else "nothing"
 
 
 def holdings_json(found: Sequence[tuple[str, Holding]]) -> list[dict[str, Any]]:

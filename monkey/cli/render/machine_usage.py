@@ -8,7 +8,7 @@ from typing import Any
 
 from monkey.apply.inspect.departed_machines import departed, likely_waits, number, ways
 from monkey.cli.terminal.text import duration, one_line
-from monkey.plan.sizes import size_text
+from monkey.plan.sizes import format_size
 from monkey.protocol.status.store_snapshot import AgentView
 
 
@@ -32,7 +32,8 @@ def _left(agent: AgentView, told: Mapping[str, Any]) -> Iterator[str]:
     if likely_waits(agent, told):
         why = f" ({told['error']})" if told.get("error") else ""
         yield (
-            f"metrics: {agent.machine} left with {size_text(number(told, 'owed'))} that may wait for {told.get('url')}"
+            f"metrics: {agent.machine} left with {format_size(number(told, 'owed'))} that may wait for "
+            f"{told.get('url')}"
             f"{why}: the next agent there sends them, or `monkey metrics backfill SWEEP` does"
         )
     yield from _lost(agent.machine, told)
@@ -43,7 +44,7 @@ def _lines(machine: str, told: Mapping[str, Any]) -> Iterator[str]:
     if told.get("error"):
         since = number(told, "since")
         ago = f" for {duration(max(time.time() - since, 0))}" if since else ""
-        wait = f"; {size_text(owed)} wait" if owed else ""
+        wait = f"; {format_size(owed)} wait" if owed else ""
         yield f"metrics: {machine} cannot send to {url}{ago}: {told['error']}{wait}"
     yield from _lost(machine, told)
 

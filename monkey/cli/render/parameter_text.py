@@ -6,16 +6,18 @@ from collections.abc import Mapping
 
 from monkey.cli.terminal.text import one_line
 from monkey.protocol.status.store_snapshot import SweepView
-from monkey.spec.command.command import text_of
-from monkey.spec.job.job_table import Value
+from monkey.spec.command.command import format_argument
+from monkey.spec.job.job_table import ParameterValue
 
 
-def parameters_of(view: SweepView, job: str) -> dict[str, Value]:
+def parameters_of(view: SweepView, job: str) -> dict[str, ParameterValue]:
     """Return the parameters of a job of the sweep; none where the sweep does not have it."""
     revision = view.state.revision
     return revision.table.parameters(revision.rows[job]) if revision and job in revision.rows else {}
 
 
-def parameters_text(parameters: Mapping[str, Value]) -> str:
+def parameters_text(parameters: Mapping[str, ParameterValue]) -> str:
     """Return "lr=0.1 seed=3", each value as the job got it."""
-    return " ".join(f"{one_line(name)}={one_line(text_of(value)) or repr('')}" for name, value in parameters.items())
+    return " ".join(
+        f"{one_line(name)}={one_line(format_argument(value)) or repr('')}" for name, value in parameters.items()
+    )

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from monkey.cli.terminal.text import Terminal, cut, one_line, plural
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.text.lines import Line, Mark, fleet_lines, summary, sweep_lines, warning_lines
+from monkey.plan.text.lines import (
+    LineMark,
+    PlanLine,
+    format_fleet_plan,
+    format_sweep_plan,
+    format_warnings,
+    summarize_plan,
+)
 
 _COLOURS = {
-    Mark.NEW: "green",
-    Mark.STALE: "yellow",
-    Mark.KEPT: "dim",
-    Mark.REMOVED: "red",
-    Mark.SETTING: "cyan",
-    Mark.MEND: "yellow",
-    Mark.UPLOAD: "cyan",
-    Mark.FLEET: "cyan",
-    Mark.COST: "yellow",
-    Mark.NOTE: "",
+    LineMark.NEW: "green",
+    LineMark.STALE: "yellow",
+    LineMark.KEPT: "dim",
+    LineMark.REMOVED: "red",
+    LineMark.SETTING: "cyan",
+    LineMark.MEND: "yellow",
+    LineMark.UPLOAD: "cyan",
+    LineMark.FLEET: "cyan",
+    LineMark.COST: "yellow",
+    LineMark.NOTE: "",
 }
 
 
@@ -30,7 +37,7 @@ def plan_lines(plan: Plan, to: Terminal, *, everything: bool = False) -> list[st
     if hidden and not everything and lines:
         lines += [to.paint(f"({hidden} unchanged {'sweep is' if hidden == 1 else 'sweeps are'} not shown)", "dim"), ""]
     shown = [fleet for fleet in plan.fleets if fleet.changes or fleet.notes or (everything and fleet.jobs)]
-    fleets = [*(line for fleet in shown for line in fleet_lines(fleet)), *warning_lines(plan)]
+    fleets = [*(line for fleet in shown for line in format_fleet_plan(fleet)), *format_warnings(plan)]
     if fleets:
         lines += [to.paint("machines", "bold"), *(_line(line, to) for line in fleets), ""]
     return [*lines, to.paint(verdict(plan), "bold")]
@@ -39,21 +46,21 @@ def plan_lines(plan: Plan, to: Terminal, *, everything: bool = False) -> list[st
 def verdict(plan: Plan) -> str:
     """Return the last line: what applying would do, in a sentence."""
     if not plan.changes:
-        return "No changes: " + summary(plan).removeprefix("nothing to do: ") + "."
+        return "No changes: " + summarize_plan(plan).removeprefix("nothing to do: ") + "."
     stops = f" {plan.released:,} running job{'s' * (plan.released != 1)} will be stopped." if plan.released else ""
     if plan.uprooted:
         stops += f" {plural(plan.uprooted, 'running job')} on machines that go will be stopped and queued again."
     again = f" {plural(plan.redone, 'finished job')} will be run again: see why above." if plan.redone else ""
-    return f"Plan: {summary(plan)}.{again}{stops}"
+    return f"Plan: {summarize_plan(plan)}.{again}{stops}"
 
 
 def _sweep(sweep: SweepPlan, to: Terminal) -> list[str]:
     head = f"{to.paint(one_line(sweep.name), 'bold')} {to.paint('(' + one_line(sweep.desired.source) + ')', 'dim')}"
-    return [head, *(_line(line, to) for line in sweep_lines(sweep)), ""]
+    return [head, *(_line(line, to) for line in format_sweep_plan(sweep)), ""]
 
 
-def _line(line: Line, to: Terminal) -> str:
+def _line(line: PlanLine, to: Terminal) -> str:
     text = f"      {one_line(line.text)}" if line.detail else f"  {line.mark} {one_line(line.text)}"
-    if to.width is not None and not line.detail and line.mark is not Mark.COST:
+    if to.width is not None and not line.detail and line.mark is not LineMark.COST:
         text = cut(text, to.width)
     return to.paint(text, _COLOURS[line.mark] if not line.detail else "dim")

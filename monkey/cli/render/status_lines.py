@@ -14,9 +14,9 @@ from monkey.cli.render.machine_usage import left_lines, telemetry_lines
 from monkey.cli.terminal.text import Terminal, duration, one_line, plural, table
 from monkey.fleet.boot_failures import Boot
 from monkey.fleet.boot_failures import told as given_up
-from monkey.plan.advice import goes_on
+from monkey.plan.advice import suggest_extension
 from monkey.protocol.status.store_snapshot import AgentView, JobView, Snapshot, State, SweepView
-from monkey.spec.job.expires import time_text
+from monkey.spec.job.expires import format_utc_time
 
 #: Metrics that are named where values of them were no numbers.
 METRICS = 3
@@ -72,7 +72,7 @@ def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]],
         kept = held(one)
         return (["", *kept] if kept else []) + failures(one, to)
     names = {view.state.name: expired(view, counts[view.state.name]) for view in views}
-    over = [f"{name}: {left}; {goes_on(name)}." for name, left in names.items() if left]
+    over = [f"{name}: {left}; {suggest_extension(name)}." for name, left in names.items() if left]
     failed = [(name, seen[State.FAILED]) for name, seen in counts.items() if seen.get(State.FAILED)]
     lines = [f"{name}: {plural(jobs, 'job')} failed; `monkey status {name}` says why." for name, jobs in failed]
     return ["", *map(one_line, over + lines)] if over or lines else []
@@ -84,8 +84,8 @@ def _time_left(view: SweepView, counts: Mapping[State, int]) -> list[str]:
     if ends is None or not view.active or judge(counts) is not Wait.WORKING:
         return []
     left = ends - time.time()
-    more = f"; {goes_on(view.state.name)} for longer" if left < SOON else ""
-    return [one_line(f"{view.state.name}: expires at {time_text(ends)}, in {duration(left)}{more}.")]
+    more = f"; {suggest_extension(view.state.name)} for longer" if left < SOON else ""
+    return [one_line(f"{view.state.name}: expires at {format_utc_time(ends)}, in {duration(left)}{more}.")]
 
 
 def _nonfinite(view: SweepView) -> list[str]:

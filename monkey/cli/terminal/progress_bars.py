@@ -57,13 +57,13 @@ class Bars:
                 self._show(self._text(now))
 
     def _text(self, now: float) -> str:
-        from monkey.plan.sizes import size_text
+        from monkey.plan.sizes import format_size
 
-        rate = size_text(self._size / max(now - self._begun, 1e-9)) + "/s"
+        rate = format_size(self._size / max(now - self._begun, 1e-9)) + "/s"
         if not self._total:
-            return f"{self._what}: {size_text(self._size)}, {rate}"
+            return f"{self._what}: {format_size(self._size)}, {rate}"
         share = self._size / self._total
-        told = f"{size_text(self._size)} of {size_text(self._total)}, {rate}"
+        told = f"{format_size(self._size)} of {format_size(self._total)}, {rate}"
         if not self._redraws:
             return f"{self._what}: {told}"
         full = int(share * BAR)

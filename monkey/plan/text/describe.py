@@ -6,30 +6,34 @@ import json
 from collections.abc import Collection, Sequence
 from operator import itemgetter
 
-from monkey.plan.text.rectangles import Rectangles, factor
-from monkey.spec.job.job_table import ABSENT, Column, JobTable, Value
+from monkey.plan.text.rectangles import JobRectangles, factor_rows
+from monkey.spec.job.job_table import ABSENT, JobTable, ParameterColumn, ParameterValue
 
 #: Values that are listed before they are summed up.
-_LISTED = 6
+_MAX_LISTED_VALUES = 6
 #: Characters of one value.
-_SHOWN = 32
+_MAX_VALUE_CHARACTERS = 32
 #: Parameters of whose values the number says all.
-_REPLICATES = frozenset({"seed", "seeds", "random_seed", "replicate", "repeat", "fold"})
+_REPLICATE_NAMES = frozenset({"seed", "seeds", "random_seed", "replicate", "repeat", "fold"})
 #: An axis that takes more than so many different sets over the rectangles is drawn, not chosen.
-_CHOSEN = 4
+_MAX_CHOSEN_SETS = 4
 #: Rectangles that are shown of many that are alike.
-_SAMPLES = 3
+_MAX_SAMPLES = 3
 
 
-def describe(table: JobTable, rows: Sequence[int], limit: int = 8) -> list[str]:
+def describe_jobs(table: JobTable, rows: Sequence[int], limit: int = 8) -> list[str]:
     """Return at most `limit` (2 or more) lines that tell the rows' jobs, each with its number of jobs."""
     if not rows:
         return []
     names = [name for name, column in table.columns.items() if _varies(column)]
     if not names:
         # One job, which is what it is.
-        return [_line([_axis(name, column, (column.index[0],)) for name, column in table.columns.items()], len(rows))]
-    lines = _Lines([(name, table.columns[name]) for name in names], factor(table, rows, names))
+        return [
+            _format_jobs(
+                [_format_axis(name, column, (column.index[0],)) for name, column in table.columns.items()], len(rows)
+            )
+        ]
+    lines = _RectangleText([(name, table.columns[name]) for name in names], factor_rows(table, rows, names))
     everything = list(range(len(lines.rectangles)))
     if len(everything) <= limit:
         return [lines.rectangle(at) for at in everything]
@@ -41,42 +45,44 @@ def describe(table: JobTable, rows: Sequence[int], limit: int = 8) -> list[str]:
     return [*(lines.rectangle(at) for at in sorted(chosen)), "others: " + lines.family(rest)]
 
 
-def _varies(column: Column) -> bool:
+def _varies(column: ParameterColumn) -> bool:
     index = column.index
     first = index[0] if len(index) else 0
     # A later row usually tells; only a column that is constant is looked through.
     return bool(len(index)) and (index[-1] != first or any(value != first for value in index))
 
 
-def _line(axes: Sequence[str], jobs: int) -> str:
+def _format_jobs(axes: Sequence[str], jobs: int) -> str:
     text = " × ".join(axis for axis in axes if axis)
     count = "1 job" if jobs == 1 else f"{jobs:,} jobs"
     return f"{text} = {count}" if text else count
 
 
-class _Lines:
+class _RectangleText:
     """Says rectangles, one or many in a line."""
 
-    def __init__(self, columns: Sequence[tuple[str, Column]], rectangles: Rectangles) -> None:
+    def __init__(self, columns: Sequence[tuple[str, ParameterColumn]], rectangles: JobRectangles) -> None:
         self.columns = columns
         self.rectangles = rectangles
         self.jobs = rectangles.jobs()
 
     def rectangle(self, at: int) -> str:
-        return _line(self.axes(at), self.jobs[at])
+        return _format_jobs(self.axes(at), self.jobs[at])
 
     def axes(self, at: int) -> list[str]:
         cells = zip(self.columns, self.rectangles.columns, strict=True)
-        return [_axis(*column, self.rectangles.axis(c, numbers[at])) for c, (column, numbers) in enumerate(cells)]
+        return [
+            _format_axis(*column, self.rectangles.axis(c, numbers[at])) for c, (column, numbers) in enumerate(cells)
+        ]
 
     def largest(self, count: int) -> list[int]:
         """The rectangles that say most in a line; where none does more than the others, a few as samples."""
         order = sorted(range(len(self.jobs)), key=lambda at: -self.jobs[at])[:count]
-        return order if self.jobs[order[0]] > self.jobs[order[-1]] else order[:_SAMPLES]
+        return order if self.jobs[order[0]] > self.jobs[order[-1]] else order[:_MAX_SAMPLES]
 
     def families(self) -> list[list[int]]:
         """Group rectangles that are alike on the axes that are chosen, whatever they are on those that are drawn."""
-        chosen = [numbers for numbers in self.rectangles.columns if len(set(numbers)) <= _CHOSEN]
+        chosen = [numbers for numbers in self.rectangles.columns if len(set(numbers)) <= _MAX_CHOSEN_SETS]
         if not chosen:
             return [list(range(len(self.jobs)))]
         groups: dict[tuple[int, ...], list[int]] = {}
@@ -95,45 +101,45 @@ class _Lines:
         what = "draws" if any(float in set(map(type, of)) for of in values.values()) else "combinations"
         count = sum(chosen(self.rectangles.jobs(drawn)))
         axes = self.axes(members[0])
-        spans = ", ".join(f"{self.columns[c][0]} {_range(of)}" for c, of in values.items())
+        spans = ", ".join(f"{self.columns[c][0]} {_format_range(of)}" for c, of in values.items())
         axes[drawn[0]] = f"{spans} ({count:,} {what})"
         kept = [axis for c, axis in enumerate(axes) if c not in drawn[1:]]
-        return _line(kept, sum(chosen(self.jobs)))
+        return _format_jobs(kept, sum(chosen(self.jobs)))
 
-    def values(self, column: int, numbers: Collection[int]) -> list[Value]:
+    def values(self, column: int, numbers: Collection[int]) -> list[ParameterValue]:
         """All values that the sets hold, in the spec's order."""
         known = self.columns[column][1].values
         return [known[index] for index in self.rectangles.values(column, numbers) if index != ABSENT]
 
 
-def _axis(name: str, column: Column, axis: Sequence[int]) -> str:
+def _format_axis(name: str, column: ParameterColumn, axis: Sequence[int]) -> str:
     """Say one axis; nothing for a parameter that none of the jobs has."""
     values = [column.values[index] for index in axis if index != ABSENT]
     unset = len(values) < len(axis)
     if not values:
         return ""
     if len(axis) == 1:
-        return f"{name}={text_of(values[0])}"
-    if name.rpartition(".")[2].lower() in _REPLICATES and not unset:
+        return f"{name}={format_value(values[0])}"
+    if name.rpartition(".")[2].lower() in _REPLICATE_NAMES and not unset:
         return f"{len(values):,} {_plural(name)}"
-    if len(axis) <= _LISTED:
-        return f"{name}{{{','.join([*map(text_of, values), *(['unset'] * unset)])}}}"
-    return f"{name}{{{_range(values)}{', unset' if unset else ''}, {len(axis):,} values}}"
+    if len(axis) <= _MAX_LISTED_VALUES:
+        return f"{name}{{{','.join([*map(format_value, values), *(['unset'] * unset)])}}}"
+    return f"{name}{{{_format_range(values)}{', unset' if unset else ''}, {len(axis):,} values}}"
 
 
 def _plural(name: str) -> str:
     return name if name.endswith("s") else f"{name}s"
 
 
-def _range(values: Sequence[Value]) -> str:
+def _format_range(values: Sequence[ParameterValue]) -> str:
     """Say where many values lie: their span if they are numbers, else the first few."""
     if set(map(type, values)) <= {int, float}:
-        return f"{_number(min(values))} … {_number(max(values))}"  # type: ignore[type-var,arg-type]  # numbers alone
-    shown = list(dict.fromkeys(map(text_of, values)))
+        return f"{_format_number(min(values))} … {_format_number(max(values))}"  # type: ignore[type-var,arg-type]  # numbers alone
+    shown = list(dict.fromkeys(map(format_value, values)))
     return ",".join(shown[:3]) + (",…" if len(shown) > 3 else "")
 
 
-def _number(number: float) -> str:
+def _format_number(number: float) -> str:
     """A bound of a span: three digits tell enough of a draw."""
     if type(number) is int:
         return str(number)
@@ -141,17 +147,17 @@ def _number(number: float) -> str:
     return repr(number) if float(short) == number else short
 
 
-def text_of(value: Value) -> str:
+def format_value(value: ParameterValue) -> str:
     """Return a value as people write it in a spec, in one line and not too long."""
     if isinstance(value, str):
-        plain = value and value.isprintable() and not set(value) & set(" ,{}×=\"'") and _is_word(value)
+        plain = value and value.isprintable() and not set(value) & set(" ,{}×=\"'") and _is_plain_word(value)
         text = value if plain else json.dumps(value, ensure_ascii=not value.isprintable())
     else:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return text if len(text) <= _MAX_VALUE_CHARACTERS else text[: _MAX_VALUE_CHARACTERS - 1] + "…"
 
 
-def _is_word(text: str) -> bool:
+def _is_plain_word(text: str) -> bool:
     """Would YAML read it as a string? "0.1" and "true" in quotes are not the number and the truth."""
     try:
         json.loads(text)

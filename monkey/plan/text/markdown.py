@@ -8,28 +8,42 @@ from __future__ import annotations
 import re
 
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.cost import total_text
-from monkey.plan.text.lines import Line, Mark, fleet_lines, summary, sweep_lines, warning_lines
+from monkey.plan.cost import format_total_cost
+from monkey.plan.text.lines import (
+    LineMark,
+    PlanLine,
+    format_fleet_plan,
+    format_sweep_plan,
+    format_warnings,
+    summarize_plan,
+)
 
 #: A forge refuses longer comments (GitHub: 65,536 characters).
-MAX_CHARACTERS = 60_000
+_MAX_COMMENT_CHARACTERS = 60_000
 #: Signs that ```diff colours: stale jobs have none of their own there, "!" is orange.
-_SIGNS = {Mark.NEW: "+", Mark.REMOVED: "-", Mark.STALE: "!", Mark.MEND: "!", Mark.KEPT: " ", Mark.NOTE: "#"}
+_SIGNS = {
+    LineMark.NEW: "+",
+    LineMark.REMOVED: "-",
+    LineMark.STALE: "!",
+    LineMark.MEND: "!",
+    LineMark.KEPT: " ",
+    LineMark.NOTE: "#",
+}
 #: What would show as something else than it is: controls, bidi marks, zero-width characters.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
-def markdown(plan: Plan) -> str:
+def format_markdown(plan: Plan) -> str:
     """Return the plan as Markdown, no longer than a comment may be."""
-    parts = [f"### monkey plan: {summary(plan)}\n"]
+    parts = [f"### monkey plan: {summarize_plan(plan)}\n"]
     for sweep in plan.sweeps:
         parts += [
-            f"#### {code(sweep.name)} ({code(sweep.desired.source)})\n",
+            f"#### {format_inline_code(sweep.name)} ({format_inline_code(sweep.desired.source)})\n",
             _table(sweep),
-            _block(sweep_lines(sweep)),
+            _block(format_sweep_plan(sweep)),
         ]
     shown = [fleet for fleet in plan.fleets if fleet.jobs or fleet.changes or fleet.notes]
-    if fleets := [*(line for fleet in shown for line in fleet_lines(fleet)), *warning_lines(plan)]:
+    if fleets := [*(line for fleet in shown for line in format_fleet_plan(fleet)), *format_warnings(plan)]:
         parts.append(_block(fleets))
     if plan.released:
         jobs = "1 running job" if plan.released == 1 else f"{plan.released:,} running jobs"
@@ -41,13 +55,13 @@ def markdown(plan: Plan) -> str:
         jobs = "1 finished job" if plan.redone == 1 else f"{plan.redone:,} finished jobs"
         parts.append(f"**{jobs} will be run again.**\n")
     if costs := [fleet.cost for fleet in plan.rented if fleet.cost]:
-        parts.append(f"**Applying rents machines for {total_text(costs)}.**\n")
-    return _cut(parts)
+        parts.append(f"**Applying rents machines for {format_total_cost(costs)}.**\n")
+    return _cut_parts(parts)
 
 
-def code(text: str) -> str:
+def format_inline_code(text: str) -> str:
     """Return the text as inline code, whatever backticks it has."""
-    text = _clean(text).replace("\n", " ")
+    text = _replace_hidden(text).replace("\n", " ")
     ticks = "`" * (_longest_run(text) + 1)
     pad = " " if not text or text[0] in "` " or text[-1] in "` " else ""
     # A table's cells end at every bar, even in code.
@@ -60,7 +74,7 @@ def _table(sweep: SweepPlan) -> str:
     return f"{head}\n|{' --: |' * len(counts)}\n| {' | '.join(f'{count:,}' for count in counts.values())} |\n"
 
 
-def _block(lines: list[Line]) -> str:
+def _block(lines: list[PlanLine]) -> str:
     if not lines:
         return ""
     text = "\n".join(_diff_line(line) for line in lines)
@@ -68,24 +82,24 @@ def _block(lines: list[Line]) -> str:
     return f"{fence}diff\n{text}\n{fence}\n"
 
 
-def _diff_line(line: Line) -> str:
-    text = _clean(line.text).replace("\n", " ")
+def _diff_line(line: PlanLine) -> str:
+    text = _replace_hidden(line.text).replace("\n", " ")
     sign = _SIGNS.get(line.mark, " ")
     return f"{sign}     {text}" if line.detail else f"{sign} {text}"
 
 
-def _cut(parts: list[str]) -> str:
+def _cut_parts(parts: list[str]) -> str:
     kept, size = [], 0
     for at, part in enumerate(parts):
         size += len(part) + 1
-        if size > MAX_CHARACTERS:
+        if size > _MAX_COMMENT_CHARACTERS:
             kept.append(f"… and {len(parts) - at} more parts; `monkey plan` shows all.\n")
             break
         kept.append(part)
     return "\n".join(part for part in kept if part)
 
 
-def _clean(text: str) -> str:
+def _replace_hidden(text: str) -> str:
     return _HIDDEN.sub("\ufffd", text.replace("\t", " "))
 
 

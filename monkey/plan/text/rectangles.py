@@ -14,34 +14,34 @@ from math import prod
 from monkey.spec.job.job_table import JobTable
 
 #: Up to how many cells (rows × columns) more than one order of the columns is tried.
-_TRIES = 200_000
+_MAX_REORDERED_CELLS = 200_000
 
 
-def factor(table: JobTable, rows: Sequence[int], names: Sequence[str]) -> Rectangles:
+def factor_rows(table: JobTable, rows: Sequence[int], names: Sequence[str]) -> JobRectangles:
     """Return disjoint rectangles over the named columns that together are the rows, in the table's order.
 
     Rows must differ from each other in some named column. Unrelated rows (a random search) stay a rectangle each:
     `describe` sums those up.
     """
-    columns = [_selected(table.columns[name].index, rows) for name in names]
+    columns = [_select_indexes(table.columns[name].index, rows) for name in names]
     whole = [set(column) for column in columns]
     if len(rows) == prod(map(len, whole)):
-        return Rectangles.of_all([sorted(values) for values in whole])
-    orders = _orders([len(values) for values in whole])
-    if len(rows) * len(names) > _TRIES:
+        return JobRectangles.of_all([sorted(values) for values in whole])
+    orders = _list_column_orders([len(values) for values in whole])
+    if len(rows) * len(names) > _MAX_REORDERED_CELLS:
         orders = orders[:1]
     bases = [max(values, default=0) + 2 for values in whole]
-    return min((Rectangles(columns, bases).merged(order) for order in orders), key=len)
+    return min((JobRectangles(columns, bases).merged(order) for order in orders), key=len)
 
 
-def _selected(index: Sequence[int], rows: Sequence[int]) -> list[int]:
+def _select_indexes(index: Sequence[int], rows: Sequence[int]) -> list[int]:
     """Return the rows' indexes, one more each: 0 is for an absent value."""
     if isinstance(rows, range) and rows == range(len(index)):
         return [value + 1 for value in index]
     return [index[row] + 1 for row in rows]
 
 
-def _orders(sizes: list[int]) -> list[list[int]]:
+def _list_column_orders(sizes: list[int]) -> list[list[int]]:
     """Return orders of the columns worth trying: most values first shrinks the points soonest."""
     columns = range(len(sizes))
     descending = sorted(columns, key=lambda c: -sizes[c])
@@ -52,7 +52,7 @@ def _orders(sizes: list[int]) -> list[list[int]]:
     return orders
 
 
-class Rectangles:
+class JobRectangles:
     """Rectangles, as one list a column of numbers that stand for sets of values.
 
     A number below the column's base is a set of one: the value's index in the table's column, plus one.
@@ -66,7 +66,7 @@ class Rectangles:
         self._numbers: list[dict[tuple[int, ...], int]] = [{} for _ in columns]
 
     @classmethod
-    def of_all(cls, values: list[list[int]]) -> Rectangles:
+    def of_all(cls, values: list[list[int]]) -> JobRectangles:
         """Return the one rectangle of all combinations of these values."""
         whole = cls([[] for _ in values], [max(column, default=0) + 1 for column in values])
         if all(values):
@@ -101,7 +101,7 @@ class Rectangles:
                 counts = [n * self.size(at, number) for n, number in zip(counts, self.columns[at], strict=True)]
         return counts
 
-    def merged(self, order: list[int]) -> Rectangles:
+    def merged(self, order: list[int]) -> JobRectangles:
         """Merge along each of the columns, in this order."""
         for column in order:
             self._merge(column)
@@ -155,7 +155,7 @@ class Rectangles:
         return number
 
 
-def points(rectangles: Rectangles) -> list[tuple[int, ...]]:
+def expand_points(rectangles: JobRectangles) -> list[tuple[int, ...]]:
     """Return every combination again, as indexes of the table's columns: what the rectangles must equal."""
     return [
         point

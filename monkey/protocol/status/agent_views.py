@@ -12,7 +12,7 @@ from monkey.protocol.journal import LOST, SAVED
 from monkey.protocol.observer import Index
 from monkey.protocol.status.verdicts import Verdict, stopped_at, verdict
 from monkey.protocol.sweeps.sweep_log import SweepState
-from monkey.spec.job.stop_when import Evidence, meets
+from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 
 
 class State(StrEnum):
@@ -158,7 +158,7 @@ class SweepView:
             return State.PAUSED
         return State.EXPIRED if self.over else State.QUEUED
 
-    def met(self, job: str) -> Evidence | None:
+    def met(self, job: str) -> StopEvidence | None:
         """Return what met a condition of the sweep and ended the job; None where nothing did."""
         revision = self.state.revision
         known = self._index.tally(revision.adopted.get(job, job)) if revision else None
@@ -167,9 +167,9 @@ class SweepView:
         k = stopped_at(known, revision.settings.stop_when, self.state.retries.get(job, 0))
         return known.stopped.get(k)
 
-    def _met_goal(self, met: Evidence | None) -> bool:
+    def _met_goal(self, met: StopEvidence | None) -> bool:
         revision = self.state.revision
-        rule = meets(revision.settings.stop_when, met) if revision and met else None
+        rule = find_met_rule(revision.settings.stop_when, met) if revision and met else None
         return bool(revision and rule and rule.is_goal(revision.settings.metric, revision.settings.maximize))
 
     @property

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from monkey.protocol.entry_log import Tally
 from monkey.protocol.sweeps.sweep_log import SweepState
-from monkey.spec.job.stop_when import Rule, meets
+from monkey.spec.job.stop_when import StopRule, find_met_rule
 
 #: Attempts that may vanish in a row with their agents before a job is given up: a job may be what kills them (out of
 #: memory). One that had saved a checkpoint of its own begins the count anew: the job gets on.
@@ -40,9 +40,9 @@ def verdict(job: str, tally: Tally, sweep: SweepState) -> Verdict:
     return Verdict.FAILED if over else Verdict.OPEN
 
 
-def stopped_at(tally: Tally, rules: Iterable[Rule], since: int = 0) -> int:
+def stopped_at(tally: Tally, rules: Iterable[StopRule], since: int = 0) -> int:
     """Return the position after `since` at which the job met one of the rules; 0 for none."""
-    return next((k for k, seen in tally.stopped.items() if k > since and meets(rules, seen)), 0)
+    return next((k for k, seen in tally.stopped.items() if k > since and find_met_rule(rules, seen)), 0)
 
 
 def _vanishes(tally: Tally, since: int) -> bool:

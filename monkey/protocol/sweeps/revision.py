@@ -10,7 +10,7 @@ from monkey.errors import Corrupt
 from monkey.protocol import entry_shape
 from monkey.protocol.sweeps.revision_shape import REVISION
 from monkey.spec.job.job_table import JobTable
-from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.recipe import Recipe, SweepSettings
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Revision:
 
     sweep: str
     recipe: Recipe
-    settings: Settings
+    settings: SweepSettings
     table: JobTable
     #: The spec as written, and its path in the repository.
     spec_text: str = ""
@@ -72,7 +72,7 @@ class Revision:
         return cls(
             sweep=data["sweep"],
             recipe=Recipe.from_json(data["recipe"]),
-            settings=Settings.from_json(data["settings"]),
+            settings=SweepSettings.from_json(data["settings"]),
             table=JobTable.from_json(data["table"]),
             spec_text=data["spec"],
             source=data["source"],

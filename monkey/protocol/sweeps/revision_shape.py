@@ -7,7 +7,7 @@ from typing import Any
 from monkey.protocol import entry_shape
 from monkey.protocol.layout import NAME
 from monkey.spec.job import stop_when
-from monkey.spec.project.notify import EVENTS, KINDS
+from monkey.spec.project.notify import CHANNEL_KINDS, NOTIFY_EVENTS
 
 #: What `monkey.spec.yaml.units.duration` takes.
 _MOST_SECONDS = 1e10
@@ -28,11 +28,11 @@ def _plain_to_plain(value: Any) -> bool:
 
 
 def _rule(value: Any) -> bool:
-    return _of_rule(value) and "metric" in value and sum(test in value for test in stop_when.TESTS) == 1
+    return _of_rule(value) and "metric" in value and sum(test in value for test in stop_when.STOP_RULE_TESTS) == 1
 
 
 def _channel(value: Any) -> bool:
-    return _of_channel(value) and sum(kind in value for kind in KINDS) == 1
+    return _of_channel(value) and sum(kind in value for kind in CHANNEL_KINDS) == 1
 
 
 _texts = entry_shape.list_of(entry_shape.plain)
@@ -40,18 +40,18 @@ _variable = entry_shape.matching(r"[A-Za-z_][A-Za-z0-9_]*")
 _of_rule = entry_shape.object_of(
     {
         "metric": entry_shape.text,
-        "is": entry_shape.one_of(stop_when.KINDS),
+        "is": entry_shape.one_of(stop_when.NONFINITE_KINDS),
         "above": entry_shape.number,
         "below": entry_shape.number,
         "not_reported_for": _duration,
         "after_step": entry_shape.count,
-        "scope": entry_shape.one_of(stop_when.SCOPES),
+        "scope": entry_shape.one_of(stop_when.STOP_RULE_SCOPES),
     }
 )
 _of_channel = entry_shape.object_of(
     {
-        **dict.fromkeys(KINDS, entry_shape.plain),
-        "on": entry_shape.list_of(entry_shape.one_of(EVENTS)),
+        **dict.fromkeys(CHANNEL_KINDS, entry_shape.plain),
+        "on": entry_shape.list_of(entry_shape.one_of(NOTIFY_EVENTS)),
         "key": entry_shape.plain,
         "after": lambda value: _duration(value) and value > 0,
     }

@@ -13,14 +13,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from monkey.spec.command.injection_risks import PLACE, RISKS, shell_words
-from monkey.spec.command.shell_script import ShellError, script
-from monkey.spec.command.word_split import split
-from monkey.spec.job.job_table import Value
-from monkey.spec.yaml.mistakes import suggest
+from monkey.spec.command.injection_risks import INJECTION_RISKS, PARAMETER_PLACEHOLDER, find_shell_words
+from monkey.spec.command.shell_script import ShellError, expand_script
+from monkey.spec.command.word_split import split_words
+from monkey.spec.job.job_table import ParameterValue
+from monkey.spec.yaml.mistakes import suggest_word
 
 _BRACES = re.compile(r"\$\{\{[^{}]*\}\}|\$\{[^{}]*\}|\$\{|\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_WANDB = {"${env}", "${program}", "${interpreter}", "${args}", "${args_no_hyphens}", "${args_no_boolean_flags}",
+_WANDB_MACROS = {"${env}", "${program}", "${interpreter}", "${args}", "${args_no_hyphens}", "${args_no_boolean_flags}",
           "${args_json}", "${args_json_file}"}  # fmt: skip
 
 
@@ -36,7 +36,7 @@ class CommandError(ValueError):
 
 
 @dataclass(frozen=True)
-class Rendered:
+class RenderedCommand:
     """What to run: `argv`, and variables to add to the environment."""
 
     argv: list[str]
@@ -44,7 +44,7 @@ class Rendered:
 
 
 @dataclass(frozen=True)
-class Command:
+class JobCommand:
     """A command with holes; `render` fills them for one job."""
 
     #: Words as alternating text and parameter names: ["--lr=", "lr", ""] is --lr={lr}.
@@ -64,31 +64,31 @@ class Command:
 
     def _refuse_chosen_shell(self, argv: list[str]) -> None:
         """Refuse values that name a shell and make another value its script."""
-        for at, kind in shell_words(argv):
+        for at, kind in find_shell_words(argv):
             if kind != "option" and len(self.words[at]) > 1:
-                raise CommandError("with these values, a shell would run one of them as code", RISKS[kind][1])
+                raise CommandError("with these values, a shell would run one of them as code", INJECTION_RISKS[kind][1])
 
-    def render(self, parameters: Mapping[str, Value]) -> Rendered:
+    def render(self, parameters: Mapping[str, ParameterValue]) -> RenderedCommand:
         """Fill in a job's parameters. Raises CommandError if it lacks one, or one holds a NUL."""
         texts = {}
         for name in self.uses:
             if name not in parameters:
                 raise CommandError(f"this job has no parameter {name!r}, which its command uses")
-            texts[name] = text_of(parameters[name])
+            texts[name] = format_argument(parameters[name])
             if "\0" in texts[name]:
                 raise CommandError(f"the value of {name!r} holds the character NUL, which no argument can carry")
         argv = ["".join(texts[part] if at % 2 else part for at, part in enumerate(word)) for word in self.words]
         if self._chooses_program:
             self._refuse_chosen_shell(argv)
-        return Rendered(argv, {variable: texts[name] for variable, name in self.variables.items()})
+        return RenderedCommand(argv, {variable: texts[name] for variable, name in self.variables.items()})
 
 
-def text_of(value: Value) -> str:
+def format_argument(value: ParameterValue) -> str:
     """Return how a value reaches argv: text as it is, true/false/null, shortest floats, JSON for lists and mappings."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def compile_command(command: str | list[str], names: Collection[str]) -> Command:
+def compile_command(command: str | list[str], names: Collection[str]) -> JobCommand:
     """Read a command over parameters called `names`. Raises CommandError."""
     if isinstance(command, list):
         words = []
@@ -100,30 +100,30 @@ def compile_command(command: str | list[str], names: Collection[str]) -> Command
                 raise
         if not words or not (words[0].text or words[0].names):
             raise CommandError("expected a command, found nothing", "write the program and its arguments")
-        return _argv(words, listed=True)
+        return _compile_words(words, listed=True)
     template = _Template(command, names)
     if not template.text.strip():
         raise CommandError("expected a command, found nothing", "write the program and its arguments")
     try:
-        pieces = split(template.text)
+        pieces = split_words(template.text)
         if pieces is None:
-            text, variables = _script(template, {})
-            return Command((("sh",), ("-c",), (text,)), variables)
+            text, variables = _compile_script(template, {})
+            return JobCommand((("sh",), ("-c",), (text,)), variables)
     except ShellError as error:
         raise CommandError(error.message, error.hint, template.origin(error.offset)) from error
     holes = iter(zip(template.names, template.starts, strict=True))
-    words = [template.piece(text, [next(holes) for _ in range(text.count(PLACE))]) for text in pieces]
+    words = [template.piece(text, [next(holes) for _ in range(text.count(PARAMETER_PLACEHOLDER))]) for text in pieces]
     if not words or not words[0].text:
         raise CommandError("expected a program, found an empty word", "begin with the program's name", 0)
-    return _argv(words, listed=False)
+    return _compile_words(words, listed=False)
 
 
 class _Template:
-    """A text whose holes are known: `text` has PLACE for each, `names` and `starts` say which and where it stood."""
+    """A text whose holes are known: `text` has PARAMETER_PLACEHOLDER for each, `names` and `starts` say which."""
 
     def __init__(self, raw: str, known: Collection[str]) -> None:
-        if PLACE in raw:
-            raise CommandError("a command cannot hold the character NUL", "remove it", raw.index(PLACE))
+        if PARAMETER_PLACEHOLDER in raw:
+            raise CommandError("a command cannot hold the character NUL", "remove it", raw.index(PARAMETER_PLACEHOLDER))
         self.known = known
         self.names: list[str] = []
         #: Of each hole, its offset in the raw text.
@@ -153,7 +153,7 @@ class _Template:
             raise self._unknown(name, at)
         self.names.append(name)
         self.starts.append(at)
-        return PLACE
+        return PARAMETER_PLACEHOLDER
 
     def _shell_variable(self, found: str, at: int) -> str:
         if found == "${":
@@ -167,7 +167,7 @@ class _Template:
             return f"${{{inside}}}"
         if found[2:-1] in self.known:
             raise CommandError(f"{found} is a variable of the shell", f"for the parameter, write {found[1:]}", at)
-        if found in _WANDB:
+        if found in _WANDB_MACROS:
             hint = "write the program and each parameter out: python train.py --lr {lr}"
             raise CommandError(f"{found} is W&B's", hint, at)
         return found
@@ -179,7 +179,7 @@ class _Template:
         if not re.match(r"[A-Za-z_][\w.]*\Z", name):
             shown = name if len(name) <= 40 else name[:39] + "…"
             return CommandError(f"{{{shown}}} is not a parameter", f"for literal braces write {{{{{shown}}}}}", at)
-        hint = suggest(name, self.known, "parameters")
+        hint = suggest_word(name, self.known, "parameters")
         hint += "" if hint.endswith("?") else "; literal braces are {{ and }}"
         error = CommandError(f"unknown parameter {name!r}", hint, at)
         error.unknown = name
@@ -199,36 +199,36 @@ class _Template:
 
     def parts(self) -> tuple[str, ...]:
         """Return text and names by turns."""
-        texts = self.text.split(PLACE)
+        texts = self.text.split(PARAMETER_PLACEHOLDER)
         return (*[part for pair in zip(texts, self.names, strict=False) for part in pair], texts[-1])
 
 
-def _argv(words: list[_Template], *, listed: bool) -> Command:
+def _compile_words(words: list[_Template], *, listed: bool) -> JobCommand:
     """Make a command that runs without a shell, unless it starts one itself: its script gets variables, not text."""
     made = [word.parts() for word in words]
     variables: dict[str, str] = {}
-    for at, kind in shell_words([word.text for word in words]):
+    for at, kind in find_shell_words([word.text for word in words]):
         word = words[at]
         if not word.names:
             continue
         where = at if listed else None
         if kind != "script":
-            raise CommandError(*RISKS[kind], word.starts[0], where)
+            raise CommandError(*INJECTION_RISKS[kind], word.starts[0], where)
         try:
-            text, variables = _script(word, variables)
+            text, variables = _compile_script(word, variables)
         except ShellError as error:
             offset = word.origin(error.offset) if listed else word.starts[0]
             raise CommandError(error.message, error.hint, offset, where) from error
         made[at] = (text,)
-    return Command(tuple(made), variables)
+    return JobCommand(tuple(made), variables)
 
 
-def _script(template: _Template, variables: dict[str, str]) -> tuple[str, dict[str, str]]:
+def _compile_script(template: _Template, variables: dict[str, str]) -> tuple[str, dict[str, str]]:
     """Return the shell's text with expansions for holes, and the variables; `variables` are those already named."""
     variables = dict(variables)
     for name in template.names:
         if name not in variables.values():
             variables[f"MONKEY_P_{len(variables)}"] = name
     variable = {name: key for key, name in variables.items()}
-    text = script(template.text, [variable[name] for name in template.names], set(template.known))
+    text = expand_script(template.text, [variable[name] for name in template.names], set(template.known))
     return text, variables

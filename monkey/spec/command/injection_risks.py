@@ -1,6 +1,6 @@
 """Which words of a command are taken for code by the program that gets them: there, no parameter may stand.
 
-Words come with PLACE for each parameter in them.
+Words come with PARAMETER_PLACEHOLDER for each parameter in them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 #: Stands for a parameter; no process can be given this character, so no text holds it.
-PLACE = "\0"
+PARAMETER_PLACEHOLDER = "\0"
 #: Stands for what the shell itself puts in; text holds no half of a character either.
-EXPANDED = "\ud800"
+EXPANSION_PLACEHOLDER = "\ud800"
 
 _SHELLS = ("sh", "bash", "dash", "ksh", "mksh", "zsh", "ash")
 _REMOTE = ("ssh", "rsh")
@@ -19,19 +19,31 @@ _SCRIPT_FLAG = re.compile(r"-[A-Za-z]*c\Z")
 _TAKES_WORD = re.compile(r"(?:[-+][A-Za-z]*[oO]|--rcfile|--init-file)\Z")
 
 #: The shell's own commands that run their arguments, or take them for names: bash runs $(…) in the name a[$(…)].
-_EVALUATE = ("eval", "trap", "let", "declare", "typeset", "unset", "read", "getopts", "alias", "mapfile", "readarray")
-_NAMES = ("export", "readonly", "local")
+_EVALUATING_COMMANDS = (
+    "eval",
+    "trap",
+    "let",
+    "declare",
+    "typeset",
+    "unset",
+    "read",
+    "getopts",
+    "alias",
+    "mapfile",
+    "readarray",
+)
+_NAMING_COMMANDS = ("export", "readonly", "local")
 #: They take the name of a variable after -v.
-_VARIABLE = ("printf", "test", "[")
+_VARIABLE_COMMANDS = ("printf", "test", "[")
 #: What may stand before a command.
 _WRAPPERS = (
     "command", "builtin", "exec", "time", "nohup", "env", "!", "timeout", "nice", "ionice", "stdbuf", "sudo", "setsid",
 )  # fmt: skip
 #: After a wrapper: its options, numbers and assignments.
-_WRAPPED = re.compile(r"-.*|[0-9.]+[smhd]?|[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+_WRAPPER_ARGUMENT = re.compile(r"-.*|[0-9.]+[smhd]?|[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
 #: Programs that run the text after an option.
-_CODE = [
+_INTERPRETERS = [
     (re.compile(r"(python|pypy)[0-9.]*"), re.compile(r"-[A-Za-z]*c")),
     (re.compile(r"perl[0-9.]*"), re.compile(r"-[A-Za-z0-9]*[eE]")),
     (re.compile(r"ruby[0-9.]*"), re.compile(r"-[A-Za-z]*e")),
@@ -47,10 +59,10 @@ _FIRST_IS_CODE = {
 }
 #: They make commands of what they read.
 _FEEDERS = ("xargs", "parallel")
-_AT = ("at", "batch")
+_SCHEDULERS = ("at", "batch")
 
 #: What is wrong with a parameter at a word of each kind, and what to write.
-RISKS = {
+INJECTION_RISKS = {
     "script": ("a shell's -c would run the value as code", "leave out sh -c: this line is sh's already"),
     "option": ("a value that begins with '-' would be an option of the shell here", "put -- before it: sh -- {script}"),
     "remote": ("ssh would have the value run as code over there", "put the command in a script on that host"),
@@ -71,40 +83,42 @@ RISKS = {
 }
 
 
-def shell_words(words: Sequence[str], *, any_first: bool = False) -> Iterator[tuple[int, str]]:
+def find_shell_words(words: Sequence[str], *, any_first: bool = False) -> Iterator[tuple[int, str]]:
     """Yield place and kind of the words that a shell among these reads as script or options, or that ssh sends on.
 
     `any_first`: if the program's own word holds a parameter, it may be a shell as well.
     """
-    at, first = 0, _program(words)
-    if EXPANDED in words[first].rsplit("/", 1)[-1]:
+    at, first = 0, _find_program(words)
+    if EXPANSION_PLACEHOLDER in words[first].rsplit("/", 1)[-1]:
         yield from ((later, "expanded") for later in range(first + 1, len(words)))
-    yield from ((later, "code") for later in _first_is_code(words, first))
+    yield from ((later, "code") for later in _find_first_code(words, first))
     while at < len(words):
         program, wild = words[at].rsplit("/", 1)[-1], any_first and at == first
         at += 1
-        if _may_be(program, _REMOTE, wild):
+        if _may_name(program, _REMOTE, wild):
             yield from ((later, "remote") for later in range(at, len(words)))
-        yield from ((later, "code") for later in _code_words(program, words, at))
-        if not _may_be(program, _SHELLS, wild):
+        yield from ((later, "code") for later in _find_code_words(program, words, at))
+        if not _may_name(program, _SHELLS, wild):
             continue
-        certain, runs_script = PLACE not in program, False
+        certain, runs_script = PARAMETER_PLACEHOLDER not in program, False
         while at < len(words) and _is_option(words[at], runs_script, certain):
             if certain:
                 yield at, "option"
             runs_script = runs_script or bool(_SCRIPT_FLAG.match(words[at]))
             at += 2 if _TAKES_WORD.match(words[at]) else 1
         at += at < len(words) and words[at] in ("-", "--")
-        if certain and at < len(words) and words[at][:1] == EXPANDED and "/" not in words[at]:  # perhaps -c
+        if (
+            certain and at < len(words) and words[at][:1] == EXPANSION_PLACEHOLDER and "/" not in words[at]
+        ):  # perhaps -c
             yield from ((later, "expanded") for later in range(at + 1, len(words)))
         if runs_script and at < len(words):
             yield at, "script"
             return  # what follows are the script's own arguments
 
 
-def _code_words(program: str, words: Sequence[str], at: int) -> Iterator[int]:
+def _find_code_words(program: str, words: Sequence[str], at: int) -> Iterator[int]:
     """Yield the places from `at` on of what an interpreter runs because an option says so."""
-    flag = next((flag for names, flag in _CODE if names.fullmatch(program)), None)
+    flag = next((flag for names, flag in _INTERPRETERS if names.fullmatch(program)), None)
     while flag and at < len(words):
         if flag.fullmatch(words[at]):
             yield at + 1
@@ -116,7 +130,7 @@ def _code_words(program: str, words: Sequence[str], at: int) -> Iterator[int]:
         at += 2 if _CODE_TAKES_WORD.fullmatch(words[at]) else 1
 
 
-def _first_is_code(words: Sequence[str], first: int) -> Iterator[int]:
+def _find_first_code(words: Sequence[str], first: int) -> Iterator[int]:
     """Yield the places of what awk or sed run."""
     takes_word, flag = _FIRST_IS_CODE.get(words[first].rsplit("/", 1)[-1], (None, None))
     at, brought = first + 1, False
@@ -132,55 +146,58 @@ def _first_is_code(words: Sequence[str], first: int) -> Iterator[int]:
         at += 2 if takes_word.fullmatch(word) or flag.fullmatch(word) else 1
 
 
-def runs_input(words: Sequence[str]) -> bool:
+def runs_its_input(words: Sequence[str]) -> bool:
     """Say whether a script's simple command takes what is piped to it for a script, or for commands."""
-    at = _program(words)
+    at = _find_program(words)
     program, rest = words[at].rsplit("/", 1)[-1], words[at + 1 :]
-    if EXPANDED in program or _may_be(program, _AT):
+    if EXPANSION_PLACEHOLDER in program or _may_name(program, _SCHEDULERS):
         return True
     if program in (".", "source") or "/dev/stdin" in rest:
         return "/dev/stdin" in rest
     if program in _FEEDERS:
         names = [word.rsplit("/", 1)[-1] for word in rest]
-        return any(_interprets(name) or name in (*_EVALUATE, *_REMOTE) or EXPANDED in name for name in names)
-    if _may_be(program, _REMOTE):
+        return any(
+            _is_interpreter(name) or name in (*_EVALUATING_COMMANDS, *_REMOTE) or EXPANSION_PLACEHOLDER in name
+            for name in names
+        )
+    if _may_name(program, _REMOTE):
         return sum(not word.startswith("-") for word in rest) < 2
-    return _interprets(program) and (all(word.startswith("-") for word in rest) or "-s" in rest or "-" in rest)
+    return _is_interpreter(program) and (all(word.startswith("-") for word in rest) or "-s" in rest or "-" in rest)
 
 
-def _interprets(program: str) -> bool:
-    return _may_be(program, _SHELLS) or any(names.fullmatch(program) for names, _ in _CODE)
+def _is_interpreter(program: str) -> bool:
+    return _may_name(program, _SHELLS) or any(names.fullmatch(program) for names, _ in _INTERPRETERS)
 
 
 def _is_option(word: str, runs_script: bool, certain: bool) -> bool:
     """Say whether a shell takes a word for an option; a value may look like one, but not once it is in a script."""
-    value = word[:1] == PLACE and certain and not runs_script
+    value = word[:1] == PARAMETER_PLACEHOLDER and certain and not runs_script
     return word not in ("-", "--") and (word[:1] in ("-", "+") or value)
 
 
-def _may_be(word: str, names: Collection[str], wild: bool = True) -> bool:
-    if PLACE not in word:
+def _may_name(word: str, names: Collection[str], wild: bool = True) -> bool:
+    if PARAMETER_PLACEHOLDER not in word:
         return word in names
-    shape = re.compile(".*".join(map(re.escape, word.split(PLACE))), re.DOTALL)
+    shape = re.compile(".*".join(map(re.escape, word.split(PARAMETER_PLACEHOLDER))), re.DOTALL)
     return wild and any(shape.fullmatch(name) for name in names)
 
 
-def _program(words: Sequence[str]) -> int:
+def _find_program(words: Sequence[str]) -> int:
     """Return the place of the command itself, after such as `nohup`, `exec -a`."""
     at = 0
-    while at < len(words) - 1 and (words[at] in _WRAPPERS or (at and _WRAPPED.fullmatch(words[at]))):
+    while at < len(words) - 1 and (words[at] in _WRAPPERS or (at and _WRAPPER_ARGUMENT.fullmatch(words[at]))):
         at += 1
     return at
 
 
-def evaluates(words: Sequence[str]) -> bool:
+def evaluates_last_word(words: Sequence[str]) -> bool:
     """Say whether a script's simple command takes its last word, which holds a parameter, for code."""
-    at = _program(words)
+    at = _find_program(words)
     command, arguments = words[at], words[at + 1 :]
     if not arguments:
         return False
-    if _may_be(command, _VARIABLE) and len(arguments) > 1 and _may_be(arguments[-2], ("-v",)):
+    if _may_name(command, _VARIABLE_COMMANDS) and len(arguments) > 1 and _may_name(arguments[-2], ("-v",)):
         return True
-    if _may_be(command, _NAMES) and "=" not in arguments[-1]:
+    if _may_name(command, _NAMING_COMMANDS) and "=" not in arguments[-1]:
         return True
-    return _may_be(command, _EVALUATE)
+    return _may_name(command, _EVALUATING_COMMANDS)

@@ -1,7 +1,7 @@
 """Just enough of sh to know where a parameter stands in a script.
 
-The script comes with PLACE for each parameter. What this reader does not fully understand (heredocs, backticks around a
-parameter, `case` inside `$(…)`, …) it refuses: a guess could let a value become code.
+The script comes with PARAMETER_PLACEHOLDER for each parameter. What this reader does not fully understand (heredocs,
+backticks around a parameter, `case` inside `$(…)`, …) it refuses: a guess could let a value become code.
 """
 
 from __future__ import annotations
@@ -9,8 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from monkey.spec.command.injection_risks import EXPANDED, PLACE, RISKS, runs_input
-from monkey.spec.command.simple_command import Simple
+from monkey.spec.command.injection_risks import (
+    EXPANSION_PLACEHOLDER,
+    INJECTION_RISKS,
+    PARAMETER_PLACEHOLDER,
+    runs_its_input,
+)
+from monkey.spec.command.simple_command import SimpleCommand
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BACKTICKS = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
@@ -25,18 +30,18 @@ class ShellError(ValueError):
         self.message, self.hint, self.offset = message, hint, offset
 
 
-def script(text: str, variables: Sequence[str], parameters: Collection[str]) -> str:
+def expand_script(text: str, variables: Sequence[str], parameters: Collection[str]) -> str:
     """Return the script with an expansion of the n-th variable in the n-th place. Raises ShellError.
 
     Unquoted places become `"${X}"`, those inside double quotes `${X}`; elsewhere a value could not be kept whole.
     `parameters` are names that `$name` must not mean by mistake.
     """
-    reader = _Reader(text, variables, parameters)
+    reader = _ScriptReader(text, variables, parameters)
     reader.commands(0, closing=None)
     return "".join(reader.out)
 
 
-class _Reader:
+class _ScriptReader:
     """Walks a script once, copying it to `out`."""
 
     def __init__(self, text: str, variables: Sequence[str], parameters: Collection[str]) -> None:
@@ -49,7 +54,7 @@ class _Reader:
         #: Where the last parameter stood, and that before the last `|`.
         self.last: int | None = None
         self.piped: int | None = None
-        self.simple = Simple(self.tainted)
+        self.simple = SimpleCommand(self.tainted)
 
     def copy(self, start: int, end: int) -> int:
         self.out.append(self.text[start:end])
@@ -58,7 +63,7 @@ class _Reader:
     def commands(self, at: int, closing: int | None) -> int:
         """Read unquoted text to its end, or to the `)` of the `$(` at `closing`; return the place after it."""
         text, depth, outer = self.text, 0, self.simple
-        self.simple = Simple(self.tainted)
+        self.simple = SimpleCommand(self.tainted)
         while at < len(text):
             char = text[at]
             if char == ")" and closing is not None and depth == 0:
@@ -82,11 +87,11 @@ class _Reader:
         """Begin another command; refuse the one before if a parameter is piped into it as a script."""
         self.simple.end_word()
         words = self.simple.words
-        if self.piped is not None and words and runs_input(words):
-            raise ShellError(*RISKS["piped"], self.piped)
+        if self.piped is not None and words and runs_its_input(words):
+            raise ShellError(*INJECTION_RISKS["piped"], self.piped)
         if self.piped is not None and "read" in words:
             self.tainted.update(words[words.index("read") + 1 :])
-        self.simple = Simple(self.tainted)
+        self.simple = SimpleCommand(self.tainted)
 
     def operator(self, at: int) -> int:
         """Copy what ends a word, and perhaps a command."""
@@ -120,8 +125,8 @@ class _Reader:
                 self.out.append(f'"${{{next(self.variables)}}}"')
                 return at + 1
             case "\\":
-                if self.text[at + 1 : at + 2] == PLACE:
-                    raise escaped(at)
+                if self.text[at + 1 : at + 2] == PARAMETER_PLACEHOLDER:
+                    raise make_escape_error(at)
                 if self.text[at + 1 : at + 2] != "\n":
                     self.simple.add(self.text[at + 1 : at + 2])
                 return self.copy(at, min(at + 2, len(self.text)))
@@ -139,10 +144,10 @@ class _Reader:
     def single(self, at: int) -> int:
         end = self.text.find("'", at + 1)
         if end < 0:
-            raise unclosed("'", at)
-        if PLACE in self.text[at:end]:
+            raise make_unclosed_error("'", at)
+        if PARAMETER_PLACEHOLDER in self.text[at:end]:
             hint = "use double quotes: the value is passed whole, whatever it holds"
-            raise ShellError("a parameter inside single quotes", hint, self.text.index(PLACE, at))
+            raise ShellError("a parameter inside single quotes", hint, self.text.index(PARAMETER_PLACEHOLDER, at))
         self.simple.add(self.text[at + 1 : end])
         return self.copy(at, end + 1)
 
@@ -154,8 +159,8 @@ class _Reader:
                 case '"':
                     return self.copy(at, at + 1)
                 case "\\":
-                    if self.text[at + 1 : at + 2] == PLACE:
-                        raise escaped(at)
+                    if self.text[at + 1 : at + 2] == PARAMETER_PLACEHOLDER:
+                        raise make_escape_error(at)
                     self.simple.add(self.text[at + 1 : at + 2])
                     at = self.copy(at, min(at + 2, len(self.text)))
                 case "$":
@@ -169,7 +174,7 @@ class _Reader:
                 case char:
                     self.simple.add(char)
                     at = self.copy(at, at + 1)
-        raise unclosed('"', start)
+        raise make_unclosed_error('"', start)
 
     def dollar(self, at: int, *, quoted: bool) -> int:
         """Copy what a `$` begins, and refuse what cannot be followed."""
@@ -197,14 +202,14 @@ class _Reader:
         if self.last != before:
             self.hold(at, quoted=quoted)
         else:
-            self.simple.add(EXPANDED)
+            self.simple.add(EXPANSION_PLACEHOLDER)
         return end
 
     def variable(self, at: int, *, quoted: bool) -> None:
         """Note a variable of the shell, which may hold a parameter."""
         name = _NAME.match(self.text, at + 1 + self.text.startswith("${", at))
         if not name or name[0] not in self.tainted:
-            self.simple.add(EXPANDED)
+            self.simple.add(EXPANSION_PLACEHOLDER)
         else:
             self.hold(at, quoted=quoted)
 
@@ -212,14 +217,14 @@ class _Reader:
         """Take what may hold a parameter into the word being read; the shell makes several words of it, unquoted."""
         first = not self.simple.words and self.simple.word is None and not self.simple.redirects
         if first and not quoted:
-            raise ShellError(*RISKS["expanded"], at)
+            raise ShellError(*INJECTION_RISKS["expanded"], at)
         self.place(at)
 
     def place(self, at: int) -> None:
         """Take a parameter, or what may hold one, into the word being read, unless that is taken for code."""
         if risk := self.simple.risk():
-            raise ShellError(*RISKS[risk], at)
-        self.simple.add(PLACE)
+            raise ShellError(*INJECTION_RISKS[risk], at)
+        self.simple.add(PARAMETER_PLACEHOLDER)
         self.last = at
 
     def braces(self, at: int) -> int:
@@ -235,7 +240,7 @@ class _Reader:
         depth, at = 0, start + 1
         while at < len(self.text):
             char = self.text[at]
-            if char == PLACE:
+            if char == PARAMETER_PLACEHOLDER:
                 hint = "do the sum in the program, or in the spec"
                 raise ShellError("a parameter inside $((…)), where the shell evaluates it", hint, at)
             if char in "'\"`\\" or self.text.startswith(("$(", "${"), at):
@@ -249,17 +254,17 @@ class _Reader:
     def backtick(self, start: int) -> int:
         match = _BACKTICKS.match(self.text, start)
         if not match:
-            raise unclosed("`", start)
-        if PLACE in match[0]:
-            raise ShellError("a parameter inside backticks", "use $(…)", self.text.index(PLACE, start))
-        self.simple.add(EXPANDED)
+            raise make_unclosed_error("`", start)
+        if PARAMETER_PLACEHOLDER in match[0]:
+            raise ShellError("a parameter inside backticks", "use $(…)", self.text.index(PARAMETER_PLACEHOLDER, start))
+        self.simple.add(EXPANSION_PLACEHOLDER)
         return self.copy(start, match.end())
 
     def comment(self, at: int) -> int:
         """Leave a comment out; its parameters with it."""
         end = self.text.find("\n", at)
         end = len(self.text) if end < 0 else end
-        for _ in range(self.text.count(PLACE, at, end)):
+        for _ in range(self.text.count(PARAMETER_PLACEHOLDER, at, end)):
             next(self.variables)
         return end
 
@@ -272,11 +277,11 @@ class _Reader:
             raise ShellError("'case' inside $(…) is not followed", "write a script file", at)
 
 
-def escaped(at: int) -> ShellError:
+def make_escape_error(at: int) -> ShellError:
     """Return the error of a backslash before a parameter, whose meaning nobody could guess."""
     return ShellError("a backslash before a parameter", "remove it; for a literal brace write {{", at)
 
 
-def unclosed(quote: str, at: int) -> ShellError:
+def make_unclosed_error(quote: str, at: int) -> ShellError:
     """Return the error of a quote without its other one."""
     return ShellError(f"the quote {quote} is never closed", "add the other one", at)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from monkey.spec.command.injection_risks import PLACE, evaluates, shell_words
+from monkey.spec.command.injection_risks import PARAMETER_PLACEHOLDER, evaluates_last_word, find_shell_words
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 #: A command follows them.
 _RESERVED = ("if", "then", "elif", "else", "while", "until", "do", "!", "{", "}")
 
 
-class Simple:
+class SimpleCommand:
     """A simple command as far as it was read: its whole words, and the one being read; quotes are taken off."""
 
     def __init__(self, tainted: set[str]) -> None:
@@ -39,16 +39,16 @@ class Simple:
 
     def taint(self, word: str) -> None:
         """Note a variable that gets a parameter."""
-        if PLACE in word and (assigned := _ASSIGNMENT.match(word)):
+        if PARAMETER_PLACEHOLDER in word and (assigned := _ASSIGNMENT.match(word)):
             self.tainted.add(assigned[0].rstrip("+="))
-        elif PLACE in word and self.words[:1] == ["for"]:
+        elif PARAMETER_PLACEHOLDER in word and self.words[:1] == ["for"]:
             self.tainted.update(self.words[1:2])
 
     def risk(self) -> str | None:
         """Return why no parameter may stand in the word being read, a key of RISKS."""
         if self.redirects:
             return "duplicated" if self.redirects.endswith("&") else None
-        words = [*self.words, (self.word or "") + PLACE]
-        if evaluates(words):
+        words = [*self.words, (self.word or "") + PARAMETER_PLACEHOLDER]
+        if evaluates_last_word(words):
             return "evaluated"
-        return next((kind for at, kind in shell_words(words, any_first=True) if at == len(words) - 1), None)
+        return next((kind for at, kind in find_shell_words(words, any_first=True) if at == len(words) - 1), None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from monkey.spec.command.injection_risks import PLACE
-from monkey.spec.command.shell_script import ShellError, escaped, unclosed
+from monkey.spec.command.injection_risks import PARAMETER_PLACEHOLDER
+from monkey.spec.command.shell_script import ShellError, make_escape_error, make_unclosed_error
 
 #: Unquoted, these make a line a script wherever they stand.
 _OPERATORS = set("|&;<>()$`*?\n")
@@ -20,7 +20,7 @@ _BLANK = " \t"
 _DOUBLE_ESCAPES = '"\\$`\n'
 
 
-def split(text: str) -> list[str] | None:
+def split_words(text: str) -> list[str] | None:
     """Return the words of a line as sh would, or None if only a shell can run it. Raises ShellError."""
     words: list[str] = []
     word: list[str] | None = None
@@ -39,7 +39,7 @@ def split(text: str) -> list[str] | None:
         if text.startswith("\\\n", at):
             at += 2
             continue
-        piece, end = _quoted(text, at)
+        piece, end = _read_quoted(text, at)
         if piece is None:
             return None
         word = [*(word or ()), piece]
@@ -53,31 +53,31 @@ def split(text: str) -> list[str] | None:
     return words
 
 
-def _quoted(text: str, at: int) -> tuple[str | None, int]:
+def _read_quoted(text: str, at: int) -> tuple[str | None, int]:
     """Return the character or quoted stretch at `at` without its quotes, and its end; None: only a shell can say."""
     char = text[at]
     if char == "\\":
         if at + 1 == len(text):
             raise ShellError("a backslash at the end", "remove it, or double it", at)
-        if text[at + 1] == PLACE:
-            raise escaped(at)
+        if text[at + 1] == PARAMETER_PLACEHOLDER:
+            raise make_escape_error(at)
         return text[at + 1], at + 2
     if char == "'":
         end = text.find("'", at + 1)
         if end < 0:
-            raise unclosed("'", at)
+            raise make_unclosed_error("'", at)
         return text[at + 1 : end], end + 1
-    return _double(text, at) if char == '"' else (char, at + 1)
+    return _read_double_quoted(text, at) if char == '"' else (char, at + 1)
 
 
-def _double(text: str, at: int) -> tuple[str | None, int]:
+def _read_double_quoted(text: str, at: int) -> tuple[str | None, int]:
     piece, start = [], at
     at += 1
     while at < len(text) and text[at] != '"':
         if text[at] in "$`":
             return None, at
-        if text[at] == "\\" and text[at + 1 : at + 2] == PLACE:
-            raise escaped(at)
+        if text[at] == "\\" and text[at + 1 : at + 2] == PARAMETER_PLACEHOLDER:
+            raise make_escape_error(at)
         if text[at] == "\\" and at + 1 < len(text) and text[at + 1] in _DOUBLE_ESCAPES:
             piece.append(text[at + 1] if text[at + 1] != "\n" else "")
             at += 2
@@ -85,5 +85,5 @@ def _double(text: str, at: int) -> tuple[str | None, int]:
             piece.append(text[at])
             at += 1
     if at >= len(text):
-        raise unclosed('"', start)
+        raise make_unclosed_error('"', start)
     return "".join(piece), at + 1

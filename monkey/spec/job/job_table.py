@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 #: What a parameter may be: anything JSON can say, NaN and infinities excepted.
-Value = None | bool | int | float | str | list[Any] | dict[str, Any]
+ParameterValue = None | bool | int | float | str | list[Any] | dict[str, Any]
 
-#: In `Column.index`: this job does not have this parameter (its `when` was false).
+#: In `ParameterColumn.index`: this job does not have this parameter (its `when` was false).
 ABSENT = -1
 
 
 @dataclass(frozen=True)
-class Column:
+class ParameterColumn:
     """One parameter over all jobs: its distinct values, and for each job the index of its value (or ABSENT)."""
 
-    values: Sequence[Value]
+    values: Sequence[ParameterValue]
     index: Sequence[int]
 
 
@@ -30,12 +30,12 @@ class JobTable:
     """
 
     ids: Sequence[str] = ()
-    columns: dict[str, Column] = field(default_factory=dict)
+    columns: dict[str, ParameterColumn] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def parameters(self, row: int) -> dict[str, Value]:
+    def parameters(self, row: int) -> dict[str, ParameterValue]:
         """Return the job's parameters under their dotted names, in the spec's order."""
         return {
             name: column.values[column.index[row]]
@@ -43,7 +43,7 @@ class JobTable:
             if column.index[row] != ABSENT
         }
 
-    def rows(self) -> Iterator[tuple[str, dict[str, Value]]]:
+    def rows(self) -> Iterator[tuple[str, dict[str, ParameterValue]]]:
         """Yield (id, parameters) of every job."""
         return ((job, self.parameters(row)) for row, job in enumerate(self.ids))
 
@@ -61,10 +61,10 @@ class JobTable:
         if len(text) % 16 or bytes.fromhex(text).hex() != text:
             raise ValueError("its ids are not of 16 hex digits each")
         ids = [text[at : at + 16] for at in range(0, len(text), 16)]
-        return cls(ids, {name: _column(name, raw, len(ids)) for name, raw in data["columns"].items()})
+        return cls(ids, {name: _read_column(name, raw, len(ids)) for name, raw in data["columns"].items()})
 
 
-def _column(name: str, raw: dict[str, Any], jobs: int) -> Column:
+def _read_column(name: str, raw: dict[str, Any], jobs: int) -> ParameterColumn:
     values, index = raw["values"], raw["index"]
     if not isinstance(values, list) or not isinstance(index, list) or len(index) != jobs:
         raise ValueError(f"column {name!r:.40} has no value for each job")
@@ -72,10 +72,10 @@ def _column(name: str, raw: dict[str, Any], jobs: int) -> Column:
     pointed = set(index) if len(values) < 128 else index
     if index and (min(pointed) < ABSENT or max(pointed) >= len(values)):
         raise ValueError(f"column {name!r:.40} points to a value that it does not have")
-    return Column(values, array("i", index))
+    return ParameterColumn(values, array("i", index))
 
 
-def nested(parameters: dict[str, Value]) -> dict[str, Value]:
+def nest_parameters(parameters: dict[str, ParameterValue]) -> dict[str, ParameterValue]:
     """Turn {"optimizer.lr": 1} into {"optimizer": {"lr": 1}}, as MONKEY_PARAMS shows it."""
     tree: dict[str, Any] = {}
     for name, value in parameters.items():

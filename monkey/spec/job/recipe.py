@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from monkey.spec.job.expires import Expires
-from monkey.spec.job.stop_when import Rule
-from monkey.spec.project.influx_settings import Influx
-from monkey.spec.project.notify import Channel
-from monkey.spec.yaml.mistakes import Path
+from monkey.spec.job.expires import Expiry
+from monkey.spec.job.stop_when import StopRule
+from monkey.spec.project.influx_settings import InfluxSettings
+from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.yaml.mistakes import NodePath
 
 #: Seconds that making an environment may take where the spec does not say.
-BUILD_TIMEOUT = 3600.0
+BUILD_TIMEOUT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Resources:
+class JobResources:
     """What one job takes of its machine; `memory` in bytes, 0 for none asked."""
 
     cpus: float = 1
@@ -52,21 +52,21 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SweepSettings:
     """How a sweep's jobs are run; changing any of it makes no job stale."""
 
     max_retries: int = 0
     #: Seconds an attempt may run; None for no limit.
     timeout: float | None = None
     #: Seconds that making their environment may take.
-    build_timeout: float = BUILD_TIMEOUT
+    build_timeout: float = BUILD_TIMEOUT_SECONDS
     #: Seconds between SIGTERM and SIGKILL.
     grace: float = 10
     max_concurrent_jobs: int | None = None
     fail_fast: bool = False
     priority: int = 0
     providers: list[str] = field(default_factory=lambda: ["local"])
-    resources: Resources = Resources()
+    resources: JobResources = JobResources()
     #: Name of the metric that ranks results, and whether more of it is better.
     metric: str | None = None
     maximize: bool = False
@@ -78,18 +78,18 @@ class Settings:
     #: Dataset that is a single file to the file's name: its ending tells programs of what kind it is.
     dataset_files: dict[str, str] = field(default_factory=dict)
     #: Where metrics are sent, besides the store.
-    influx: Influx | None = None
+    influx: InfluxSettings | None = None
     #: What ends a job, or the sweep, by its metrics.
-    stop_when: list[Rule] = field(default_factory=list)
+    stop_when: list[StopRule] = field(default_factory=list)
     #: Who is told of its end.
-    notify: list[Channel] = field(default_factory=list)
+    notify: list[NotifyChannel] = field(default_factory=list)
     #: When nothing of it runs any more; None for never.
-    expires: Expires | None = None
+    expires: Expiry | None = None
 
     @property
-    def agent_secrets(self) -> list[tuple[str, Path]]:
+    def agent_secrets(self) -> list[tuple[str, NodePath]]:
         """Secrets that agents need for themselves and give to no job, each with where monkey.yaml names it."""
-        influx, found = self.influx, list[tuple[str, Path]]()
+        influx, found = self.influx, list[tuple[str, NodePath]]()
         if influx:
             found += [(influx.token, ("metrics", "influxdb", "token"))]
             found += [(influx.password, ("metrics", "influxdb", "password"))]
@@ -119,13 +119,13 @@ class Settings:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Settings:
+    def from_json(cls, data: dict[str, Any]) -> SweepSettings:
         """Read what `to_json` wrote."""
         read = {
-            "resources": Resources(**data["resources"]),
-            "influx": Influx.from_json(data["influx"]) if "influx" in data else None,
-            "stop_when": [Rule.from_json(rule) for rule in data.get("stop_when", ())],
-            "notify": [Channel.from_json(channel) for channel in data.get("notify", ())],
-            "expires": Expires.from_json(data["expires"]) if "expires" in data else None,
+            "resources": JobResources(**data["resources"]),
+            "influx": InfluxSettings.from_json(data["influx"]) if "influx" in data else None,
+            "stop_when": [StopRule.from_json(rule) for rule in data.get("stop_when", ())],
+            "notify": [NotifyChannel.from_json(channel) for channel in data.get("notify", ())],
+            "expires": Expiry.from_json(data["expires"]) if "expires" in data else None,
         }
         return cls(**{**data, **read})

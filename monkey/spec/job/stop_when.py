@@ -10,23 +10,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from monkey.spec.yaml.mistakes import Mistake, Mistakes, describe, suggest, wrong
-from monkey.spec.yaml.units import duration, duration_text
+from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, make_mistake_error, suggest_word
+from monkey.spec.yaml.units import format_duration, parse_duration
 
 #: What `is:` takes, and the values that it means.
-KINDS = ("nan", "inf", "nonfinite")
+NONFINITE_KINDS = ("nan", "inf", "nonfinite")
 #: What a rule may ask for; each asks for one of them.
-TESTS = ("is", "above", "below", "not_reported_for")
-_KEYS = ("metric", *TESTS, "after_step", "scope")
-SCOPES = ("job", "sweep")
+STOP_RULE_TESTS = ("is", "above", "below", "not_reported_for")
+_KEYS = ("metric", *STOP_RULE_TESTS, "after_step", "scope")
+STOP_RULE_SCOPES = ("job", "sweep")
 #: Rules of one sweep: each is held against every value.
-MAX_RULES = 100
+_MAX_STOP_RULES = 100
 #: Steps are of 64 bits, as everywhere.
 _MAX_STEP = 1 << 63
 
 
 @dataclass(frozen=True)
-class Evidence:
+class StopEvidence:
     """What a job showed when it met a rule: a value of a metric, or that it was silent on it for so many seconds."""
 
     metric: str
@@ -38,11 +38,11 @@ class Evidence:
         """Return what `from_json` reads; JSON has no NaN and no infinities."""
         if self.value is None:
             return {"metric": self.metric, "silent": self.silent}
-        value = self.value if _finite(self.value) else str(self.value)
+        value = self.value if _is_finite(self.value) else str(self.value)
         return {"metric": self.metric, "value": value, **({} if self.step is None else {"step": self.step})}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Evidence:
+    def from_json(cls, data: Mapping[str, Any]) -> StopEvidence:
         """Read what `to_json` wrote. Raises ValueError for anything else."""
         value, silent, step = data.get("value"), data.get("silent"), data.get("step")
         if isinstance(value, str):
@@ -54,7 +54,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Rule:
+class StopRule:
     """One condition: exactly one of `kind`, `above`, `below` and `silent` is there."""
 
     metric: str
@@ -79,7 +79,7 @@ class Rule:
             return False
         return (self.above is not None) is maximize if self.metric == metric else self.sweep
 
-    def met(self, seen: Evidence) -> bool:
+    def met(self, seen: StopEvidence) -> bool:
         """Say whether the evidence is of what the rule waits for."""
         if seen.metric != self.metric:
             return False
@@ -90,26 +90,26 @@ class Rule:
             return False
         if self.kind is not None:
             nan = value != value
-            return nan if self.kind == "nan" else not _finite(value) and (self.kind == "nonfinite" or not nan)
+            return nan if self.kind == "nan" else not _is_finite(value) and (self.kind == "nonfinite" or not nan)
         return value > self.above if self.above is not None else self.below is not None and value < self.below
 
     def words(self) -> str:
         """Say what it waits for: "loss is nan", "val_accuracy not reported for 20m"."""
         if self.silent is not None:
-            text = f"{self.metric} not reported for {duration_text(self.silent)}"
+            text = f"{self.metric} not reported for {format_duration(self.silent)}"
         elif self.kind is not None:
             text = f"{self.metric} is {self.kind}"
         else:
-            text = f"{self.metric} {_bound(self)}"
+            text = f"{self.metric} {_format_bound(self)}"
         after = "" if self.after_step is None else f" from step {self.after_step} on"
         return text + after + (" (ends the sweep)" if self.sweep else "")
 
-    def told(self, seen: Evidence) -> str:
+    def told(self, seen: StopEvidence) -> str:
         """Say what met it: "loss is nan at step 40", "val_accuracy is 0.993, above 0.99, at step 7"."""
         if self.silent is not None:
-            return f"{self.metric} was not reported for {duration_text(self.silent)}"
+            return f"{self.metric} was not reported for {format_duration(self.silent)}"
         at = "" if seen.step is None else f" at step {seen.step}"
-        bound = "" if self.kind is not None else f", {_bound(self)}," if at else f", {_bound(self)}"
+        bound = "" if self.kind is not None else f", {_format_bound(self)}," if at else f", {_format_bound(self)}"
         value = seen.value if type(seen.value) is int else f"{seen.value:.6g}"  # whole ones may be beyond floats
         return f"{self.metric} is {value}{bound}{at}"
 
@@ -127,7 +127,7 @@ class Rule:
         return {key: value for key, value in said.items() if value is not None}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Rule:
+    def from_json(cls, data: Mapping[str, Any]) -> StopRule:
         """Read what `to_json` wrote."""
         return cls(
             data["metric"],
@@ -140,90 +140,98 @@ class Rule:
         )
 
 
-def meets(rules: Iterable[Rule], seen: Evidence) -> Rule | None:
+def find_met_rule(rules: Iterable[StopRule], seen: StopEvidence) -> StopRule | None:
     """Return the first of the rules that the evidence meets; of those that end the sweep before the others."""
     found = [rule for rule in rules if rule.met(seen)]
     return next((rule for rule in found if rule.sweep), found[0] if found else None)
 
 
-def read(raw: Any) -> list[Rule]:
+def parse_stop_rules(raw: Any) -> list[StopRule]:
     """Read `stop_when`. Raises Mistakes."""
     if isinstance(raw, dict):
         raw = [raw]
     if not isinstance(raw, list):
-        raise wrong(f"expected a list of conditions, found {describe(raw)}", "write: - {metric: loss, is: nan}")
-    if len(raw) > MAX_RULES:
-        raise wrong(f"expected at most {MAX_RULES} conditions, found {len(raw)}", "each is held against every value")
-    rules: list[Rule] = []
+        raise make_mistake_error(
+            f"expected a list of conditions, found {describe_value(raw)}", "write: - {metric: loss, is: nan}"
+        )
+    if len(raw) > _MAX_STOP_RULES:
+        raise make_mistake_error(
+            f"expected at most {_MAX_STOP_RULES} conditions, found {len(raw)}", "each is held against every value"
+        )
+    rules: list[StopRule] = []
     mistakes: list[Mistake] = []
     for at, one in enumerate(raw):
-        found = _mistakes(one)
-        if not found and (rule := _rule(one)) in rules:
+        found = _find_rule_mistakes(one)
+        if not found and (rule := _parse_rule(one)) in rules:
             found = [Mistake((), "the same condition stands twice", "remove one")]
         mistakes += [mistake.under((at,)) for mistake in found]
         rules += [] if found else [rule]
     if mistakes:
-        raise Mistakes(mistakes)
+        raise MistakesError(mistakes)
     return rules
 
 
-def _rule(raw: Mapping[str, Any]) -> Rule:
-    said = {**raw, "is": _kind(raw["is"])} if "is" in raw else dict(raw)
+def _parse_rule(raw: Mapping[str, Any]) -> StopRule:
+    said = {**raw, "is": _parse_kind(raw["is"])} if "is" in raw else dict(raw)
     if "not_reported_for" in said:
-        said["not_reported_for"] = duration(said["not_reported_for"])
-    return Rule.from_json(said)
+        said["not_reported_for"] = parse_duration(said["not_reported_for"])
+    return StopRule.from_json(said)
 
 
-def _mistakes(raw: Any) -> list[Mistake]:
+def _find_rule_mistakes(raw: Any) -> list[Mistake]:
     if not isinstance(raw, dict):
-        return [Mistake((), f"expected a condition, found {describe(raw)}", "write {metric: loss, is: nan}")]
+        return [Mistake((), f"expected a condition, found {describe_value(raw)}", "write {metric: loss, is: nan}")]
     found = [
-        Mistake((key,), f"unknown key {key!r}", suggest(key, _KEYS, "keys"), on_key=True)
+        Mistake((key,), f"unknown key {key!r}", suggest_word(key, _KEYS, "keys"), on_key=True)
         for key in raw
         if key not in _KEYS
     ]
     metric = raw.get("metric")
     if not isinstance(metric, str) or not metric.strip():
         where = ("metric",) if "metric" in raw else ()
-        found.append(Mistake(where, f"expected a metric's name, found {describe(metric)}", "as monkey.log calls it"))
-    tests = [key for key in TESTS if key in raw]
+        found.append(
+            Mistake(where, f"expected a metric's name, found {describe_value(metric)}", "as monkey.log calls it")
+        )
+    tests = [key for key in STOP_RULE_TESTS if key in raw]
     if len(tests) != 1:
         told = f"{' and '.join(tests)} in one" if tests else "none"
         hint = "write one of is: nan, above: 0.99, below: 0.001, not_reported_for: 20m; several are a list"
         found.append(Mistake((), f"expected one thing to wait for, found {told}", hint))
-    return found + [mistake for key in raw if (mistake := _value(raw, key))]
+    return found + [mistake for key in raw if (mistake := _find_value_mistake(raw, key))]
 
 
-def _value(raw: Mapping[str, Any], key: str) -> Mistake | None:
+def _find_value_mistake(raw: Mapping[str, Any], key: str) -> Mistake | None:
     """Return what is wrong with the value of one key."""
     value = raw[key]
     match key:
-        case "is" if _kind(value) is None:
-            return Mistake((key,), f"expected nan, inf or nonfinite, found {describe(value)}", "write is: nan")
-        case "above" | "below" if not _is_number(value) or not _finite(value):
-            return Mistake((key,), f"expected a number, found {describe(value)}", f"write {key}: 0.99")
+        case "is" if _parse_kind(value) is None:
+            return Mistake((key,), f"expected nan, inf or nonfinite, found {describe_value(value)}", "write is: nan")
+        case "above" | "below" if not _is_number(value) or not _is_finite(value):
+            return Mistake((key,), f"expected a number, found {describe_value(value)}", f"write {key}: 0.99")
         case "not_reported_for":
             try:
-                duration(value)
-            except Mistakes as error:
+                parse_duration(value)
+            except MistakesError as error:
                 return error.mistakes[0].under((key,))
         case "after_step" if type(value) is not int or not 0 <= value < _MAX_STEP:
-            return Mistake((key,), f"expected a step, found {describe(value)}", "write a whole number: after_step: 100")
+            return Mistake(
+                (key,), f"expected a step, found {describe_value(value)}", "write a whole number: after_step: 100"
+            )
         case "after_step" if "not_reported_for" in raw:
             return Mistake((key,), "silence has no step", "remove after_step", on_key=True)
-        case "scope" if value not in SCOPES:
-            return Mistake((key,), f"expected job or sweep, found {describe(value)}", "job is what it is without")
+        case "scope" if value not in STOP_RULE_SCOPES:
+            return Mistake((key,), f"expected job or sweep, found {describe_value(value)}", "job is what it is without")
         case _:
             pass
     return None
 
 
-def _kind(value: Any) -> str | None:
+def _parse_kind(value: Any) -> str | None:
     """Return what `is:` asks for."""
-    return value.lower() if isinstance(value, str) and value.lower() in KINDS else None
+    return value.lower() if isinstance(value, str) and value.lower() in NONFINITE_KINDS else None
 
 
-def _bound(rule: Rule) -> str:
+def _format_bound(rule: StopRule) -> str:
     return f"above {rule.above:g}" if rule.above is not None else f"below {rule.below:g}"
 
 
@@ -231,6 +239,6 @@ def _is_number(value: object) -> bool:
     return type(value) in (int, float)
 
 
-def _finite(value: float) -> bool:
+def _is_finite(value: float) -> bool:
     """Say whether it is neither NaN nor infinite, of whole numbers of any size."""
     return value - value == 0

@@ -14,17 +14,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from monkey.spec.job.job_table import Value
-from monkey.spec.yaml.mistakes import suggest
+from monkey.spec.job.job_table import ParameterValue
+from monkey.spec.yaml.mistakes import suggest_word
 
 #: Characters of a condition, and operators inside each other.
-MAX_LENGTH = 2000
-MAX_DEPTH = 50
+_MAX_CONDITION_CHARACTERS = 2000
+_MAX_CONDITION_DEPTH = 50
 
-_CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
+_CONSTANTS: dict[str, ParameterValue] = {"true": True, "false": False, "null": None}
 _KEYWORDS = {"and", "or", "not", "in", "is", "if", "else", "lambda", "True", "False", "None"}
 _WORDS = re.compile(r"'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|(?P<word>[^\W\d]\w*)")
-_Evaluate = Callable[[Mapping[str, Value]], Any]
+_Evaluate = Callable[[Mapping[str, ParameterValue]], Any]
 
 
 class _Unknown:
@@ -54,7 +54,7 @@ class Condition:
     uses: frozenset[str]
     _evaluate: _Evaluate
 
-    def holds(self, parameters: Mapping[str, Value]) -> bool:
+    def holds(self, parameters: Mapping[str, ParameterValue]) -> bool:
         """Say whether it holds. Raises ConditionError where values do not fit their operators (`"a" < 1`)."""
         try:
             result = self._evaluate(parameters)
@@ -66,47 +66,47 @@ class Condition:
         return result is True
 
 
-def parse(text: str, names: Collection[str] | None = None) -> Condition:
+def parse_condition(text: str, names: Collection[str] | None = None) -> Condition:
     """Read a condition over `names` (None: any name will do). Raises ConditionError."""
-    if len(text) > MAX_LENGTH:
-        raise ConditionError(f"a condition has at most {MAX_LENGTH} characters, this one {len(text)}")
+    if len(text) > _MAX_CONDITION_CHARACTERS:
+        raise ConditionError(f"a condition has at most {_MAX_CONDITION_CHARACTERS} characters, this one {len(text)}")
     shift = len(text) - len(text.lstrip())
     stripped = re.sub(r"[\n\r\f]", " ", text.strip())
     try:
-        tree = _python(_mask(stripped, names))
+        tree = _parse_python(_mask_keywords(stripped, names))
     except SyntaxError as error:
-        raise ConditionError(*_syntax(stripped, error, shift)) from error
+        raise ConditionError(*_explain_syntax_error(stripped, error, shift)) from error
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise ConditionError("expected a condition", "write it like \"lr < 0.1 and optimizer == 'sgd'\"") from error
-    reader = _Reader(stripped, shift, names)
+    reader = _ConditionReader(stripped, shift, names)
     evaluate = reader.read(tree, 0)
     return Condition(text, frozenset(reader.uses), evaluate)
 
 
-def _python(text: str) -> ast.expr:
+def _parse_python(text: str) -> ast.expr:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes and the like: the reader below refuses what matters
         return ast.parse(text, mode="eval").body
 
 
-def _mask(text: str, names: Collection[str] | None) -> str:
+def _mask_keywords(text: str, names: Collection[str] | None) -> str:
     """Let parameters be called like Python's keywords, save those that conditions themselves use."""
     import keyword
 
     def replace(match: re.Match[str]) -> str:
         word = match["word"]
         reserved = word and keyword.iskeyword(word) and word not in ("and", "or", "not", "in", "is")
-        taken = reserved and word not in ("True", "False", "None") and (names is None or _is_part(word, names))
+        taken = reserved and word not in ("True", "False", "None") and (names is None or _is_name_part(word, names))
         return "_" * len(match[0]) if taken else match[0]
 
     return _WORDS.sub(replace, text)
 
 
-def _is_part(word: str, names: Collection[str]) -> bool:
+def _is_name_part(word: str, names: Collection[str]) -> bool:
     return any(word in name.split(".") for name in names)
 
 
-def _syntax(text: str, error: SyntaxError, shift: int) -> tuple[str, str, int]:
+def _explain_syntax_error(text: str, error: SyntaxError, shift: int) -> tuple[str, str, int]:
     hint = "write it like \"lr < 0.1 and optimizer == 'sgd'\""
     at = max((error.offset or 1) - 1, 0)
     if re.search(r"(?<![=!<>])=(?!=)", text):
@@ -116,7 +116,7 @@ def _syntax(text: str, error: SyntaxError, shift: int) -> tuple[str, str, int]:
     return f"not a condition: {error.msg}", hint, shift + min(at, max(len(text) - 1, 0))
 
 
-class _Reader:
+class _ConditionReader:
     """Turns Python's syntax tree into nested functions, refusing all that is not in the list."""
 
     def __init__(self, text: str, shift: int, names: Collection[str] | None) -> None:
@@ -126,8 +126,8 @@ class _Reader:
         self.uses: set[str] = set()
 
     def read(self, node: ast.AST, depth: int) -> _Evaluate:
-        if depth > MAX_DEPTH:
-            raise ConditionError(f"expected at most {MAX_DEPTH} operators inside each other, found more")
+        if depth > _MAX_CONDITION_DEPTH:
+            raise ConditionError(f"expected at most {_MAX_CONDITION_DEPTH} operators inside each other, found more")
         match node:
             case ast.Constant(value=None | bool() | int() | float() | str()):
                 return self.constant(node)
@@ -139,10 +139,10 @@ class _Reader:
                 return _not(self.read(node.operand, depth + 1))
             case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
                 sign = operator.neg if isinstance(node.op, ast.USub) else operator.pos
-                return _numbers(sign, [self.read(node.operand, depth + 1)])
+                return _calculate(sign, [self.read(node.operand, depth + 1)])
             case ast.BinOp() if type(node.op) in _ARITHMETIC:
                 sides = [self.read(side, depth + 1) for side in (node.left, node.right)]
-                return _numbers(_ARITHMETIC[type(node.op)], sides)
+                return _calculate(_ARITHMETIC[type(node.op)], sides)
             case ast.Compare():
                 return self.compare(node, depth)
             case ast.List() | ast.Tuple() | ast.Set():
@@ -161,7 +161,7 @@ class _Reader:
             value = _CONSTANTS[name]
             return lambda _: value
         if self.names is not None and name not in self.names:
-            hint = suggest(name, self.names, "parameters")
+            hint = suggest_word(name, self.names, "parameters")
             hint += "" if hint.endswith("?") else "; text needs quotes: 'adam'"
             raise ConditionError(f"unknown parameter {name!r}", hint, self.offset(node))
         self.uses.add(name)
@@ -175,7 +175,7 @@ class _Reader:
         raise self.refuse(whole)
 
     def unmask(self, node: ast.Name | ast.Attribute, word: str) -> str:
-        """Undo `_mask`: ask the text itself what stands under underscores."""
+        """Undo `_mask_keywords`: ask the text itself what stands under underscores."""
         if word.strip("_"):
             return word
         return (ast.get_source_segment(self.text, node) or word).split(".")[-1].strip()
@@ -223,10 +223,10 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 
 
-def _numbers(apply: Callable[..., Any], sides: list[_Evaluate]) -> _Evaluate:
+def _calculate(apply: Callable[..., Any], sides: list[_Evaluate]) -> _Evaluate:
     """Calculate with numbers only: text times a number would be as long as it likes."""
 
-    def evaluate(parameters: Mapping[str, Value]) -> Any:
+    def evaluate(parameters: Mapping[str, ParameterValue]) -> Any:
         values = [side(parameters) for side in sides]
         if _UNKNOWN in values:
             return _UNKNOWN
@@ -239,7 +239,7 @@ def _numbers(apply: Callable[..., Any], sides: list[_Evaluate]) -> _Evaluate:
 
 
 def _compare(test: Callable[[Any, Any], bool], left: _Evaluate, right: _Evaluate) -> _Evaluate:
-    def evaluate(parameters: Mapping[str, Value]) -> Any:
+    def evaluate(parameters: Mapping[str, ParameterValue]) -> Any:
         sides = (left(parameters), right(parameters))
         return _UNKNOWN if _UNKNOWN in sides else test(*sides)
 
@@ -247,22 +247,22 @@ def _compare(test: Callable[[Any, Any], bool], left: _Evaluate, right: _Evaluate
 
 
 def _list(items: list[_Evaluate]) -> _Evaluate:
-    def evaluate(parameters: Mapping[str, Value]) -> Any:
+    def evaluate(parameters: Mapping[str, ParameterValue]) -> Any:
         values = [item(parameters) for item in items]
         return _UNKNOWN if _UNKNOWN in values else values
 
     return evaluate
 
 
-def _truth(value: Any) -> bool | _Unknown:
+def _require_truth(value: Any) -> bool | _Unknown:
     if not isinstance(value, bool | _Unknown):
         raise TypeError(f"expected true or false, found {value!r}")
     return value
 
 
 def _not(inner: _Evaluate) -> _Evaluate:
-    def evaluate(parameters: Mapping[str, Value]) -> Any:
-        value = _truth(inner(parameters))
+    def evaluate(parameters: Mapping[str, ParameterValue]) -> Any:
+        value = _require_truth(inner(parameters))
         return _UNKNOWN if value is _UNKNOWN else not value
 
     return evaluate
@@ -271,10 +271,10 @@ def _not(inner: _Evaluate) -> _Evaluate:
 def _all_or_any(every: bool, parts: list[_Evaluate]) -> _Evaluate:
     """Join by `and` (`every`) or `or`: the first part that decides wins, else unknown wins."""
 
-    def evaluate(parameters: Mapping[str, Value]) -> Any:
+    def evaluate(parameters: Mapping[str, ParameterValue]) -> Any:
         result: bool | _Unknown = every
         for part in parts:
-            value = _truth(part(parameters))
+            value = _require_truth(part(parameters))
             if value is not every and value is not _UNKNOWN:
                 return value
             if value is _UNKNOWN:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from monkey.spec.parameters.sampling import REACH, Distribution
-from monkey.spec.yaml.mistakes import Mistake, Mistakes, describe, suggest, wrong
+from monkey.spec.parameters.sampling import MAX_DRAW_SIGMAS, Distribution
+from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, make_mistake_error, suggest_word
 
 #: What each kind needs, and may have besides.
-KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+DISTRIBUTION_KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "uniform": (("min", "max"), ()),
     "log_uniform_values": (("min", "max"), ()),
     "int_uniform": (("min", "max"), ()),
@@ -23,10 +23,10 @@ KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 #: Keys of the long form.
-KEYS = ("distribution", "min", "max", "mu", "sigma", "q")
+DISTRIBUTION_KEYS = ("distribution", "min", "max", "mu", "sigma", "q")
 
 #: Ray's `{name: [arguments]}`; the words its arguments stand for here.
-RAY: dict[str, tuple[str, ...]] = {
+RAY_DISTRIBUTIONS: dict[str, tuple[str, ...]] = {
     "uniform": ("min", "max"),
     "quniform": ("min", "max", "q"),
     "loguniform": ("min", "max"),
@@ -40,7 +40,7 @@ RAY: dict[str, tuple[str, ...]] = {
 }
 
 #: Other names for a kind, as `distribution:`.
-ALIASES = {
+DISTRIBUTION_ALIASES = {
     "quniform": "q_uniform",
     "loguniform": "log_uniform_values",
     "qloguniform": "q_log_uniform_values",
@@ -60,29 +60,33 @@ _NOT_YET = (
 )  # fmt: skip
 
 
-def ray(name: str, arguments: Any) -> Distribution:
+def parse_ray_distribution(name: str, arguments: Any) -> Distribution:
     """Read `{loguniform: [1e-4, 1e-1]}`. Raises Mistakes."""
-    words = RAY[name]
+    words = RAY_DISTRIBUTIONS[name]
     if name == "randint" and isinstance(arguments, int):
         arguments = [0, arguments]
     fewest = 0 if name == "randn" else len(words)
     if not isinstance(arguments, list) or not fewest <= len(arguments) <= len(words):
         want = f"[{', '.join(words)}]"
-        raise wrong(f"expected {want}, found {describe(arguments)}", f"write {{{name}: {want}}}", (name,))
-    return distribution({"distribution": name, **dict(zip(words, arguments, strict=False))}, lambda _: (name,))
+        raise make_mistake_error(
+            f"expected {want}, found {describe_value(arguments)}", f"write {{{name}: {want}}}", (name,)
+        )
+    return parse_distribution({"distribution": name, **dict(zip(words, arguments, strict=False))}, lambda _: (name,))
 
 
-def distribution(raw: dict[str, Any], where: Callable[[str], tuple[str, ...]] = lambda key: (key,)) -> Distribution:
+def parse_distribution(
+    raw: dict[str, Any], where: Callable[[str], tuple[str, ...]] = lambda key: (key,)
+) -> Distribution:
     """Read `{distribution: …, min: …, max: …}`; `where` says where a key stands. Raises Mistakes."""
-    word = raw["distribution"] if "distribution" in raw else _guess(raw)
-    kind = _kind(word, raw, where)
+    word = raw["distribution"] if "distribution" in raw else _guess_kind(raw)
+    kind = _parse_kind(word, raw, where)
     if word in ("lograndint",):
         raw = {**raw, "q": 1}
-    numbers = _numbers(kind, raw, where)
+    numbers = _parse_numbers(kind, raw, where)
     if word in _EXCLUSIVE:
-        numbers["max"] = _whole("max", numbers["max"], where) - 1
+        numbers["max"] = _require_whole_number("max", numbers["max"], where) - 1
     if kind == "int_uniform" or "randint" in str(word):
-        numbers = {key: _whole(key, number, where) for key, number in numbers.items()}
+        numbers = {key: _require_whole_number(key, number, where) for key, number in numbers.items()}
     made = Distribution(
         kind,
         low=numbers.get("min", 0),
@@ -91,55 +95,67 @@ def distribution(raw: dict[str, Any], where: Callable[[str], tuple[str, ...]] = 
         sigma=numbers.get("sigma", 1),
         q=numbers.get("q"),
     )
-    _check(made, where)
+    _check_distribution(made, where)
     return made
 
 
-def _numbers(kind: str, raw: dict[str, Any], where: Callable[[str], tuple[str, ...]]) -> dict[str, int | float]:
+def _parse_numbers(kind: str, raw: dict[str, Any], where: Callable[[str], tuple[str, ...]]) -> dict[str, int | float]:
     """Read all that stands beside the kind. Raises all mistakes at once."""
-    needed, optional = KINDS[kind]
-    hint = f"write {example(kind)}"
+    needed, optional = DISTRIBUTION_KINDS[kind]
+    hint = f"write {format_example(kind)}"
     mistakes = [Mistake((), f"{kind} needs {key!r}", hint) for key in needed if key not in raw]
     numbers = {}
     for key, value in raw.items():
         if key in (*needed, *optional):
             try:
-                numbers[key] = _number(key, value, where)
-            except Mistakes as error:
+                numbers[key] = _parse_number(key, value, where)
+            except MistakesError as error:
                 mistakes += error.mistakes
         elif key != "distribution":
             mistakes.append(Mistake(where(key), f"{kind} has no {key!r}", hint, on_key=True))
     if mistakes:
-        raise Mistakes(mistakes)
+        raise MistakesError(mistakes)
     return numbers
 
 
-def _guess(raw: dict[str, Any]) -> str:
+def _guess_kind(raw: dict[str, Any]) -> str:
     """Name the distribution of a bare {min, max}, as W&B does: whole numbers if both are."""
     if "q" in raw:
         return "q_uniform"
     if "mu" in raw or "sigma" in raw:
-        raise wrong("expected a distribution with 'mu' and 'sigma'", "add: distribution: normal (or log_normal)")
+        raise make_mistake_error(
+            "expected a distribution with 'mu' and 'sigma'", "add: distribution: normal (or log_normal)"
+        )
     whole = all(isinstance(raw.get(key), int) for key in ("min", "max"))
     return "int_uniform" if whole else "uniform"
 
 
-def _kind(word: Any, raw: dict[str, Any], where: Callable[[str], tuple[str, ...]]) -> str:
+def _parse_kind(word: Any, raw: dict[str, Any], where: Callable[[str], tuple[str, ...]]) -> str:
     at = where("distribution")
     if not isinstance(word, str):
-        raise wrong(f"expected a distribution's name, found {describe(word)}", suggest("", KINDS, "they are"), at)
+        raise make_mistake_error(
+            f"expected a distribution's name, found {describe_value(word)}",
+            suggest_word("", DISTRIBUTION_KINDS, "they are"),
+            at,
+        )
     if word in ("log_uniform", "q_log_uniform"):
-        raise wrong(f"{word!r} is ambiguous: its min and max are exponents in W&B, values elsewhere", _exact(raw), at)
+        raise make_mistake_error(
+            f"{word!r} is ambiguous: its min and max are exponents in W&B, values elsewhere",
+            _suggest_log_uniform(raw),
+            at,
+        )
     if word in _NOT_YET:
-        raise wrong(f"the distribution {word!r} is not there yet", suggest("", KINDS, "use one of"), at)
-    kind = ALIASES.get(word, word)
-    if kind not in KINDS:
-        words = [*KINDS, "categorical", "constant", *ALIASES]
-        raise wrong(f"unknown distribution {word!r}", suggest(word, words, "distributions"), at)
+        raise make_mistake_error(
+            f"the distribution {word!r} is not there yet", suggest_word("", DISTRIBUTION_KINDS, "use one of"), at
+        )
+    kind = DISTRIBUTION_ALIASES.get(word, word)
+    if kind not in DISTRIBUTION_KINDS:
+        words = [*DISTRIBUTION_KINDS, "categorical", "constant", *DISTRIBUTION_ALIASES]
+        raise make_mistake_error(f"unknown distribution {word!r}", suggest_word(word, words, "distributions"), at)
     return kind
 
 
-def _exact(raw: dict[str, Any]) -> str:
+def _suggest_log_uniform(raw: dict[str, Any]) -> str:
     """Show both readings of an ambiguous log_uniform with the file's own numbers."""
     low, high = raw.get("min"), raw.get("max")
     name = "q_log_uniform_values" if "q" in raw else "log_uniform_values"
@@ -155,42 +171,50 @@ def _is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def example(word: str) -> str:
+def format_example(word: str) -> str:
     """Return a whole parameter of the distribution that is called this or so, to be copied; "" if there is none."""
-    kind = ALIASES.get(word, word)
-    if kind not in KINDS:
+    kind = DISTRIBUTION_ALIASES.get(word, word)
+    if kind not in DISTRIBUTION_KINDS:
         return ""
     numbers = {"min": "1", "max": "9", "mu": "0", "sigma": "1", "q": "2"}
-    words = [f"{key}: {numbers[key]}" for key in (*KINDS[kind][0], *KINDS[kind][1])]
+    words = [f"{key}: {numbers[key]}" for key in (*DISTRIBUTION_KINDS[kind][0], *DISTRIBUTION_KINDS[kind][1])]
     return "{" + ", ".join([f"distribution: {kind}", *words]) + "}"
 
 
-def _number(key: str, value: Any, where: Callable[[str], tuple[str, ...]]) -> int | float:
+def _parse_number(key: str, value: Any, where: Callable[[str], tuple[str, ...]]) -> int | float:
     if not _is_number(value):
         hint = "remove the quotes" if isinstance(value, str) else None
-        raise wrong(f"expected a number for {key!r}, found {describe(value)}", hint, where(key))
+        raise make_mistake_error(f"expected a number for {key!r}, found {describe_value(value)}", hint, where(key))
     if abs(value) > 1e300:
-        raise wrong(f"{key!r} is too large", "stay below 1e300", where(key))
+        raise make_mistake_error(f"{key!r} is too large", "stay below 1e300", where(key))
     return value
 
 
-def _whole(key: str, value: int | float, where: Callable[[str], tuple[str, ...]]) -> int:
+def _require_whole_number(key: str, value: int | float, where: Callable[[str], tuple[str, ...]]) -> int:
     if value != int(value):
-        raise wrong(f"expected a whole number for {key!r}, found {value}", "use distribution: uniform", where(key))
+        raise make_mistake_error(
+            f"expected a whole number for {key!r}, found {value}", "use distribution: uniform", where(key)
+        )
     return int(value)
 
 
-def _check(d: Distribution, where: Callable[[str], tuple[str, ...]]) -> None:
+def _check_distribution(d: Distribution, where: Callable[[str], tuple[str, ...]]) -> None:
     if "uniform" in d.kind and not d.low < d.high and not (d.kind == "int_uniform" and d.low == d.high):
-        raise wrong(f"expected min < max, found {d.low} and {d.high}", "swap them, or write {value: 1}", where("max"))
+        raise make_mistake_error(
+            f"expected min < max, found {d.low} and {d.high}", "swap them, or write {value: 1}", where("max")
+        )
     if "log_uniform" in d.kind and d.low <= 0:
         hint = "min and max are the values, not their exponents"
-        raise wrong(f"a logarithm needs min > 0, found {d.low}", hint, where("min"))
+        raise make_mistake_error(f"a logarithm needs min > 0, found {d.low}", hint, where("min"))
     if d.sigma <= 0:
-        raise wrong(f"expected sigma > 0, found {d.sigma}", "sigma is the standard deviation", where("sigma"))
-    far = abs(d.mu) + REACH * d.sigma
+        raise make_mistake_error(
+            f"expected sigma > 0, found {d.sigma}", "sigma is the standard deviation", where("sigma")
+        )
+    far = abs(d.mu) + MAX_DRAW_SIGMAS * d.sigma
     if "log_normal" in d.kind and far > 690:
-        raise wrong(f"exp({far:.4g}) is too large: mu and sigma are of the logarithm", "lower them", where("mu"))
+        raise make_mistake_error(
+            f"exp({far:.4g}) is too large: mu and sigma are of the logarithm", "lower them", where("mu")
+        )
     if d.q is not None:
         _check_steps(d, math.exp(far) if "log_normal" in d.kind else far, where)
 
@@ -199,9 +223,13 @@ def _check_steps(d: Distribution, far: float, where: Callable[[str], tuple[str, 
     """Refuse a `q` that leaves nothing, or steps that floats can no longer tell apart."""
     assert d.q is not None
     if d.q <= 0:
-        raise wrong(f"expected q > 0, found {d.q}", "q is the step between values", where("q"))
+        raise make_mistake_error(f"expected q > 0, found {d.q}", "q is the step between values", where("q"))
     furthest = max(abs(d.low), abs(d.high)) if "uniform" in d.kind else far
     if furthest / d.q > 1e12:
-        raise wrong(f"q: {d.q} is too fine for values up to {furthest:.4g}", "use a larger q, or none", where("q"))
+        raise make_mistake_error(
+            f"q: {d.q} is too fine for values up to {furthest:.4g}", "use a larger q, or none", where("q")
+        )
     if "uniform" in d.kind and not d.multiples():
-        raise wrong(f"no multiple of q: {d.q} lies between {d.low} and {d.high}", "use a smaller q", where("q"))
+        raise make_mistake_error(
+            f"no multiple of q: {d.q} lies between {d.low} and {d.high}", "use a smaller q", where("q")
+        )

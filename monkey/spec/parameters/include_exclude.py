@@ -5,40 +5,40 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from monkey.spec.parameters.ranges import Stepped
+from monkey.spec.parameters.ranges import SteppedRange
 
 
-def flat(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def flatten_row(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """Write a row's nested groups as dotted names, where they are groups of parameters."""
     found: dict[str, Any] = {}
     for key, value in row.items():
         if isinstance(value, dict) and key not in names and any(name.startswith(f"{key}.") for name in names):
             inner = [name.removeprefix(f"{key}.") for name in names if name.startswith(f"{key}.")]
-            found |= {f"{key}.{name}": v for name, v in flat(value, inner).items()}
+            found |= {f"{key}.{name}": v for name, v in flatten_row(value, inner).items()}
         else:
             found[key] = value
     return found
 
 
-def same(left: Any, right: Any) -> bool:
+def is_same_value(left: Any, right: Any) -> bool:
     """Compare values as people do: 1 is 1.0, but neither is true."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     return bool(left == right)
 
 
-def places(values: Sequence[Any] | range, value: Any) -> list[int]:
+def find_value_indexes(values: Sequence[Any] | range, value: Any) -> list[int]:
     """Return where a value stands among others."""
-    if isinstance(values, Stepped):
+    if isinstance(values, SteppedRange):
         return values.find(value) if isinstance(value, int | float) and not isinstance(value, bool) else []
     if not isinstance(values, range):
-        return [at for at, other in enumerate(values) if same(value, other)]
+        return [at for at, other in enumerate(values) if is_same_value(value, other)]
     # A range looks for a float by counting up to it.
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value == int(value)
     return [values.index(int(value))] if whole and int(value) in values else []
 
 
-def steps(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def find_key_path(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Return the keys by which a dotted name is reached in a row."""
     steps: list[str] = []
     rest, here = name, raw

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from monkey.spec.job.job_table import Value
+from monkey.spec.job.job_table import ParameterValue
 
 
-class Stepped(Sequence[Value]):
+class SteppedRange(Sequence[ParameterValue]):
     """Numbers that rise, or fall, from one to the next."""
 
     def __init__(self, steps: range, make: Callable[[int], int | float]) -> None:
@@ -26,7 +26,7 @@ class Stepped(Sequence[Value]):
 
     def find(self, value: float) -> list[int]:
         """Return where a number stands, without going through all."""
-        low, high = 0, count(self)
+        low, high = 0, count_values(self)
         falls = high > 1 and self[high - 1] < self[0]
         while low < high:
             middle = (low + high) // 2
@@ -34,10 +34,10 @@ class Stepped(Sequence[Value]):
                 low = middle + 1
             else:
                 high = middle
-        return [low] if low < count(self) and self[low] == value else []
+        return [low] if low < count_values(self) and self[low] == value else []
 
 
-def count(values: Sequence[Value] | range) -> int:
+def count_values(values: Sequence[ParameterValue] | range) -> int:
     """Return how many values there are; `len` cannot say it beyond 2**63."""
-    steps = values.steps if isinstance(values, Stepped) else values
+    steps = values.steps if isinstance(values, SteppedRange) else values
     return max(0, -(-(steps.stop - steps.start) // steps.step)) if isinstance(steps, range) else len(steps)

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 #: Bits of a draw: k + 0.5 of 2**52 is a float strictly between 0 and 1, for every k.
-BITS = 52
+DRAW_BITS = 52
 
-_SCALE = 2.0**-BITS
+_SCALE = 2.0**-DRAW_BITS
 
 #: Draws made in one go, and the first eight bytes of each of their digests.
-_AT_ONCE = 64
-_FIRST_WORDS = struct.Struct(">" + "Q24x" * _AT_ONCE)
+_DRAWS_PER_BATCH = 64
+_FIRST_WORDS = struct.Struct(">" + "Q24x" * _DRAWS_PER_BATCH)
 
 #: No draw lies further out than this many sigmas (8.2 for 52 bits).
-REACH = 9.0
+MAX_DRAW_SIGMAS = 9.0
 
 
 @dataclass(frozen=True)
@@ -50,37 +50,37 @@ class Distribution:
         return n * self.q if isinstance(self.q, int) else float(f"{n * self.q:.12g}") + 0.0  # no -0.0
 
 
-def units(seed: int, name: str) -> Iterator[int]:
+def generate_draws(seed: int, name: str) -> Iterator[int]:
     """Yield draws 0, 1, 2, … of a parameter, each a whole number of 52 bits."""
     sha256, start, at = hashlib.sha256, f"{seed}\0{name}\0".encode(), 0
     while True:
-        digests = b"".join([sha256(start + b"%d" % i).digest() for i in range(at, at + _AT_ONCE)])
+        digests = b"".join([sha256(start + b"%d" % i).digest() for i in range(at, at + _DRAWS_PER_BATCH)])
         for word in _FIRST_WORDS.unpack(digests):
-            yield word >> (64 - BITS)
-        at += _AT_ONCE
+            yield word >> (64 - DRAW_BITS)
+        at += _DRAWS_PER_BATCH
 
 
-def fraction(unit: int) -> float:
+def convert_to_fraction(unit: int) -> float:
     """Return a draw as a number between 0 and 1, both excluded."""
     return (unit + 0.5) * _SCALE
 
 
-def choice(count: int, probabilities: Sequence[float] | None = None) -> Callable[[int], int]:
+def make_choice_sampler(count: int, probabilities: Sequence[float] | None = None) -> Callable[[int], int]:
     """Return the function from a draw to an index below `count`."""
     if probabilities is None:
-        return lambda unit: (unit * count) >> BITS
+        return lambda unit: (unit * count) >> DRAW_BITS
     bounds = list(accumulate(probabilities))
     total = bounds[-1]
     last = max(at for at, p in enumerate(probabilities) if p > 0)
-    return lambda unit: min(bisect_right(bounds, fraction(unit) * total), last)
+    return lambda unit: min(bisect_right(bounds, convert_to_fraction(unit) * total), last)
 
 
-def ppf(distribution: Distribution) -> Callable[[int], int | float]:
+def make_sampler(distribution: Distribution) -> Callable[[int], int | float]:
     """Return the function from a draw to a value."""
     d = distribution
     if d.kind == "int_uniform":
         low, count = int(d.low), int(d.high) - int(d.low) + 1
-        return lambda unit: low + ((unit * count) >> BITS)
+        return lambda unit: low + ((unit * count) >> DRAW_BITS)
     smooth = _SMOOTH[d.kind.removeprefix("q_")](d)
     return _quantised(d, smooth) if d.kind.startswith("q_") else smooth
 

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from monkey.spec.yaml.environment_names import is_needed
-from monkey.spec.yaml.mistakes import Mistake, Mistakes, describe, suggest
-from monkey.spec.yaml.units import size
+from monkey.spec.yaml.environment_names import is_system_variable
+from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, suggest_word
+from monkey.spec.yaml.units import parse_size
 
 #: Bytes of points that wait on a machine's disk, at most, while InfluxDB cannot be reached.
-SPOOL = 1 << 30
-_LEAST_SPOOL = 1 << 20
+DEFAULT_SPOOL_BYTES = 1 << 30
+_MIN_SPOOL_BYTES = 1 << 20
 _V1, _V2 = ("database", "username", "password"), ("org", "bucket", "token")
 _KEYS = ("url", *_V2, *_V1, "spool")
 _EXAMPLE = "write {url: http://host:8086, org: lab, bucket: monkey, token: INFLUX_TOKEN}"
@@ -23,7 +23,7 @@ _SECRET = re.compile(r"[A-Z_][A-Z0-9_]{0,63}\Z")
 
 
 @dataclass(frozen=True)
-class Influx:
+class InfluxSettings:
     """Where a sweep's metrics are sent, besides the store. It holds names of secrets, never their values."""
 
     url: str
@@ -36,7 +36,7 @@ class Influx:
     username: str = ""
     password: str = ""
     #: Bytes of points that wait on a machine's disk, at most.
-    spool: int = SPOOL
+    spool: int = DEFAULT_SPOOL_BYTES
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -51,57 +51,59 @@ class Influx:
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads; what has its default is left out."""
-        return {name: value for name, value in asdict(self).items() if value not in ("", SPOOL)}
+        return {name: value for name, value in asdict(self).items() if value not in ("", DEFAULT_SPOOL_BYTES)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Influx:
+    def from_json(cls, data: Mapping[str, Any]) -> InfluxSettings:
         """Read what `to_json` wrote."""
         return cls(**data)
 
 
-def read(raw: Mapping[str, Any] | None) -> Influx | None:
+def parse_influx_settings(raw: Mapping[str, Any] | None) -> InfluxSettings | None:
     """Return what a `metrics:` without mistakes says."""
     said = (raw or {}).get("influxdb")
     if said is None:
         return None
-    return Influx(
+    return InfluxSettings(
         url=said["url"].rstrip("/"),
         bucket=said.get("bucket") or said["database"],
         org=said.get("org", ""),
         token=said.get("token", ""),
         username=said.get("username", ""),
         password=said.get("password", ""),
-        spool=size(said.get("spool", SPOOL)),
+        spool=parse_size(said.get("spool", DEFAULT_SPOOL_BYTES)),
     )
 
 
-def mistakes(raw: Any) -> list[Mistake]:
+def find_metrics_mistakes(raw: Any) -> list[Mistake]:
     """Return what is wrong with the whole of `metrics:`."""
     path = ("metrics",)
     if not isinstance(raw, dict):
-        return [Mistake(path, f"expected a mapping with 'influxdb', found {describe(raw)}", f"influxdb: {_EXAMPLE}")]
+        return [
+            Mistake(path, f"expected a mapping with 'influxdb', found {describe_value(raw)}", f"influxdb: {_EXAMPLE}")
+        ]
     found = [
-        Mistake((*path, key), f"unknown key {key!r} of metrics", suggest(key, ["influxdb"], "keys"), on_key=True)
+        Mistake((*path, key), f"unknown key {key!r} of metrics", suggest_word(key, ["influxdb"], "keys"), on_key=True)
         for key in raw
         if key != "influxdb"
     ]
     said = raw.get("influxdb")
     if isinstance(said, dict):
-        return found + [mistake.under((*path, "influxdb")) for mistake in _of_influx(said)]
+        return found + [mistake.under((*path, "influxdb")) for mistake in _find_influx_mistakes(said)]
     if "influxdb" in raw or not raw:
         place = (*path, "influxdb") if raw else path
-        found.append(Mistake(place, f"expected a mapping with 'url', found {describe(said)}", _EXAMPLE))
+        found.append(Mistake(place, f"expected a mapping with 'url', found {describe_value(said)}", _EXAMPLE))
     return found
 
 
-def _of_influx(said: Mapping[str, Any]) -> Iterator[Mistake]:
+def _find_influx_mistakes(said: Mapping[str, Any]) -> Iterator[Mistake]:
     for key, value in said.items():
         if key not in _KEYS:
-            yield Mistake((key,), f"unknown key {key!r} of influxdb", suggest(key, _KEYS, "keys"), on_key=True)
+            yield Mistake((key,), f"unknown key {key!r} of influxdb", suggest_word(key, _KEYS, "keys"), on_key=True)
         elif key not in ("url", "token", "password", "spool") and not _is_text(value):
-            yield Mistake((key,), f"expected text, found {describe(value)}", "write it in quotes if need be")
-    yield from _url(said)
-    yield from _version(said)
+            yield Mistake((key,), f"expected text, found {describe_value(value)}", "write it in quotes if need be")
+    yield from _find_url_mistakes(said)
+    yield from _find_version_mistakes(said)
     for key in ("token", "password"):
         if key not in said:
             continue
@@ -109,13 +111,13 @@ def _of_influx(said: Mapping[str, Any]) -> Iterator[Mistake]:
             # What was found is not shown: it may well be the secret itself.
             hint = f"write {key}: INFLUX_{key.upper()}, and its value into ~/.config/monkey/secrets"
             yield Mistake((key,), "expected the name of a secret: capital letters, digits and _", hint)
-        elif is_needed(said[key]):
+        elif is_system_variable(said[key]):
             yield Mistake((key,), f"{said[key]!r} is no secret: programs need it to run", "give it another name")
     if "spool" in said:
-        yield from _spool(said["spool"])
+        yield from _find_spool_mistakes(said["spool"])
 
 
-def _url(said: Mapping[str, Any]) -> Iterator[Mistake]:
+def _find_url_mistakes(said: Mapping[str, Any]) -> Iterator[Mistake]:
     url = said.get("url")
     if url is None:
         yield Mistake((), "expected a mapping with 'url', found none", _EXAMPLE)
@@ -129,10 +131,10 @@ def _url(said: Mapping[str, Any]) -> Iterator[Mistake]:
         hint = "name secrets instead: token, or username and password"
         yield Mistake(("url",), "expected a URL without user and password", hint)
     elif not good or parts is None or parts.query or parts.fragment or re.search(r"\s", str(url)):
-        yield Mistake(("url",), f"expected the server's URL, found {describe(url)}", "write http://host:8086")
+        yield Mistake(("url",), f"expected the server's URL, found {describe_value(url)}", "write http://host:8086")
 
 
-def _version(said: Mapping[str, Any]) -> Iterator[Mistake]:
+def _find_version_mistakes(said: Mapping[str, Any]) -> Iterator[Mistake]:
     """Hold the keys of 2.x and of 1.8 apart."""
     if ("bucket" in said) == ("database" in said):
         found = "both" if "bucket" in said else "neither"
@@ -150,11 +152,11 @@ def _version(said: Mapping[str, Any]) -> Iterator[Mistake]:
         yield Mistake((), "expected username and password together, or neither", "password: the name of a secret")
 
 
-def _spool(raw: Any) -> Iterator[Mistake]:
+def _find_spool_mistakes(raw: Any) -> Iterator[Mistake]:
     try:
-        if size(raw) < _LEAST_SPOOL:
-            yield Mistake(("spool",), f"expected 1MiB or more, found {describe(raw)}", "leave it out for 1GiB")
-    except Mistakes as error:
+        if parse_size(raw) < _MIN_SPOOL_BYTES:
+            yield Mistake(("spool",), f"expected 1MiB or more, found {describe_value(raw)}", "leave it out for 1GiB")
+    except MistakesError as error:
         yield from (mistake.under(("spool",)) for mistake in error.mistakes)
 
 

@@ -8,36 +8,36 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from monkey.spec.yaml.environment_names import is_needed
-from monkey.spec.yaml.mistakes import Mistake, Mistakes, describe, suggest
-from monkey.spec.yaml.units import duration
+from monkey.spec.yaml.environment_names import is_system_variable
+from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, suggest_word
+from monkey.spec.yaml.units import parse_duration
 
 #: What can be told, in the order in which it is documented.
-EVENTS = ("finished", "failed", "stalled")
-KINDS = ("webhook", "slack")
-_KEYS = (*KINDS, "on", "key", "after")
+NOTIFY_EVENTS = ("finished", "failed", "stalled")
+CHANNEL_KINDS = ("webhook", "slack")
+_KEYS = (*CHANNEL_KINDS, "on", "key", "after")
 #: Seconds in which nothing of a sweep ran, though it has jobs left and agents live.
-STALLED = 600.0
-_LEAST_STALLED = 60.0
+_DEFAULT_STALLED_SECONDS = 600.0
+_MIN_STALLED_SECONDS = 60.0
 #: Those of one project.
-MOST = 20
+_MAX_CHANNELS = 20
 _SECRET = re.compile(r"[A-Z_][A-Z0-9_]{0,63}\Z")
 _EXAMPLE = "write - {slack: SLACK_WEBHOOK, on: [failed]}"
 
 
 @dataclass(frozen=True)
-class Channel:
+class NotifyChannel:
     """One way to tell people."""
 
-    #: One of KINDS.
+    #: One of CHANNEL_KINDS.
     kind: str
     #: A URL, or the name of the secret that is one.
     to: str
-    on: tuple[str, ...] = EVENTS
+    on: tuple[str, ...] = NOTIFY_EVENTS
     #: Name of the secret that webhooks are signed with; "" for none.
     key: str = ""
     #: Seconds without anything running after which a sweep has stalled.
-    after: float = STALLED
+    after: float = _DEFAULT_STALLED_SECONDS
 
     @property
     def named(self) -> bool:
@@ -57,38 +57,44 @@ class Channel:
         """Return it as monkey.yaml writes it, without what is as it is anyway."""
         said: dict[str, Any] = {self.kind: self.to, "on": list(self.on)}
         said |= {"key": self.key} if self.key else {}
-        return said | ({"after": self.after} if self.after != STALLED else {})
+        return said | ({"after": self.after} if self.after != _DEFAULT_STALLED_SECONDS else {})
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Channel:
+    def from_json(cls, data: Mapping[str, Any]) -> NotifyChannel:
         """Read what `to_json` wrote."""
-        (kind,) = [kind for kind in KINDS if kind in data]
-        on = data.get("on", EVENTS)
-        on = (on,) if isinstance(on, str) else tuple(event for event in EVENTS if event in on)
-        return cls(kind, data[kind], on, data.get("key", ""), duration(data.get("after", STALLED)))
+        (kind,) = [kind for kind in CHANNEL_KINDS if kind in data]
+        on = data.get("on", NOTIFY_EVENTS)
+        on = (on,) if isinstance(on, str) else tuple(event for event in NOTIFY_EVENTS if event in on)
+        return cls(
+            kind, data[kind], on, data.get("key", ""), parse_duration(data.get("after", _DEFAULT_STALLED_SECONDS))
+        )
 
 
-def read(raw: Any) -> tuple[Channel, ...]:
+def parse_notify_channels(raw: Any) -> tuple[NotifyChannel, ...]:
     """Return what a `notify:` without mistakes says."""
-    return tuple(Channel.from_json(one) for one in ([raw] if isinstance(raw, dict) else raw or ()))
+    return tuple(NotifyChannel.from_json(one) for one in ([raw] if isinstance(raw, dict) else raw or ()))
 
 
-def mistakes(raw: Any) -> list[Mistake]:
+def find_notify_mistakes(raw: Any) -> list[Mistake]:
     """Return what is wrong with the whole of `notify:`."""
     path = ("notify",)
     if isinstance(raw, dict):
-        return [mistake.under(path) for mistake in _of_channel(raw)]
+        return [mistake.under(path) for mistake in _find_channel_mistakes(raw)]
     if not isinstance(raw, list):
-        return [Mistake(path, f"expected a list of whom to tell, found {describe(raw)}", _EXAMPLE)]
-    if len(raw) > MOST:
-        return [Mistake(path, f"expected at most {MOST} of whom to tell, found {len(raw)}", "one channel tells many")]
-    found, seen = [], list[Channel]()
+        return [Mistake(path, f"expected a list of whom to tell, found {describe_value(raw)}", _EXAMPLE)]
+    if len(raw) > _MAX_CHANNELS:
+        return [
+            Mistake(
+                path, f"expected at most {_MAX_CHANNELS} of whom to tell, found {len(raw)}", "one channel tells many"
+            )
+        ]
+    found, seen = [], list[NotifyChannel]()
     for at, one in enumerate(raw):
-        wrong = list(_of_channel(one)) if isinstance(one, dict) else []
+        wrong = list(_find_channel_mistakes(one)) if isinstance(one, dict) else []
         if not isinstance(one, dict):
-            wrong = [Mistake((), f"expected whom to tell, found {describe(one)}", _EXAMPLE)]
+            wrong = [Mistake((), f"expected whom to tell, found {describe_value(one)}", _EXAMPLE)]
         elif not wrong:
-            channel = Channel.from_json(one)
+            channel = NotifyChannel.from_json(one)
             if any((channel.kind, channel.to) == (other.kind, other.to) for other in seen):
                 wrong = [Mistake((), f"{channel.kind} {channel.to} stands twice", "put what it is told into one: on:")]
             seen.append(channel)
@@ -96,23 +102,23 @@ def mistakes(raw: Any) -> list[Mistake]:
     return found
 
 
-def _of_channel(said: Mapping[str, Any]) -> Iterator[Mistake]:
+def _find_channel_mistakes(said: Mapping[str, Any]) -> Iterator[Mistake]:
     for key in said:
         if key not in _KEYS:
-            yield Mistake((key,), f"unknown key {key!r} of notify", suggest(key, _KEYS, "keys"), on_key=True)
-    kinds = [kind for kind in KINDS if kind in said]
+            yield Mistake((key,), f"unknown key {key!r} of notify", suggest_word(key, _KEYS, "keys"), on_key=True)
+    kinds = [kind for kind in CHANNEL_KINDS if kind in said]
     if len(kinds) != 1:
         yield Mistake((), f"expected a webhook or slack, found {'both' if kinds else 'neither'}", _EXAMPLE)
     for kind in kinds:
-        yield from _to(kind, said[kind])
+        yield from _find_target_mistakes(kind, said[kind])
     if "key" in said:
-        yield from _key(kinds, said["key"])
-    yield from _on(said)
+        yield from _find_key_mistakes(kinds, said["key"])
+    yield from _find_event_mistakes(said)
 
 
-def _to(kind: str, to: Any) -> Iterator[Mistake]:
+def _find_target_mistakes(kind: str, to: Any) -> Iterator[Mistake]:
     if isinstance(to, str) and _SECRET.match(to):
-        if is_needed(to):
+        if is_system_variable(to):
             yield Mistake((kind,), f"{to!r} is no secret: programs need it to run", "give it another name")
         return
     if kind == "slack":
@@ -130,10 +136,10 @@ def _to(kind: str, to: Any) -> Iterator[Mistake]:
         yield Mistake((kind,), "expected a URL with nothing secret in it: no user, no password, no query", hint)
     elif not good or re.search(r"\s", str(to)) or not str(to).isprintable():
         hint = "write webhook: https://host/path, or the name of a secret that is such a URL"
-        yield Mistake((kind,), f"expected a URL, or the name of a secret, found {describe(to)}", hint)
+        yield Mistake((kind,), f"expected a URL, or the name of a secret, found {describe_value(to)}", hint)
 
 
-def _key(kinds: list[str], key: Any) -> Iterator[Mistake]:
+def _find_key_mistakes(kinds: list[str], key: Any) -> Iterator[Mistake]:
     if kinds == ["slack"]:
         yield Mistake(("key",), "slack takes no signature", "remove key", on_key=True)
     elif not (isinstance(key, str) and _SECRET.match(key)):
@@ -141,19 +147,23 @@ def _key(kinds: list[str], key: Any) -> Iterator[Mistake]:
         yield Mistake(("key",), "expected the name of a secret: capital letters, digits and _", hint)
 
 
-def _on(said: Mapping[str, Any]) -> Iterator[Mistake]:
-    on = said.get("on", EVENTS)
+def _find_event_mistakes(said: Mapping[str, Any]) -> Iterator[Mistake]:
+    on = said.get("on", NOTIFY_EVENTS)
     asked = [on] if isinstance(on, str) else on
     if not isinstance(asked, list | tuple) or not asked:
-        yield Mistake(("on",), f"expected what to tell of, found {describe(on)}", f"on: [{', '.join(EVENTS)}]")
+        yield Mistake(
+            ("on",), f"expected what to tell of, found {describe_value(on)}", f"on: [{', '.join(NOTIFY_EVENTS)}]"
+        )
         return
     for at, event in enumerate(asked):
-        if event not in EVENTS:
-            hint = suggest(str(event), EVENTS, "events")
+        if event not in NOTIFY_EVENTS:
+            hint = suggest_word(str(event), NOTIFY_EVENTS, "events")
             yield Mistake(("on",) if isinstance(on, str) else ("on", at), f"unknown event {event!r}", hint)
     if "after" in said:
         try:
-            if duration(said["after"]) < _LEAST_STALLED:
-                yield Mistake(("after",), f"expected a minute or more, found {describe(said['after'])}", "after: 10m")
-        except Mistakes as error:
+            if parse_duration(said["after"]) < _MIN_STALLED_SECONDS:
+                yield Mistake(
+                    ("after",), f"expected a minute or more, found {describe_value(said['after'])}", "after: 10m"
+                )
+        except MistakesError as error:
             yield from (mistake.under(("after",)) for mistake in error.mistakes)

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from monkey.spec.project import influx_settings, notify, provider, store_url
-from monkey.spec.project.influx_settings import Influx
-from monkey.spec.project.notify import Channel
-from monkey.spec.project.provider import NAME, Provider
+from monkey.spec.project.influx_settings import InfluxSettings
+from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.project.provider import STORE_NAME_PATTERN, Provider
 from monkey.spec.yaml import document
-from monkey.spec.yaml.mistakes import Mistake, describe, suggest
+from monkey.spec.yaml.mistakes import Mistake, describe_value, suggest_word
 
-FILE = "monkey.yaml"
+PROJECT_FILE = "monkey.yaml"
 
-_NOT_YET = {
+_PLANNED_KEYS = {
     "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
 }
 _KEYS = ("project", "store", "providers", "metrics", "notify")
@@ -33,9 +33,9 @@ class Project:
     store: str
     providers: Mapping[str, Provider] = field(default_factory=lambda: {"local": Provider()})
     #: Where metrics are sent, besides the store.
-    influx: Influx | None = None
+    influx: InfluxSettings | None = None
     #: Who is told when a sweep has ended, or does not go on.
-    notify: tuple[Channel, ...] = ()
+    notify: tuple[NotifyChannel, ...] = ()
 
 
 def load_project(start: Path) -> Project:
@@ -44,29 +44,31 @@ def load_project(start: Path) -> Project:
     Raises SpecError.
     """
     root = find_root(start)
-    path = root / FILE
+    path = root / PROJECT_FILE
     if path.exists() or path.is_symlink():
-        return _read(path, root)
-    return _make({}, root)
+        return _read_project(path, root)
+    return _make_project({}, root)
 
 
 def find_root(start: Path) -> Path:
     """Return the nearest directory from `start` upward that has a monkey.yaml or a .git; else `start` itself."""
     start = start.absolute()
-    return next((at for at in (start, *start.parents) if (at / FILE).exists() or (at / ".git").exists()), start)
+    return next((at for at in (start, *start.parents) if (at / PROJECT_FILE).exists() or (at / ".git").exists()), start)
 
 
-def _read(path: Path, root: Path) -> Project:
-    text = document.read_text(path, FILE, root)
+def _read_project(path: Path, root: Path) -> Project:
+    text = document.read_document_text(path, PROJECT_FILE, root)
     if _is_blank(text):
-        return _make({}, root)
-    file = document.parse(text, FILE)
+        return _make_project({}, root)
+    file = document.parse_document(text, PROJECT_FILE)
     if not isinstance(file.data, dict):
-        raise file.error([Mistake((), f"expected a mapping, found {describe(file.data)}", "write: project: NAME")])
-    mistakes = [*_unknown(file.data), *_mistakes(file.data)]
+        raise file.error(
+            [Mistake((), f"expected a mapping, found {describe_value(file.data)}", "write: project: NAME")]
+        )
+    mistakes = [*_find_unknown_keys(file.data), *_find_mistakes(file.data)]
     if mistakes:
         raise file.error(mistakes)
-    return _make(file.data, root)
+    return _make_project(file.data, root)
 
 
 def _is_blank(text: str) -> bool:
@@ -74,41 +76,46 @@ def _is_blank(text: str) -> bool:
     return all(not line.strip() or line.lstrip().startswith("#") or line.strip() == "---" for line in text.splitlines())
 
 
-def _make(data: Mapping[str, Any], root: Path) -> Project:
-    providers = {name: provider.read(raw) for name, raw in data.get("providers", {"local": None}).items()}
-    name, store = data.get("project", _default_name(root)), store_url.address(data.get("store"), root)
+def _make_project(data: Mapping[str, Any], root: Path) -> Project:
+    providers = {name: provider.parse_provider(raw) for name, raw in data.get("providers", {"local": None}).items()}
+    name, store = data.get("project", _default_name(root)), store_url.resolve_store_url(data.get("store"), root)
     return Project(
-        root, name, store, providers, influx_settings.read(data.get("metrics")), notify.read(data.get("notify"))
+        root,
+        name,
+        store,
+        providers,
+        influx_settings.parse_influx_settings(data.get("metrics")),
+        notify.parse_notify_channels(data.get("notify")),
     )
 
 
 def _default_name(root: Path) -> str:
     """Turn the directory's name into one that keys can hold."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("._-")[:63]
-    return name if NAME.match(name) else "project"
+    return name if STORE_NAME_PATTERN.match(name) else "project"
 
 
-def _mistakes(data: Mapping[str, Any]) -> list[Mistake]:
+def _find_mistakes(data: Mapping[str, Any]) -> list[Mistake]:
     found = []
-    if "project" in data and not (isinstance(data["project"], str) and NAME.match(data["project"])):
+    if "project" in data and not (isinstance(data["project"], str) and STORE_NAME_PATTERN.match(data["project"])):
         hint = "use letters, digits, '.', '_' and '-', at most 63, first a letter or digit"
-        found.append(Mistake(("project",), f"expected a name, found {describe(data['project'])}", hint))
+        found.append(Mistake(("project",), f"expected a name, found {describe_value(data['project'])}", hint))
     if "store" in data:
-        found += store_url.mistakes(data["store"])
+        found += store_url.find_store_mistakes(data["store"])
     if "providers" in data:
-        found += provider.mistakes(data["providers"])
+        found += provider.find_provider_mistakes(data["providers"])
     if "metrics" in data:
-        found += influx_settings.mistakes(data["metrics"])
+        found += influx_settings.find_metrics_mistakes(data["metrics"])
     if "notify" in data:
-        found += notify.mistakes(data["notify"])
+        found += notify.find_notify_mistakes(data["notify"])
     return found
 
 
-def _unknown(data: Mapping[str, Any]) -> list[Mistake]:
+def _find_unknown_keys(data: Mapping[str, Any]) -> list[Mistake]:
     found = []
     for key in data:
-        if key in _NOT_YET:
-            found.append(Mistake((key,), f"{key!r} is not there yet", _NOT_YET[key], on_key=True))
+        if key in _PLANNED_KEYS:
+            found.append(Mistake((key,), f"{key!r} is not there yet", _PLANNED_KEYS[key], on_key=True))
         elif key not in _KEYS:
-            found.append(Mistake((key,), f"unknown key {key!r}", suggest(key, _KEYS, "keys"), on_key=True))
+            found.append(Mistake((key,), f"unknown key {key!r}", suggest_word(key, _KEYS, "keys"), on_key=True))
     return found

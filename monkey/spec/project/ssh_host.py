@@ -16,7 +16,7 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@-]*")
 
 
 @dataclass(frozen=True)
-class Host:
+class SshHost:
     """A host, as the user wrote it; what is None is left to the user's configuration."""
 
     name: str
@@ -41,7 +41,7 @@ class Host:
         return f"ssh {port}{f'{self.user}@' if self.user else ''}{self.name}"
 
 
-def mistake(name: str, user: str | None) -> str | None:
+def find_host_mistake(name: str, user: str | None) -> str | None:
     """Return what is wrong with the names of a host (an IPv6 address without brackets) and a user; None for nothing."""
     if not (_NAME.fullmatch(name) or _IPV6.fullmatch(name)):
         return "a host's name has letters, digits, '.', '_' and '-', and begins with a letter or digit"
@@ -50,16 +50,16 @@ def mistake(name: str, user: str | None) -> str | None:
     return None
 
 
-def parse(text: str) -> Host:
+def parse_ssh_host(text: str) -> SshHost:
     """Return the host that `text` names; raises FleetError."""
     found = _FORM.fullmatch(text)
     name = (found["name"] or found["six"]) if found else ""
     port = int(found["port"]) if found and found["port"] else None
     if found is None or port not in (None, *_PORTS):
         raise FleetError(f"expected a host, found {text!r}", hint=_HINT)
-    if wrong := mistake(name, found["user"]):
+    if wrong := find_host_mistake(name, found["user"]):
         raise FleetError(f"expected a host, found {text!r}: {wrong}", hint=_HINT)
-    return Host(name, found["user"], port)
+    return SshHost(name, found["user"], port)
 
 
 _PORTS = range(1, 65536)

@@ -12,42 +12,42 @@ from math import prod
 from typing import Any
 
 from monkey.spec.command.command import compile_command
-from monkey.spec.job.job_table import ABSENT, Column, JobTable, Value
+from monkey.spec.job.job_table import ABSENT, JobTable, ParameterColumn, ParameterValue
 from monkey.spec.parameters import conditions
-from monkey.spec.parameters.include_exclude import flat, places
+from monkey.spec.parameters.include_exclude import find_value_indexes, flatten_row
 from monkey.spec.parameters.parameters import Parameter
-from monkey.spec.parameters.ranges import count
-from monkey.spec.sweep.matrix_points import axes, distinct, draw, first_points
+from monkey.spec.parameters.ranges import count_values
+from monkey.spec.sweep.matrix_points import deduplicate_values, draw_points, list_axes, make_first_points
 from monkey.spec.sweep.models import MAX_JOBS, Spec
-from monkey.spec.yaml.mistakes import Mistake, Mistakes, wrong
+from monkey.spec.yaml.mistakes import Mistake, MistakesError, make_mistake_error
 
 #: In the place of identities that `identify` has yet to fill in.
 _NO_ID = ""
 
 
-def expand(spec: Spec) -> JobTable:
+def expand_spec(spec: Spec) -> JobTable:
     """Return the sweep's jobs, without identities. Raises SpecError for what shows only now (a `when` that fails)."""
-    return expand_with_notes(spec)[0]
+    return expand_spec_with_notes(spec)[0]
 
 
-def expand_with_notes(spec: Spec) -> tuple[JobTable, tuple[str, ...]]:
-    """Return `expand`'s table, and what its author should hear: sentences, such as of draws that came out equal."""
+def expand_spec_with_notes(spec: Spec) -> tuple[JobTable, tuple[str, ...]]:
+    """Return the table, and sentences that its author should hear, such as of draws that came out equal."""
     try:
-        columns, rows, notes = _draws(spec) if spec.method == "random" else _grid(spec)
-        columns, rows = _include(spec, columns, rows)
+        columns, rows, notes = _make_random_jobs(spec) if spec.method == "random" else _make_grid_jobs(spec)
+        columns, rows = _add_included_jobs(spec, columns, rows)
         if not rows:
             hint = "remove one of its rows; to end a sweep, `monkey cancel` it"
-            raise wrong("no job is left: exclude takes all of them out", hint, ("exclude",))
+            raise make_mistake_error("no job is left: exclude takes all of them out", hint, ("exclude",))
         _check_command(spec, columns)
-    except Mistakes as error:
+    except MistakesError as error:
         raise spec.document.error(error.mistakes) from error
     return JobTable(ids=[_NO_ID] * rows, columns=columns), notes
 
 
-def _draws(spec: Spec) -> tuple[dict[str, Column], int, tuple[str, ...]]:
+def _make_random_jobs(spec: Spec) -> tuple[dict[str, ParameterColumn], int, tuple[str, ...]]:
     """Return the jobs of a random search, and a sentence if they are fewer than its draws."""
     drawn = spec.run_cap or 0
-    columns, rows = _reduce(spec, _apply_conditions(spec, draw(spec)), drawn if spec.parameters else 1)
+    columns, rows = _reduce_rows(spec, _apply_conditions(spec, draw_points(spec)), drawn if spec.parameters else 1)
     if rows == drawn:
         return columns, rows, ()
     why = "equal to one before, or excluded" if spec.exclude else "equal to one before"
@@ -55,25 +55,25 @@ def _draws(spec: Spec) -> tuple[dict[str, Column], int, tuple[str, ...]]:
     return columns, rows, (f"the {drawn:,} draws of run_cap make {jobs}; {drawn - rows:,} came out {why}",)
 
 
-def _grid(spec: Spec) -> tuple[dict[str, Column], int, tuple[str, ...]]:
+def _make_grid_jobs(spec: Spec) -> tuple[dict[str, ParameterColumn], int, tuple[str, ...]]:
     """Return the jobs of a grid; with a run_cap, without making many more points than that."""
-    points = prod(count(axis[0].choices or ()) for axis in axes(spec))
+    points = prod(count_values(axis[0].choices or ()) for axis in list_axes(spec))
     made = points if spec.run_cap is None else min(points, spec.run_cap)
     while True:
-        columns, rows = _reduce(spec, _apply_conditions(spec, first_points(spec, made)), made)
+        columns, rows = _reduce_rows(spec, _apply_conditions(spec, make_first_points(spec, made)), made)
         if made == points or rows == spec.run_cap:
             return columns, rows, ()
         if made == MAX_JOBS:
             message = f"of the first {MAX_JOBS:,} points, only {rows:,} are jobs of their own and not excluded"
-            raise wrong(message, "lower the run_cap, or put parameters that matter last", ("run_cap",))
+            raise make_mistake_error(message, "lower the run_cap, or put parameters that matter last", ("run_cap",))
         made = min(points, made * 4, MAX_JOBS)
 
 
-def _apply_conditions(spec: Spec, columns: dict[str, Column]) -> dict[str, Column]:
+def _apply_conditions(spec: Spec, columns: dict[str, ParameterColumn]) -> dict[str, ParameterColumn]:
     """Take each parameter away (or to its `else`) where its `when` does not hold; what others depend on goes first."""
     columns = dict(columns)
     pending = {
-        name: [(path, conditions.parse(text, spec.parameters)) for path, text in parameter.when]
+        name: [(path, conditions.parse_condition(text, spec.parameters)) for path, text in parameter.when]
         for name, parameter in spec.parameters.items()
         if parameter.when
     }
@@ -81,15 +81,17 @@ def _apply_conditions(spec: Spec, columns: dict[str, Column]) -> dict[str, Colum
         ready = [name for name, found in pending.items() if not any(c.uses & pending.keys() for _, c in found)]
         for name in ready:
             for path, when in pending.pop(name):
-                columns[name] = _where(columns, spec.parameters[name], ("parameters", *path), when)
+                columns[name] = _apply_condition(columns, spec.parameters[name], ("parameters", *path), when)
     return columns
 
 
-def _where(columns: Mapping[str, Column], parameter: Parameter, path: tuple[Any, ...], when: Any) -> Column:
+def _apply_condition(
+    columns: Mapping[str, ParameterColumn], parameter: Parameter, path: tuple[Any, ...], when: Any
+) -> ParameterColumn:
     column, names = columns[parameter.name], [name for name in columns if name in when.uses]
     values, elsewhere = column.values, ABSENT
     if parameter.otherwise:
-        values, places = distinct([*values, *parameter.otherwise])
+        values, places = deduplicate_values([*values, *parameter.otherwise])
         elsewhere = places[-1] if places else len(values) - 1
     decided: dict[tuple[int, ...], bool] = {}
 
@@ -98,7 +100,7 @@ def _where(columns: Mapping[str, Column], parameter: Parameter, path: tuple[Any,
         try:
             decided[key] = when.holds(known)
         except conditions.ConditionError as error:
-            raise wrong(error.message, error.hint, path) from error
+            raise make_mistake_error(error.message, error.hint, path) from error
         return decided[key]
 
     keys = zip(*(columns[name].index for name in names), strict=True) if names else iter([()] * len(column.index))
@@ -106,27 +108,27 @@ def _where(columns: Mapping[str, Column], parameter: Parameter, path: tuple[Any,
         at if (decided[key] if key in decided else decide(key)) else elsewhere
         for at, key in zip(column.index, keys, strict=True)
     ])  # fmt: skip
-    return Column(values, index)
+    return ParameterColumn(values, index)
 
 
-def _reduce(spec: Spec, columns: dict[str, Column], rows: int) -> tuple[dict[str, Column], int]:
+def _reduce_rows(spec: Spec, columns: dict[str, ParameterColumn], rows: int) -> tuple[dict[str, ParameterColumn], int]:
     """Leave out what is excluded, what stands there already, and what is over the cap."""
     keep = bytearray(b"\1") * rows
-    for names, rules in _rules(spec, columns).items():
+    for names, rules in _find_excluded_rows(spec, columns).items():
         for row, key in enumerate(zip(*(columns[name].index for name in names), strict=True)):
             if key in rules:
                 keep[row] = 0
     if spec.method == "random" or any(p.when for p in spec.parameters.values()) or spec.zip:
-        _collapse(columns, rows, keep)
+        _drop_repeated_rows(columns, rows, keep)
     if spec.method == "grid" and spec.run_cap is not None:
-        _cap(keep, spec.run_cap)
+        _apply_cap(keep, spec.run_cap)
     kept = keep.count(1)
     if kept == rows:
         return columns, rows
-    return {n: Column(c.values, array("i", compress(c.index, keep))) for n, c in columns.items()}, kept
+    return {n: ParameterColumn(c.values, array("i", compress(c.index, keep))) for n, c in columns.items()}, kept
 
 
-def _cap(keep: bytearray, cap: int) -> None:
+def _apply_cap(keep: bytearray, cap: int) -> None:
     kept = 0
     for row, flag in enumerate(keep):
         kept += flag
@@ -135,18 +137,20 @@ def _cap(keep: bytearray, cap: int) -> None:
             return
 
 
-def _rules(spec: Spec, columns: Mapping[str, Column]) -> dict[tuple[str, ...], set[tuple[int, ...]]]:
+def _find_excluded_rows(
+    spec: Spec, columns: Mapping[str, ParameterColumn]
+) -> dict[tuple[str, ...], set[tuple[int, ...]]]:
     """Return the rows to exclude, by the parameters they name, each value by its index."""
     rules: dict[tuple[str, ...], set[tuple[int, ...]]] = {}
     for raw in spec.exclude:
-        row = flat(raw, columns)
+        row = flatten_row(raw, columns)
         names = tuple(sorted(row))
-        key = tuple(places(columns[name].values, row[name]) for name in names)
+        key = tuple(find_value_indexes(columns[name].values, row[name]) for name in names)
         rules.setdefault(names, set()).update(product(*key))  # several where values are equal as numbers: 1, 1.0
     return rules
 
 
-def _collapse(columns: Mapping[str, Column], rows: int, keep: bytearray) -> None:
+def _drop_repeated_rows(columns: Mapping[str, ParameterColumn], rows: int, keep: bytearray) -> None:
     """Keep the first of equal rows: each row is one number, its indexes as digits."""
     if any(len(c.values) >= rows and len(set(c.index)) == rows for c in columns.values()):
         return
@@ -162,15 +166,17 @@ def _collapse(columns: Mapping[str, Column], rows: int, keep: bytearray) -> None
             seen.add(key)
 
 
-def _include(spec: Spec, columns: dict[str, Column], rows: int) -> tuple[dict[str, Column], int]:
+def _add_included_jobs(
+    spec: Spec, columns: dict[str, ParameterColumn], rows: int
+) -> tuple[dict[str, ParameterColumn], int]:
     """Add the jobs of `include` that are not there yet."""
     if not spec.include:
         return columns, rows
-    added = [_completed(spec, flat(raw, columns)) for raw in spec.include]
+    added = [_complete_row(spec, flatten_row(raw, columns)) for raw in spec.include]
     grown = {}
     for name, column in columns.items():
         extra = [row[name] for row in added if name in row]
-        values, index = distinct([*column.values, *extra])
+        values, index = deduplicate_values([*column.values, *extra])
         places = iter(
             range(len(column.values), len(column.values) + len(extra))
             if index is None
@@ -180,15 +186,15 @@ def _include(spec: Spec, columns: dict[str, Column], rows: int) -> tuple[dict[st
         )
         whole = array("i", column.index)
         whole.extend(next(places) if name in row else ABSENT for row in added)
-        grown[name] = Column(values, whole)
+        grown[name] = ParameterColumn(values, whole)
     rows += len(added)
     keep = bytearray(b"\1") * rows
-    _collapse_exactly(grown, rows - len(added), keep)
-    kept = {name: Column(c.values, array("i", compress(c.index, keep))) for name, c in grown.items()}
+    _drop_repeated_additions(grown, rows - len(added), keep)
+    kept = {name: ParameterColumn(c.values, array("i", compress(c.index, keep))) for name, c in grown.items()}
     return kept, keep.count(1)
 
 
-def _collapse_exactly(columns: Mapping[str, Column], old: int, keep: bytearray) -> None:
+def _drop_repeated_additions(columns: Mapping[str, ParameterColumn], old: int, keep: bytearray) -> None:
     """Drop rows from `old` on that equal one before them."""
     new: dict[tuple[int, ...], int] = {}
     indexes = [c.index for c in columns.values()]
@@ -200,17 +206,17 @@ def _collapse_exactly(columns: Mapping[str, Column], old: int, keep: bytearray) 
             keep[new[key]] = 0
 
 
-def _completed(spec: Spec, row: dict[str, Value]) -> dict[str, Value]:
+def _complete_row(spec: Spec, row: dict[str, ParameterValue]) -> dict[str, ParameterValue]:
     """Add the parameters that can have only one value."""
     only = {
         p.name: p.choices[0]
         for p in spec.parameters.values()
-        if not p.when and p.choices is not None and count(p.choices) == 1
+        if not p.when and p.choices is not None and count_values(p.choices) == 1
     }
     return {**only, **row}
 
 
-def _check_command(spec: Spec, columns: Mapping[str, Column]) -> None:
+def _check_command(spec: Spec, columns: Mapping[str, ParameterColumn]) -> None:
     """Refuse a command that some job has no value for."""
     uses = compile_command(spec.command, spec.parameters).uses
     mistakes = []
@@ -220,4 +226,4 @@ def _check_command(spec: Spec, columns: Mapping[str, Column]) -> None:
             hint = f"give {name} an 'else: VALUE' beside its 'when', or let the program read it from MONKEY_PARAMS"
             mistakes.append(Mistake(("command",), message, hint))
     if mistakes:
-        raise Mistakes(mistakes)
+        raise MistakesError(mistakes)

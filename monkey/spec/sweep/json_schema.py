@@ -194,12 +194,12 @@ _FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
-def schema() -> dict[str, Any]:
+def build_spec_schema() -> dict[str, Any]:
     """Return the JSON schema (2020-12) of a spec file."""
     from monkey.spec.sweep.models import Spec
 
     plain = Spec.model_json_schema()["properties"]
-    properties = {name: {**_plain(plain[name]), **field} for name, field in _FIELDS.items()}
+    properties = {name: {**_simplify_field(plain[name]), **field} for name, field in _FIELDS.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "monkey sweep",
@@ -208,11 +208,11 @@ def schema() -> dict[str, Any]:
         "properties": properties,
         "required": ["command"],
         "additionalProperties": False,
-        "$defs": {"parameters": _parameters(), "parameter": _parameter()},
+        "$defs": {"parameters": _build_parameters(), "parameter": _build_parameter()},
     }
 
 
-def _plain(field: dict[str, Any]) -> dict[str, Any]:
+def _simplify_field(field: dict[str, Any]) -> dict[str, Any]:
     """Take pydantic's account of a field, less what ours says better or null, which no spec writes."""
     kept = {key: value for key, value in field.items() if key not in ("title", "$ref")}
     choices = [choice for choice in kept.pop("anyOf", []) if choice != {"type": "null"}]
@@ -221,7 +221,7 @@ def _plain(field: dict[str, Any]) -> dict[str, Any]:
     return {**kept, **(choices[0] if len(choices) == 1 and "$ref" not in choices[0] else {})}
 
 
-def _parameters() -> dict[str, Any]:
+def _build_parameters() -> dict[str, Any]:
     name = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
     return {
         "type": "object",
@@ -230,7 +230,7 @@ def _parameters() -> dict[str, Any]:
     }
 
 
-def _parameter() -> dict[str, Any]:
+def _build_parameter() -> dict[str, Any]:
     number = {"type": "number"}
     own = {"when": _WHEN, "else": {**_VALUE, "description": "The value where `when` does not hold."}}
     listed = {"type": "array", "items": _VALUE, "minItems": 1}
@@ -241,29 +241,29 @@ def _parameter() -> dict[str, Any]:
         "anyOf": [
             {**listed, "description": "Values, all tried."},
             {"type": ["string", "number", "boolean"], "description": "One value."},
-            _form("Values.", {"values": listed, "probabilities": shares, "distribution": categorical}, own),
-            _form("One value.", {"value": _VALUE, "distribution": {"const": "constant"}}, own),
-            _form("Numbers from the first to below the second; a third is the step.", {"range": bounds}, own),
-            _distribution(number, own),
-            _form("A group of parameters.", {"parameters": {"$ref": "#/$defs/parameters"}}, {"when": _WHEN}),
-            _form("Ray's choice.", {"choice": listed, "probabilities": shares}, own),
-            _form("Ray's grid_search.", {"grid_search": listed}, own),
+            _build_form("Values.", {"values": listed, "probabilities": shares, "distribution": categorical}, own),
+            _build_form("One value.", {"value": _VALUE, "distribution": {"const": "constant"}}, own),
+            _build_form("Numbers from the first to below the second; a third is the step.", {"range": bounds}, own),
+            _build_distribution(number, own),
+            _build_form("A group of parameters.", {"parameters": {"$ref": "#/$defs/parameters"}}, {"when": _WHEN}),
+            _build_form("Ray's choice.", {"choice": listed, "probabilities": shares}, own),
+            _build_form("Ray's grid_search.", {"grid_search": listed}, own),
             *(
-                _form(f"Ray's {name}({', '.join(words)}).", {name: {"type": ["array", "integer"]}}, own)
-                for name, words in distributions.RAY.items()
+                _build_form(f"Ray's {name}({', '.join(words)}).", {name: {"type": ["array", "integer"]}}, own)
+                for name, words in distributions.RAY_DISTRIBUTIONS.items()
             ),
         ]
     }
 
 
-def _distribution(number: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    names = {"enum": [*distributions.KINDS, *distributions.ALIASES]}
+def _build_distribution(number: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    names = {"enum": [*distributions.DISTRIBUTION_KINDS, *distributions.DISTRIBUTION_ALIASES]}
     keys = {"distribution": names, **dict.fromkeys(("min", "max", "mu", "sigma", "q"), number)}
-    form = _form("Draws from a distribution; both bounds are included.", keys, own)
+    form = _build_form("Draws from a distribution; both bounds are included.", keys, own)
     return {**form, "required": [], "anyOf": [{"required": ["distribution"]}, {"required": ["min", "max"]}]}
 
 
-def _form(description: str, keys: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+def _build_form(description: str, keys: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "description": description,

@@ -10,14 +10,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from monkey.spec.project.provider import Provider
-from monkey.spec.project_paths import locate
-from monkey.spec.sweep.future_fields import not_yet
-from monkey.spec.sweep.models import NAME, Spec
-from monkey.spec.sweep.partial_validation import Sound, sound_part
-from monkey.spec.sweep.pydantic_errors import explain
-from monkey.spec.sweep.spec_validation import Checks
+from monkey.spec.project_paths import resolve_in_project
+from monkey.spec.sweep.future_fields import remove_planned_fields
+from monkey.spec.sweep.models import SWEEP_NAME_PATTERN, Spec
+from monkey.spec.sweep.partial_validation import ValidPart, extract_valid_part
+from monkey.spec.sweep.pydantic_errors import explain_pydantic_errors
+from monkey.spec.sweep.spec_validation import SpecChecks
 from monkey.spec.yaml import document
-from monkey.spec.yaml.mistakes import Mistake, describe
+from monkey.spec.yaml.mistakes import Mistake, describe_value
 
 _HINTS = {
     "command": "add a line such as: command: python train.py --lr {lr}",
@@ -37,33 +37,35 @@ def load_spec(path: Path, root: Path, providers: Mapping[str, Provider] | None =
     top = os.path.realpath(root)
     inside = top in map(os.path.realpath, path.parents)
     try:
-        source = locate(path, root).relative_to(top).as_posix()
+        source = resolve_in_project(path, root).relative_to(top).as_posix()
     except ValueError:
         source = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
-    return _spec(document.read(path, source, root if inside else None), root, path.stem, providers)
+    return _make_spec(document.read_document(path, source, root if inside else None), root, path.stem, providers)
 
 
 def parse_spec(text: str, source: str, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:
     """Read a spec's text, such as a revision holds; `source` is the path that errors name."""
-    return _spec(document.parse(text, source), root, Path(source).stem, providers)
+    return _make_spec(document.parse_document(text, source), root, Path(source).stem, providers)
 
 
-def _spec(file: document.Document, root: Path, stem: str, providers: Mapping[str, Provider] | None = None) -> Spec:
+def _make_spec(
+    file: document.YamlDocument, root: Path, stem: str, providers: Mapping[str, Provider] | None = None
+) -> Spec:
     if not isinstance(file.data, dict):
-        found = describe(file.data)
+        found = describe_value(file.data)
         raise file.error(
             [Mistake((), f"expected a mapping, found {found}", "write key: value lines; see: monkey init")]
         )
-    data, mistakes = not_yet(file.data)
-    if NAME.match(stem):
+    data, mistakes = remove_planned_fields(file.data)
+    if SWEEP_NAME_PATTERN.match(stem):
         data.setdefault("name", stem)
     spec, invalid = _validate(data)
     mistakes += invalid
-    sound = Sound(data) if spec is not None else sound_part(data, invalid, _invalid)
+    sound = ValidPart(data) if spec is not None else extract_valid_part(data, invalid, _find_invalid_fields)
     if spec is None:
         spec, _ = _validate(sound.data)
     if spec is not None:
-        checks = Checks(spec, sound.doubtful, root, providers)
+        checks = SpecChecks(spec, sound.doubtful, root, providers)
         lost = sound.lost | {str(m.path[0]) for m in mistakes if len(m.path) == 1}
         nameless = "parameters" in lost
         mistakes += map(sound.place, checks.all(lost - {"parameters"} | (_NEED_NAMES if nameless else set())))
@@ -73,7 +75,7 @@ def _spec(file: document.Document, root: Path, stem: str, providers: Mapping[str
     return spec
 
 
-def _invalid(data: dict[str, Any]) -> set[str]:
+def _find_invalid_fields(data: dict[str, Any]) -> set[str]:
     """Return the fields that are not valid."""
     return {str(mistake.path[0]) for mistake in _validate(data)[1] if mistake.path}
 
@@ -82,4 +84,4 @@ def _validate(data: dict[str, Any]) -> tuple[Spec | None, list[Mistake]]:
     try:
         return Spec.model_validate(data), []
     except ValidationError as error:
-        return None, explain(error, Spec, _HINTS)
+        return None, explain_pydantic_errors(error, Spec, _HINTS)

@@ -8,60 +8,56 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, PrivateAttr
 
-from monkey.spec.job.expires import Expires
-from monkey.spec.job.expires import read as read_expires
-from monkey.spec.job.job_table import Value
-from monkey.spec.job.recipe import BUILD_TIMEOUT, Recipe, Settings
-from monkey.spec.job.recipe import Resources as JobResources
-from monkey.spec.job.stop_when import Rule
-from monkey.spec.job.stop_when import read as read_rules
-from monkey.spec.parameters.parameters import Parameter, declare
-from monkey.spec.sweep.datasets import declare_datasets
+from monkey.spec.job.expires import Expiry, parse_expiry
+from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS, JobResources, Recipe, SweepSettings
+from monkey.spec.job.stop_when import StopRule, parse_stop_rules
+from monkey.spec.parameters.parameters import Parameter, parse_parameters
+from monkey.spec.sweep.datasets import parse_datasets
 from monkey.spec.yaml import environment_names
-from monkey.spec.yaml.document import Document
-from monkey.spec.yaml.mistakes import Mistake, Mistakes, describe, wrong
-from monkey.spec.yaml.units import duration, size
+from monkey.spec.yaml.document import YamlDocument
+from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, make_mistake_error
+from monkey.spec.yaml.units import parse_duration, parse_size
 
 #: Jobs of one sweep; also draws of a random search.
 MAX_JOBS = 5_000_000
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
+SWEEP_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 
 
-def _sweep_name(raw: Any) -> str:
-    if not isinstance(raw, str) or not NAME.match(raw):
+def _parse_sweep_name(raw: Any) -> str:
+    if not isinstance(raw, str) or not SWEEP_NAME_PATTERN.match(raw):
         hint = "use letters, digits, '.', '_' and '-', at most 63, first a letter or digit"
-        raise wrong(f"expected a name, found {describe(raw)}", hint)
+        raise make_mistake_error(f"expected a name, found {describe_value(raw)}", hint)
     return raw
 
 
-def _word(raw: Any, what: str) -> str:
+def _parse_word(raw: Any, what: str) -> str:
     """Take text, and whole numbers as they are written; a float would not come out as it went in."""
     if isinstance(raw, int) and not isinstance(raw, bool):
         return str(raw)
     if not isinstance(raw, str):
-        raise wrong(f"expected {what}, found {describe(raw)}", "put it in quotes")
+        raise make_mistake_error(f"expected {what}, found {describe_value(raw)}", "put it in quotes")
     return raw
 
 
-def _command(raw: Any) -> str | list[str]:
+def _parse_command(raw: Any) -> str | list[str]:
     if isinstance(raw, str):
         return raw
     if not isinstance(raw, list) or not raw:
         hint = "write it as one line, or as a list of words"
-        raise wrong(f"expected a command, found {describe(raw)}", hint)
-    return _each(raw, "a word of the command")
+        raise make_mistake_error(f"expected a command, found {describe_value(raw)}", hint)
+    return _parse_words(raw, "a word of the command")
 
 
-def _each(raw: list[Any], what: str) -> list[str]:
+def _parse_words(raw: list[Any], what: str) -> list[str]:
     words, mistakes = [], []
     for at, item in enumerate(raw):
         try:
-            words.append(_word(item, what))
-        except Mistakes as error:
+            words.append(_parse_word(item, what))
+        except MistakesError as error:
             mistakes += [m.under((at,)) for m in error.mistakes]
     if mistakes:
-        raise Mistakes(mistakes)
+        raise MistakesError(mistakes)
     return words
 
 
@@ -69,56 +65,64 @@ def _one_or_many(raw: Any) -> Any:
     return [raw] if isinstance(raw, str) else raw
 
 
-def _files(raw: Any) -> list[str]:
+def _parse_files(raw: Any) -> list[str]:
     """Read globs of files below the working directory."""
     raw = _one_or_many(raw)
     if not isinstance(raw, list):
-        raise wrong(f"expected a list of files, found {describe(raw)}", "write [model.npz, plots/]")
+        raise make_mistake_error(f"expected a list of files, found {describe_value(raw)}", "write [model.npz, plots/]")
     mistakes = [
-        Mistake((at,), f"expected a file below the working directory, found {describe(item)}", "write a relative path")
+        Mistake(
+            (at,), f"expected a file below the working directory, found {describe_value(item)}", "write a relative path"
+        )
         for at, item in enumerate(raw)
         if not isinstance(item, str) or not item.strip() or item.startswith(("/", "~")) or ".." in item.split("/")
     ]
     if mistakes:
-        raise Mistakes(mistakes)
+        raise MistakesError(mistakes)
     return raw
 
 
-def _requirements(raw: Any) -> str | list[str]:
+def _parse_requirements(raw: Any) -> str | list[str]:
     """Read a requirements file's path, or its lines."""
     if isinstance(raw, str) and raw.strip():
         return raw
     if not isinstance(raw, list) or not raw:
         hint = "write requirements: requirements.txt, or a list: [numpy==2.3.4]"
-        raise wrong(f"expected a file or a list of requirements, found {describe(raw)}", hint)
+        raise make_mistake_error(f"expected a file or a list of requirements, found {describe_value(raw)}", hint)
     mistakes = [
-        Mistake((at,), f"expected a requirement, found {describe(item)}", "write it as pip does: numpy==2.3.4")
+        Mistake((at,), f"expected a requirement, found {describe_value(item)}", "write it as pip does: numpy==2.3.4")
         for at, item in enumerate(raw)
         if not isinstance(item, str) or not item.strip() or "\n" in item.strip()
     ]
     if mistakes:
-        raise Mistakes(mistakes)
+        raise MistakesError(mistakes)
     return [item.strip() for item in raw]
 
 
-def _setup(raw: Any) -> str:
+def _parse_setup(raw: Any) -> str:
     if not isinstance(raw, str) or not raw.strip() or "\0" in raw:
-        raise wrong(f"expected lines of shell, found {describe(raw)}", "write setup: | and the commands below it")
+        raise make_mistake_error(
+            f"expected lines of shell, found {describe_value(raw)}", "write setup: | and the commands below it"
+        )
     return raw
 
 
 def _groups(raw: Any) -> Any:
     if isinstance(raw, list) and raw and all(isinstance(name, str) for name in raw):
-        raise wrong("expected a list of lists of names, found a list of names", f"write zip: [[{', '.join(raw)[:60]}]]")
+        raise make_mistake_error(
+            "expected a list of lists of names, found a list of names", f"write zip: [[{', '.join(raw)[:60]}]]"
+        )
     return raw
 
 
 def _environment_variables(raw: Any) -> dict[str, str]:
     if not isinstance(raw, dict):
-        raise wrong(f"expected a mapping of names to text, found {describe(raw)}", 'write {OMP_NUM_THREADS: "1"}')
+        raise make_mistake_error(
+            f"expected a mapping of names to text, found {describe_value(raw)}", 'write {OMP_NUM_THREADS: "1"}'
+        )
     mistakes, env = [], {}
     for name, value in raw.items():
-        if not environment_names.NAME.match(name):
+        if not environment_names.VARIABLE_NAME_PATTERN.match(name):
             hint = "use letters, digits and _"
             mistakes.append(Mistake((name,), f"{name!r} cannot name an environment variable", hint, True))
         elif name.startswith("MONKEY_"):
@@ -126,119 +130,121 @@ def _environment_variables(raw: Any) -> dict[str, str]:
                 Mistake((name,), "names that begin with MONKEY_ are monkey's own", "use another name", True)
             )
         try:
-            env[name] = _word(value, "text")
-        except Mistakes as error:
+            env[name] = _parse_word(value, "text")
+        except MistakesError as error:
             mistakes += [m.under((name,)) for m in error.mistakes]
     if mistakes:
-        raise Mistakes(mistakes)
+        raise MistakesError(mistakes)
     return env
 
 
-def _secrets(raw: Any) -> list[str]:
+def _parse_secrets(raw: Any) -> list[str]:
     raw = _one_or_many(raw)
     if not isinstance(raw, list):
         hint = "names alone: secrets: [WANDB_API_KEY]; values stay on the machines"
-        raise wrong(f"expected a list of names, found {describe(raw)}", hint)
+        raise make_mistake_error(f"expected a list of names, found {describe_value(raw)}", hint)
     mistakes = []
     for at, name in enumerate(raw):
-        if not isinstance(name, str) or not environment_names.NAME.match(name):
+        if not isinstance(name, str) or not environment_names.VARIABLE_NAME_PATTERN.match(name):
             # Never shown: it may be the value itself.
             hint = "write the variable's name alone: its value is never in a spec"
             mistakes.append(Mistake((at,), "expected the name of an environment variable", hint))
-        elif environment_names.is_needed(name):
+        elif environment_names.is_system_variable(name):
             mistakes.append(Mistake((at,), f"{name!r} is no secret: programs need it to run", "take it out"))
         elif name in raw[:at]:
             mistakes.append(Mistake((at,), f"{name!r} is listed twice", "name it once"))
     if mistakes:
-        raise Mistakes(mistakes)
+        raise MistakesError(mistakes)
     return sorted(raw)
 
 
-def _providers(raw: Any) -> list[str]:
+def _parse_providers(raw: Any) -> list[str]:
     raw = _one_or_many(raw)
-    if not isinstance(raw, list) or not raw or not all(isinstance(n, str) and NAME.match(n) for n in raw):
-        raise wrong(f"expected a provider's name or a list of them, found {describe(raw)}", "write provider: local")
+    if not isinstance(raw, list) or not raw or not all(isinstance(n, str) and SWEEP_NAME_PATTERN.match(n) for n in raw):
+        raise make_mistake_error(
+            f"expected a provider's name or a list of them, found {describe_value(raw)}", "write provider: local"
+        )
     if len(set(raw)) != len(raw):
-        raise wrong("a provider is listed twice", "name each once")
+        raise make_mistake_error("a provider is listed twice", "name each once")
     return raw
 
 
-Duration = Annotated[float, PlainValidator(duration)]
-Size = Annotated[int, PlainValidator(size)]
-Files = Annotated[list[str], PlainValidator(_files)]
-Count = Annotated[int, Field(ge=1)]
+_Duration = Annotated[float, PlainValidator(parse_duration)]
+_Size = Annotated[int, PlainValidator(parse_size)]
+_FileGlobs = Annotated[list[str], PlainValidator(_parse_files)]
+_PositiveCount = Annotated[int, Field(ge=1)]
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Metric(_Model):
+class MetricFields(_Model):
     """What `monkey.log` calls it, and whether less or more of it is better."""
 
     name: str = Field(min_length=1)
     goal: Literal["minimize", "maximize"] = "minimize"
 
 
-class Resources(_Model):
+class ResourceFields(_Model):
     """What one job takes of its machine."""
 
     cpus: float = Field(1, gt=0, le=4096)
     gpus: int = Field(0, ge=0, le=1024)
-    memory: Size = 0
+    memory: _Size = 0
 
 
-class Code(_Model):
+class CodeFields(_Model):
     """Which files a job runs with; by default all that git sees below `root`."""
 
     root: str = "."
-    include: Files | None = None
+    include: _FileGlobs | None = None
 
 
-class Environment(_Model):
+class EnvironmentFields(_Model):
     """The Python environment of the jobs, built once per content."""
 
     python: str | None = Field(None, pattern=r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$")
     #: A file's path, or its lines.
-    requirements: Annotated[str | list[str] | None, PlainValidator(_requirements)] = None
-    setup: Annotated[str | None, PlainValidator(_setup)] = None
-    timeout: Duration = BUILD_TIMEOUT
+    requirements: Annotated[str | list[str] | None, PlainValidator(_parse_requirements)] = None
+    setup: Annotated[str | None, PlainValidator(_parse_setup)] = None
+    timeout: _Duration = BUILD_TIMEOUT_SECONDS
 
 
 class Spec(_Model):
     """One sweep, as its file says it."""
 
-    name: Annotated[str, PlainValidator(_sweep_name)]
-    command: Annotated[str | list[str], PlainValidator(_command)]
+    name: Annotated[str, PlainValidator(_parse_sweep_name)]
+    command: Annotated[str | list[str], PlainValidator(_parse_command)]
     method: Literal["grid", "random"] = "grid"
-    parameters: Annotated[dict[str, Parameter], PlainValidator(declare)] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, Parameter], PlainValidator(parse_parameters)] = Field(default_factory=dict)
     zip: Annotated[list[list[str]], BeforeValidator(_groups)] = Field(default_factory=list)
     include: list[dict[str, Any]] = Field(default_factory=list)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
-    metric: Metric | None = None
+    metric: MetricFields | None = None
     seed: int = Field(0, ge=0, lt=1 << 63)
     run_cap: int | None = Field(None, ge=1, le=MAX_JOBS)
-    max_concurrent_jobs: Count | None = None
+    max_concurrent_jobs: _PositiveCount | None = None
     max_retries: int = Field(0, ge=0, le=1000)
-    timeout: Duration | None = None
-    grace: Duration = 10.0
-    checkpoint_every: Duration = 600.0
+    timeout: _Duration | None = None
+    grace: _Duration = 10.0
+    checkpoint_every: _Duration = 600.0
     checkpoint_keep: int = Field(2, ge=1, le=1000)
     fail_fast: bool = False
-    stop_when: Annotated[list[Rule], PlainValidator(read_rules)] = Field(default_factory=list)
-    resources: Resources = Field(default_factory=Resources)
-    code: Code = Field(default_factory=Code)
+    stop_when: Annotated[list[StopRule], PlainValidator(parse_stop_rules)] = Field(default_factory=list)
+    resources: ResourceFields = Field(default_factory=ResourceFields)
+    code: CodeFields = Field(default_factory=CodeFields)
     #: Name to path, as written.
-    datasets: Annotated[dict[str, str], PlainValidator(declare_datasets)] = Field(default_factory=dict)
-    environment: Environment = Field(default_factory=Environment)
+    datasets: Annotated[dict[str, str], PlainValidator(parse_datasets)] = Field(default_factory=dict)
+    environment: EnvironmentFields = Field(default_factory=EnvironmentFields)
     env: Annotated[dict[str, str], PlainValidator(_environment_variables)] = Field(default_factory=dict)
-    secrets: Annotated[list[str], PlainValidator(_secrets)] = Field(default_factory=list)
-    outputs: Files = Field(default_factory=list)
-    provider: Annotated[list[str], BeforeValidator(_providers)] = Field(default_factory=lambda: ["local"])
+    secrets: Annotated[list[str], PlainValidator(_parse_secrets)] = Field(default_factory=list)
+    outputs: _FileGlobs = Field(default_factory=list)
+    provider: Annotated[list[str], BeforeValidator(_parse_providers)] = Field(default_factory=lambda: ["local"])
     priority: int = Field(0, ge=-1000, le=1000)
-    expires: Annotated[Expires | None, PlainValidator(read_expires)] = None
+    expires: Annotated[Expiry | None, PlainValidator(parse_expiry)] = None
 
-    _document: Document = PrivateAttr()
+    _document: YamlDocument = PrivateAttr()
     _requirements: str | None = PrivateAttr(None)
 
     @property
@@ -252,7 +258,7 @@ class Spec(_Model):
         return self._document.file
 
     @property
-    def document(self) -> Document:
+    def document(self) -> YamlDocument:
         """The file with its lines: places mistakes that show only later."""
         return self._document
 
@@ -269,9 +275,9 @@ class Spec(_Model):
             outputs=sorted(set(self.outputs)),
         )
 
-    def settings(self) -> Settings:
+    def settings(self) -> SweepSettings:
         """Return how the jobs are to be run."""
-        return Settings(
+        return SweepSettings(
             max_retries=self.max_retries,
             timeout=self.timeout,
             build_timeout=self.environment.timeout,
@@ -289,6 +295,3 @@ class Spec(_Model):
             stop_when=self.stop_when,
             expires=self.expires,
         )
-
-
-__all__ = ["MAX_JOBS", "NAME", "Code", "Environment", "Metric", "Resources", "Spec", "Value"]

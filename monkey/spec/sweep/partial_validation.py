@@ -10,7 +10,7 @@ from monkey.spec.yaml.mistakes import Mistake
 
 
 @dataclass
-class Sound:
+class ValidPart:
     """A spec's values without those that are wrong."""
 
     data: dict[str, Any]
@@ -29,13 +29,13 @@ class Sound:
         return mistake
 
 
-def sound_part(
+def extract_valid_part(
     data: dict[str, Any], mistakes: Sequence[Mistake], invalid: Callable[[dict[str, Any]], set[str]]
-) -> Sound:
+) -> ValidPart:
     """Leave out no more than what is wrong; `invalid` says which fields would be so without it."""
-    sound = Sound({**data})
+    sound = ValidPart({**data})
     for key in {str(m.path[0]) for m in mistakes if m.path}:
-        _prune(sound, key, [m.path[1] for m in mistakes if m.path[:1] == (key,) and len(m.path) > 1],
+        _remove_invalid(sound, key, [m.path[1] for m in mistakes if m.path[:1] == (key,) and len(m.path) > 1],
                whole=any(m.path == (key,) and key != "parameters" for m in mistakes))  # fmt: skip
     if "command" not in data:
         sound.lost.add("command")
@@ -48,7 +48,7 @@ def sound_part(
     return sound
 
 
-def _prune(sound: Sound, key: str, wrong: list[str | int], *, whole: bool) -> None:
+def _remove_invalid(sound: ValidPart, key: str, wrong: list[str | int], *, whole: bool) -> None:
     raw = sound.data.get(key)
     if key == "command" and isinstance(raw, list) and wrong:
         # Words are what they are by their places.

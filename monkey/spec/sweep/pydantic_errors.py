@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from monkey.spec.yaml.mistakes import Mistake, Mistakes, Path, describe, nearest, suggest
+from monkey.spec.yaml.mistakes import Mistake, MistakesError, NodePath, describe_value, find_nearest_word, suggest_word
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -34,7 +34,7 @@ _BOUNDS = {"greater_than": "more than {gt:g}", "greater_than_equal": "{ge} or mo
            "less_than_equal": "at most {le}"}  # fmt: skip
 
 #: Words of other tools for ours.
-SYNONYMS = {
+_KEY_SYNONYMS = {
     "program": "command", "entrypoint": "command", "cmd": "command", "run": "command", "args": "command",
     "matrix": "parameters", "params": "parameters", "param_space": "parameters", "hyperparameters": "parameters",
     "searcher": "method", "strategy": "method", "search": "method", "algorithm": "method",
@@ -48,19 +48,19 @@ SYNONYMS = {
 }  # fmt: skip
 
 
-def explain(error: ValidationError, model: type[BaseModel], hints: Mapping[str, str]) -> list[Mistake]:
+def explain_pydantic_errors(error: ValidationError, model: type[BaseModel], hints: Mapping[str, str]) -> list[Mistake]:
     """Return each of pydantic's errors as a mistake; `hints` say what to write for a missing key."""
     mistakes: list[Mistake] = []
     for detail in error.errors(include_url=False):
         inner = detail.get("ctx", {}).get("error")
-        if isinstance(inner, Mistakes):
+        if isinstance(inner, MistakesError):
             mistakes += [m.under(detail["loc"]) for m in inner.mistakes]
         else:
-            mistakes.append(_explain(detail, model, hints))
+            mistakes.append(_explain_error(detail, model, hints))
     return mistakes
 
 
-def _explain(detail: ErrorDetails, model: type[BaseModel], hints: Mapping[str, str]) -> Mistake:
+def _explain_error(detail: ErrorDetails, model: type[BaseModel], hints: Mapping[str, str]) -> Mistake:
     kind, path, found = detail["type"], detail["loc"], detail["input"]
     context: dict[str, Any] = detail.get("ctx", {})
     match kind:
@@ -69,33 +69,35 @@ def _explain(detail: ErrorDetails, model: type[BaseModel], hints: Mapping[str, s
             return Mistake(path[:-1], f"{key!r} is missing", hints.get(key, f"add {key}: …"))
         case "extra_forbidden":
             key = str(path[-1])
-            return Mistake(path, f"unknown key {key!r}", _meant(key, _keys(model, path[:-1])), on_key=True)
+            return Mistake(path, f"unknown key {key!r}", _suggest_key(key, _list_keys(model, path[:-1])), on_key=True)
         case "literal_error":
             expected = context["expected"].replace("'", "")
-            near = nearest(found, expected.replace(" or ", ", ").split(", ")) if isinstance(found, str) else None
+            near = (
+                find_nearest_word(found, expected.replace(" or ", ", ").split(", ")) if isinstance(found, str) else None
+            )
             hint = f"did you mean {near!r}?" if near else None
-            return Mistake(path, f"expected {expected}, found {describe(found)}", hint)
+            return Mistake(path, f"expected {expected}, found {describe_value(found)}", hint)
         case "string_pattern_mismatch":
-            return Mistake(path, f"expected a version such as '3.11', found {describe(found)}", 'write "3.11"')
+            return Mistake(path, f"expected a version such as '3.11', found {describe_value(found)}", 'write "3.11"')
         case "string_type" if path[-1] == "python":
-            return Mistake(path, f"expected a version in quotes, found {describe(found)}", 'write "3.11"')
+            return Mistake(path, f"expected a version in quotes, found {describe_value(found)}", 'write "3.11"')
     if kind in _BOUNDS:
         hint = f"write {_BOUNDS[kind].format(**context)}"
-        return Mistake(path, f"expected {_BOUNDS[kind].format(**context)}, found {describe(found)}", hint)
+        return Mistake(path, f"expected {_BOUNDS[kind].format(**context)}, found {describe_value(found)}", hint)
     if path == ("metric",) and isinstance(found, str):
         return Mistake(path, "expected a mapping, found a name", f"write {{name: {found[:60]}, goal: maximize}}")
     if kind in _EXPECTED:
         hint = _FIXES.get(kind) if isinstance(found, str | int | float) else None
-        return Mistake(path, f"expected {_EXPECTED[kind]}, found {describe(found)}", hint)
-    return Mistake(path, f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, found {describe(found)}")
+        return Mistake(path, f"expected {_EXPECTED[kind]}, found {describe_value(found)}", hint)
+    return Mistake(path, f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, found {describe_value(found)}")
 
 
-def _meant(key: str, keys: list[str]) -> str:
-    synonym = SYNONYMS.get(key)
-    return f"did you mean {synonym!r}?" if synonym in keys else suggest(key, keys, "keys")
+def _suggest_key(key: str, keys: list[str]) -> str:
+    synonym = _KEY_SYNONYMS.get(key)
+    return f"did you mean {synonym!r}?" if synonym in keys else suggest_word(key, keys, "keys")
 
 
-def _keys(model: type[BaseModel], path: Path) -> list[str]:
+def _list_keys(model: type[BaseModel], path: NodePath) -> list[str]:
     """Return the keys that may stand at a path."""
     from pydantic import BaseModel
 

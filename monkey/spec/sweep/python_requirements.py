@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from monkey.spec.project_paths import locate, read_plain
+from monkey.spec.project_paths import read_regular_file, resolve_in_project
 
 #: Bytes of it at most.
-MOST = 1_000_000
+_MAX_REQUIREMENTS_BYTES = 1_000_000
 
 
-def plain_text(root: Path, name: str) -> str:
+def read_requirements_file(root: Path, name: str) -> str:
     """Return what a file of the project says. Raises OSError, and ValueError with why it is not read."""
     try:
-        path = locate(root / name, root)
+        path = resolve_in_project(root / name, root)
     except ValueError as error:
         raise ValueError(f"{error}, and its text would be stored with the sweep") from error
-    raw = read_plain(path, MOST + 1)
-    if len(raw) > MOST:
-        raise ValueError(f"it has {path.stat().st_size:,} bytes, and at most {MOST:,} are taken")
+    raw = read_regular_file(path, _MAX_REQUIREMENTS_BYTES + 1)
+    if len(raw) > _MAX_REQUIREMENTS_BYTES:
+        raise ValueError(f"it has {path.stat().st_size:,} bytes, and at most {_MAX_REQUIREMENTS_BYTES:,} are taken")
     return raw.decode()

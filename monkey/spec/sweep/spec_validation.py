@@ -11,24 +11,24 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from monkey.spec.command.command import CommandError, compile_command
-from monkey.spec.job.expires import mistakes
-from monkey.spec.job.job_id import canonical
+from monkey.spec.job.expires import find_expiry_mistakes
+from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.parameters import conditions
-from monkey.spec.parameters.include_exclude import flat, places, same, steps
+from monkey.spec.parameters.include_exclude import find_key_path, find_value_indexes, flatten_row, is_same_value
 from monkey.spec.parameters.parameters import Parameter
-from monkey.spec.parameters.ranges import count
+from monkey.spec.parameters.ranges import count_values
 from monkey.spec.project.provider import Provider
-from monkey.spec.project_paths import is_directory
+from monkey.spec.project_paths import is_project_directory
 from monkey.spec.sweep.models import MAX_JOBS, Spec
-from monkey.spec.sweep.python_requirements import plain_text
-from monkey.spec.yaml.mistakes import Mistake, describe, nearest, suggest
+from monkey.spec.sweep.python_requirements import read_requirements_file
+from monkey.spec.yaml.mistakes import Mistake, describe_value, find_nearest_word, suggest_word
 
 _NOT_PLAIN = re.compile(r"\s*(-r|--requirement|-c|--constraint|-e|--editable|\.{1,2}/|/|file:)", re.MULTILINE)
 
-_PLAIN = "only the text itself reaches the machines: list the packages in it"
+_PLAIN_HINT = "only the text itself reaches the machines: list the packages in it"
 
 
-class Checks:
+class SpecChecks:
     """The checks of one spec; silent about `doubtful`, the top names of parameters that could not be read."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Checks:
             "parameters": self.conditions,
             "method": lambda: self.method(capped="run_cap" in skip or self.spec.run_cap is not None),
             "provider": self.known_providers,
-            "expires": lambda: mistakes(self.spec.expires, self.spec.provider, self.providers or {}),
+            "expires": lambda: find_expiry_mistakes(self.spec.expires, self.spec.provider, self.providers or {}),
             "zip": self.zip,
             "include": lambda: self.rows("include", self.spec.include),
             "exclude": lambda: self.rows("exclude", self.spec.exclude),
@@ -93,12 +93,12 @@ class Checks:
         for parameter in self.parameters.values():
             for path, text in parameter.when:
                 try:
-                    read = conditions.parse(text, self.names(text))
+                    read = conditions.parse_condition(text, self.names(text))
                     uses.setdefault(parameter.name, set()).update(read.uses)
                 except conditions.ConditionError as error:
                     yield Mistake(("parameters", *path), error.message, error.hint, offset=error.offset)
         for name in uses:
-            if name in _reached(uses, name):
+            if name in _find_reachable_names(uses, name):
                 path, _ = self.parameters[name].when[-1]
                 message = f"whether {name!r} applies depends on {name!r} itself"
                 yield Mistake(("parameters", *path), message, "remove one of the conditions that form the circle")
@@ -128,7 +128,7 @@ class Checks:
         if isinstance(parameter.values, list):
             seen: set[str] = set()
             for value in parameter.values:
-                if (text := canonical(value)) in seen:
+                if (text := dump_canonical_json(value)) in seen:
                     hint = "remove one; to repeat jobs, add a parameter: seed: {range: [0, 5]}"
                     yield Mistake(("parameters", *parameter.path), f"{text} stands twice in {parameter.name!r}", hint)
                     return
@@ -158,7 +158,7 @@ class Checks:
             if parameter.choices is None or parameter.probabilities:
                 yield Mistake(("zip", at), f"{parameter.name!r} has no list of values to zip", "give it values: […]")
                 return
-        counts = {p.name: count(p.choices) for p in group if p.choices is not None}
+        counts = {p.name: count_values(p.choices) for p in group if p.choices is not None}
         if max(counts.values(), default=0) > MAX_JOBS:
             yield Mistake(("zip", at), f"expected at most {MAX_JOBS:,} values to zip, found more", "use fewer")
         elif len(set(counts.values())) > 1:
@@ -169,8 +169,8 @@ class Checks:
     def rows(self, field: str, rows: list[dict[str, Any]]) -> Iterator[Mistake]:
         """Check the rows of include or exclude."""
         for at, raw in enumerate(rows):
-            row, path = flat(raw, self.parameters), (field, at)
-            mistakes = [m for name in row if (m := self.unknown((*path, *steps(raw, name)), name, on_key=True))]
+            row, path = flatten_row(raw, self.parameters), (field, at)
+            mistakes = [m for name in row if (m := self.unknown((*path, *find_key_path(raw, name)), name, on_key=True))]
             yield from mistakes
             if not row:
                 yield Mistake(path, f"an empty row in {field}", "name at least one parameter, or remove it")
@@ -184,13 +184,12 @@ class Checks:
         lacking = [
             p.name
             for p in self.parameters.values()
-            if p.name not in row and (p.otherwise or (not p.when and (p.choices is None or count(p.choices) > 1)))
+            if p.name not in row
+            and (p.otherwise or (not p.when and (p.choices is None or count_values(p.choices) > 1)))
         ]
         if lacking:
-            listed = ", ".join(lacking)
-            yield Mistake(
-                path, f"a job to include needs every parameter; this one lacks {listed}", f"add {lacking[0]}: …"
-            )
+            what = f"a job to include needs every parameter; this one lacks {', '.join(lacking)}"
+            yield Mistake(path, what, f"add {lacking[0]}: …")
 
     def possible(
         self, path: tuple[str | int, ...], raw: Mapping[str, Any], row: Mapping[str, Any]
@@ -199,18 +198,18 @@ class Checks:
         for name, value in row.items():
             parameter = self.parameters.get(name)
             values = parameter.values if parameter else None
-            if parameter is None or values is None or any(same(value, v) for v in parameter.otherwise):
+            if parameter is None or values is None or any(is_same_value(value, v) for v in parameter.otherwise):
                 continue
-            if not places(values, value):
-                hint = "remove the row, or write one of its values"
-                where = (*path, *steps(raw, name))
-                yield Mistake(where, f"{describe(value)} is not a value of {name!r}, so nothing is excluded", hint)
+            if not find_value_indexes(values, value):
+                what = f"{describe_value(value)} is not a value of {name!r}, so nothing is excluded"
+                where = (*path, *find_key_path(raw, name))
+                yield Mistake(where, what, "remove the row, or write one of its values")
 
     def unknown(self, path: tuple[str | int, ...], name: str, *, on_key: bool = False) -> Mistake | None:
         """Return a mistake if there is no parameter of that name."""
         if name in self.parameters or name.split(".")[0] in self.doubtful:
             return None
-        return Mistake(path, f"unknown parameter {name!r}", suggest(name, self.names(), "parameters"), on_key)
+        return Mistake(path, f"unknown parameter {name!r}", suggest_word(name, self.names(), "parameters"), on_key)
 
     def requirements(self) -> Iterator[Mistake]:
         """Check that the requirements are there and stand for themselves: only their text travels."""
@@ -221,10 +220,10 @@ class Checks:
             self.requirements_text = "".join(f"{line}\n" for line in asked)
             for at, line in enumerate(asked):
                 if match := _NOT_PLAIN.match(line):
-                    yield Mistake((*path, at), f"{match[1]} refers to another file", _PLAIN)
+                    yield Mistake((*path, at), f"{match[1]} refers to another file", _PLAIN_HINT)
             return
         try:
-            self.requirements_text = text = plain_text(self.root, asked)
+            self.requirements_text = text = read_requirements_file(self.root, asked)
         except (OSError, ValueError) as error:
             unreadable = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
             reason = getattr(error, "strerror", None) or unreadable
@@ -232,13 +231,15 @@ class Checks:
             yield Mistake(path, f"the file {asked!r} cannot be read: {reason}", hint)
             return
         if match := _NOT_PLAIN.match(text) or re.search(r"\n" + _NOT_PLAIN.pattern, text):
-            yield Mistake(path, f"{asked!r} has a line beginning with {match[1]}, which refers to another file", _PLAIN)
+            yield Mistake(
+                path, f"{asked!r} has a line beginning with {match[1]}, which refers to another file", _PLAIN_HINT
+            )
 
     def known_providers(self) -> Iterator[Mistake]:
         """Check that the project has these providers."""
         for at, name in enumerate(self.spec.provider):
             if self.providers is not None and name not in self.providers:
-                near = nearest(name, self.providers)
+                near = find_nearest_word(name, self.providers)
                 listed = ", ".join(sorted(self.providers))
                 hint = f"did you mean {near!r}?" if near else f"monkey.yaml has: {listed}"
                 yield Mistake(("provider", at), f"unknown provider {name!r}", hint)
@@ -267,7 +268,7 @@ class Checks:
     def code(self) -> Iterator[Mistake]:
         """Check that the code's root is a directory of the project."""
         root = self.spec.code.root
-        if not is_directory(self.root / root, self.root):
+        if not is_project_directory(self.root / root, self.root):
             yield Mistake(("code", "root"), f"there is no directory {root!r} in the project", "write root: .")
 
     def count(self) -> Iterator[Mistake]:
@@ -275,7 +276,7 @@ class Checks:
         if self.spec.method == "random" or self.spec.run_cap is not None:
             return
         zipped = {name for group in self.spec.zip for name in group[1:]}
-        counts = {p.name: count(p.choices or ()) for p in self.parameters.values() if p.name not in zipped}
+        counts = {p.name: count_values(p.choices or ()) for p in self.parameters.values() if p.name not in zipped}
         jobs = 1
         for n in counts.values():
             jobs *= n
@@ -287,7 +288,7 @@ class Checks:
             yield Mistake(("parameters",), message, "use fewer values, a run_cap, or method: random", on_key=True)
 
 
-def _reached(uses: Mapping[str, set[str]], start: str) -> set[str]:
+def _find_reachable_names(uses: Mapping[str, set[str]], start: str) -> set[str]:
     reached: set[str] = set()
     todo = list(uses.get(start, ()))
     while todo:

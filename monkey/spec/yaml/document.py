@@ -11,26 +11,26 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from monkey.errors import Problem, SpecError
-from monkey.spec.project_paths import locate, read_plain
+from monkey.spec.project_paths import read_regular_file, resolve_in_project
 from monkey.spec.yaml.mistakes import Mistake
-from monkey.spec.yaml.parser import MAX_BYTES, Node, Refused, compose
+from monkey.spec.yaml.parser import MAX_YAML_BYTES, UnsupportedYamlError, YamlNode, compose_tree
 
 #: Characters of a source line shown in an error.
-MAX_LINE = 160
+MAX_SHOWN_CHARACTERS = 160
 
 _LINE_BREAK = re.compile("\r\n|[\n\r]")
 
 
-class Document:
+class YamlDocument:
     """A whole file: its `text`, its values as plain `data`, and a way from a mistake to its line."""
 
-    def __init__(self, text: str, file: str, root: Node) -> None:
-        """Keep the text and the tree of a file that was read by `parse`."""
+    def __init__(self, text: str, file: str, root: YamlNode) -> None:
+        """Keep the text and the tree of a file that was read by `parse_document`."""
         self.text = text
         self.file = file
         self._root = root
         self._lines = _LINE_BREAK.split(text)
-        self.data = _plain(root)
+        self.data = _to_plain_value(root)
 
     def error(self, mistakes: Iterable[Mistake]) -> SpecError:
         """Return the mistakes as one error, each with its line."""
@@ -52,9 +52,9 @@ class Document:
                 break
         if mistake.offset is not None and isinstance(node.content, str):
             line, column = self._inside(node, mistake.offset)
-        return _problem(self.file, self._lines, line, column, mistake.message, mistake.hint)
+        return _make_problem(self.file, self._lines, line, column, mistake.message, mistake.hint)
 
-    def _inside(self, node: Node, offset: int) -> tuple[int, int]:
+    def _inside(self, node: YamlNode, offset: int) -> tuple[int, int]:
         """Return where a character of a text stands; the text's beginning where the file writes it otherwise."""
         line = self._lines[node.line] if node.line < len(self._lines) else ""
         for opening in (0, 1):  # plain, or after a quote
@@ -68,18 +68,18 @@ class Document:
         return node.line, node.column
 
 
-def read(path: FilePath, file: str, root: FilePath | None = None) -> Document:
-    """Read a file that errors call `file`, as `read_text` does. Raises SpecError."""
-    return parse(read_text(path, file, root), file)
+def read_document(path: FilePath, file: str, root: FilePath | None = None) -> YamlDocument:
+    """Read a file that errors call `file`, as `read_document_text` does. Raises SpecError."""
+    return parse_document(read_document_text(path, file, root), file)
 
 
-def read_text(path: FilePath, file: str, root: FilePath | None = None) -> str:
+def read_document_text(path: FilePath, file: str, root: FilePath | None = None) -> str:
     """Return the text of a file that errors call `file`; `root`: the project that it must not lead out of.
 
     Raises SpecError.
     """
     try:
-        raw = read_plain(path if root is None else locate(path, root), MAX_BYTES + 1)
+        raw = read_regular_file(path if root is None else resolve_in_project(path, root), MAX_YAML_BYTES + 1)
     except FileNotFoundError as error:
         hint = "check the path, or begin with: monkey init"
         raise SpecError([Problem(file, 1, 1, "there is no such file", hint)]) from error
@@ -97,28 +97,28 @@ def read_text(path: FilePath, file: str, root: FilePath | None = None) -> str:
         raise SpecError([Problem(file, line, column, message, "save the file as UTF-8")]) from error
 
 
-def parse(text: str, file: str) -> Document:
+def parse_document(text: str, file: str) -> YamlDocument:
     """Read the text of a file that errors call `file`. Raises SpecError."""
     try:
-        return Document(text, file, compose(text))
-    except Refused as error:
+        return YamlDocument(text, file, compose_tree(text))
+    except UnsupportedYamlError as error:
         lines = _LINE_BREAK.split(text)
-        raise SpecError([_problem(file, lines, error.line, error.column, error.message, error.hint)]) from error
+        raise SpecError([_make_problem(file, lines, error.line, error.column, error.message, error.hint)]) from error
 
 
-def _plain(node: Node) -> Any:
+def _to_plain_value(node: YamlNode) -> Any:
     match node.content:
         case dict():
-            return {key: _plain(child) for key, child in node.content.items()}
+            return {key: _to_plain_value(child) for key, child in node.content.items()}
         case list():
-            return [_plain(child) for child in node.content]
+            return [_to_plain_value(child) for child in node.content]
         case _:
             return node.content
 
 
-def _problem(file: str, lines: list[str], line: int, column: int, message: str, hint: str | None) -> Problem:
+def _make_problem(file: str, lines: list[str], line: int, column: int, message: str, hint: str | None) -> Problem:
     """Make a Problem, its source line without tabs (the caret must stand right) and not too long."""
     source = lines[line].replace("\t", " ") if line < len(lines) else ""
-    shown = source[:MAX_LINE] + ("…" if len(source) > MAX_LINE else "")
-    fits = source.strip() and column <= MAX_LINE
+    shown = source[:MAX_SHOWN_CHARACTERS] + ("…" if len(source) > MAX_SHOWN_CHARACTERS else "")
+    fits = source.strip() and column <= MAX_SHOWN_CHARACTERS
     return Problem(file, line + 1, column + 1, message, hint, shown if fits else None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 #: Keys and indexes from the top of a file to a node.
-Path = tuple[str | int, ...]
+NodePath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -17,18 +17,18 @@ class Mistake:
     `on_key` points at the key rather than its value; `offset` counts characters into a text value.
     """
 
-    path: Path
+    path: NodePath
     message: str
     hint: str | None = None
     on_key: bool = False
     offset: int | None = None
 
-    def under(self, prefix: Path) -> Mistake:
+    def under(self, prefix: NodePath) -> Mistake:
         """Return it as seen from further up."""
         return replace(self, path=(*prefix, *self.path))
 
 
-class Mistakes(ValueError):
+class MistakesError(ValueError):
     """Raised by whatever reads a value; a ValueError so that pydantic carries it."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
@@ -37,12 +37,14 @@ class Mistakes(ValueError):
         super().__init__("; ".join(m.message for m in self.mistakes))
 
 
-def wrong(message: str, hint: str | None = None, path: Path = (), *, on_key: bool = False) -> Mistakes:
+def make_mistake_error(
+    message: str, hint: str | None = None, path: NodePath = (), *, on_key: bool = False
+) -> MistakesError:
     """Return one mistake, ready to raise."""
-    return Mistakes([Mistake(path, message, hint, on_key)])
+    return MistakesError([Mistake(path, message, hint, on_key)])
 
 
-def describe(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Name a value as its author would know it again."""
     match value:
         case None:
@@ -50,21 +52,21 @@ def describe(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return f"the text {short(value)!r}"
+            return f"the text {shorten_text(value)!r}"
         case list() | tuple():
             return "a list" if value else "an empty list"
         case dict():
             return "a mapping" if value else "an empty mapping"
         case _:
-            return short(repr(value))
+            return shorten_text(repr(value))
 
 
-def short(text: str, limit: int = 60) -> str:
+def shorten_text(text: str, limit: int = 60) -> str:
     """Cut a text that would fill the screen."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def nearest(word: str, words: Iterable[str]) -> str | None:
+def find_nearest_word(word: str, words: Iterable[str]) -> str | None:
     """Return the word that was probably meant, if any is near."""
     import difflib  # slow to import, and most files have no mistakes
 
@@ -75,9 +77,9 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     return lower[found[0]] if found else None
 
 
-def suggest(word: str, words: Collection[str], what: str) -> str:
+def suggest_word(word: str, words: Collection[str], what: str) -> str:
     """Say what was probably meant, or else what there is."""
-    if near := nearest(word, words):
+    if near := find_nearest_word(word, words):
         return f"did you mean {near!r}?"
     more = len(words) - 40
     listed = ", ".join(sorted(words)[:40]) + (f" and {more} more" if more > 0 else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from monkey.spec.yaml.mistakes import describe, wrong
+from monkey.spec.yaml.mistakes import describe_value, make_mistake_error
 
 _SECONDS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?[wdhms])+\Z")
@@ -15,18 +15,18 @@ _BYTES |= {f"{p}iB": 1024**n for n, p in enumerate("KMGTP", 1)}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKMGTP]?i?B)\Z")
 
 
-def duration(value: Any) -> float:
+def parse_duration(value: Any) -> float:
     """Return seconds: "2h", "30m", "1d12h", "1.5h", or a number of seconds. Raises Mistakes."""
     if isinstance(value, str) and _DURATION.match(value):
         value = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(value))
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e10:
-        raise wrong(
-            f"expected a duration, found {describe(value)}", 'write it like "2h", "30m", "1d12h", or in seconds'
+        raise make_mistake_error(
+            f"expected a duration, found {describe_value(value)}", 'write it like "2h", "30m", "1d12h", or in seconds'
         )
     return float(value)
 
 
-def duration_text(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration as people write it: 90 is "1m30s"."""
     if seconds < 60:
         return f"{seconds:g}s"
@@ -35,10 +35,12 @@ def duration_text(seconds: float) -> str:
     return "".join(f"{n}{unit}" for n, unit in parts if n)
 
 
-def size(value: Any) -> int:
+def parse_size(value: Any) -> int:
     """Return bytes: "2GiB", "512MB", or a number of bytes. Raises Mistakes."""
     if isinstance(value, str) and (match := _SIZE.match(value)) and match[2] in _BYTES:
         value = int(float(match[1]) * _BYTES[match[2]])
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 60:
-        raise wrong(f"expected a size, found {describe(value)}", 'write it like "2GiB" or "512MB", or in bytes')
+        raise make_mistake_error(
+            f"expected a size, found {describe_value(value)}", 'write it like "2GiB" or "512MB", or in bytes'
+        )
     return value

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from monkey.errors import StoreError
-from monkey.spec.project.store_url import OPTIONS, with_options
-from monkey.spec.yaml.mistakes import suggest
+from monkey.spec.project.store_url import STORE_URL_OPTIONS, add_url_options
+from monkey.spec.yaml.mistakes import suggest_word
 from monkey.store.keys import check_key
 
 #: What a bucket can be called, on any cloud; each has rules of its own besides.
@@ -32,7 +32,7 @@ class Address:
     def url(self) -> str:
         """The one form of it."""
         path = f"/{quote(self.prefix)}" if self.prefix else ""
-        return with_options(f"{self.scheme}://{self.bucket}{path}", self.options)
+        return add_url_options(f"{self.scheme}://{self.bucket}{path}", self.options)
 
     @property
     def endpoint(self) -> str | None:
@@ -71,13 +71,13 @@ def _prefix(url: str, path: str) -> str:
 
 
 def _options(url: str, scheme: str, given: list[tuple[str, str]]) -> dict[str, str]:
-    known = OPTIONS[scheme]
+    known = STORE_URL_OPTIONS[scheme]
     options = dict(given)
     if len(options) < len(given):
         raise _wrong(url, "an option is there twice", "leave one out")
     for name, value in options.items():
         if name not in known:
-            raise _wrong(url, f"a store at {scheme}:// has no option {name!r}", suggest(name, known, "options"))
+            raise _wrong(url, f"a store at {scheme}:// has no option {name!r}", suggest_word(name, known, "options"))
         if not value:
             raise _wrong(url, f"{name!r} is empty", "give it a value, or leave it out")
     if "endpoint" in options:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
 from monkey.errors import StoreError
-from monkey.spec.project.ssh_host import mistake
+from monkey.spec.project.ssh_host import find_host_mistake
 
 _HINT = "write ssh://user@host/absolute/directory or ssh://host/~/directory; all else belongs in ~/.ssh/config"
 
@@ -50,7 +50,7 @@ def parse(url: str) -> Target:
     if not host or parts.query or parts.fragment:
         raise StoreError(f"expected ssh://host/directory, found {url!r}", hint=_HINT)
     user = unquote(user) if user else None
-    if wrong := mistake(host, user):
+    if wrong := find_host_mistake(host, user):
         raise StoreError(f"expected ssh://host/directory, found {url!r}: {wrong}", hint=_HINT)
     return Target(user, host, port, _directory(url, unquote(parts.path)))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from monkey import origin
 from monkey.errors import DatasetElsewhere, DatasetError, DvcMissing
-from monkey.spec.project_paths import locate
+from monkey.spec.project_paths import resolve_in_project
 from monkey.store.content.hash_worker import Signature, signature
 from monkey.transfer.datasets.dataset import Dataset
 from monkey.transfer.datasets.dataset_scan import Row, scan, scan_listed, trouble
@@ -66,7 +66,7 @@ def _repository(root: Path) -> Iterator[Repo]:
         raise DvcMissing(what, hint=origin.hint("dvc")) from exc
     for name in _SETTINGS:
         try:
-            locate(root / DVC / name, root)
+            resolve_in_project(root / DVC / name, root)
         except ValueError as exc:
             raise DatasetError(f"{root / DVC / name} is not read: {exc}", hint="write the file itself there") from exc
     try:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.aws import machine_rights
 from monkey_stacks.aws.api.catalog import Image
 from monkey_stacks.aws.api.naming import Stack
@@ -52,7 +52,7 @@ class Wanted:
         return {**said, **{name: sha256(text.encode()).hexdigest() for name, text in texts.items()}}
 
 
-def role(cloud: Cloud, stack: Stack, store_url: str, partition: str) -> str:
+def role(cloud: CloudSettings, stack: Stack, store_url: str, partition: str) -> str:
     """Return the policy of the machines' role."""
     return machine_rights.machine(store_url, stack, cloud.region, partition, cloud.secrets)
 

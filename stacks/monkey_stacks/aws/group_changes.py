@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
-from monkey.spec.job.expires import time_text
+from monkey.spec.job.expires import format_utc_time
 from monkey_stacks.aws.api import group, inventory, orphans
 from monkey_stacks.aws.api.account import Account
 from monkey_stacks.aws.api.naming import Stack
@@ -51,7 +51,7 @@ def size(account: Account, stack: Stack, plan: Course, expires: float | None, sa
     # Said again before machines come, whatever AWS tells: it may tell of a group that had the same name before.
     if grows or there.expires is None or abs(there.expires - at) > ROUNDED:
         group.expire(account, stack, at)
-        say(f"to be emptied at {time_text(at)}")
+        say(f"to be emptied at {format_utc_time(at)}")
     if plan.after != there.desired:
         group.size(account, stack, plan.after)
         say(f"{plan.after} machine{'s' * (plan.after != 1)} asked for")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.store.bucket.url import parse
 from monkey_stacks.aws.api.account import account
 from monkey_stacks.aws.api.errors import told
@@ -15,12 +15,12 @@ from monkey_stacks.aws.applier_rights import policy
 _PARTS = 7
 
 
-def permissions(project: str, store_url: str, cloud: Cloud) -> str:
+def permissions(project: str, store_url: str, cloud: CloudSettings) -> str:
     """Return the policy that whoever applies needs, for a project's machines in one region. Raises FleetError."""
     return policy(store_url, project, cloud.region, account(cloud.region, store_url).partition, cloud.network or "")
 
 
-def make_store(store_url: str, cloud: Cloud) -> bool:
+def make_store(store_url: str, cloud: CloudSettings) -> bool:
     """Make the bucket, private, in the machines' region; False where it is there already. Raises FleetError."""
     where = parse(store_url)
     if where.options.get("endpoint"):

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from monkey.errors import FleetError
 from monkey.plan.change import MachineChange
-from monkey.plan.sizes import size_text
-from monkey.spec.job.expires import time_text
+from monkey.plan.sizes import format_size
+from monkey.spec.job.expires import format_utc_time
 from monkey_stacks.cloud.scaling import ROUNDED, SHUT, Group, Member
 from monkey_stacks.engine import errors
 from monkey_stacks.engine.engine_outcome import Change, Failure, Op, Resource
@@ -167,7 +167,7 @@ def emptied(at: float | None) -> str:
     """Say when a group is emptied, or was: "to be emptied at 2026-12-01 18:00 UTC"."""
     if at is None:
         return "never emptied"
-    return f"{'to be ' if at > time.time() else ''}emptied at {time_text(at)}"
+    return f"{'to be ' if at > time.time() else ''}emptied at {format_utc_time(at)}"
 
 
 def several(names: Sequence[str]) -> str:
@@ -178,14 +178,14 @@ def several(names: Sequence[str]) -> str:
 
 def when(at: float | None) -> str:
     """Return a time as people read it."""
-    return "never" if at is None else time_text(at)
+    return "never" if at is None else format_utc_time(at)
 
 
 def enlarged(wanted: Wanted) -> list[str]:
     """Return what a plan says of a disk that is larger than was asked for."""
     if wanted.gibibytes - 1 << 30 < wanted.disk:
         return []
-    return [f"disk: {size_text(wanted.disk)} is too small for the image: machines have {wanted.gibibytes} GiB"]
+    return [f"disk: {format_size(wanted.disk)} is too small for the image: machines have {wanted.gibibytes} GiB"]
 
 
 @contextmanager

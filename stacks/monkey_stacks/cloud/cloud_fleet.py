@@ -17,7 +17,7 @@ from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, W
 from monkey.plan.change import MachineChange
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Reader
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey.store.store_port import Store
 from monkey_stacks import provider_types
 from monkey_stacks.bundle.publishing import publish
@@ -105,7 +105,7 @@ class RentedFleet(Renting):
                 raise words.failed(outcome.failures, self.name, self._translate)
             await asyncio.to_thread(self._size, plan, asked, work, say)
 
-    def shortage(self, asked: Resources) -> str:
+    def shortage(self, asked: JobResources) -> str:
         """See `Fleet.shortage`: the cloud is asked for types of which nothing is known yet."""
         with words.named(self.name, self._cloud.region):
             return slot_capacity.shortage(self._machines(), asked)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Finding, Holding, Say, Work
 from monkey.plan.change import MachineChange
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks.bundle.bundle import Bundle
@@ -158,6 +158,6 @@ class Renting(ABC):
         return words.emptied(there.expires)
 
     @property
-    def _cloud(self) -> Cloud:
+    def _cloud(self) -> CloudSettings:
         assert self.provider.cloud is not None
         return self.provider.cloud

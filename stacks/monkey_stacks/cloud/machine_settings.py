@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Protocol
 
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey_stacks.boot import Settings
 
@@ -46,7 +46,7 @@ def settings(provider: Provider, stack: Named, store_url: str, bundle: str, grou
     )
 
 
-def made_from(cloud: Cloud, image: str, told: Settings, zones: Sequence[str] = ()) -> str:
+def made_from(cloud: CloudSettings, image: str, told: Settings, zones: Sequence[str] = ()) -> str:
     """Return the mark of machines that are made like this; `image`: its id. One of another mark is outdated.
 
     `zones`: where they may be, for a cloud that makes another group for other ones.

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, replace
 
 from monkey.fleet.fleet_port import Work
-from monkey.plan.cost import HOUR, Cost, Kept
-from monkey.spec.project.cloud import Cloud
+from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost, RetainedMachines
+from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.cloud.scaling import ROUNDED, Course, Group
 
 
@@ -36,14 +36,14 @@ def _rented(group: Group | None, agreed: Bounds) -> float | None:
     return group.expires if agreed.until is None else agreed.until
 
 
-def cost(cloud: Cloud, work: Work, group: Group | None, plan: Course, agreed: Bounds) -> Cost | None:
+def cost(cloud: CloudSettings, work: Work, group: Group | None, plan: Course, agreed: Bounds) -> FleetCost | None:
     """Return what a fleet may cost at the worst, where it is known until when it is to be rented."""
     if work.expires is None:
         return None
-    return Cost(
+    return FleetCost(
         machines=cloud.max_instances,
         kind=" or ".join(cloud.types),
-        hours=max(0.0, work.expires - time.time()) / HOUR,
+        hours=max(0.0, work.expires - time.time()) / SECONDS_PER_HOUR,
         until=work.expires,
         price=cloud.dearest,
         spot=cloud.spot,
@@ -55,13 +55,13 @@ def cost(cloud: Cloud, work: Work, group: Group | None, plan: Course, agreed: Bo
     )
 
 
-def _kept(group: Group | None, plan: Course, until: float) -> Kept | None:
+def _kept(group: Group | None, plan: Course, until: float) -> RetainedMachines | None:
     staying = set(group.members).difference(plan.ending) if group is not None else set()
     ends = [each.ends for each in staying if each.ends is not None and each.ends - until > ROUNDED]
-    return Kept(len(ends), sum(end - until for end in ends) / HOUR, max(ends)) if ends else None
+    return RetainedMachines(len(ends), sum(end - until for end in ends) / SECONDS_PER_HOUR, max(ends)) if ends else None
 
 
-def _dearer(cloud: Cloud, agreed: Bounds) -> bool:
+def _dearer(cloud: CloudSettings, agreed: Bounds) -> bool:
     """Is an hour of all machines dearer than it was agreed to be, at the prices of now?"""
     if not agreed.types:
         return False

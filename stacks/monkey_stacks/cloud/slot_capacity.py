@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from monkey.fleet.machine_capacity import counted
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 
 #: Of the memory that a cloud rents out, what its machines say that they have: the rest is the kernel's and firmware's.
 LEFT = 0.94
 #: What jobs ask for, each with the number of jobs that do: as `Work.asked`.
-Asked = Sequence[tuple[Resources, int]]
+Asked = Sequence[tuple[JobResources, int]]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Machine:
     #: "x86_64" or "arm64".
     arch: str = "x86_64"
 
-    def room(self, asked: Resources) -> int:
+    def room(self, asked: JobResources) -> int:
         """Return how many such jobs fit on it at once."""
         fits = [self.cpus / asked.cpus if asked.cpus else math.inf]
         fits += [self.gpus / asked.gpus] if asked.gpus else []
@@ -40,18 +40,18 @@ def machines_for(types: Sequence[Machine], jobs: int, asked: Asked, max_slots: i
     """Return how many machines have room for all these jobs at once, where each is of the smallest type that can."""
     if not jobs:
         return 0
-    taken = sum(count / _slots(types, each, max_slots) for each, count in asked or [(Resources(), jobs)])
+    taken = sum(count / _slots(types, each, max_slots) for each, count in asked or [(JobResources(), jobs)])
     return max(1, math.ceil(taken - 1e-9))
 
 
-def _slots(types: Sequence[Machine], asked: Resources, max_slots: int | None) -> int:
+def _slots(types: Sequence[Machine], asked: JobResources, max_slots: int | None) -> int:
     """Return how many such jobs run on a machine at once; 1 where none can: that is told elsewhere."""
     fitting = [room for type_ in types if (room := type_.room(asked))]
     slots = min(fitting, default=1)
     return min(slots, max_slots) if max_slots is not None else slots
 
 
-def shortage(types: Sequence[Machine], asked: Resources) -> str:
+def shortage(types: Sequence[Machine], asked: JobResources) -> str:
     """Say of what each type has less than a job asks for; "" where one has enough."""
     short = [_short(type_, asked) for type_ in types]
     return "; ".join(short) if all(short) else ""
@@ -74,7 +74,7 @@ def misfits(types: Sequence[Machine], asked: Asked, *, in_order: bool) -> list[s
     return list(dict.fromkeys(said))
 
 
-def _short(machine: Machine, asked: Resources) -> str:
+def _short(machine: Machine, asked: JobResources) -> str:
     has, memory = f"({machine.type} has {{}})", machine.memory * LEFT
     short = []
     if asked.cpus > machine.cpus:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.store.bucket.url import parse
 from monkey_stacks.gcp import machine_rights
 from monkey_stacks.gcp.desired_resources import secret_path
@@ -41,7 +41,7 @@ SECRETS = ("secretmanager.secrets.get", "secretmanager.secrets.getIamPolicy", "s
 GIVING = "roles/resourcemanager.projectIamAdmin"
 
 
-def permissions(store_url: str, cloud: Cloud) -> Mapping[str, Any]:
+def permissions(store_url: str, cloud: CloudSettings) -> Mapping[str, Any]:
     """Return the roles that whoever applies needs, as `gcloud iam roles create --file` takes them, and where."""
     project, bucket = f"projects/{cloud.gcp_project}", parse(store_url).bucket
     secrets = sorted({secret_path(where, cloud.gcp_project) for where in cloud.secrets.values()})

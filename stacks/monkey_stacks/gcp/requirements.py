@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from monkey.errors import FleetError
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey.store.bucket.url import parse
 from monkey_stacks.boot import user_data
@@ -81,7 +81,7 @@ def find(
     return Needs(found, (machine,), bundle)
 
 
-def _network(account: Account, cloud: Cloud) -> tuple[str, str]:
+def _network(account: Account, cloud: CloudSettings) -> tuple[str, str]:
     """Return the paths of a network that is there already, and of its part; "" for one of our own."""
     if not cloud.network:
         return "", ""
@@ -119,7 +119,7 @@ def agreed(known: Sequence[Resource]) -> Bounds:
     return Bounds()
 
 
-def check_place(cloud: Cloud, known: Sequence[Resource], fleet: str) -> None:
+def check_place(cloud: CloudSettings, known: Sequence[Resource], fleet: str) -> None:
     """Raise FleetError where the fleet is in another project or region: nothing there could be found from here."""
     project, region, _ = place_of(known)
     for key, there, here in (("gcp_project", project, cloud.gcp_project), ("region", region, cloud.region)):

@@ -7,7 +7,7 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.fleet.cloud.http_client import Refused
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.store.bucket.url import parse
 from monkey_stacks.gcp import applier_rights
 from monkey_stacks.gcp.api.account import account
@@ -16,12 +16,12 @@ from monkey_stacks.gcp.api.account import account
 _PARTS = 7
 
 
-def permissions(project: str, store_url: str, cloud: Cloud) -> str:
+def permissions(project: str, store_url: str, cloud: CloudSettings) -> str:
     """Return the roles that whoever applies needs, and where they are given. Raises StoreError."""
     return json.dumps(applier_rights.permissions(store_url, cloud))
 
 
-def make_store(store_url: str, cloud: Cloud) -> bool:
+def make_store(store_url: str, cloud: CloudSettings) -> bool:
     """Make the bucket, private, in the machines' region; False where it is there already. Raises FleetError."""
     where = parse(store_url)
     if where.options.get("endpoint"):

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.spec.project.ssh_host import Host
+from monkey.spec.project.ssh_host import SshHost
 from monkey_stacks.ssh import errors
 
 #: Names an ssh_config to read instead of the user's (as `ssh -F`); stores at ssh:// heed it, too.
@@ -95,7 +95,7 @@ _FIND = "; ".join(
 class Connection:
     """A host that is spoken with. Use it in a `with`: at its end the connection is closed."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: SshHost) -> None:
         """Speak with `host`; the first operation connects."""
         self.host = host
         # Not below TMPDIR: the path of a socket may have about a hundred bytes.

@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from monkey.errors import FleetError, HostAway
-from monkey.spec.project.ssh_host import Host
+from monkey.spec.project.ssh_host import SshHost
 
 #: How an operation exits on a host without a Python that is new enough.
 NO_PYTHON = 96
@@ -15,7 +15,7 @@ NO_PYTHON = 96
 _SSH = 255
 
 
-def slow(host: Host, limit: float) -> FleetError:
+def slow(host: SshHost, limit: float) -> FleetError:
     """Return the error for a host that was connected, and did not answer."""
     return HostAway(f"{host} did not answer for {limit:.0f} s", hint=f"is it very busy? try `{host.command}`")
 
@@ -25,7 +25,7 @@ def passing(code: int, said: str) -> bool:
     return code == _SSH and (not said.strip() or re.search(r"Connection (closed|reset) by", said) is not None)
 
 
-def no_reply(host: Host, code: int, said: str) -> FleetError:
+def no_reply(host: SshHost, code: int, said: str) -> FleetError:
     """Return the error for an operation that said nothing; `said`: what came on standard error."""
     if code == NO_PYTHON:
         return _no_python(host, said)
@@ -39,7 +39,7 @@ def no_reply(host: Host, code: int, said: str) -> FleetError:
     return FleetError(f"{host}: the operation there ended without an answer: {last[0]}", hint=f"try `{host.command}`")
 
 
-def _no_python(host: Host, said: str) -> FleetError:
+def _no_python(host: SshHost, said: str) -> FleetError:
     found = re.search(r"monkey: found Python ([\d.]+)", said)
     there = f"Python {found[1]}" if found else "no python3"
     return FleetError(
@@ -48,7 +48,7 @@ def _no_python(host: Host, said: str) -> FleetError:
     )
 
 
-def _changed(host: Host, found: re.Match[str]) -> FleetError:
+def _changed(host: SshHost, found: re.Match[str]) -> FleetError:
     place = re.search(r"Offending (\S+) key in (\S+):(\d+)", found.string)
     where = f" (known: {place[2]}, line {place[3]})" if place else ""
     key = re.search(r"(SHA256:\S+?)\.?\n", found.string)
@@ -59,7 +59,7 @@ def _changed(host: Host, found: re.Match[str]) -> FleetError:
     )
 
 
-def _forget(host: Host, place: re.Match[str] | None) -> str:
+def _forget(host: SshHost, place: re.Match[str] | None) -> str:
     """Return how to remove a known key: by its line, for it need not stand there under the name that we know."""
     if place:
         return f"sed -i {place[3]}d {shlex.quote(place[2])}"
@@ -67,14 +67,14 @@ def _forget(host: Host, place: re.Match[str] | None) -> str:
     return f"ssh-keygen -R {shlex.quote(known)}"
 
 
-def _unknown(host: Host, found: re.Match[str]) -> FleetError:
+def _unknown(host: SshHost, found: re.Match[str]) -> FleetError:
     return FleetError(
         f"{host}: its host key is not known here",
         hint=f"run `{host.command}` once, compare the fingerprint with the host's own, and accept it",
     )
 
 
-def _denied(host: Host, found: re.Match[str]) -> FleetError:
+def _denied(host: SshHost, found: re.Match[str]) -> FleetError:
     said = found[0].strip(" .\r")
     return FleetError(
         f"{host} accepts none of our keys ({said}). Nobody is asked for a password or passphrase here",
@@ -83,31 +83,31 @@ def _denied(host: Host, found: re.Match[str]) -> FleetError:
     )
 
 
-def _no_name(host: Host, found: re.Match[str]) -> FleetError:
+def _no_name(host: SshHost, found: re.Match[str]) -> FleetError:
     return HostAway(
         f"there is no host {found[1]!r}", hint="check 'hosts:' in monkey.yaml, and HostName in ~/.ssh/config"
     )
 
 
-def _closed(host: Host, found: re.Match[str]) -> FleetError:
+def _closed(host: SshHost, found: re.Match[str]) -> FleetError:
     return HostAway(
         f"{host} refuses connections ({found[0].strip()})",
         hint="is sshd running there, and on this port? is it the right host?",
     )
 
 
-def _silent(host: Host, found: re.Match[str]) -> FleetError:
+def _silent(host: SshHost, found: re.Match[str]) -> FleetError:
     return HostAway(
         f"{host} does not answer ({found[0].strip()})",
         hint=f"is it on, and is a firewall in between? try `{host.command}`",
     )
 
 
-def _not_yet(host: Host, found: re.Match[str]) -> FleetError:
+def _not_yet(host: SshHost, found: re.Match[str]) -> FleetError:
     return HostAway(f"{host} lets no users in ({found[1]})", hint="it is booting, or going down: try again in a minute")
 
 
-def _configuration(host: Host, found: re.Match[str]) -> FleetError:
+def _configuration(host: SshHost, found: re.Match[str]) -> FleetError:
     return FleetError(f"{host}: the SSH configuration cannot be used: {found[0].strip()}", hint="correct ~/.ssh/config")
 
 
@@ -126,7 +126,7 @@ _SAID = (
 )
 
 
-def refused(host: Host, reply: dict[str, Any]) -> FleetError:
+def refused(host: SshHost, reply: dict[str, Any]) -> FleetError:
     """Return the error for what a host replied."""
     kind, message = reply["error"], reply["message"]
     where = f" ({reply['path']})" if reply.get("path") else ""
@@ -153,7 +153,7 @@ def refused(host: Host, reply: dict[str, Any]) -> FleetError:
     return FleetError(f"{host}: {message}{where}")
 
 
-def no_store(host: Host, store: str, message: str, hint: str | None = None) -> FleetError:
+def no_store(host: SshHost, store: str, message: str, hint: str | None = None) -> FleetError:
     """Return the error for a host that cannot use the store, for the reason that `message` gives."""
     if "://" not in store:
         hint = f"a directory here is none of {host}'s; where it is on a machine that all reach by SSH, write "

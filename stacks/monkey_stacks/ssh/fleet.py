@@ -13,7 +13,7 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work, silent
 from monkey.fleet.secret_values import SecretValues
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks import provider_types, store_credentials
@@ -118,7 +118,7 @@ class SshFleet:
                 hint="mend one, and apply again; or name another `provider:` in the spec",
             )
 
-    def shortage(self, asked: Resources) -> str:
+    def shortage(self, asked: JobResources) -> str:
         """Leave it to the agents: they tell what they lack."""
         return ""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from monkey.errors import MonkeyError
 from monkey.fleet.fleet_port import Finding
-from monkey.spec.project.ssh_host import parse
+from monkey.spec.project.ssh_host import parse_ssh_host
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.ssh import operations, store_access
 from monkey_stacks.ssh.host_state import Inventory, Wanted
@@ -34,7 +34,7 @@ async def audit(
 def _on_host(host: str, wanted: Wanted, known: Resource | None, busy: bool) -> list[Finding]:
     workdir = str(known.inputs["workdir"]) if known is not None else wanted.workdir
     try:
-        found = operations.inventory(parse(host), workdir)
+        found = operations.inventory(parse_ssh_host(host), workdir)
     except MonkeyError as exc:
         return [Finding(host, f"cannot be looked at: {exc.message}", exc.hint or "try again")]
     return list(_compare(host, wanted.name, found, known, busy=busy))
@@ -55,14 +55,16 @@ def _compare(host: str, name: str, found: Inventory, known: Resource | None, *, 
         yield Finding(host, f"a stray line in the crontab, of the fleet {line}", "`crontab -e` there removes it")
     if found.processes and not found.directories:
         pids = ", ".join(map(str, found.processes))
-        yield Finding(host, f"processes of agents that are gone: {pids}", f"`{parse(host).command} kill {pids}`")
+        yield Finding(
+            host, f"processes of agents that are gone: {pids}", f"`{parse_ssh_host(host).command} kill {pids}`"
+        )
     if found.files:
         yield _files(host, found.files)
 
 
 def _files(host: str, paths: Sequence[str]) -> Finding:
     if all(path.endswith(".lock") for path in paths):
-        hint = f"`{parse(host).command} rm {shlex.join(paths)}`"
+        hint = f"`{parse_ssh_host(host).command} rm {shlex.join(paths)}`"
     else:
         hint = "`monkey apply` uses them again, and `monkey destroy` then takes them away"
     return Finding(host, f"files that no agent needs any more: {', '.join(paths)}", hint)

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.spec.project.ssh_host import Host
+from monkey.spec.project.ssh_host import SshHost
 from monkey_stacks.bundle.bundle import Bundle, build
 from monkey_stacks.ssh import errors, store_access
 from monkey_stacks.ssh.connection import LONG, Connection
@@ -23,7 +23,7 @@ _UNFIT = re.compile(r'["\\\x00-\x1f]')
 TRIES = 3
 
 
-def observe(host: Host, wanted: Wanted) -> Observed:
+def observe(host: SshHost, wanted: Wanted) -> Observed:
     """Return what the host is and what of the fleet is on it; changes nothing.
 
     Raises HostAway where it does not answer, FleetError where it cannot be used.
@@ -32,14 +32,14 @@ def observe(host: Host, wanted: Wanted) -> Observed:
         return _observe(there, wanted)
 
 
-def look(host: Host, wanted: Wanted) -> Observed:
+def look(host: SshHost, wanted: Wanted) -> Observed:
     """Return what a host is that is to have an agent. Raises FleetError, too, where that could not be."""
     seen = observe(host, wanted)
     check(host, seen, wanted)
     return seen
 
 
-def inventory(host: Host, workdir: str = "~/.monkey") -> Inventory:
+def inventory(host: SshHost, workdir: str = "~/.monkey") -> Inventory:
     """Return what any fleet has on the host below `workdir`; changes nothing. Raises HostAway, FleetError."""
     with Connection(host) as there:
         found = there.ask("inventory", {"workdir": workdir, "fleet": "", "store": ""})
@@ -51,7 +51,7 @@ def bundle_for(seen: Observed, wanted: Wanted) -> Bundle:
     return build(wanted.scheme, seen.target)
 
 
-def converge(host: Host, wanted: Wanted) -> Observed:
+def converge(host: SshHost, wanted: Wanted) -> Observed:
     """See that one agent lives there that was started as wanted, and return what is there then.
 
     An agent that was started otherwise takes no new claim, and leaves when its jobs have ended; the new one runs beside
@@ -75,7 +75,7 @@ def converge(host: Host, wanted: Wanted) -> Observed:
     )
 
 
-def remove(host: Host, wanted: Wanted) -> None:
+def remove(host: SshHost, wanted: Wanted) -> None:
     """Take all of the fleet away from the host, once its agents have given back what they work on.
 
     Raises HostAway, FleetError.
@@ -96,7 +96,7 @@ def _observe(there: Connection, wanted: Wanted) -> Observed:
     return read(there.ask("observe", wanted.place))
 
 
-def check(host: Host, seen: Observed, wanted: Wanted) -> None:
+def check(host: SshHost, seen: Observed, wanted: Wanted) -> None:
     """Raise FleetError where no agent as wanted could be on a host that was seen so."""
     if not seen.target.platform.startswith("linux"):
         raise FleetError(f"{host}: expected Linux, found {seen.target.platform}", hint="agents on SSH hosts need Linux")

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from monkey.errors import MonkeyError
-from monkey.spec.project.ssh_host import Host, parse
+from monkey.spec.project.ssh_host import SshHost, parse_ssh_host
 from monkey_stacks.engine.installation import check_library
 from monkey_stacks.ssh import operations
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, identity
@@ -169,7 +169,7 @@ def moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 def looked(host: str, wanted: Wanted) -> dict[str, Any]:
     """Return what the outputs of a host would be that has no agent yet, or why it cannot have one."""
     try:
-        return _outputs(operations.look(parse(host), wanted))
+        return _outputs(operations.look(parse_ssh_host(host), wanted))
     except MonkeyError as exc:
         return {DRIFT: told(exc), AWAY: True}
 
@@ -200,8 +200,8 @@ def about(seen: Observed) -> str:
     return f"kept alive by {keeping}, begun again after a reboot"
 
 
-def _host(props: Mapping[str, Any]) -> Host:
-    return parse(props["host"])
+def _host(props: Mapping[str, Any]) -> SshHost:
+    return parse_ssh_host(props["host"])
 
 
 def _plain(props: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.spec.project.ssh_host import parse
+from monkey.spec.project.ssh_host import parse_ssh_host
 
 #: File systems that other machines may have as well.
 _SHARED = re.compile(r"nfs|cifs|smb|lustre|gpfs|beegfs|ceph|glusterfs|orangefs|panfs|9p|afs|fuse\.(?!portal|gvfsd)")
@@ -18,7 +18,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 def check(url: str, hosts: Sequence[str]) -> None:
     """Raise FleetError for a store in a directory that is this machine's alone, though others are to use it."""
-    others = [host for host in hosts if parse(host).name not in _HERE]
+    others = [host for host in hosts if parse_ssh_host(host).name not in _HERE]
     if "://" in url or not others or _SHARED.match(file_system(Path(url))):
         return
     raise FleetError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.spec.project.ssh_host import Host
+from monkey.spec.project.ssh_host import SshHost
 from monkey.store.sftp.url import Target, parse
 from monkey_stacks.ssh.connection import CONNECT, Connection, ssh
 
@@ -60,8 +60,8 @@ def _names(alias: str, port: str) -> str:
     return alias if port == "22" else f"{alias},[{alias}]:{port}"
 
 
-def _host(target: Target) -> Host:
-    return Host(target.host, target.user, target.port)
+def _host(target: Target) -> SshHost:
+    return SshHost(target.host, target.user, target.port)
 
 
 def _configuration(target: Target) -> Mapping[str, str]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from monkey.apply.world.world import World, open_world
 from monkey.fleet.fleet_port import Finding, Forecast, Holding, Say, Work
-from monkey.plan.cost import HOUR, Cost
-from monkey.spec.project.cloud import Cloud
+from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost
+from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.project import load_project
 from tests.unit.apply.small_project import SPEC, StillFleet
 
@@ -30,7 +30,7 @@ class PaperFleet(StillFleet):
 
     name: str = "cloud"
     type: str = "aws"
-    cloud: Cloud = field(default_factory=lambda: Cloud("", ()))
+    cloud: CloudSettings = field(default_factory=lambda: CloudSettings("", ()))
     file: Path = Path()
 
     def rented(self) -> dict[str, Any]:
@@ -47,9 +47,9 @@ class PaperFleet(StillFleet):
         before = self.rented()["machines"]
         if not work.jobs or work.expires is None:
             return Forecast(before, before)
-        hours = (work.expires - time.time()) / HOUR
+        hours = (work.expires - time.time()) / SECONDS_PER_HOUR
         rented = self.rented()["until"] if before else None
-        cost = Cost(
+        cost = FleetCost(
             self.cloud.max_instances,
             "paper.large",
             hours,

@@ -19,7 +19,7 @@ from monkey.protocol.entry_log import Log
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
 from monkey.protocol.layout import log_segment
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.project import load_project
 from monkey.store.create import create
 
@@ -65,7 +65,7 @@ class StillFleet:
     async def preview(self, work: Work) -> Forecast:
         return Forecast(self.count, max(self.count, min(work.jobs, 1)))
 
-    def shortage(self, asked: Resources) -> str:
+    def shortage(self, asked: JobResources) -> str:
         return "64 CPUs (it has 2)" if asked.cpus > 2 else ""
 
     def check_secrets(self, names: Sequence[str]) -> None:

@@ -23,13 +23,13 @@ from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.render.status_lines import status_json, status_lines
 from monkey.cli.terminal.text import Terminal
 from monkey.errors import MonkeyError, PlanError, SpecError
-from monkey.plan.cost import Cost
-from monkey.plan.saved_plan import document
-from monkey.plan.text.markdown import markdown
+from monkey.plan.cost import FleetCost
+from monkey.plan.saved_plan import serialize_plan
+from monkey.plan.text.markdown import format_markdown
 from monkey.protocol.entries import Ended
 from monkey.protocol.status.store_snapshot import State
 from monkey.protocol.sweeps.sweep_log import append_revision, read_sweep
-from monkey.spec.job.expires import Expires, time_text
+from monkey.spec.job.expires import Expiry, format_utc_time
 from tests.unit.apply.paper import renting, write_rented
 from tests.unit.apply.small_project import Pen, apply
 
@@ -37,7 +37,7 @@ HOUR = 3600.0
 SUM = "at most 4 × paper.large × 12 h × $1.01 = $48.48 until "
 
 
-def free(costs: dict[str, Cost]) -> None:
+def free(costs: dict[str, FleetCost]) -> None:
     """Agree to everything."""
 
 
@@ -56,9 +56,11 @@ def test_renting_is_shown_asked_about_and_done_until_its_time(
             plan = (await make_plan(world, [])).plan
             shown = "\n".join(plan_lines(plan, Terminal(60)))
             assert f"$ cloud: {SUM}" in shown and "machines are rented for at most $48.48." in shown
-            told = document(plan)
+            told = serialize_plan(plan)
             assert told["fleets"][0]["cost"]["total"] == 48.48 and told["sweeps"][0]["expires"] == plan.at + 12 * HOUR
-            assert "**Applying rents machines for at most $48.48.**" in markdown(plan) and SUM in markdown(plan)
+            assert "**Applying rents machines for at most $48.48.**" in format_markdown(
+                plan
+            ) and SUM in format_markdown(plan)
             with pytest.raises(MonkeyError, match="applying would rent machines of cloud") as refused:
                 await _apply(world, Order([], [], detach=True))
             assert SUM in refused.value.message and refused.value.hint == "--yes agrees to that"
@@ -117,11 +119,11 @@ def refused_line(root: Path, expires: str) -> tuple[int, str]:
 def test_a_time_that_is_past_or_too_far_away_is_refused_with_its_line(tmp_path: Path) -> None:
     assert refused_line(tmp_path, "2020-01-01T00:00Z") == (7, "expected a time to come, found 2020-01-01 00:00 UTC")
     soon = time.time() + 300
-    line, message = refused_line(tmp_path, f'"{Expires(at=soon).to_json()}"')
-    assert line == 7 and message == f"expected 10m or more on provider 'cloud', found {time_text(soon)}"
+    line, message = refused_line(tmp_path, f'"{Expiry(at=soon).to_json()}"')
+    assert line == 7 and message == f"expected 10m or more on provider 'cloud', found {format_utc_time(soon)}"
     far = time.time() + 8 * 24 * HOUR
-    line, message = refused_line(tmp_path, f'"{Expires(at=far).to_json()}"')
-    assert line == 7 and message == f"expected at most 7d on provider 'cloud', found {time_text(far)}"
+    line, message = refused_line(tmp_path, f'"{Expiry(at=far).to_json()}"')
+    assert line == 7 and message == f"expected at most 7d on provider 'cloud', found {format_utc_time(far)}"
 
 
 async def age(world: World, seconds: float) -> int:
@@ -152,19 +154,19 @@ def test_a_sweep_whose_time_is_over_is_told_of_and_goes_on_when_it_is_extended(t
             assert told["expires"] == view.state.expires and told["states"]["expired"] == 2
             cloud.file.unlink()  # machines go when their time is over
             with pytest.raises(MonkeyError, match="that would rent machines of cloud") as refused:
-                await extend(world, "small", Expires(after=6 * HOUR), refuse)
+                await extend(world, "small", Expiry(after=6 * HOUR), refuse)
             assert "4 × paper.large × 6 h × $1.01 = $24.24" in refused.value.message
             assert (await read_sweep(world.at, world.keys, "small")).head == head, "nothing was extended"
             with pytest.raises(MonkeyError, match="expected it to expire in 10m or more on provider 'cloud', found"):
-                await extend(world, "small", Expires(after=59), free)
-            done, until = await extend(world, "small", Expires(after=6 * HOUR), free)
+                await extend(world, "small", Expiry(after=59), free)
+            done, until = await extend(world, "small", Expiry(after=6 * HOUR), free)
             assert done.jobs == 3 and until == cloud.rented()["until"]
             assert until is not None and abs(until - time.time() - 6 * HOUR) < 60, "from now, since it had expired"
             snapshot = await world.reader().read()
             assert snapshot.sweeps["small"].counts == {State.RUNNING: 1, State.QUEUED: 2}
             said = "\n".join(status_lines("here", snapshot, [snapshot.sweeps["small"]], Terminal()))
-            assert f"small: expires at {time_text(until)}, in " in said and "extend" not in said
-            _, later = await extend(world, "small", Expires(after=HOUR), free)
+            assert f"small: expires at {format_utc_time(until)}, in " in said and "extend" not in said
+            _, later = await extend(world, "small", Expiry(after=HOUR), free)
             assert later == until + HOUR, "besides what it has"
 
     asyncio.run(main())
@@ -177,15 +179,15 @@ def test_an_extension_is_refused_where_it_would_be_none_or_cost_too_much(tmp_pat
             await apply(world)
             rented = cloud.rented()
             for asked, words in (
-                (Expires(at=time.time() + HOUR), "expected a time after"),
-                (Expires(after=7 * 24 * HOUR), "expected it to expire within 7d from now on provider 'cloud'"),
-                (Expires(after=2 * HOUR), r"expected at most \$50.00"),
+                (Expiry(at=time.time() + HOUR), "expected a time after"),
+                (Expiry(after=7 * 24 * HOUR), "expected it to expire within 7d from now on provider 'cloud'"),
+                (Expiry(after=2 * HOUR), r"expected at most \$50.00"),
             ):
                 with pytest.raises(MonkeyError, match=words):
                     await extend(world, "small", asked, free)
             assert (await read_sweep(world.at, world.keys, "small")).head == 1 and cloud.rented() == rented
             await pause(world, "small")
-            done, until = await extend(world, "small", Expires(after=20 * HOUR), refuse)
+            done, until = await extend(world, "small", Expiry(after=20 * HOUR), refuse)
             assert done.changed and cloud.rented() == rented, "a paused sweep rents nothing"
             assert until == rented["until"] + 20 * HOUR
             with pytest.raises(PlanError, match="max_cost"):
@@ -207,7 +209,7 @@ def test_who_opens_a_sweep_again_is_asked_too(tmp_path: Path) -> None:
             told: list[tuple[str, str]] = []
             await resume(world, "small", free, lambda what, done: told.append((what, done)))
             assert cloud.rented()["machines"] == 3 and told == [("cloud", "3 machines asked for")]
-            await extend(world, "small", Expires(after=HOUR), free, lambda what, done: told.append((what, done)))
+            await extend(world, "small", Expiry(after=HOUR), free, lambda what, done: told.append((what, done)))
             assert len(told) == 2, "each says what it changes at the cloud"
             await pause(world, "small")
             assert (await resume(world, "small")).changed, "who rents no more than there is asks nobody"
@@ -241,7 +243,7 @@ def test_a_watch_ends_when_the_time_is_over(tmp_path: Path) -> None:
             await age(world, 12 * HOUR - 2)
             (one,) = await Watch(world.at, world.keys, world.reader(), {}, ["small"], lambda *_: None).run()
             assert one.wait == judge(one.counts) == "expired" and not one.wait.well
-            done, until = await extend(world, "small", Expires(after=HOUR), free)
+            done, until = await extend(world, "small", Expiry(after=HOUR), free)
             assert done.jobs == 3 and until is not None
 
     asyncio.run(main())
@@ -253,7 +255,7 @@ def test_what_never_expires_or_is_done_is_not_extended(root: Path) -> None:
     async def main() -> None:
         async with opened(root) as world:
             await apply(world)
-            done, until = await extend(world, "small", Expires(after=HOUR), free)
+            done, until = await extend(world, "small", Expiry(after=HOUR), free)
             assert not done.changed and until is None
 
     asyncio.run(main())

@@ -11,8 +11,8 @@ from monkey.apply.execute import execute
 from monkey.apply.planning import make_plan, read_saved, remake_plan
 from monkey.apply.world.world import open_world
 from monkey.errors import ConcurrentApply, FleetError, MonkeyError, SpecError, StalePlan, StoreMissing
-from monkey.plan.saved_plan import save
-from monkey.plan.text.lines import sweep_lines
+from monkey.plan.saved_plan import dump_saved_plan
+from monkey.plan.text.lines import format_sweep_plan
 from monkey.protocol.entries import Ended
 from monkey.protocol.sweeps.sweep_log import append_order, open_markers, read_sweep
 from monkey.spec.project.project import load_project
@@ -124,7 +124,7 @@ def test_saved_plan_is_applied_once_and_then_refused(root: Path) -> None:
         async with opened(root) as world:
             planned = await make_plan(world, [])
             path = root / "plan.json"
-            path.write_text(save(planned.plan, ["specs/small.yaml"]))
+            path.write_text(dump_saved_plan(planned.plan, ["specs/small.yaml"]))
             again = await remake_plan(world, read_saved(path))
             await world.begin()
             await execute(world, again.plan, again.wanted, lambda what, done: None)
@@ -190,7 +190,7 @@ def test_draws_that_come_out_equal_are_said(root: Path) -> None:
         async with opened(root) as world:
             spec = SPEC.replace("lr: [1, 2, 3]", "lr: {values: [1, 2]}") + "method: random\nrun_cap: 50\n"
             (root / "specs" / "small.yaml").write_text(spec)
-            lines = [line.text for line in sweep_lines((await make_plan(world, [])).plan.sweeps[0])]
+            lines = [line.text for line in format_sweep_plan((await make_plan(world, [])).plan.sweeps[0])]
             assert any("the 50 draws of run_cap make 2 jobs" in line for line in lines)
 
     asyncio.run(main())

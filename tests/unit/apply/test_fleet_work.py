@@ -23,9 +23,9 @@ from monkey.cli.watching import watch_to_end
 from monkey.errors import Corrupt, MonkeyError
 from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Stranger, Work, silent
 from monkey.plan.change import MachineChange
-from monkey.plan.saved_plan import document
-from monkey.plan.text.markdown import markdown
-from monkey.spec.job.recipe import Resources
+from monkey.plan.saved_plan import serialize_plan
+from monkey.plan.text.markdown import format_markdown
+from monkey.spec.job.recipe import JobResources
 from tests.unit.apply.small_project import SPEC, Pen, StillFleet, apply, opened
 
 TOKEN = frozenset({"TOKEN"})
@@ -33,7 +33,7 @@ TOKEN = frozenset({"TOKEN"})
 
 def work(jobs: int, secrets: frozenset[str] = frozenset(), others: frozenset[str] = frozenset()) -> Work:
     """Return the work of so many jobs that ask for what jobs ask for where nothing is said."""
-    return Work(jobs, secrets, others, asked=((Resources(), jobs),))
+    return Work(jobs, secrets, others, asked=((JobResources(), jobs),))
 
 
 @dataclass
@@ -264,8 +264,8 @@ def test_machines_whose_provider_is_gone_are_warned_of(root: Path, capsys: pytes
                 await world.at.put(key, text.encode())
                 plan = (await make_plan(world, [])).plan
                 assert plan.warnings == ((warning,) if resources else ()) and not plan.changes
-            assert f"! {warning}" in "\n".join(plan_lines(plan, Terminal())) and f"! {warning}" in markdown(plan)
-            assert document(plan)["warnings"] == [warning]
+            assert f"! {warning}" in "\n".join(plan_lines(plan, Terminal())) and f"! {warning}" in format_markdown(plan)
+            assert serialize_plan(plan)["warnings"] == [warning]
             await _apply(world, Order([], [], detach=True))
             assert f"warning: {warning}" in capsys.readouterr().err
 

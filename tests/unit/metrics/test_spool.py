@@ -11,10 +11,10 @@ import pytest
 from monkey.metrics.spool import SEGMENT, Spool, influx_of, owed, rescue, spools
 from monkey.metrics.spool_reader import PIECE, Backlog
 from monkey.metrics.summary import MAX_LINE
-from monkey.spec.project.influx_settings import Influx
+from monkey.spec.project.influx_settings import InfluxSettings
 from tests.precious import Precious
 
-INFLUX = Influx("http://localhost:1", bucket="m", token="TOKEN")
+INFLUX = InfluxSettings("http://localhost:1", bucket="m", token="TOKEN")
 TAGS = {"sweep": "s", "job": "j", "attempt": 1, "host": "h"}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.protocol.layout import Keys
-from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
 from monkey.store.store_port import Store
 from monkey.transfer.code.code_snapshot import snapshot, upload
@@ -60,7 +60,7 @@ class Body:
         `after`: the one that it follows. `ours_since`: as `Attempt` has it.
         """
         self.jobs += 1
-        settings, parameters = Settings(**more.pop("settings", {})), more.pop("parameters", {})
+        settings, parameters = SweepSettings(**more.pop("settings", {})), more.pop("parameters", {})
         withheld, after = more.pop("withheld", frozenset()), more.pop("after", None)
         since = more.pop("ours_since", k)
         code = more.pop("code", None) or await self.code({})

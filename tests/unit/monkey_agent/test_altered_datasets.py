@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
 from monkey_agent.datasets import dataset_listing
@@ -100,7 +100,7 @@ def test_what_is_altered_while_a_job_waits_for_its_seat_is_mended_before_it_begi
                 assert (tree / "top").read_bytes() == b"other\n"
             return await turn()
 
-        running = await body.runner.start(Attempt("a" * 16, 1, "sweep", recipe, Settings(), {}, 1, 1), its_turn)
+        running = await body.runner.start(Attempt("a" * 16, 1, "sweep", recipe, SweepSettings(), {}, 1, 1), its_turn)
         assert running is not None
         assert (await running.wait()).ending is Ending.SUCCEEDED
         assert (await body.stored(running))["log/000000"] == b"first\n"

@@ -17,7 +17,7 @@ from monkey.errors import FleetError
 from monkey.fleet import gpus
 from monkey.fleet.agent_state import agent_pid, lives
 from monkey.fleet.machine_capacity import Capacity, capacity, counted, shortage
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey_agent.lifecycle.state_directory import Home
 from monkey_agent.machine import MachineClock
 from monkey_agent.slots.slot_allocator import MachineSeats
@@ -34,10 +34,10 @@ def test_capacity_is_what_we_may_use() -> None:
 
 def test_shortage_names_what_is_too_little_and_what_there_is() -> None:
     found = capacity()
-    assert not shortage(Resources()) and not shortage(Resources(cpus=found.cpus, memory=found.memory))
-    assert shortage(Resources(cpus=found.cpus + 1)) == f"{found.cpus + 1:g} CPUs (it has {found.cpus:g})"
+    assert not shortage(JobResources()) and not shortage(JobResources(cpus=found.cpus, memory=found.memory))
+    assert shortage(JobResources(cpus=found.cpus + 1)) == f"{found.cpus + 1:g} CPUs (it has {found.cpus:g})"
     there = len(found.gpus)
-    short = shortage(Resources(cpus=0.5, memory=found.memory * 2, gpus=there + 1))
+    short = shortage(JobResources(cpus=0.5, memory=found.memory * 2, gpus=there + 1))
     asked = "1 GPU" if there == 0 else f"{there + 1} GPUs"
     assert "GiB of memory" in short and f"{asked} (it has {there})" in short and "CPU" not in short
 
@@ -85,37 +85,39 @@ def test_cuda_visible_devices_is_respected(
 
 def test_seats_are_packed() -> None:
     seats = MachineSeats(Capacity(2, 8 * GIB, ("a", "b")))
-    one, two = seats.take(Resources(1, 1, 4 * GIB)), seats.take(Resources(1, 1, 4 * GIB))
+    one, two = seats.take(JobResources(1, 1, 4 * GIB)), seats.take(JobResources(1, 1, 4 * GIB))
     assert one is not None and two is not None
     assert (one.gpus, two.gpus) == (("a",), ("b",))
-    assert seats.take(Resources(0.1)) is None
+    assert seats.take(JobResources(0.1)) is None
     seats.give(one)
-    assert seats.take(Resources(0.5, 0, 5 * GIB)) is None, "no memory"
-    assert seats.take(Resources(0.5, 2, 0)) is None, "no GPU"
-    again = seats.take(Resources(1, 1, 4 * GIB))
+    assert seats.take(JobResources(0.5, 0, 5 * GIB)) is None, "no memory"
+    assert seats.take(JobResources(0.5, 2, 0)) is None, "no GPU"
+    again = seats.take(JobResources(1, 1, 4 * GIB))
     assert again == one
 
 
 def test_tenths_of_cpus_come_out_even() -> None:
     seats = MachineSeats(Capacity(1, GIB))
-    taken = [seats.take(Resources(0.1)) for _ in range(10)]
+    taken = [seats.take(JobResources(0.1)) for _ in range(10)]
     assert None not in taken
-    assert seats.take(Resources(0.1)) is None
+    assert seats.take(JobResources(0.1)) is None
 
 
 def test_seats_say_what_never_fits() -> None:
     seats = MachineSeats(Capacity(2, 8 * GIB, ("a",)), max_slots=3)
-    assert seats.fits(Resources(2, 1, 8 * GIB))
-    assert not any(map(seats.fits, [Resources(2.5), Resources(1, 2), Resources(1, 0, 9 * GIB)]))
-    taken = [seats.take(Resources(0.1)) for _ in range(4)]
+    assert seats.fits(JobResources(2, 1, 8 * GIB))
+    assert not any(map(seats.fits, [JobResources(2.5), JobResources(1, 2), JobResources(1, 0, 9 * GIB)]))
+    taken = [seats.take(JobResources(0.1)) for _ in range(4)]
     assert [seat is not None for seat in taken] == [True, True, True, False]
 
 
-SIZES = st.builds(Resources, st.sampled_from([0.1, 0.5, 1, 3]), st.integers(0, 2), st.sampled_from([0, GIB, 3 * GIB]))
+SIZES = st.builds(
+    JobResources, st.sampled_from([0.1, 0.5, 1, 3]), st.integers(0, 2), st.sampled_from([0, GIB, 3 * GIB])
+)
 
 
 @given(st.lists(st.tuples(st.booleans(), SIZES), max_size=40))
-def test_seats_never_exceed_the_machine(steps: list[tuple[bool, Resources]]) -> None:
+def test_seats_never_exceed_the_machine(steps: list[tuple[bool, JobResources]]) -> None:
     capacity = Capacity(4, 8 * GIB, ("a", "b", "c"))
     seats = MachineSeats(capacity)
     held = []
@@ -132,7 +134,7 @@ def test_seats_never_exceed_the_machine(steps: list[tuple[bool, Resources]]) -> 
         assert len(used) == len(set(used)) and set(used) <= set(capacity.gpus)
     for seat in held:
         seats.give(seat)
-    assert seats.take(Resources(4, 3, 8 * GIB)) is not None
+    assert seats.take(JobResources(4, 3, 8 * GIB)) is not None
 
 
 def test_one_agent_holds_a_home(tmp_path: Path) -> None:

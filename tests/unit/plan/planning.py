@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from monkey.plan.change import SweepPlan
-from monkey.plan.desired import Desired
-from monkey.plan.diff import diff
-from monkey.plan.observed import Observed, ObservedSweep
+from monkey.plan.desired import DesiredSweep
+from monkey.plan.diff import compute_plan
+from monkey.plan.observed import ObservedProject, ObservedSweep
 from tests.unit.plan.making import FILES, RECIPE, grid
 
 JOBS = grid(lr=[0.01, 0.1], seed=range(3))
 CODE = replace(RECIPE, code="d" * 64)
 EDITED = {**FILES, "train.py": "t2"}
-DONE = Observed(code={RECIPE.code}, agents={"local": 1})
+DONE = ObservedProject(code={RECIPE.code}, agents={"local": 1})
 
 
-def planned(desired: Desired, sweep: ObservedSweep | None = None, *keep: str, **observed: object) -> SweepPlan:
+def planned(desired: DesiredSweep, sweep: ObservedSweep | None = None, *keep: str, **observed: object) -> SweepPlan:
     sweeps = {desired.name: sweep} if sweep else {}
-    return diff([desired], Observed(**{"sweeps": sweeps, "code": {RECIPE.code}, **observed}), keep).sweeps[0]
+    return compute_plan(
+        [desired], ObservedProject(**{"sweeps": sweeps, "code": {RECIPE.code}, **observed}), keep
+    ).sweeps[0]
 
 
 def counts(sweep: SweepPlan) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from monkey.errors import PlanError
-from monkey.plan.diff import diff
-from monkey.plan.observed import Observed
+from monkey.plan.diff import compute_plan
+from monkey.plan.observed import ObservedProject
 from tests.unit.plan.making import RECIPE, seen, table, want
 from tests.unit.plan.planning import CODE, EDITED, JOBS, counts, planned
 
@@ -51,4 +51,4 @@ def test_a_result_can_be_adopted_again_and_again() -> None:
 @pytest.mark.parametrize("kind", ["parameter", "cod", ""])
 def test_keep_stale_knows_its_reasons(kind: str) -> None:
     with pytest.raises(PlanError, match="no such reason"):
-        diff([want(JOBS)], Observed(), [kind])
+        compute_plan([want(JOBS)], ObservedProject(), [kind])

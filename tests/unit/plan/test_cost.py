@@ -9,52 +9,59 @@ import pytest
 
 from monkey.fleet.fleet_port import Forecast
 from monkey.plan.change import FleetPlan, MachineChange, Plan
-from monkey.plan.cost import HOUR, Cost, Kept, dollars, total_text
-from monkey.plan.text.lines import summary
+from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost, RetainedMachines, format_dollars, format_total_cost
+from monkey.plan.text.lines import summarize_plan
 
 
 @pytest.mark.parametrize(
     ("cost", "words", "total"),
     [
-        (Cost(4, "g5", 12, 0, 1.01), "at most 4 × g5 × 12 h × $1.01 = $48.48 until 1970-01-01 00:00 UTC", 48.48),
-        (Cost(1, "g5", 11.9997, 0, 1.01), "at most 1 × g5 × 12 h × $1.01 = $12.12 until 1970-01-01 00:00 UTC", 12.12),
-        (Cost(3, "a or b", 0.51, 0, 0.0416), "at most 3 × a or b × 0.6 h × $0.0416 = $0.08 until 1970", 0.08),
+        (FleetCost(4, "g5", 12, 0, 1.01), "at most 4 × g5 × 12 h × $1.01 = $48.48 until 1970-01-01 00:00 UTC", 48.48),
         (
-            Cost(900, "p5", 168, 0, 98.32, True),
+            FleetCost(1, "g5", 11.9997, 0, 1.01),
+            "at most 1 × g5 × 12 h × $1.01 = $12.12 until 1970-01-01 00:00 UTC",
+            12.12,
+        ),
+        (FleetCost(3, "a or b", 0.51, 0, 0.0416), "at most 3 × a or b × 0.6 h × $0.0416 = $0.08 until 1970", 0.08),
+        (
+            FleetCost(900, "p5", 168, 0, 98.32, True),
             " = $14,865,984.00 until 1970-01-01 00:00 UTC (spot: usually less)",
             None,
         ),
-        (Cost(2, "g5", 1, 0), "what that costs is unknown: monkey.yaml does not say `price:`", None),
-        (Cost(2, "g5 or g6", 1, 0, unpriced=("g6",)), "unknown: monkey.yaml does not say `price:` of g6", None),
+        (FleetCost(2, "g5", 1, 0), "what that costs is unknown: monkey.yaml does not say `price:`", None),
+        (FleetCost(2, "g5 or g6", 1, 0, unpriced=("g6",)), "unknown: monkey.yaml does not say `price:` of g6", None),
         (
-            Cost(2, "g2", 1, 0, 0.13, kept=Kept(1, 16.55, HOUR)),
+            FleetCost(2, "g2", 1, 0, 0.13, kept=RetainedMachines(1, 16.55, SECONDS_PER_HOUR)),
             "at most 2 × g2 × 1 h × $0.13 = $0.26 until 1970-01-01 00:00 UTC, and 16.6 h × $0.13 = $2.16 "
             "for 1 machine that keeps its end, 1970-01-01 01:00 UTC: $2.42",
             2.42,
         ),
         (
-            Cost(2, "g2", 1, 0, kept=Kept(2, 3, HOUR)),
+            FleetCost(2, "g2", 1, 0, kept=RetainedMachines(2, 3, SECONDS_PER_HOUR)),
             "until 1970-01-01 00:00 UTC, besides 2 machines that keep their end, 1970-01-01 01:00 UTC; what that costs",
             None,
         ),
-        (Cost(2, "g5", -3, 0, 1), "2 × g5 × 0 h × $1.00 = $0.00", 0.0),
+        (FleetCost(2, "g5", -3, 0, 1), "2 × g5 × 0 h × $1.00 = $0.00", 0.0),
     ],
 )
-def test_a_cost_is_said_so_that_it_can_be_checked(cost: Cost, words: str, total: float | None) -> None:
+def test_a_cost_is_said_so_that_it_can_be_checked(cost: FleetCost, words: str, total: float | None) -> None:
     assert words in cost.words()
     assert total is None or cost.total == total
     assert cost.to_json()["total"] == cost.total and json.dumps(cost.to_json())
 
 
 def test_costs_add_up_and_one_that_nobody_knows_is_not_left_out() -> None:
-    known, unknown = Cost(1, "g5", 1, 0, 1.005), Cost(1, "g6", 1, 0)
-    assert total_text([known, known]) == "at most $2.02" and total_text([known, unknown]) == "a price that is unknown"
+    known, unknown = FleetCost(1, "g5", 1, 0, 1.005), FleetCost(1, "g6", 1, 0)
+    assert (
+        format_total_cost([known, known]) == "at most $2.02"
+        and format_total_cost([known, unknown]) == "a price that is unknown"
+    )
     assert not known.exceeds and replace(known, limit=1).exceeds and not replace(known, limit=1.01).exceeds
     assert replace(unknown, limit=1000).exceeds, "what nobody knows may be above"
-    assert dollars(1.5) == "$1.50"
+    assert format_dollars(1.5) == "$1.50"
 
 
-COST = Cost(1, "g5", 1, 0, 1)
+COST = FleetCost(1, "g5", 1, 0, 1)
 MACHINE, PART = MachineChange("replace", "i-1"), MachineChange("replace", "template", part=True)
 
 
@@ -65,16 +72,16 @@ MACHINE, PART = MachineChange("replace", "i-1"), MachineChange("replace", "templ
         (COST, (1, 2), (), True),
         (COST, (2, 2), (MACHINE,), True),
         (COST, (2, 2), (replace(MACHINE, trouble="no right"), PART), False),
-        (replace(COST, rented=-HOUR), (2, 2), (), True),
-        (replace(COST, rented=HOUR), (2, 2), (), False),
+        (replace(COST, rented=-SECONDS_PER_HOUR), (2, 2), (), True),
+        (replace(COST, rented=SECONDS_PER_HOUR), (2, 2), (), False),
         (replace(COST, dearer=True), (2, 2), (), True),
         (replace(COST, dearer=True), (0, 0), (PART,), False),
         (None, (0, 2), (MACHINE,), False),
     ],
 )
 def test_renting_is_more_machines_more_time_or_dearer_ones(
-    cost: Cost | None, sizes: tuple[int, int], changes: tuple[MachineChange, ...], rents: bool
+    cost: FleetCost | None, sizes: tuple[int, int], changes: tuple[MachineChange, ...], rents: bool
 ) -> None:
     plan = Plan((), (FleetPlan("cloud", 2, 0, "aws", *sizes, machines=(*changes, PART), cost=cost),))
     assert Forecast(*sizes, changes, cost=cost).rents is rents
-    assert ("machines are rented for at most $1.00" in summary(plan)) is rents is bool(plan.rented)
+    assert ("machines are rented for at most $1.00" in summarize_plan(plan)) is rents is bool(plan.rented)

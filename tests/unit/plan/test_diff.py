@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.errors import NotADescendant, PlanError
-from monkey.plan.change import FleetPlan, Plan, Reason
-from monkey.plan.diff import check_descent, diff
-from monkey.plan.observed import Observed
-from monkey.spec.job.recipe import Resources, Settings
+from monkey.plan.change import FleetPlan, Plan, StaleReason
+from monkey.plan.diff import check_descent, compute_plan
+from monkey.plan.observed import ObservedProject
+from monkey.spec.job.recipe import JobResources, SweepSettings
 from tests.unit.plan.making import RECIPE, grid, seen, table, want
 from tests.unit.plan.planning import CODE, DONE, EDITED, JOBS, counts, planned, why
 
@@ -124,14 +124,14 @@ def test_lists_and_objects_are_matched_by_what_they_say() -> None:
 def test_a_job_finished_in_another_sweep_is_kept_and_says_where() -> None:
     other = seen(JOBS, succeeded=[0, 1])
     finished = {*other.succeeded, "0" * 16}
-    sweep = diff([want(JOBS)], Observed({"other": other}, finished)).sweeps[0]
+    sweep = compute_plan([want(JOBS)], ObservedProject({"other": other}, finished)).sweeps[0]
     assert counts(sweep) == (4, 0, 2, 0)
     assert sweep.jobs.elsewhere == {"other": 2} and sweep.jobs.kept_states == {"succeeded": 2}
 
 
 def test_jobs_finished_in_several_sweeps_are_counted_once() -> None:
     sweeps = {name: seen(JOBS[:n], succeeded=range(n)) for name, n in (("a", 2), ("b", 3), ("digits", 1))}
-    sweep = diff([want(JOBS)], Observed(sweeps, set(table(JOBS).ids[:4]))).sweeps[0]
+    sweep = compute_plan([want(JOBS)], ObservedProject(sweeps, set(table(JOBS).ids[:4]))).sweeps[0]
     assert sweep.jobs.elsewhere == {"a": 1, "b": 1, "": 1}
     assert sweep.jobs.kept_states == {"succeeded": 4}
 
@@ -145,14 +145,14 @@ def test_a_job_finished_before_and_wanted_again_is_kept() -> None:
 
 
 def test_settings_change_without_a_stale_job() -> None:
-    after = Settings(max_retries=3, timeout=60, resources=Resources(cpus=2))
+    after = SweepSettings(max_retries=3, timeout=60, resources=JobResources(cpus=2))
     sweep = planned(want(JOBS, settings=after), seen(JOBS))
     assert counts(sweep) == (0, 0, 6, 0) and sweep.changes
     assert sweep.settings == (("max_retries", 0, 3), ("timeout", None, 60), ("resources.cpus", 1, 2))
 
 
 def test_raised_retries_say_what_they_reopen_and_failures_that_nothing_does() -> None:
-    sweep = planned(want(JOBS, settings=Settings(max_retries=1)), seen(JOBS, failed=[0, 1]))
+    sweep = planned(want(JOBS, settings=SweepSettings(max_retries=1)), seen(JOBS, failed=[0, 1]))
     assert sweep.notes == ("max_retries is raised: up to 2 failed jobs are tried again",)
     assert planned(want(JOBS), seen(JOBS, failed=[0])).notes == ("1 job has failed: `monkey retry digits` tries again",)
 
@@ -173,34 +173,34 @@ def test_code_missing_from_the_store_is_a_change_while_jobs_need_it() -> None:
 
 
 def test_code_of_two_sweeps_is_uploaded_once() -> None:
-    plan = diff([want(JOBS), want(JOBS, name="other")], Observed())
+    plan = compute_plan([want(JOBS), want(JOBS, name="other")], ObservedProject())
     assert [sweep.upload.bytes for sweep in plan.sweeps] == [1000, 0]
 
 
 def test_work_without_an_agent_is_a_change() -> None:
     sweeps = {"digits": seen(JOBS, succeeded=range(5))}
-    plan = diff([want(JOBS)], Observed(sweeps, code={RECIPE.code}))
+    plan = compute_plan([want(JOBS)], ObservedProject(sweeps, code={RECIPE.code}))
     assert plan.changes and not plan.sweeps[0].changes
     assert [(fleet.fleet, fleet.jobs, fleet.agents) for fleet in plan.fleets] == [("local", 1, 0)]
-    assert not diff([want(JOBS)], replace(DONE, sweeps=sweeps)).changes
-    assert not diff([want(JOBS)], Observed({"digits": seen(JOBS, succeeded=range(6))})).changes
+    assert not compute_plan([want(JOBS)], replace(DONE, sweeps=sweeps)).changes
+    assert not compute_plan([want(JOBS)], ObservedProject({"digits": seen(JOBS, succeeded=range(6))})).changes
 
 
 def test_failed_jobs_need_no_agent() -> None:
     sweeps = {"digits": seen(JOBS, succeeded=range(5), failed=[5])}
-    assert not diff([want(JOBS)], Observed(sweeps, code={RECIPE.code})).changes
+    assert not compute_plan([want(JOBS)], ObservedProject(sweeps, code={RECIPE.code})).changes
 
 
 @pytest.mark.parametrize("state", [{"paused": True}, {"cancelled": "by hand"}])
 def test_a_sweep_that_is_held_needs_no_agent_and_says_how_to_go_on(state: dict[str, object]) -> None:
-    plan = diff([want(JOBS)], Observed({"digits": seen(JOBS, **state)}, code={RECIPE.code}))
+    plan = compute_plan([want(JOBS)], ObservedProject({"digits": seen(JOBS, **state)}, code={RECIPE.code}))
     assert not plan.changes
     assert any("`monkey resume digits`" in note for note in plan.sweeps[0].notes)
 
 
 def test_a_sweep_that_fails_fast_is_tried_again_and_not_just_resumed() -> None:
-    state = seen(JOBS, failed=[0], cancelled="fail_fast: job failed", settings=Settings(fail_fast=True))
-    notes = planned(want(JOBS, settings=Settings(fail_fast=True)), state).notes
+    state = seen(JOBS, failed=[0], cancelled="fail_fast: job failed", settings=SweepSettings(fail_fast=True))
+    notes = planned(want(JOBS, settings=SweepSettings(fail_fast=True)), state).notes
     assert not any("resume" in note for note in notes), notes
     assert all("`monkey retry digits`" in note for note in notes) and len(notes) == 2
 
@@ -211,26 +211,26 @@ def test_jobs_whose_data_the_store_lacks_are_told_to_push_first() -> None:
 
 
 def test_a_new_revision_ends_a_cancellation_but_not_a_pause() -> None:
-    cancelled = diff([want(JOBS[:5])], Observed({"digits": seen(JOBS, cancelled="fail_fast")}))
-    paused = diff([want(JOBS[:5])], Observed({"digits": seen(JOBS, paused=True)}))
+    cancelled = compute_plan([want(JOBS[:5])], ObservedProject({"digits": seen(JOBS, cancelled="fail_fast")}))
+    paused = compute_plan([want(JOBS[:5])], ObservedProject({"digits": seen(JOBS, paused=True)}))
     assert (cancelled.fleets[0].jobs, paused.fleets[0].jobs) == (5, 0)
 
 
 def test_a_fleet_counts_the_work_of_sweeps_that_are_not_planned() -> None:
     others = {"a": seen(grid(lr=[1], seed=range(6)), running=[0]), "b": seen(JOBS, paused=True)}
-    assert diff([want(JOBS)], Observed(others)).fleets[0].jobs == 12
+    assert compute_plan([want(JOBS)], ObservedProject(others)).fleets[0].jobs == 12
 
 
 def test_two_specs_of_one_name_are_refused() -> None:
     with pytest.raises(PlanError, match="two specs are named 'digits'"):
-        diff([want(JOBS), want(JOBS)], Observed())
+        compute_plan([want(JOBS), want(JOBS)], ObservedProject())
 
 
 def test_an_identity_that_nobody_can_explain_is_stale_with_that_reason() -> None:
     later = replace(RECIPE, command="python train.py  --lr {lr}")
     sweep = planned(replace(want(JOBS, later), recipe=RECIPE), seen(JOBS))
     assert [group.reasons for group in sweep.jobs.stale] == [
-        (Reason("identity", "identity changed: applied by another version of monkey"),)
+        (StaleReason("identity", "identity changed: applied by another version of monkey"),)
     ]
 
 
@@ -238,9 +238,9 @@ def test_an_older_commit_is_refused() -> None:
     old = seen(JOBS, git={"commit": "a" * 40})
     behind = want(JOBS[:5], descends=False, git={"commit": "b" * 40})
     with pytest.raises(NotADescendant, match=r"bbbbbbbbbb.*does not descend.*aaaaaaaaaa"):
-        check_descent(diff([behind], Observed({"digits": old})))
-    check_descent(diff([replace(behind, descends=True)], Observed({"digits": old})))
-    check_descent(diff([want(JOBS, descends=False)], Observed({"digits": old})))
+        check_descent(compute_plan([behind], ObservedProject({"digits": old})))
+    check_descent(compute_plan([replace(behind, descends=True)], ObservedProject({"digits": old})))
+    check_descent(compute_plan([want(JOBS, descends=False)], ObservedProject({"digits": old})))
 
 
 _VALUES = st.lists(st.sampled_from([0.1, 0.2, 0.3, 1, "a"]), min_size=1, max_size=4, unique_by=repr)

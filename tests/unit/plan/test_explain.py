@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from monkey.plan.explain import (
-    KEEPABLE,
-    parameter_reasons,
-    recipe_reasons,
-    seconds_text,
-    setting_changes,
-    setting_text,
-    size_text,
+    KEEPABLE_REASONS,
+    explain_parameter_changes,
+    explain_recipe_changes,
+    find_setting_changes,
+    format_seconds,
+    format_setting_change,
+    format_size,
 )
-from monkey.spec.job.recipe import Recipe, Resources, Settings
-from monkey.spec.project.influx_settings import Influx
+from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
+from monkey.spec.project.influx_settings import InfluxSettings
 
-INFLUX = Influx("http://a", "b", token="INFLUX_TOKEN")
+INFLUX = InfluxSettings("http://a", "b", token="INFLUX_TOKEN")
 BASE = Recipe(
     command="python train.py --epochs 5 --lr {lr}",
     code="a" * 64,
@@ -29,7 +29,7 @@ BASE = Recipe(
 
 
 def reasons(files: tuple[dict[str, str], dict[str, str]] = ({}, {}), **changed: Any) -> list[tuple[str, str]]:
-    return [tuple(reason) for reason in recipe_reasons(BASE, replace(BASE, **changed), *files)]
+    return [tuple(reason) for reason in explain_recipe_changes(BASE, replace(BASE, **changed), *files)]
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def reasons(files: tuple[dict[str, str], dict[str, str]] = ({}, {}), **changed: 
 )
 def test_each_part_of_a_recipe_has_its_reason(changed: dict[str, Any], kind: str, text: str) -> None:
     assert reasons(**changed) == [(kind, text)]
-    assert kind in KEEPABLE
+    assert kind in KEEPABLE_REASONS
 
 
 def test_outputs_in_another_order_are_another_identity() -> None:
     before = replace(BASE, outputs=["a", "b"])
-    assert recipe_reasons(before, replace(before, outputs=["b", "a"]), {}, {})[0].text == (
+    assert explain_recipe_changes(before, replace(before, outputs=["b", "a"]), {}, {})[0].text == (
         "outputs changed: another order"
     )
 
@@ -102,11 +102,11 @@ def test_a_rewritten_command_is_not_spelled_out() -> None:
 
 
 def test_parameters_that_came_and_went() -> None:
-    assert [reason.text for reason in parameter_reasons(["momentum", "wd"], ["seed"])] == [
+    assert [reason.text for reason in explain_parameter_changes(["momentum", "wd"], ["seed"])] == [
         "parameter added: momentum, wd",
         "parameter removed: seed",
     ]
-    assert parameter_reasons([], []) == ()
+    assert explain_parameter_changes([], []) == ()
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_parameters_that_came_and_went() -> None:
         ({"grace": 90.0}, "grace 10s → 1m 30s"),
         ({"fail_fast": True}, "fail_fast false → true"),
         ({"providers": ["local", "aws"]}, "providers local → local, aws"),
-        ({"resources": Resources(cpus=0.5)}, "resources.cpus 1 → 0.5"),
-        ({"resources": Resources(memory=2 << 30)}, "resources.memory none → 2 GiB"),
+        ({"resources": JobResources(cpus=0.5)}, "resources.cpus 1 → 0.5"),
+        ({"resources": JobResources(memory=2 << 30)}, "resources.memory none → 2 GiB"),
         ({"metric": "loss"}, "metric none → loss"),
         ({"influx": replace(INFLUX, url="http://b")}, "metrics.influxdb.url http://a → http://b"),
         ({"influx": replace(INFLUX, token="")}, "metrics.influxdb.token INFLUX_TOKEN → none"),
@@ -126,17 +126,17 @@ def test_parameters_that_came_and_went() -> None:
     ],
 )
 def test_settings_are_told_as_they_are_written(changed: dict[str, Any], text: str) -> None:
-    before = replace(Settings(), influx=INFLUX if "influx" in changed else None)
-    (change,) = setting_changes(before, replace(before, **changed))
-    assert setting_text(change) == text
+    before = replace(SweepSettings(), influx=INFLUX if "influx" in changed else None)
+    (change,) = find_setting_changes(before, replace(before, **changed))
+    assert format_setting_change(change) == text
 
 
 def test_the_same_settings_change_nothing() -> None:
-    assert setting_changes(Settings(), Settings()) == ()
+    assert find_setting_changes(SweepSettings(), SweepSettings()) == ()
 
 
 def test_sizes_and_times() -> None:
-    assert [size_text(n) for n in (0, 1, 1023, 1024, 1536, 5 << 30, 3 << 50)] == [
+    assert [format_size(n) for n in (0, 1, 1023, 1024, 1536, 5 << 30, 3 << 50)] == [
         "0 bytes",
         "1 byte",
         "1023 bytes",
@@ -145,4 +145,4 @@ def test_sizes_and_times() -> None:
         "5 GiB",
         "3072 TiB",
     ]
-    assert [seconds_text(s) for s in (0.5, 45, 60, 3661, 86400 * 2)] == ["0.5s", "45s", "1m", "1h 1m 1s", "2d"]
+    assert [format_seconds(s) for s in (0.5, 45, 60, 3661, 86400 * 2)] == ["0.5s", "45s", "1m", "1h 1m 1s", "2d"]

@@ -8,38 +8,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.plan.change import FleetPlan
-from monkey.plan.desired import Desired
-from monkey.plan.diff import diff
-from monkey.plan.observed import Observed, ObservedSweep
-from monkey.plan.work import left_of
-from monkey.spec.job.recipe import Resources, Settings
-from monkey.spec.job.stop_when import Evidence
+from monkey.plan.desired import DesiredSweep
+from monkey.plan.diff import compute_plan
+from monkey.plan.observed import ObservedProject, ObservedSweep
+from monkey.plan.work import find_remaining_work
+from monkey.spec.job.recipe import JobResources, SweepSettings
+from monkey.spec.job.stop_when import StopEvidence
 from tests.unit.plan.making import RECIPE, grid, seen, want
 from tests.unit.plan.planning import CODE, JOBS
 
-BIG = Resources(cpus=4)
+BIG = JobResources(cpus=4)
 
 
-def fleet(desired: list[Desired], **others: ObservedSweep) -> FleetPlan:
+def fleet(desired: list[DesiredSweep], **others: ObservedSweep) -> FleetPlan:
     """Return the only fleet of a plan."""
-    (part,) = diff(desired, Observed(others)).fleets
+    (part,) = compute_plan(desired, ObservedProject(others)).fleets
     return part
 
 
 def test_a_job_of_two_planned_sweeps_is_counted_once() -> None:
     part = fleet([want(JOBS, name="a"), want(JOBS[:4], name="b")])
-    assert (part.jobs, part.asked) == (6, ((Resources(), 6),))
+    assert (part.jobs, part.asked) == (6, ((JobResources(), 6),))
 
 
 def test_a_job_that_another_sweep_has_already_is_counted_once() -> None:
     part = fleet([want(JOBS[:4])], other=seen(JOBS[2:], succeeded=[3], running=[0]))
-    assert (part.jobs, part.asked) == (5, ((Resources(), 5),))
+    assert (part.jobs, part.asked) == (5, ((JobResources(), 5),))
 
 
 def test_a_job_of_two_sweeps_counts_by_what_asks_for_most() -> None:
-    small, big = want(JOBS, name="a"), want(JOBS[:2], name="b", settings=Settings(resources=BIG))
+    small, big = want(JOBS, name="a"), want(JOBS[:2], name="b", settings=SweepSettings(resources=BIG))
     for desired in ([small, big], [big, small]):
-        assert fleet(desired).asked == ((BIG, 2), (Resources(), 4))
+        assert fleet(desired).asked == ((BIG, 2), (JobResources(), 4))
 
 
 def test_jobs_of_a_sweep_that_is_held_are_none() -> None:
@@ -56,7 +56,7 @@ def test_when_sweeps_expire_that_are_through_is_told_apart() -> None:
     }
     for names in ([], ["done"], ["done", "ended", "cancelled"]):
         desired = [want(JOBS, name=name) for name in ["busy", *names]]
-        plan = diff(desired, Observed(others))
+        plan = compute_plan(desired, ObservedProject(others))
         (part,) = plan.fleets
         assert (plan.expires(part, 0.0), plan.through(part, 0.0)) == (10.0, 30.0), names
 
@@ -70,8 +70,8 @@ def test_the_jobs_that_are_left_are_as_many_as_are_counted(
 ) -> None:
     there = seen(JOBS, succeeded=succeeded, failed=failed - succeeded)
     assert there.applied is not None
-    met = {there.applied.table.ids[row]: Evidence("loss") for row in stopped - succeeded - failed}
+    met = {there.applied.table.ids[row]: StopEvidence("loss") for row in stopped - succeeded - failed}
     desired = want([*(JOBS[row] for row in sorted(rows)), *grid(lr=[9], seed=[0])], CODE if recoded else RECIPE)
-    (sweep,) = diff([desired], Observed({"digits": replace(there, stopped=met)}, there.succeeded)).sweeps
-    left = list(left_of(sweep).jobs())
+    (sweep,) = compute_plan([desired], ObservedProject({"digits": replace(there, stopped=met)}, there.succeeded)).sweeps
+    left = list(find_remaining_work(sweep).jobs())
     assert len(left) == len(set(left)) == sweep.jobs.unfinished

@@ -17,7 +17,7 @@ from monkey.results.export import groups_csv, row_json, rows_csv, safe
 from monkey.results.groups import group, group_json, spread
 from monkey.results.result_rows import Pick, Results, choose, gather, unmeasured
 from monkey.results.result_table import groups_table, rows_table
-from monkey.spec.job.recipe import Settings
+from monkey.spec.job.recipe import SweepSettings
 from tests.unit.plan.making import grid, table
 
 
@@ -41,7 +41,7 @@ def metric(last: float | None, best: float | None = None, nonfinite: int = 0) ->
 def made(jobs: list[dict[str, Any]], seen: list[Job], pick: Pick = Pick.LAST, **settings: Any) -> Results:
     rows = table(jobs)
     options = {"metric": "acc", "maximize": True, **settings}
-    return gather(rows, Settings(**options), dict(zip(rows.ids, seen, strict=True)), pick)
+    return gather(rows, SweepSettings(**options), dict(zip(rows.ids, seen, strict=True)), pick)
 
 
 def accs(*values: float | None, **more: Any) -> list[Job]:

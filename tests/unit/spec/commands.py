@@ -8,18 +8,18 @@ import subprocess
 import pytest
 from hypothesis import strategies as st
 
-from monkey.spec.command.command import Command, CommandError, compile_command
-from monkey.spec.job.job_table import Value
+from monkey.spec.command.command import CommandError, JobCommand, compile_command
+from monkey.spec.job.job_table import ParameterValue
 
 PRINTF = shutil.which("printf") or "/usr/bin/printf"
 NAMES = ["x", "y", "lr", "optimizer.lr"]
 
 
-def compiled(command: str | list[str]) -> Command:
+def compiled(command: str | list[str]) -> JobCommand:
     return compile_command(command, NAMES)
 
 
-def output(command: str | list[str], **parameters: Value) -> list[str]:
+def output(command: str | list[str], **parameters: ParameterValue) -> list[str]:
     """Run a command that prints its arguments, each ended by NUL, and return them."""
     rendered = compiled(command).render(parameters)
     done = subprocess.run(rendered.argv, env={"PATH": "/usr/bin:/bin", **rendered.env}, capture_output=True, check=True)

@@ -8,8 +8,8 @@ from textwrap import dedent
 import pytest
 
 from monkey.errors import Problem, SpecError
-from monkey.spec.job.job_table import JobTable, Value
-from monkey.spec.sweep.expand import expand
+from monkey.spec.job.job_table import JobTable, ParameterValue
+from monkey.spec.sweep.expand import expand_spec
 from monkey.spec.sweep.load import parse_spec
 from monkey.spec.sweep.models import Spec
 
@@ -25,10 +25,10 @@ def spec(text: str, root: Path = HERE) -> Spec:
 
 
 def table(text: str) -> JobTable:
-    return expand(spec(text))
+    return expand_spec(spec(text))
 
 
-def jobs(text: str) -> list[dict[str, Value]]:
+def jobs(text: str) -> list[dict[str, ParameterValue]]:
     """Return the parameters of all jobs."""
     made = table(text)
     return [made.parameters(row) for row in range(len(made))]
@@ -37,7 +37,7 @@ def jobs(text: str) -> list[dict[str, Value]]:
 def problems(text: str, root: Path = HERE) -> list[Problem]:
     """Return what is wrong with a spec, also what shows only when it is expanded."""
     with pytest.raises(SpecError) as caught:
-        expand(spec(text, root))
+        expand_spec(spec(text, root))
     return caught.value.problems
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.fleet.agent_state import cache_home
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.aws.api.account import Account
 from monkey_stacks.aws.api.errors import told
 from monkey_stacks.cloud.slot_capacity import Machine
@@ -105,7 +105,7 @@ def remembered(region: str, types: Sequence[str]) -> tuple[Machine, ...]:
     return tuple(known[type_] for type_ in types if type_ in known)
 
 
-def image_name(cloud: Cloud, types: Sequence[Machine]) -> str:
+def image_name(cloud: CloudSettings, types: Sequence[Machine]) -> str:
     """Return the image as monkey.yaml has it, or else the one that machines have by default. Raises FleetError."""
     if cloud.image is not None:
         return cloud.image

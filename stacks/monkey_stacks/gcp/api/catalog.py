@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.cloud.slot_capacity import Machine
 from monkey_stacks.gcp.api.account import Account
 
@@ -87,7 +87,7 @@ def zones(found: Offer, asked: Sequence[str], kept: Sequence[str]) -> tuple[str,
     return tuple(sorted(kept)) if kept and set(kept) <= set(found.zones) else found.zones
 
 
-def image_name(cloud: Cloud, machine: Machine) -> str:
+def image_name(cloud: CloudSettings, machine: Machine) -> str:
     """Return the image as monkey.yaml has it, or else the one that machines have by default. Raises FleetError."""
     if cloud.image is not None:
         return cloud.image

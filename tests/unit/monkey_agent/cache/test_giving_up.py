@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import JobFailed, KeyMissing
-from monkey.spec.yaml.units import duration_text
+from monkey.spec.yaml.units import format_duration
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import Flights, to_its_end
@@ -93,7 +93,7 @@ def test_a_build_that_hangs_fails_in_time_and_tells_its_last_lines(tmp_path: Pat
         began = time.monotonic()
         await (await body.start("true", environment={"setup": "true"})).wait()
         limited = {"build_timeout": 5 + 3 * round(time.monotonic() - began)}
-        within = duration_text(limited["build_timeout"])
+        within = format_duration(limited["build_timeout"])
         expected = f"could not set the environment up within {within}: waiting for a m"
         with pytest.raises(JobFailed, match=expected) as failed:
             await body.start("true", job="a" * 16, environment=wanted, settings=limited)

@@ -62,7 +62,7 @@ import asyncio, os, sys
 sys.path.insert(0, os.getcwd())
 from pathlib import Path
 from monkey.errors import JobFailed
-from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
 from monkey_agent.datasets.dataset_pool import Datasets

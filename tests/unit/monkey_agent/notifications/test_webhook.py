@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from monkey.fleet.secret_values import SecretValues
-from monkey.spec.project.notify import Channel
+from monkey.spec.project.notify import NotifyChannel
 from monkey_agent.notifications import webhook
 from monkey_agent.notifications.notice import Undelivered
 from tests.hook import Hook, hook
@@ -25,19 +25,19 @@ def server() -> Iterator[Hook]:
         yield state
 
 
-def send(channel: Channel, **secrets: str) -> None:
+def send(channel: NotifyChannel, **secrets: str) -> None:
     asyncio.run(webhook.deliver(channel, NOTICE, SecretValues({"HOME": "/nonexistent", **secrets})))
 
 
-def refused(channel: Channel, **secrets: str) -> tuple[str, bool]:
+def refused(channel: NotifyChannel, **secrets: str) -> tuple[str, bool]:
     with pytest.raises(Undelivered) as caught:
         send(channel, **secrets)
     return str(caught.value), caught.value.final
 
 
 def test_a_webhook_gets_the_notice_its_id_and_a_signature(server: Hook) -> None:
-    send(Channel("webhook", server.url))
-    send(Channel("webhook", "HOOK", key="KEY"), HOOK=server.url, KEY="sesame")
+    send(NotifyChannel("webhook", server.url))
+    send(NotifyChannel("webhook", "HOOK", key="KEY"), HOOK=server.url, KEY="sesame")
     plain, signed = server.told
     assert plain.body == signed.body == NOTICE and plain.path == "/hook"
     assert plain.headers["Idempotency-Key"] == NOTICE["event"] and "X-Monkey-Signature" not in plain.headers
@@ -47,38 +47,39 @@ def test_a_webhook_gets_the_notice_its_id_and_a_signature(server: Hook) -> None:
 
 
 def test_slack_gets_a_text_in_its_own_markup(server: Hook) -> None:
-    send(Channel("slack", "SLACK"), SLACK=server.url)
+    send(NotifyChannel("slack", "SLACK"), SLACK=server.url)
     assert server.told[0].body == {"text": "sweep &lt;a&gt; &amp; b has failed: ä"}
 
 
 def test_what_is_final_and_what_may_be_taken_later(server: Hook) -> None:
     for code, final in ((500, False), (503, False), (429, False), (408, False), (400, True), (404, True), (302, True)):
         server.answers = [code]
-        assert refused(Channel("webhook", server.url)) == (f"it answered {code}", final)
+        assert refused(NotifyChannel("webhook", server.url)) == (f"it answered {code}", final)
     server.answers = [0]
-    assert refused(Channel("webhook", server.url)) == ("no answer (RemoteDisconnected)", False)
+    assert refused(NotifyChannel("webhook", server.url)) == ("no answer (RemoteDisconnected)", False)
     assert [told.path for told in server.told] == ["/hook"] * 8  # nobody follows a redirect
 
 
 def test_a_server_that_hangs_is_not_waited_for(server: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "SILENT", 0.3)
     server.answer.clear()
-    told, final = refused(Channel("webhook", server.url))
+    told, final = refused(NotifyChannel("webhook", server.url))
     assert told.startswith("no answer") and not final
     monkeypatch.setattr(webhook, "SILENT", 60)
     monkeypatch.setattr(webhook, "WHOLE", 0.3)
-    assert refused(Channel("webhook", server.url)) == ("no answer within 0 s", False)
+    assert refused(NotifyChannel("webhook", server.url)) == ("no answer within 0 s", False)
 
 
 def test_messages_name_secrets_and_never_tell_them() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nobody listens
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/T000/B000/xyzzy"
-        said = [refused(Channel("slack", "SLACK"), SLACK=url)]
+        said = [refused(NotifyChannel("slack", "SLACK"), SLACK=url)]
     said += [
-        refused(Channel("slack", "SLACK"), SLACK=to) for to in ("file:///etc/xyzzy", "http://[xyzzy", "http:// xyzzy")
+        refused(NotifyChannel("slack", "SLACK"), SLACK=to)
+        for to in ("file:///etc/xyzzy", "http://[xyzzy", "http:// xyzzy")
     ]
-    said.append(refused(Channel("slack", "SLACK")))
+    said.append(refused(NotifyChannel("slack", "SLACK")))
     assert [final for _, final in said] == [False, True, True, True, False]
     assert said[0][0] == "Connection refused" and "SLACK" in said[1][0] and "SLACK" in said[4][0]
     assert "xyzzy" not in str(said)

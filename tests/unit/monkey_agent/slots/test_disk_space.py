@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from monkey.fleet.machine_capacity import Capacity
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey_agent.slots.disk_space import PAUSE, Room
 from monkey_agent.slots.slot_allocator import MachineSeats
 
@@ -45,8 +45,8 @@ def test_after_a_job_that_found_no_room_no_other_begins_for_a_while(tmp_path: Pa
     room = Room([tmp_path], lambda: now)
     seats = MachineSeats(Capacity(4, 1 << 30, ()), room=room)
     room.note(OSError(errno.EACCES, "no right"))
-    assert not seats.lacking and seats.take(Resources(1))
+    assert not seats.lacking and seats.take(JobResources(1))
     room.note(OSError(errno.ENOSPC, "full"))
-    assert "the disk was full" in seats.lacking and seats.take(Resources(1)) is None
+    assert "the disk was full" in seats.lacking and seats.take(JobResources(1)) is None
     now = PAUSE
-    assert not seats.lacking and seats.take(Resources(1))
+    assert not seats.lacking and seats.take(JobResources(1))

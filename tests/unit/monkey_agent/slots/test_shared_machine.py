@@ -8,7 +8,7 @@ from pathlib import Path
 
 from monkey.fleet import gpus
 from monkey.fleet.machine_capacity import Capacity
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey_agent.lifecycle.state_directory import Home
 from monkey_agent.slots.busy_gpus import Foreign
 from monkey_agent.slots.shared_machine import FRESH, Neighbours
@@ -23,28 +23,28 @@ def test_what_the_old_agent_holds_is_not_handed_out_twice(tmp_path: Path) -> Non
     now = 0.0
     home = Home(tmp_path / "1")
     old = MachineSeats(MACHINE, max_slots=3, directory=home.directory)
-    seat = old.take(Resources(3, 1, 6 * GIB))
+    seat = old.take(JobResources(3, 1, 6 * GIB))
     assert seat is not None and seat.gpus == ("a",)
     new = MachineSeats(MACHINE, 3, Neighbours([home.directory, tmp_path / "never"], lambda: now))
-    assert new.take(Resources(2)) is None, "no CPU"
-    assert new.take(Resources(1, 0, 4 * GIB)) is None, "no memory"
-    assert new.take(Resources(1, 2)) is None, "no GPU"
-    ours = new.take(Resources(0.5, 1, GIB))
+    assert new.take(JobResources(2)) is None, "no CPU"
+    assert new.take(JobResources(1, 0, 4 * GIB)) is None, "no memory"
+    assert new.take(JobResources(1, 2)) is None, "no GPU"
+    ours = new.take(JobResources(0.5, 1, GIB))
     assert ours is not None and ours.gpus == ("b",)
-    assert new.take(Resources(0.1)) and new.take(Resources(0.1)) is None, "three slots, one of them the old one's"
-    assert new.fits(Resources(4, 2, 8 * GIB)), "it waits for that"
+    assert new.take(JobResources(0.1)) and new.take(JobResources(0.1)) is None, "three slots, one of them the old one's"
+    assert new.fits(JobResources(4, 2, 8 * GIB)), "it waits for that"
     old.give(seat)
     now += 2 * FRESH
-    freed = new.take(Resources(3, 1))
+    freed = new.take(JobResources(3, 1))
     assert freed is not None and freed.gpus == ("a",)
     home.close()
 
 
 def test_an_agent_that_is_dead_holds_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path / "1")
-    assert MachineSeats(MACHINE, directory=home.directory).take(Resources(4))
+    assert MachineSeats(MACHINE, directory=home.directory).take(JobResources(4))
     home.close()
-    assert MachineSeats(MACHINE, neighbours=Neighbours([home.directory])).take(Resources(4))
+    assert MachineSeats(MACHINE, neighbours=Neighbours([home.directory])).take(JobResources(4))
 
 
 def test_gpus_of_others_are_left_alone(run: Run) -> None:
@@ -63,15 +63,15 @@ async def _meet_others() -> None:
     foreign, told = Foreign(ask), asyncio.Event()
     foreign.on_answer = told.set
     seats = MachineSeats(MACHINE, foreign=foreign)
-    assert seats.take(Resources(1)), "a job without a GPU asks nobody"
+    assert seats.take(JobResources(1)), "a job without a GPU asks nobody"
     assert asked == 0
-    assert seats.take(Resources(1, 1)) is None and seats.take(Resources(1, 1)) is None, "it is being asked"
+    assert seats.take(JobResources(1, 1)) is None and seats.take(JobResources(1, 1)) is None, "it is being asked"
     answer.set()
     await asyncio.wait_for(told.wait(), 60)
     assert asked == 1
-    seat = seats.take(Resources(1, 1))
+    seat = seats.take(JobResources(1, 1))
     assert seat is not None and seat.gpus == ("b",)
-    assert seats.take(Resources(1, 1)) is None
+    assert seats.take(JobResources(1, 1)) is None
 
 
 def test_gpus_are_counted_as_the_driver_does() -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from monkey.metrics.usage import FILE
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey_agent.supervisor import process_tree
 from monkey_agent.supervisor.process import Exit
 from monkey_agent.telemetry.host_meter import host_meter
@@ -64,7 +64,7 @@ def test_all_processes_of_a_job_count_and_what_they_share_counts_once(body: Body
         sampler.begin()
         sampler.on_samples = told.extend
         bystander = await body.start("sleep 1000")
-        settings = {"resources": Resources(memory=1_000 * MB)}
+        settings = {"resources": JobResources(memory=1_000 * MB)}
         running = await body.start([*script(FAMILY), str(tmp_path)], settings=settings)
         family = await until(lambda: pids(tmp_path / "first", tmp_path / "stray"))
         assert running.usage() == {}

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from monkey.metrics.spool_reader import Backlog
-from monkey.spec.project.influx_settings import Influx
+from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.ports import Ending
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, script, until
 
-NOWHERE = {"influx": Influx("http://127.0.0.1:1", bucket="m", token="INFLUX_TOKEN")}
+NOWHERE = {"influx": InfluxSettings("http://127.0.0.1:1", bucket="m", token="INFLUX_TOKEN")}
 LOGS = "import monkey\nfor i in range(3): monkey.log('loss', i + 0.5, step=i)\n"
 
 

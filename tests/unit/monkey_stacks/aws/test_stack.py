@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from monkey.errors import FleetError
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey_stacks.aws import desired_resources
 from monkey_stacks.aws.api import errors
@@ -19,7 +19,7 @@ from monkey_stacks.cloud import machine_settings
 from monkey_stacks.engine.engine_outcome import Resource
 
 URL = "s3://bucket/team"
-CLOUD = Cloud("eu-central-1", ("g5.xlarge",))
+CLOUD = CloudSettings("eu-central-1", ("g5.xlarge",))
 IMAGE = Image("ami-1", "/dev/xvda", "x86_64", 8 << 30)
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
 
@@ -37,7 +37,7 @@ def test_a_stack_is_of_one_place_in_one_bucket() -> None:
 
 
 def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
-    def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None) -> str:
+    def made(cloud: CloudSettings, bundle: str = "b", max_slots: int | None = None) -> str:
         provider = Provider("aws", max_slots, cloud=cloud)
         said = machine_settings.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
         return machine_settings.made_from(cloud, IMAGE.id, said)

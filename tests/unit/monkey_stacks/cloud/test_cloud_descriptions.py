@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from monkey.plan.change import FleetPlan, MachineChange
-from monkey.plan.text.lines import fleet_lines
+from monkey.plan.text.lines import format_fleet_plan
 from monkey_stacks.aws import descriptions
 from monkey_stacks.cloud import cloud_descriptions
 from monkey_stacks.cloud.scaling import SHUT, Member
@@ -62,7 +62,7 @@ def test_a_part_has_one_line_and_what_is_replaced_says_so() -> None:
     lots = [("update", "group", "a"), ("replace", "template", "b"), ("update", "group", "c")]
     changes = cloud_descriptions.merged(MachineChange(op, name, why, part=True) for op, name, why in lots)
     machines = (*changes, MachineChange("replace", "i-1", "disk 1GiB → 2GiB", stops=1))
-    lines = [line.text for line in fleet_lines(FleetPlan("cloud", 1, 1, before=1, after=1, machines=machines))]
+    lines = [line.text for line in format_fleet_plan(FleetPlan("cloud", 1, 1, before=1, after=1, machines=machines))]
     assert lines[1:] == [
         "cloud/group: a; c",
         "cloud/template: replaced: b",

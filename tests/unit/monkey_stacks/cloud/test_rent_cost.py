@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from monkey.fleet.fleet_port import Work
-from monkey.plan.cost import HOUR, Cost
-from monkey.spec.project.cloud import Cloud
+from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost
+from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.aws import requirements as aws_needs
 from monkey_stacks.aws.api import inventory as aws
 from monkey_stacks.cloud.rent_cost import Bounds, cost, lasting
@@ -19,7 +19,7 @@ from monkey_stacks.gcp import requirements as gcp_needs
 from monkey_stacks.gcp.api import inventory as gcp
 
 NOW = time.time()
-CLOUD = Cloud("here", ("large", "small"), max_instances=3, prices={"large": 2.0, "small": 1.0, "huge": 32.0})
+CLOUD = CloudSettings("here", ("large", "small"), max_instances=3, prices={"large": 2.0, "small": 1.0, "huge": 32.0})
 STAY, NOTHING = Course(2, 2), Bounds()
 
 
@@ -28,25 +28,28 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: NOW)
 
 
-def asked(hours: float, group: Group | None = None, plan: Course = STAY, agreed: Bounds = NOTHING) -> Cost:
+def asked(hours: float, group: Group | None = None, plan: Course = STAY, agreed: Bounds = NOTHING) -> FleetCost:
     """Return what work for so many hours may cost."""
-    found = cost(CLOUD, Work(2, expires=NOW + hours * HOUR), group, plan, agreed)
+    found = cost(CLOUD, Work(2, expires=NOW + hours * SECONDS_PER_HOUR), group, plan, agreed)
     assert found is not None
     return found
 
 
 def machine(name: str, hours: float | None) -> Member:
     """Return a machine that its cloud ends in so many hours."""
-    return Member(name, "large", "made", ends=None if hours is None else NOW + hours * HOUR)
+    return Member(name, "large", "made", ends=None if hours is None else NOW + hours * SECONDS_PER_HOUR)
 
 
 def test_machines_that_live_longer_than_the_sweeps_are_counted() -> None:
-    there = Group(2, (machine("a", 12), machine("b", 8)), NOW + 12 * HOUR)
+    there = Group(2, (machine("a", 12), machine("b", 8)), NOW + 12 * SECONDS_PER_HOUR)
     told = asked(1, there)
-    assert told.kept is not None and (told.kept.machines, told.kept.until) == (2, NOW + 12 * HOUR)
+    assert told.kept is not None and (told.kept.machines, told.kept.until) == (2, NOW + 12 * SECONDS_PER_HOUR)
     assert round(told.kept.hours, 2) == 18 and told.total == 3 * 1 * 2 + 18 * 2
     assert replace(told, limit=10.0).exceeds, "max_cost holds"
-    assert asked(12, there).kept is None and asked(1, Group(1, (machine("a", None),), NOW + 12 * HOUR)).kept is None
+    assert (
+        asked(12, there).kept is None
+        and asked(1, Group(1, (machine("a", None),), NOW + 12 * SECONDS_PER_HOUR)).kept is None
+    )
     over = asked(-1, there).kept
     assert over is not None and round(over.hours, 1) == 20, "what is over began before now"
 
@@ -58,22 +61,24 @@ def test_machines_that_end_before_are_not_counted() -> None:
 
 
 def test_what_is_rented_is_rented_until_the_time_that_was_agreed_to() -> None:
-    there = Group(2, (machine("a", 12),), NOW + 12 * HOUR)
+    there = Group(2, (machine("a", 12),), NOW + 12 * SECONDS_PER_HOUR)
     assert asked(13, there).longer and not asked(11, there).longer
-    assert not asked(20, there, agreed=Bounds(("large",), until=NOW + 20 * HOUR)).longer, "machines come anew by then"
+    assert not asked(20, there, agreed=Bounds(("large",), until=NOW + 20 * SECONDS_PER_HOUR)).longer, (
+        "machines come anew by then"
+    )
     assert asked(1, replace(there, desired=0)).rented is None
 
 
 def test_a_sweep_that_is_through_moves_no_end_of_machines_that_there_are() -> None:
-    there = Group(2, (machine("a", None),), NOW + 12 * HOUR)
-    work = Work(2, expires=NOW + 8 * HOUR, through=NOW + 12 * HOUR)
+    there = Group(2, (machine("a", None),), NOW + 12 * SECONDS_PER_HOUR)
+    work = Work(2, expires=NOW + 8 * SECONDS_PER_HOUR, through=NOW + 12 * SECONDS_PER_HOUR)
     assert lasting(work, there, NOTHING).expires == there.expires
-    state = Bounds(("large",), until=NOW + 11 * HOUR)
+    state = Bounds(("large",), until=NOW + 11 * SECONDS_PER_HOUR)
     assert lasting(work, there, state).expires == state.until
     for left, group in (
         (replace(work, through=None), there),  # `expires` of a spec was moved, or a sweep was cancelled
-        (replace(work, through=NOW + 10 * HOUR), there),
-        (replace(work, expires=NOW + 13 * HOUR), there),
+        (replace(work, through=NOW + 10 * SECONDS_PER_HOUR), there),
+        (replace(work, expires=NOW + 13 * SECONDS_PER_HOUR), there),
         (work, replace(there, desired=0)),
         (work, None),
     ):
@@ -106,4 +111,6 @@ def test_the_state_says_what_was_agreed_to() -> None:
     assert aws_needs.agreed([group]) == Bounds(("large", "small"), 3) and aws_needs.agreed([]) == Bounds()
     said = {"machineType": "large", "scheduling": {"terminationTime": "1970-01-01T01:00:00Z"}}
     template = Resource(gcp.TYPES["instance-template"], "template", "t", said)
-    assert gcp_needs.agreed([template]) == Bounds(("large",), until=HOUR) and gcp_needs.agreed([]) == Bounds()
+    assert (
+        gcp_needs.agreed([template]) == Bounds(("large",), until=SECONDS_PER_HOUR) and gcp_needs.agreed([]) == Bounds()
+    )

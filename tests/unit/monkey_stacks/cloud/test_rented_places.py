@@ -13,7 +13,7 @@ from monkey.apply.inspect.instances import _rows
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Instance
 from monkey.plan.change import MachineChange
-from monkey.spec.project.provider import read
+from monkey.spec.project.provider import parse_provider
 from monkey.store.memory import MemoryStore
 from monkey.store.store_port import Store
 from monkey_stacks.aws.fleet import AwsFleet
@@ -57,7 +57,7 @@ class Gcp(GcpFleet):
 
 def fleet(kind: Callable[..., Any], entry: dict[str, Any], **more: Any) -> Any:
     store: Store = MemoryStore()
-    made = kind("cloud", read(entry), "shop", "gs://b", lambda: store)
+    made = kind("cloud", parse_provider(entry), "shop", "gs://b", lambda: store)
     for name, value in more.items():
         setattr(made, name, value)
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.spec.job.recipe import Resources
+from monkey.spec.job.recipe import JobResources
 from monkey_stacks.cloud.slot_capacity import Asked, Machine, machines_for, misfits, shortage
 
 GIB = 1 << 30
@@ -18,15 +18,15 @@ CPU = Machine("c7i.large", 2, 4 * GIB)
     [
         ((SMALL,), 0, (), None, 0),
         ((SMALL,), 1, (), None, 1),
-        ((SMALL,), 9, ((Resources(), 9),), None, 3),
-        ((SMALL,), 9, ((Resources(), 9),), 2, 5),
-        ((SMALL,), 3, ((Resources(gpus=1), 3),), None, 3),
-        ((SMALL,), 3, ((Resources(memory=8 * GIB), 3),), None, 3),  # not two: the kernel has some of it
-        ((SMALL, LARGE), 8, ((Resources(gpus=1), 8),), None, 8),  # the smallest counts
-        ((SMALL, LARGE), 8, ((Resources(gpus=4), 8),), None, 8),  # of those that can
-        ((SMALL,), 6, ((Resources(gpus=1), 2), (Resources(cpus=1), 4)), None, 3),
-        ((SMALL,), 4, ((Resources(cpus=0.01), 4),), None, 1),
-        ((CPU,), 2, ((Resources(gpus=1), 2),), None, 2),  # told elsewhere
+        ((SMALL,), 9, ((JobResources(), 9),), None, 3),
+        ((SMALL,), 9, ((JobResources(), 9),), 2, 5),
+        ((SMALL,), 3, ((JobResources(gpus=1), 3),), None, 3),
+        ((SMALL,), 3, ((JobResources(memory=8 * GIB), 3),), None, 3),  # not two: the kernel has some of it
+        ((SMALL, LARGE), 8, ((JobResources(gpus=1), 8),), None, 8),  # the smallest counts
+        ((SMALL, LARGE), 8, ((JobResources(gpus=4), 8),), None, 8),  # of those that can
+        ((SMALL,), 6, ((JobResources(gpus=1), 2), (JobResources(cpus=1), 4)), None, 3),
+        ((SMALL,), 4, ((JobResources(cpus=0.01), 4),), None, 1),
+        ((CPU,), 2, ((JobResources(gpus=1), 2),), None, 2),  # told elsewhere
     ],
 )
 def test_machines_for(
@@ -36,19 +36,19 @@ def test_machines_for(
 
 
 def test_shortage_is_what_no_type_has() -> None:
-    assert shortage((SMALL, LARGE), Resources(cpus=8, gpus=2)) == ""
-    assert shortage((SMALL,), Resources(cpus=8, gpus=2)) == "8 CPUs (g4dn.xlarge has 4), 2 GPUs (g4dn.xlarge has 1)"
+    assert shortage((SMALL, LARGE), JobResources(cpus=8, gpus=2)) == ""
+    assert shortage((SMALL,), JobResources(cpus=8, gpus=2)) == "8 CPUs (g4dn.xlarge has 4), 2 GPUs (g4dn.xlarge has 1)"
     said = "16.0 GiB of memory (g4dn.xlarge has about 15.0)"
-    assert shortage((SMALL,), Resources(memory=16 * GIB)) == said
-    assert shortage((SMALL, CPU), Resources(gpus=8)) == "8 GPUs (g4dn.xlarge has 1); 8 GPUs (c7i.large has 0)"
+    assert shortage((SMALL,), JobResources(memory=16 * GIB)) == said
+    assert shortage((SMALL, CPU), JobResources(gpus=8)) == "8 GPUs (g4dn.xlarge has 1); 8 GPUs (c7i.large has 0)"
 
 
 def test_types_that_come_for_nothing_are_told() -> None:
-    asked = ((Resources(gpus=1), 5), (Resources(gpus=9), 5))
+    asked = ((JobResources(gpus=1), 5), (JobResources(gpus=9), 5))
     some = ["warning: some machines may come for nothing, for a job asks for 1 GPU (c7i.large has 0)"]
     assert misfits((SMALL, CPU), asked, in_order=True) == misfits((CPU, SMALL), asked, in_order=False) == some
     assert misfits((CPU, SMALL, LARGE), asked, in_order=True) == [
         "warning: on demand the first of the types is taken, and c7i.large can run none of the jobs: "
         "write g4dn.xlarge before it"
     ]
-    assert misfits((SMALL, LARGE), ((Resources(), 1),), in_order=True) == []
+    assert misfits((SMALL, LARGE), ((JobResources(), 1),), in_order=True) == []

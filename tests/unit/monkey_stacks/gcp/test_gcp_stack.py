@@ -11,7 +11,7 @@ import pytest
 
 from monkey.errors import FleetError
 from monkey.fleet.cloud.http_client import Refused
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey_stacks.cloud import machine_settings
 from monkey_stacks.engine.engine_outcome import Change, Op, Resource
@@ -24,7 +24,7 @@ from monkey_stacks.gcp.api.inventory import TYPES, Thing, email, identify, stray
 from monkey_stacks.gcp.api.naming import stack
 
 URL = "gs://bucket/team"
-CLOUD = Cloud("europe-west4", ("g2-standard-8",), gcp_project="my-project")
+CLOUD = CloudSettings("europe-west4", ("g2-standard-8",), gcp_project="my-project")
 IMAGE = Image("projects/p/global/images/i", "x86_64", 8 << 30)
 HERE = Account("my-project", "europe-west4")
 NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -57,7 +57,9 @@ def test_a_stack_is_of_one_place_in_one_bucket() -> None:
 
 
 def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
-    def made(cloud: Cloud, bundle: str = "b", max_slots: int | None = None, zones: tuple[str, ...] = ("b", "a")) -> str:
+    def made(
+        cloud: CloudSettings, bundle: str = "b", max_slots: int | None = None, zones: tuple[str, ...] = ("b", "a")
+    ) -> str:
         provider = Provider("gcp", max_slots, cloud=cloud)
         said = machine_settings.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
         return machine_settings.made_from(cloud, IMAGE.id, said, zones)

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monkey.plan.text.describe import describe, text_of
-from monkey.plan.text.rectangles import factor, points
+from monkey.plan.text.describe import describe_jobs, format_value
+from monkey.plan.text.rectangles import expand_points, factor_rows
 from tests.unit.plan.making import grid, table
 
 GRID = grid(lr=[0.01, 0.03, 0.1], hidden=[32, 128], seed=range(5))
 
 
 def told(jobs: list[dict[str, object]], rows: list[int] | None = None, limit: int = 8) -> list[str]:
-    return describe(table(jobs), range(len(jobs)) if rows is None else rows, limit)
+    return describe_jobs(table(jobs), range(len(jobs)) if rows is None else rows, limit)
 
 
 def rows_of(jobs: list[dict[str, object]], **values: object) -> list[int]:
@@ -114,7 +114,7 @@ def test_nothing_is_no_line() -> None:
     ],
 )
 def test_values_are_written_as_in_a_spec(value: object, text: str) -> None:
-    assert text_of(value) == text
+    assert format_value(value) == text
 
 
 _POINTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(-1, 3)), unique=True, max_size=60)
@@ -126,8 +126,8 @@ def test_rectangles_are_exactly_the_rows(chosen: list[tuple[int, int, int]]) -> 
     jobs = [{"a": a, "b": b, **({"c": c} if c >= 0 else {})} for a, b, c in chosen]
     made = table(jobs)
     names = list(made.columns)
-    rectangles = factor(made, range(len(jobs)), names)
-    found = points(rectangles)
+    rectangles = factor_rows(made, range(len(jobs)), names)
+    found = expand_points(rectangles)
     expected = {tuple(made.columns[name].index[row] for name in names) for row in range(len(jobs))}
     assert len(found) == len(jobs) and set(found) == expected
     assert sum(rectangles.jobs()) == len(jobs)
@@ -145,7 +145,7 @@ def test_lines_count_every_job_once(chosen: list[tuple[int, int, int]]) -> None:
 def test_no_two_rectangles_could_be_one(chosen: list[tuple[int, int, int]]) -> None:
     jobs = [{"a": a, "b": b, **({"c": c} if c >= 0 else {})} for a, b, c in chosen]
     made = table(jobs)
-    rectangles = factor(made, range(len(jobs)), list(made.columns))
+    rectangles = factor_rows(made, range(len(jobs)), list(made.columns))
     for at in range(len(rectangles.columns)):
         others = [numbers for column, numbers in enumerate(rectangles.columns) if column != at]
         keys = list(zip(*others, strict=True))
@@ -167,4 +167,4 @@ def test_a_few_choices_are_told_apart_and_many_are_summed_up() -> None:
 
 
 def test_values_of_the_longest_length_are_whole() -> None:
-    assert text_of("x" * 32) == "x" * 32 and len(text_of("x" * 33)) == 32
+    assert format_value("x" * 32) == "x" * 32 and len(format_value("x" * 33)) == 32

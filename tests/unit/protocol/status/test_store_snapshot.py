@@ -13,13 +13,13 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Reader, State
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_revision
-from monkey.spec.job.job_table import Column, JobTable
-from monkey.spec.job.recipe import Recipe, Settings
+from monkey.spec.job.job_table import JobTable, ParameterColumn
+from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
 
 KEYS = Keys("p")
 JOB = "0" * 16
-REVISION = Revision("s", Recipe("true", "c" * 64), Settings(), JobTable([JOB], {"x": Column([1], [0])}))
+REVISION = Revision("s", Recipe("true", "c" * 64), SweepSettings(), JobTable([JOB], {"x": ParameterColumn([1], [0])}))
 NOW = 1e9
 
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Reader, State
 from monkey.protocol.sweeps.sweep_log import SPARE, SweepState, append_order, append_revision, fold, read_sweep
-from monkey.spec.job.expires import Expires
-from monkey.spec.job.recipe import Settings
+from monkey.spec.job.expires import Expiry
+from monkey.spec.job.recipe import SweepSettings
 from monkey.store.memory import MemoryStore
 from tests.unit.protocol.sweeps.test_sweep_log import REVISION
 
 KEYS = Keys("p")
 HOUR = 3600.0
 #: Expires an hour after it was applied, at 1,000.
-BRIEF = replace(REVISION, settings=Settings(grace=10, expires=Expires(after=HOUR)), applied=1000.0)
+BRIEF = replace(REVISION, settings=SweepSettings(grace=10, expires=Expiry(after=HOUR)), applied=1000.0)
 
 
 def revised(**changes: object) -> dict[str, object]:
@@ -48,12 +48,12 @@ def test_more_time_opens_nothing_that_people_shut() -> None:
 
 
 def test_jobs_are_released_in_time_and_a_short_time_is_not_spent_on_that() -> None:
-    state = fold(SweepState("digits"), revised(expires=Expires(after=10 * HOUR), grace=30))
+    state = fold(SweepState("digits"), revised(expires=Expiry(after=10 * HOUR), grace=30))
     end = 1000.0 + 10 * HOUR
     assert state.closes == end - SPARE - 30
     assert [state.over(now) for now in (end - SPARE - 31, end - SPARE - 30, end + HOUR)] == [False, True, True]
-    assert fold(SweepState("digits"), revised(expires=Expires(after=60))).closes == 1054.0
-    assert fold(SweepState("digits"), revised(expires=Expires(at=2000.0))).closes == 1900.0
+    assert fold(SweepState("digits"), revised(expires=Expiry(after=60))).closes == 1054.0
+    assert fold(SweepState("digits"), revised(expires=Expiry(at=2000.0))).closes == 1900.0
     assert not fold(SweepState("digits"), revised(expires=None)).over(float("inf"))
 
 

@@ -18,12 +18,12 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps import revision_shape
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import SweepState, mark_queue, open_markers, read_sweep
-from monkey.spec.job.expires import Expires
-from monkey.spec.job.job_table import Column, JobTable
-from monkey.spec.job.recipe import Recipe, Resources, Settings
-from monkey.spec.job.stop_when import Rule
-from monkey.spec.project.influx_settings import Influx
-from monkey.spec.project.notify import Channel
+from monkey.spec.job.expires import Expiry
+from monkey.spec.job.job_table import JobTable, ParameterColumn
+from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
+from monkey.spec.job.stop_when import StopRule
+from monkey.spec.project.influx_settings import InfluxSettings
+from monkey.spec.project.notify import NotifyChannel
 from monkey.store.memory import MemoryStore
 
 KEYS = Keys("p")
@@ -40,20 +40,24 @@ FULL = Revision(
         env={"A": "é"},
         outputs=["*.npz"],
     ),
-    settings=Settings(
+    settings=SweepSettings(
         max_retries=1,
         timeout=7200,
         max_concurrent_jobs=2,
-        resources=Resources(2, 1, 2**30),
+        resources=JobResources(2, 1, 2**30),
         metric="acc",
         secrets=["TOKEN"],
         dataset_files={"digits": "digits.csv"},
-        influx=Influx("http://host:8086", "monkey", org="lab", token="TOKEN", spool=1 << 20),
-        stop_when=[Rule("loss", kind="nan"), Rule("acc", above=0.9, after_step=3, sweep=True), Rule("x", silent=60.0)],
-        notify=[Channel("slack", "SLACK_WEBHOOK", ("failed",), after=60.0)],
-        expires=Expires(after=3600.0),
+        influx=InfluxSettings("http://host:8086", "monkey", org="lab", token="TOKEN", spool=1 << 20),
+        stop_when=[
+            StopRule("loss", kind="nan"),
+            StopRule("acc", above=0.9, after_step=3, sweep=True),
+            StopRule("x", silent=60.0),
+        ],
+        notify=[NotifyChannel("slack", "SLACK_WEBHOOK", ("failed",), after=60.0)],
+        expires=Expiry(after=3600.0),
     ),
-    table=JobTable(JOBS, {"lr": Column([0.1, "x{y}"], [0, 1]), "extra": Column([True], [-1, 0])}),
+    table=JobTable(JOBS, {"lr": ParameterColumn([0.1, "x{y}"], [0, 1]), "extra": ParameterColumn([True], [-1, 0])}),
     spec_text="name: digits\n",
     source="specs/digits.yaml",
     code_files={"train.py": "d" * 64},

@@ -23,8 +23,8 @@ from monkey.protocol.sweeps.sweep_log import (
     open_markers,
     read_sweep,
 )
-from monkey.spec.job.job_table import Column, JobTable
-from monkey.spec.job.recipe import Recipe, Resources, Settings
+from monkey.spec.job.job_table import JobTable, ParameterColumn
+from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
 
 KEYS = Keys("p")
@@ -32,8 +32,10 @@ JOBS = ["0" * 15 + "1", "0" * 15 + "2"]
 REVISION = Revision(
     sweep="digits",
     recipe=Recipe(["python", "train.py", "{lr}"], "c" * 64, env={"A": "é"}, outputs=["*.npz"]),
-    settings=Settings(max_retries=1, timeout=7200, resources=Resources(2, 1, 2**30), metric="acc", maximize=True),
-    table=JobTable(JOBS, {"lr": Column([0.1, "x{y}"], [0, 1]), "extra": Column([True], [-1, 0])}),
+    settings=SweepSettings(
+        max_retries=1, timeout=7200, resources=JobResources(2, 1, 2**30), metric="acc", maximize=True
+    ),
+    table=JobTable(JOBS, {"lr": ParameterColumn([0.1, "x{y}"], [0, 1]), "extra": ParameterColumn([True], [-1, 0])}),
     spec_text="name: digits\n",
     code_files={"train.py": "d" * 64},
     git={"commit": "abc", "branch": "main", "dirty": False},
@@ -161,7 +163,7 @@ def test_verdicts_count_failures_since_the_last_retry() -> None:
     counts.failed_at = [2, 4]
     assert verdict(JOBS[1], counts, state) is Verdict.FAILED
     assert verdict(JOBS[1], counts, replace(state, retries={JOBS[1]: 2})) is Verdict.OPEN
-    generous = replace(REVISION, settings=Settings(max_retries=2))
+    generous = replace(REVISION, settings=SweepSettings(max_retries=2))
     assert verdict(JOBS[1], counts, replace(state, revision=generous)) is Verdict.OPEN, "a raised cap reopens"
     counts.succeeded = True
     assert verdict(JOBS[1], counts, state) is Verdict.SUCCEEDED

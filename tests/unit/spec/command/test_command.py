@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from monkey.spec.command.command import CommandError
-from monkey.spec.command.word_split import split
+from monkey.spec.command.word_split import split_words
 from tests.unit.spec.commands import PRINTF, compiled, output, refused, shell_noise
 
 
@@ -59,11 +59,11 @@ def test_words_are_shlex_s(line: str) -> None:
         expected = shlex.split(line)
     except ValueError:
         with pytest.raises(ValueError):
-            split(line)
+            split_words(line)
         return
-    assert split(line) in (expected, None)
+    assert split_words(line) in (expected, None)
     if not line.startswith((".", "a=", "b=")) and "=" not in line and expected[:1] != ["."]:
-        assert split(line) == expected
+        assert split_words(line) == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -79,7 +79,7 @@ def test_words_are_sh_s(line: str) -> None:
 
 def _split_or_none(line: str) -> list[str] | None:
     try:
-        return split(line)
+        return split_words(line)
     except ValueError:
         return None
 

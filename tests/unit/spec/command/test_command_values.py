@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monkey.spec.command.command import CommandError, text_of
-from monkey.spec.job.job_table import Value
+from monkey.spec.command.command import CommandError, format_argument
+from monkey.spec.job.job_table import ParameterValue
 from tests.unit.spec.commands import PRINTF, compiled, output, shell_noise
 
 NASTY = [
@@ -93,14 +93,14 @@ def test_values_are_never_substituted_twice(value: str) -> None:
         ({"b": 1, "a": [0.5]}, '{"b":1,"a":[0.5]}'),
     ],
 )
-def test_text_of(value: Value, text: str) -> None:
-    assert text_of(value) == text
+def test_text_of(value: ParameterValue, text: str) -> None:
+    assert format_argument(value) == text
     assert compiled("a {x}").render({"x": value}).argv == ["a", text]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_floats_come_back_the_same(value: float) -> None:
-    assert json.loads(text_of(value)) == value
+    assert json.loads(format_argument(value)) == value
 
 
 PIECES = [

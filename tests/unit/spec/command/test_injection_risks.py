@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.spec.command.command import Command, CommandError, compile_command
+from monkey.spec.command.command import CommandError, JobCommand, compile_command
 
 
-def compiled(command: str | list[str]) -> Command:
+def compiled(command: str | list[str]) -> JobCommand:
     return compile_command(command, ["x", "y"])
 
 

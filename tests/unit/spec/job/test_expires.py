@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import SpecError
-from monkey.spec.job.expires import Expires, read, time_text
+from monkey.spec.job.expires import Expiry, format_utc_time, parse_expiry
 from monkey.spec.project.provider import Provider
-from monkey.spec.project.provider import read as read_provider
+from monkey.spec.project.provider import parse_provider as read_provider
 from monkey.spec.sweep.load import load_spec
-from monkey.spec.yaml.mistakes import Mistakes
+from monkey.spec.yaml.mistakes import MistakesError
 
 AT = 1796148000.0  # 2026-12-01 18:00 UTC
 AWS = {"type": "aws", "region": "eu-central-1", "instance_type": "g5.xlarge"}
@@ -27,9 +27,9 @@ AWS = {"type": "aws", "region": "eu-central-1", "instance_type": "g5.xlarge"}
     ],
 )
 def test_a_time_is_read_said_and_written_down(written: str | float, said: str, until: float) -> None:
-    expires = read(written)
+    expires = parse_expiry(written)
     assert (expires.words(), expires.until(100.0)) == (said, until)
-    assert Expires.from_json(expires.to_json()) == expires
+    assert Expiry.from_json(expires.to_json()) == expires
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_a_time_is_read_said_and_written_down(written: str | float, said: str, u
     ],
 )
 def test_what_is_no_time_is_refused_with_what_to_write(written: object, expected: str) -> None:
-    with pytest.raises(Mistakes, match=f"expected {expected}, found") as refused:
-        read(written)
+    with pytest.raises(MistakesError, match=f"expected {expected}, found") as refused:
+        parse_expiry(written)
     assert "2026-12-01T18:00:00Z" in (refused.value.mistakes[0].hint or "")
 
 
 def test_times_are_said_without_the_zone_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    assert time_text(AT) == "2026-12-01 18:00 UTC"
+    assert format_utc_time(AT) == "2026-12-01 18:00 UTC"
 
 
 def problems(root: Path, spec: str, **cloud: object) -> list[tuple[int, str]]:

@@ -11,18 +11,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monkey.spec.job.job_id import canonical, identify
-from monkey.spec.job.job_table import ABSENT, Column, JobTable, Value, nested
+from monkey.spec.job.job_id import assign_job_ids, dump_canonical_json
+from monkey.spec.job.job_table import ABSENT, JobTable, ParameterColumn, ParameterValue, nest_parameters
 from monkey.spec.job.recipe import Recipe
-from monkey.spec.sweep.expand import expand
+from monkey.spec.sweep.expand import expand_spec
 from tests.unit.spec.making import spec, table
 
 RECIPE = Recipe(command="python train.py --lr {lr}", code="c" * 64, env={"B": "é", "A": '"'}, outputs=["model.npz"])
 
 
-def plain(recipe: Recipe, parameters: dict[str, Value]) -> str:
+def plain(recipe: Recipe, parameters: dict[str, ParameterValue]) -> str:
     """What the definition says, word for word."""
-    job = {**recipe.to_json(), "parameters": nested(parameters)}
+    job = {**recipe.to_json(), "parameters": nest_parameters(parameters)}
     text = json.dumps(job, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -34,8 +34,8 @@ def test_golden_ids_never_change() -> None:
           opt: {parameters: {name: [adam, "é\\n"], beta: {value: [0.9, 0.999]}}}
           aux: {value: {b: null, a: true}, when: lr < 0.001}
         """
-    assert identify(table(text), RECIPE).ids == GOLDEN
-    assert identify(table("command: 'true'"), RECIPE).ids == ["eacac8e93999fb2c"]
+    assert assign_job_ids(table(text), RECIPE).ids == GOLDEN
+    assert assign_job_ids(table("command: 'true'"), RECIPE).ids == ["eacac8e93999fb2c"]
 
 
 GOLDEN = ["3336508fb77eabdc", "1d3190f0cf9f9f24", "fdccb4418b223eac", "bc001709b396a88a"]
@@ -56,19 +56,19 @@ def tables(draw: st.DrawFn) -> JobTable:
     for name in draw(st.lists(names, unique=True, max_size=6)):
         distinct: list[Any] = draw(st.lists(values, min_size=1, max_size=4))
         index = draw(st.lists(st.integers(ABSENT, len(distinct) - 1), min_size=rows, max_size=rows))
-        columns[name] = Column(distinct, array("i", index))
+        columns[name] = ParameterColumn(distinct, array("i", index))
     return JobTable(ids=[""] * rows, columns=columns)
 
 
 @given(tables())
 def test_the_fast_way_is_the_plain_way(jobs: JobTable) -> None:
-    assert identify(jobs, RECIPE).ids == [plain(RECIPE, jobs.parameters(row)) for row in range(len(jobs))]
+    assert assign_job_ids(jobs, RECIPE).ids == [plain(RECIPE, jobs.parameters(row)) for row in range(len(jobs))]
 
 
 def test_what_changes_an_identity() -> None:
     def job(text: str) -> str:
         made = spec(text)
-        return identify(expand(made), made.recipe("c" * 64)).ids[0]
+        return assign_job_ids(expand_spec(made), made.recipe("c" * 64)).ids[0]
 
     base = "name: a\ncommand: run {lr}\nparameters: {lr: 1}\n"
     same = ["priority: 3", "max_retries: 2", "timeout: 1h", "resources: {cpus: 2}", "provider: x", "metric: {name: a}"]
@@ -83,7 +83,7 @@ def test_what_changes_an_identity() -> None:
 def test_order_of_parameters_and_outputs_is_no_matter() -> None:
     def ids(text: str) -> set[str]:
         made = spec(text)
-        return set(identify(expand(made), made.recipe("c")).ids)
+        return set(assign_job_ids(expand_spec(made), made.recipe("c")).ids)
 
     there = ids("parameters: {a: [1, 2], b: [3, 4]}\noutputs: [x, y]")
     assert ids("parameters: {b: [4, 3], a: [2, 1]}\noutputs: [y, x]") == there
@@ -92,10 +92,10 @@ def test_order_of_parameters_and_outputs_is_no_matter() -> None:
 def test_a_million_ids_take_seconds() -> None:
     made = table("parameters: {a: {range: [0, 1000]}, b: {range: [0, 100]}, c: [0.1, 0.2, 0.3, 0.4, 0.5]}")
     begin = time.process_time()
-    ids = identify(made, RECIPE).ids
+    ids = assign_job_ids(made, RECIPE).ids
     assert time.process_time() - begin < 4
     assert len(set(ids)) == 500_000
 
 
 def test_canonical_json_has_one_form() -> None:
-    assert canonical({"b": [1, 1.0, "é"], "a": None}) == '{"a":null,"b":[1,1.0,"é"]}'
+    assert dump_canonical_json({"b": [1, 1.0, "é"], "a": None}) == '{"a":null,"b":[1,1.0,"é"]}'

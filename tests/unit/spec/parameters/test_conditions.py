@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from monkey.spec.parameters.conditions import ConditionError, parse
+from monkey.spec.parameters.conditions import ConditionError, parse_condition
 
 JOB: dict[str, Any] = {"lr": 0.1, "n": 3, "opt": "sgd", "flag": True, "none": None, "o.lr": 2}
 JOB |= {"tags": ["a", "b"], "lambda": 7}
@@ -31,8 +31,8 @@ NAMES = [*JOB, "gone", "also.gone"]
     ],
 )  # fmt: skip
 def test_holds(text: str) -> None:
-    assert parse(text, NAMES).holds(JOB)
-    assert not parse(f"not ({text.strip()})", NAMES).holds(JOB)
+    assert parse_condition(text, NAMES).holds(JOB)
+    assert not parse_condition(f"not ({text.strip()})", NAMES).holds(JOB)
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,12 @@ def test_holds(text: str) -> None:
      "gone in [1]", "1 in [gone]", "also.gone == 'x'", "gone == gone", "-gone < 1"],
 )  # fmt: skip
 def test_what_a_job_does_not_have_is_unknown(text: str) -> None:
-    assert not parse(text, NAMES).holds(JOB)
+    assert not parse_condition(text, NAMES).holds(JOB)
 
 
 def test_uses() -> None:
-    assert parse("o.lr > 1 and lambda == n or true", NAMES).uses == {"o.lr", "lambda", "n"}
-    assert parse("val_acc > 0.9", None).uses == {"val_acc"}
+    assert parse_condition("o.lr > 1 and lambda == n or true", NAMES).uses == {"o.lr", "lambda", "n"}
+    assert parse_condition("val_acc > 0.9", None).uses == {"val_acc"}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_uses() -> None:
 )
 def test_what_is_no_condition(text: str, message: str, offset: int) -> None:
     with pytest.raises(ConditionError) as caught:
-        parse(text, NAMES)
+        parse_condition(text, NAMES)
     assert message in caught.value.message
     assert caught.value.offset == offset
 
@@ -107,7 +107,7 @@ def test_what_is_no_condition(text: str, message: str, offset: int) -> None:
 )
 def test_what_cannot_be_decided(text: str, message: str) -> None:
     with pytest.raises(ConditionError) as caught:
-        parse(text, NAMES).holds(JOB)
+        parse_condition(text, NAMES).holds(JOB)
     assert message in caught.value.message
 
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_decided(text: str, message: str) -> None:
 def test_bombs_end_at_once(text: str) -> None:
     begin = time.process_time()
     try:
-        parse(text, NAMES).holds(JOB)
+        parse_condition(text, NAMES).holds(JOB)
     except ConditionError as error:
         assert error.message
     # A bomb takes minutes; a garbage collection of all that the other tests left takes a tenth of a second.
@@ -142,7 +142,7 @@ TOKENS = ["lr", "n", "opt", "gone", "flag", "o.lr", "1", "0.5", "'a'", "and", "o
 @example("\ud800")
 def test_any_text_is_a_condition_or_refused(text: str) -> None:
     try:
-        parse(text, NAMES).holds(JOB)
+        parse_condition(text, NAMES).holds(JOB)
     except ConditionError as error:
         assert error.message
         assert error.offset is None or 0 <= error.offset <= len(text)

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monkey.spec.parameters.sampling import BITS, Distribution, choice, fraction, ppf, units
+from monkey.spec.parameters.sampling import (
+    DRAW_BITS,
+    Distribution,
+    convert_to_fraction,
+    generate_draws,
+    make_choice_sampler,
+    make_sampler,
+)
 from tests.unit.spec.making import jobs, table
 
 SWEEP = """\
@@ -39,7 +46,7 @@ def test_golden_draws_never_change() -> None:
 
 def test_a_draw_is_of_seed_name_and_number() -> None:
     digest = hashlib.sha256(b"7\0lr\x003").digest()
-    assert next(islice(units(7, "lr"), 3, None)) == int.from_bytes(digest[:8], "big") >> (64 - BITS)
+    assert next(islice(generate_draws(7, "lr"), 3, None)) == int.from_bytes(digest[:8], "big") >> (64 - DRAW_BITS)
 
 
 def test_raising_the_cap_adds_jobs_and_changes_none() -> None:
@@ -63,28 +70,28 @@ def test_zipped_parameters_are_drawn_together() -> None:
 
 
 def test_fractions_are_strictly_between_0_and_1() -> None:
-    assert 0 < fraction(0) < fraction((1 << BITS) - 1) < 1
+    assert 0 < convert_to_fraction(0) < convert_to_fraction((1 << DRAW_BITS) - 1) < 1
 
 
 bounds = st.floats(-1e300, 1e300) | st.integers(-(10**6), 10**6)
-draws = st.integers(0, (1 << BITS) - 1) | st.sampled_from([0, (1 << BITS) - 1])
+draws = st.integers(0, (1 << DRAW_BITS) - 1) | st.sampled_from([0, (1 << DRAW_BITS) - 1])
 
 
 @given(low=bounds, high=bounds, draw=draws)
 def test_uniform_stays_within_its_bounds(low: float, high: float, draw: int) -> None:
     low, high = min(low, high), max(low, high)
-    assert low <= ppf(Distribution("uniform", low, high))(draw) <= high
+    assert low <= make_sampler(Distribution("uniform", low, high))(draw) <= high
 
 
 @given(low=st.floats(1e-300, 1e300), high=st.floats(1e-300, 1e300), draw=draws)
 def test_log_uniform_stays_within_its_bounds(low: float, high: float, draw: int) -> None:
     low, high = min(low, high), max(low, high)
-    assert low <= ppf(Distribution("log_uniform_values", low, high))(draw) <= high
+    assert low <= make_sampler(Distribution("log_uniform_values", low, high))(draw) <= high
 
 
 @given(low=st.integers(-(10**40), 10**40), width=st.integers(0, 10**40), draw=draws)
 def test_int_uniform_stays_within_its_bounds(low: int, width: int, draw: int) -> None:
-    value = ppf(Distribution("int_uniform", low, low + width))(draw)
+    value = make_sampler(Distribution("int_uniform", low, low + width))(draw)
     assert isinstance(value, int)
     assert low <= value <= low + width
 
@@ -93,7 +100,7 @@ def test_int_uniform_stays_within_its_bounds(low: int, width: int, draw: int) ->
     draw=draws, q=st.sampled_from([1, 2, 0.1, 0.25, 3, 1e-3]), kind=st.sampled_from(["uniform", "log_uniform_values"])
 )
 def test_quantised_values_are_multiples_within_bounds(draw: int, q: float, kind: str) -> None:
-    value = ppf(Distribution(f"q_{kind}", 0.5, 17, q=q))(draw)
+    value = make_sampler(Distribution(f"q_{kind}", 0.5, 17, q=q))(draw)
     assert 0.5 <= value <= 17
     assert type(value) is type(q)
     assert round(value / q) * q == pytest.approx(value)
@@ -101,15 +108,15 @@ def test_quantised_values_are_multiples_within_bounds(draw: int, q: float, kind:
 
 
 def test_both_ends_are_reached() -> None:
-    ends = (0, (1 << BITS) - 1)
-    assert [ppf(Distribution("int_uniform", 3, 9))(end) for end in ends] == [3, 9]
-    assert [ppf(Distribution("q_uniform", 0, 1, q=0.3))(end) for end in ends] == [0.0, 0.9]
-    assert [choice(5)(end) for end in ends] == [0, 4]
-    assert [choice(3, [0.0, 1.0, 0.0])(end) for end in ends] == [1, 1]
+    ends = (0, (1 << DRAW_BITS) - 1)
+    assert [make_sampler(Distribution("int_uniform", 3, 9))(end) for end in ends] == [3, 9]
+    assert [make_sampler(Distribution("q_uniform", 0, 1, q=0.3))(end) for end in ends] == [0.0, 0.9]
+    assert [make_choice_sampler(5)(end) for end in ends] == [0, 4]
+    assert [make_choice_sampler(3, [0.0, 1.0, 0.0])(end) for end in ends] == [1, 1]
 
 
 def sample(distribution: Distribution, count: int = 20_000) -> list[float]:
-    return [float(value) for value in map(ppf(distribution), islice(units(0, "p"), count))]
+    return [float(value) for value in map(make_sampler(distribution), islice(generate_draws(0, "p"), count))]
 
 
 def test_moments() -> None:
@@ -120,11 +127,13 @@ def test_moments() -> None:
     assert sorted(sample(Distribution("log_uniform_values", 1e-4, 1)))[10_000] == pytest.approx(1e-2, rel=0.1)
     assert fmean(sample(Distribution("uniform", -1, 3))) == pytest.approx(1, abs=0.05)
     assert fmean(sample(Distribution("q_normal", mu=1, q=0.5))) == pytest.approx(1, abs=0.05)
-    picked = list(map(choice(3, [0.2, 0.5, 0.3]), islice(units(0, "p"), 20_000)))
+    picked = list(map(make_choice_sampler(3, [0.2, 0.5, 0.3]), islice(generate_draws(0, "p"), 20_000)))
     assert [picked.count(n) / 20_000 for n in range(3)] == pytest.approx([0.2, 0.5, 0.3], abs=0.02)
 
 
 def test_normal_is_the_inverse_of_the_distribution() -> None:
-    draw = ppf(Distribution("normal", mu=1, sigma=2))
-    assert NormalDist(1, 2).cdf(draw(1 << (BITS - 2))) == pytest.approx(0.25)
-    assert "-0.0" not in {repr(ppf(Distribution("q_normal", q=0.5))(unit)) for unit in range(0, 1 << BITS, 1 << 44)}
+    draw = make_sampler(Distribution("normal", mu=1, sigma=2))
+    assert NormalDist(1, 2).cdf(draw(1 << (DRAW_BITS - 2))) == pytest.approx(0.25)
+    assert "-0.0" not in {
+        repr(make_sampler(Distribution("q_normal", q=0.5))(unit)) for unit in range(0, 1 << DRAW_BITS, 1 << 44)
+    }

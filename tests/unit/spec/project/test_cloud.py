@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import SpecError
-from monkey.spec.project.cloud import Cloud
+from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.project import load_project
 from monkey.spec.project.provider import Provider
 
@@ -25,7 +25,7 @@ def made(head: str, body: str, root: Path) -> Provider:
     return load_project(root).providers["there"]
 
 
-def cloud(head: str, body: str, root: Path) -> Cloud:
+def cloud(head: str, body: str, root: Path) -> CloudSettings:
     """Return what `there` says of its cloud."""
     found = made(head, body, root).cloud
     assert found is not None
@@ -34,14 +34,14 @@ def cloud(head: str, body: str, root: Path) -> Cloud:
 
 def test_clouds_have_defaults(tmp_path: Path) -> None:
     there = made(AWS, ONE, tmp_path)
-    assert there == Provider("aws", idle_timeout=300, cloud=Cloud("eu-central-1", ("g5.xlarge",)))
+    assert there == Provider("aws", idle_timeout=300, cloud=CloudSettings("eu-central-1", ("g5.xlarge",)))
     found = cloud(AWS, ONE, tmp_path)
     assert (found.disk, found.max_instances, found.spot, found.orphan_timeout) == (50 << 30, 1, False, 900)
     assert (found.dearest, found.max_cost, found.unpriced) == (None, None, ())
     part = "instance_type: [g5.xlarge, g4dn.xlarge]\nprice: {g5.xlarge: 1}"
     assert cloud(AWS, part, tmp_path).unpriced == ("g4dn.xlarge",)
     found = cloud(GCP, BOTH, tmp_path)
-    assert found == Cloud("europe-west4", ("g2-standard-8",), gcp_project="my-project")
+    assert found == CloudSettings("europe-west4", ("g2-standard-8",), gcp_project="my-project")
 
 
 def test_everything_that_aws_may_say(tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import SpecError
-from monkey.spec.job.recipe import Settings
-from monkey.spec.project.influx_settings import SPOOL, Influx
+from monkey.spec.job.recipe import SweepSettings
+from monkey.spec.project.influx_settings import DEFAULT_SPOOL_BYTES, InfluxSettings
 from monkey.spec.project.project import load_project
 
-V2 = Influx("http://h:8086", "monkey", "lab", "INFLUX_TOKEN")
-V1 = Influx("https://h", "monkey", username="me", password="INFLUX_PASSWORD", spool=2 << 20)
+V2 = InfluxSettings("http://h:8086", "monkey", "lab", "INFLUX_TOKEN")
+V1 = InfluxSettings("https://h", "monkey", username="me", password="INFLUX_PASSWORD", spool=2 << 20)
 
 
-def influx(text: str, root: Path) -> Influx | None:
+def influx(text: str, root: Path) -> InfluxSettings | None:
     (root / "monkey.yaml").write_text(text)
     return load_project(root).influx
 
@@ -32,23 +32,26 @@ def influx(text: str, root: Path) -> Influx | None:
             " spool: 2MiB}}",
             V1,
         ),
-        ("metrics: {influxdb: {url: http://h, database: monkey/year}}", Influx("http://h", "monkey/year")),
-        ("metrics: {influxdb: {url: http://h/below, bucket: b}}", Influx("http://h/below", "b", spool=SPOOL)),
+        ("metrics: {influxdb: {url: http://h, database: monkey/year}}", InfluxSettings("http://h", "monkey/year")),
+        (
+            "metrics: {influxdb: {url: http://h/below, bucket: b}}",
+            InfluxSettings("http://h/below", "b", spool=DEFAULT_SPOOL_BYTES),
+        ),
     ],
 )
-def test_what_it_may_say(text: str, expected: Influx | None, tmp_path: Path) -> None:
+def test_what_it_may_say(text: str, expected: InfluxSettings | None, tmp_path: Path) -> None:
     assert influx(text, tmp_path) == expected
 
 
 def test_settings_hold_it_and_machines_know_its_secrets() -> None:
     for each in (V1, V2, None):
-        settings = replace(Settings(), influx=each, secrets=["OTHER"])
-        assert Settings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
+        settings = replace(SweepSettings(), influx=each, secrets=["OTHER"])
+        assert SweepSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
         assert settings.machine_secrets == ["OTHER", *(each.secrets if each else ())]
-    assert "influx" not in Settings().to_json()
+    assert "influx" not in SweepSettings().to_json()
     assert V1.credential({"INFLUX_PASSWORD": "p:w"}) == "me:p:w"
     assert V2.credential({"INFLUX_TOKEN": "t=="}) == "t=="
-    assert Influx("http://h", "b").credential({}) == ""
+    assert InfluxSettings("http://h", "b").credential({}) == ""
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import SpecError
-from monkey.spec.job.recipe import Settings
-from monkey.spec.project.notify import EVENTS, Channel
+from monkey.spec.job.recipe import SweepSettings
+from monkey.spec.project.notify import NOTIFY_EVENTS, NotifyChannel
 from monkey.spec.project.project import load_project
 
 
-def notify(place: Path, text: str) -> tuple[Channel, ...]:
+def notify(place: Path, text: str) -> tuple[NotifyChannel, ...]:
     (place / "monkey.yaml").write_text(f"project: p\nnotify: {text}\n")
     return load_project(place).notify
 
@@ -25,17 +25,17 @@ def test_what_may_be_said(tmp_path: Path) -> None:
   - {webhook: HOOK, on: finished}
 """
     expected = (
-        Channel("webhook", "https://hooks.example.org/x", ("failed", "stalled"), "NOTIFY_KEY", 1800.0),
-        Channel("slack", "SLACK_WEBHOOK", EVENTS),
-        Channel("webhook", "HOOK", ("finished",)),
+        NotifyChannel("webhook", "https://hooks.example.org/x", ("failed", "stalled"), "NOTIFY_KEY", 1800.0),
+        NotifyChannel("slack", "SLACK_WEBHOOK", NOTIFY_EVENTS),
+        NotifyChannel("webhook", "HOOK", ("finished",)),
     )
     assert notify(tmp_path, said) == expected
     assert notify(tmp_path, "{slack: SLACK_WEBHOOK}") == expected[1:2]
-    settings = Settings(secrets=["OWN"], notify=list(expected))
-    assert Settings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
+    settings = SweepSettings(secrets=["OWN"], notify=list(expected))
+    assert SweepSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
     assert settings.machine_secrets == ["OWN", "NOTIFY_KEY", "SLACK_WEBHOOK", "HOOK"]
     assert dict(settings.agent_secrets)["NOTIFY_KEY"] == ("notify", 0, "key")
-    assert "notify" not in Settings().to_json()
+    assert "notify" not in SweepSettings().to_json()
     assert expected[1].words() == "slack SLACK_WEBHOOK on finished, failed, stalled"
 
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import pytest
 
 from monkey.errors import FleetError, StoreError
-from monkey.spec.project.ssh_host import Host, parse
+from monkey.spec.project.ssh_host import SshHost, parse_ssh_host
 from monkey.store.sftp import url
 
 
 @pytest.mark.parametrize(
     ("text", "host", "command"),
     [
-        ("gpu1", Host("gpu1"), "ssh gpu1"),
-        ("user@gpu2:2222", Host("gpu2", "user", 2222), "ssh -p 2222 user@gpu2"),
-        ("me.you@10.0.0.1", Host("10.0.0.1", "me.you"), "ssh me.you@10.0.0.1"),
-        ("[fd00::1]:22", Host("fd00::1", None, 22), "ssh -p 22 fd00::1"),
-        ("xn--gpu-gre-2ya.lab", Host("xn--gpu-gre-2ya.lab"), "ssh xn--gpu-gre-2ya.lab"),
-        ("me@corp.example@gpu1", Host("gpu1", "me@corp.example"), "ssh me@corp.example@gpu1"),
-        ("_svc-1@GPU_1.lab", Host("GPU_1.lab", "_svc-1"), "ssh _svc-1@GPU_1.lab"),
-        ("[fe80::1%eth0]", Host("fe80::1%eth0"), "ssh fe80::1%eth0"),
+        ("gpu1", SshHost("gpu1"), "ssh gpu1"),
+        ("user@gpu2:2222", SshHost("gpu2", "user", 2222), "ssh -p 2222 user@gpu2"),
+        ("me.you@10.0.0.1", SshHost("10.0.0.1", "me.you"), "ssh me.you@10.0.0.1"),
+        ("[fd00::1]:22", SshHost("fd00::1", None, 22), "ssh -p 22 fd00::1"),
+        ("xn--gpu-gre-2ya.lab", SshHost("xn--gpu-gre-2ya.lab"), "ssh xn--gpu-gre-2ya.lab"),
+        ("me@corp.example@gpu1", SshHost("gpu1", "me@corp.example"), "ssh me@corp.example@gpu1"),
+        ("_svc-1@GPU_1.lab", SshHost("GPU_1.lab", "_svc-1"), "ssh _svc-1@GPU_1.lab"),
+        ("[fe80::1%eth0]", SshHost("fe80::1%eth0"), "ssh fe80::1%eth0"),
     ],
 )
-def test_hosts(text: str, host: Host, command: str) -> None:
-    assert parse(text) == host
+def test_hosts(text: str, host: SshHost, command: str) -> None:
+    assert parse_ssh_host(text) == host
     assert str(host) == text
     assert host.command == command
     assert host.words[-2:] == ["--", host.name]
@@ -34,7 +34,7 @@ def test_hosts(text: str, host: Host, command: str) -> None:
 )
 def test_what_is_no_host(text: str) -> None:
     with pytest.raises(FleetError, match="expected a host, found"):
-        parse(text)
+        parse_ssh_host(text)
 
 
 #: Of OpenSSH's own lists of what it refuses in names, and what begins as an option does.
@@ -47,7 +47,7 @@ def test_hostile_names_are_refused_alike(name: str) -> None:
     """Of hosts and users, in `hosts:` and in the URL of a store, as they are and percent-encoded."""
     for text in (name, f"{name}@gpu", f"[fe80::1%{name}]"):
         with pytest.raises(FleetError, match="expected a host, found"):
-            parse(text)
+            parse_ssh_host(text)
     encoded = "".join(f"%{byte:02x}" for byte in name.encode())
     for place in (name, encoded, f"{name}@gpu", f"{encoded}@gpu", f"[fe80::1%{name}]"):
         try:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from monkey.errors import SpecError
 from monkey.spec.command.command import compile_command
-from monkey.spec.job.job_id import identify
-from monkey.spec.parameters.parameters import FORMS, KEYS
-from monkey.spec.sweep.expand import expand
+from monkey.spec.job.job_id import assign_job_ids
+from monkey.spec.parameters.parameters import PARAMETER_FORMS, PARAMETER_KEYS
+from monkey.spec.sweep.expand import expand_spec
 from monkey.spec.sweep.load import parse_spec
 from monkey.spec.sweep.models import Spec
 
@@ -31,14 +31,16 @@ scalars = (
 )
 anything = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*KEYS, "x"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*PARAMETER_KEYS, "x"]), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 numbers = st.lists(st.integers(-3, 9) | st.sampled_from([0.1, 0.5, 1e-5, 10**20, 1e300]), min_size=2, max_size=3)
 parameter = (
     anything
-    | st.dictionaries(st.sampled_from(KEYS), anything, max_size=4)
-    | st.tuples(st.sampled_from(FORMS), numbers | anything).map(lambda pair: dict([pair]))
+    | st.dictionaries(st.sampled_from(PARAMETER_KEYS), anything, max_size=4)
+    | st.tuples(st.sampled_from(PARAMETER_FORMS), numbers | anything).map(lambda pair: dict([pair]))
     | st.fixed_dictionaries(
         {
             "values": st.lists(scalars, min_size=1, max_size=3),
@@ -64,13 +66,13 @@ fields = {name: known.get(name, anything) for name in Spec.model_fields if name 
 def end_to_end(text: str) -> None:
     try:
         made = parse_spec(text, "it.yaml", Path("/nowhere"))
-        table = expand(made)
+        table = expand_spec(made)
     except SpecError as error:
         assert error.problems
         for problem in error.problems:
             assert problem.line >= 1 and problem.column >= 1 and problem.message and str(problem)
         return
-    ids = identify(table, made.recipe("0")).ids
+    ids = assign_job_ids(table, made.recipe("0")).ids
     assert len(set(ids)) == len(table)
     command = compile_command(made.command, made.parameters)
     for row in range(min(len(table), 3)):

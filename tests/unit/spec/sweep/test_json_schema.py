@@ -11,18 +11,18 @@ import jsonschema
 import pytest
 
 from monkey.errors import SpecError
-from monkey.spec.parameters.parameters import FORMS
-from monkey.spec.sweep.json_schema import schema
+from monkey.spec.parameters.parameters import PARAMETER_FORMS
+from monkey.spec.sweep.json_schema import build_spec_schema
 from monkey.spec.sweep.load import parse_spec
 from monkey.spec.sweep.models import Spec
 from monkey.spec.yaml import document
 
-SCHEMA = schema()
+SCHEMA = build_spec_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def accepts(text: str) -> bool:
-    return bool(VALIDATOR.is_valid(document.parse(text, "it.yaml").data))
+    return bool(VALIDATOR.is_valid(document.parse_document(text, "it.yaml").data))
 
 
 def test_it_is_a_schema_that_json_can_say() -> None:
@@ -42,7 +42,7 @@ def forms(tree: Any) -> Iterator[str]:
 
 
 def test_every_form_of_a_parameter_is_there() -> None:
-    assert set(forms(SCHEMA)) >= set(FORMS)
+    assert set(forms(SCHEMA)) >= set(PARAMETER_FORMS)
 
 
 GOOD = [
@@ -87,4 +87,4 @@ def test_it_refuses_what_the_reader_refuses(line: str) -> None:
 
 def test_the_repository_s_own_spec_is_valid() -> None:
     for path in sorted((Path(__file__).parents[4] / "specs").glob("*.yaml")):
-        VALIDATOR.validate(document.read(path, path.name).data)
+        VALIDATOR.validate(document.read_document(path, path.name).data)

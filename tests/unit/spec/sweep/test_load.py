@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import SpecError
-from monkey.spec.job.recipe import Recipe, Resources, Settings
+from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 from monkey.spec.project.provider import Provider
 from monkey.spec.sweep.load import load_spec, parse_spec
 from tests.unit.spec.making import jobs, problem, spec
@@ -48,7 +48,7 @@ def test_every_field_arrives(tmp_path: Path) -> None:
     path.write_text(FULL)
     made = load_spec(path, tmp_path)
     assert (made.name, made.source, made.text) == ("digits", "specs/digits.yaml", FULL)
-    assert made.settings() == Settings(
+    assert made.settings() == SweepSettings(
         max_retries=2,
         timeout=7200,
         grace=30,
@@ -56,7 +56,7 @@ def test_every_field_arrives(tmp_path: Path) -> None:
         fail_fast=True,
         priority=3,
         providers=["local", "other"],
-        resources=Resources(2, 1, 2 << 30),
+        resources=JobResources(2, 1, 2 << 30),
         metric="val_accuracy",
         maximize=True,
     )
@@ -74,7 +74,7 @@ def test_every_field_arrives(tmp_path: Path) -> None:
 def test_the_least_spec() -> None:
     made = parse_spec("command: 'true'\n", "specs/my-sweep.yaml", Path())
     assert made.name == "my-sweep"
-    assert made.settings() == Settings()
+    assert made.settings() == SweepSettings()
     assert made.recipe("0") == Recipe(command="true", code="0")
     assert jobs("command: 'true'") == [{}]
 

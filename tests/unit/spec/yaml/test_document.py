@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from monkey.errors import Problem, SpecError
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake
-from monkey.spec.yaml.parser import MAX_DEPTH
+from monkey.spec.yaml.parser import MAX_YAML_DEPTH
 
 
 def data(text: str) -> Any:
-    return document.parse(text, "it.yaml").data
+    return document.parse_document(text, "it.yaml").data
 
 
 def refused(text: str) -> Problem:
     with pytest.raises(SpecError) as caught:
-        document.parse(text, "it.yaml")
+        document.parse_document(text, "it.yaml")
     (found,) = caught.value.problems
     return found
 
@@ -114,7 +114,7 @@ def test_where_nesting_is_too_deep(before: str, closed: int) -> None:
     found = refused(f"{before}{'[' * closed}")
     last = before.split("\n")[-1]
     level = {"a: ": 1, "a: {b: ": 2, "": 0}.get(before, 2)
-    assert (found.column, found.line) == (len(last) + MAX_DEPTH - level + 2, before.count("\n") + 1)
+    assert (found.column, found.line) == (len(last) + MAX_YAML_DEPTH - level + 2, before.count("\n") + 1)
     assert found.source is not None and found.source.startswith(f"{last}[[[")
     assert str(found).splitlines()[2].index("^") == found.column + 1
 
@@ -150,16 +150,16 @@ def test_large_and_strange_files(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(b"a: 1\n" * 300_000)
     with pytest.raises(SpecError, match="larger than 1 MiB"):
-        document.read(path, "a.yaml")
+        document.read_document(path, "a.yaml")
     path.write_bytes("a: é\n".encode() + b"bc: \xff\xfe\n")
     with pytest.raises(SpecError, match=r"a\.yaml:2:5: expected UTF-8, found the byte 0xff"):
-        document.read(path, "a.yaml")
+        document.read_document(path, "a.yaml")
     path.write_bytes("\ufeffa: é\r\nb: |\r\n  x\r\n  y\r\n".encode())
-    assert document.read(path, "a.yaml").data == {"a": "é", "b": "x\ny\n"}
+    assert document.read_document(path, "a.yaml").data == {"a": "é", "b": "x\ny\n"}
 
 
 def test_places_of_keys_values_and_what_is_missing() -> None:
-    file = document.parse("a:\n  b: [1, {c: 2}]\nd: x", "it.yaml")
+    file = document.parse_document("a:\n  b: [1, {c: 2}]\nd: x", "it.yaml")
 
     def place(*path: str | int, on_key: bool = False, offset: int | None = None) -> tuple[int, int]:
         found = file.place(Mistake(path, "m", on_key=on_key, offset=offset))
@@ -175,10 +175,10 @@ def test_places_of_keys_values_and_what_is_missing() -> None:
 
 
 def test_long_lines_are_cut() -> None:
-    file = document.parse(f"a: {'x' * 500}", "it.yaml")
+    file = document.parse_document(f"a: {'x' * 500}", "it.yaml")
     source = file.place(Mistake(("a",), "m")).source
-    assert source is not None and len(source) == document.MAX_LINE + 1
-    wide = document.parse(f"{{{'x' * 500}: 1}}", "it.yaml")
+    assert source is not None and len(source) == document.MAX_SHOWN_CHARACTERS + 1
+    wide = document.parse_document(f"{{{'x' * 500}: 1}}", "it.yaml")
     assert wide.place(Mistake(("x" * 500,), "m")).source is None
 
 
@@ -196,7 +196,7 @@ yaml_noise = st.text(st.sampled_from(list("ab:-[]{},&*!|>'\"%@`#?\n\t ~<\\0.1\x8
 @example("\ud800")
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        document.parse(text, "it.yaml")
+        document.parse_document(text, "it.yaml")
     except SpecError as error:
         for found in error.problems:
             assert found.line >= 1 and found.column >= 1 and found.message
@@ -209,6 +209,6 @@ def test_any_bytes_are_read_or_refused(raw: bytes, tmp_path_factory: pytest.Temp
     path = tmp_path_factory.getbasetemp() / "bytes.yaml"
     path.write_bytes(raw)
     try:
-        document.read(path, "it.yaml")
+        document.read_document(path, "it.yaml")
     except SpecError as error:
         str(error)
