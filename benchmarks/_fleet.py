@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.metrics.summary import Summary
-from monkey.protocol.entries import End, Ended
+from monkey.protocol.entries import Ended, EndEntry
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
 from monkey.protocol.layout import Keys
@@ -18,7 +18,7 @@ from monkey.protocol.sweeps.sweep_log import append_revision, mark_queue
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.sweep.expand import expand_spec
 from monkey.spec.sweep.load import load_spec
-from monkey.store.create import create
+from monkey.store.create import create_object
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_agent.machine import MachineClock
@@ -77,18 +77,18 @@ class Agents:
             heart.journal.record(record_of(job, 2, self._end(agent, row)))
             if heart.journal.full:
                 i, block = heart.journal.pending()
-                await create(store, self._keys.segment(agent, i), block.encode())
+                await create_object(store, self._keys.segment(agent, i), block.encode())
                 heart.journal.seal()
         running = jobs[-RUNNING:]
         heart.held = {(self._keys.job_log(job), 1) for job in running}
         heart.vitals = lambda: {"running": [self._running(job) for job in running], "alert": ""}
         self._hearts.append(heart)
 
-    def _end(self, agent: str, row: int) -> End:
+    def _end(self, agent: str, row: int) -> EndEntry:
         if row % FAILED_EVERY == 0:
             tail = ["Traceback (most recent call last):", '  File "train.py", line 7', "ValueError: loss is NaN"]
-            return End(Ended.FAILED, agent, row, "big", "exit code 1", 1, 61.8, time.time(), 1, log_tail=tail)
-        return End(Ended.SUCCEEDED, agent, row, "big", "", 0, 61.803, time.time(), 1, metrics=self._summary(row))
+            return EndEntry(Ended.FAILED, agent, row, "big", "exit code 1", 1, 61.8, time.time(), 1, log_tail=tail)
+        return EndEntry(Ended.SUCCEEDED, agent, row, "big", "", 0, 61.803, time.time(), 1, metrics=self._summary(row))
 
     def _running(self, job: str) -> dict[str, Any]:
         told = {"job": job, "k": 1, "sweep": "big", "began": time.time() - 30, "frozen": False}

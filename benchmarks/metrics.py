@@ -164,11 +164,11 @@ def _cpu(pid: int) -> float:
 
 
 def _await(spool: str, sent: int) -> None:
-    from monkey.metrics.spool import load
+    from monkey.metrics.spool import load_json
 
     end = time.monotonic() + PATIENCE
-    while load(f"{spool}/state.json").get("sent") != sent:
-        assert time.monotonic() < end, load(f"{spool}/state.json")
+    while load_json(f"{spool}/state.json").get("sent") != sent:
+        assert time.monotonic() < end, load_json(f"{spool}/state.json")
         time.sleep(0.005)
 
 

@@ -22,7 +22,7 @@ sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 import draw  # noqa: E402  # beside this script
 
 from monkey.metrics import names  # noqa: E402
-from monkey.metrics.influx_points import point  # noqa: E402
+from monkey.metrics.influx_points import write_point  # noqa: E402
 from tests import digits, influx  # noqa: E402
 from tests.grafana import NAMES, Board, shown  # noqa: E402
 
@@ -67,7 +67,7 @@ def fleet(job: str, sweep: digits.Digits) -> Iterator[bytes]:
     """Make up five machines: one comes late, one was lost for a while, two have GPUs; and samples of one job."""
     chance, now = random.Random(4), int(time.time())
     for number, host in enumerate(("gpu1", "gpu2", "cpu1", "cpu2", "spot1")):
-        tags = {names.HOST: host, names.FLEET: "lab", names.AGENT: f"{host}-a"}
+        tags = {names.HOST: host, names.FLEET_TAG: "lab", names.AGENT: f"{host}-a"}
         load, counted = 60.0, 0.0
         for when in range(now - SPAN - 600, now, 15):
             past = (when - now + SPAN) / SPAN
@@ -83,13 +83,13 @@ def fleet(job: str, sweep: digits.Digits) -> Iterator[bytes]:
                 names.DISK_WRITE_BYTES: counted * 4, names.NET_RECEIVED_BYTES: counted * 5,
                 names.NET_SENT_BYTES: counted,
             }  # fmt: skip
-            yield point(names.SYSTEM, tags, told, when * S)
+            yield write_point(names.SYSTEM, tags, told, when * S)
             for index in range(2) if host.startswith("gpu") else ():
                 use = min(100.0, max(0.0, load + 4 + 12 * index + chance.gauss(0, 2)))
                 gpu = {names.GPU_PERCENT: use, names.GPU_MEMORY_BYTES: (40 + use / 4) * 2.0**30}
                 gpu |= {names.GPU_POWER_WATTS: 90 + 5.6 * use, names.GPU_TEMPERATURE: 38 + use * 0.4}
-                yield point(names.SYSTEM, {**tags, names.GPU: str(index)}, gpu, when * S)
-    tags = {names.HOST: "gpu1", names.FLEET: "lab", names.AGENT: "gpu1-a", names.JOB: job}
+                yield write_point(names.SYSTEM, {**tags, names.GPU: str(index)}, gpu, when * S)
+    tags = {names.HOST: "gpu1", names.FLEET_TAG: "lab", names.AGENT: "gpu1-a", names.JOB: job}
     began, took = sweep.ends[0] - sweep.rows[0]["seconds"], sweep.rows[0]["seconds"]
     for second in range(41):
         ramp = min(1.0, second / 8)
@@ -99,7 +99,7 @@ def fleet(job: str, sweep: digits.Digits) -> Iterator[bytes]:
         }
         told |= {names.DISK_READ_BYTES: 2e5 * second, names.DISK_WRITE_BYTES: 5e4 * second}
         told |= {names.GPU_PERCENT: abs(70 * ramp + chance.gauss(0, 3)), names.GPU_MEMORY_BYTES: 6.0 * 2**30 * ramp}
-        yield point(names.SYSTEM, tags, told, int((began + second / 40 * took) * S))
+        yield write_point(names.SYSTEM, tags, told, int((began + second / 40 * took) * S))
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 #: Our distribution.
-NAME = "monkey-sweep"
+_DISTRIBUTION = "monkey-sweep"
 
 
-def hint(extra: str = "") -> str:
+def hint_install(extra: str = "") -> str:
     """Return what to run so that the monkey that runs is installed anew, with an extra where one is named."""
     extras = f"[{extra}]" if extra else ""
     found = _record()
@@ -30,7 +30,7 @@ def hint(extra: str = "") -> str:
     revision = f"@{version['requested_revision']}" if "requested_revision" in version else ""
     scheme = f"{version['vcs']}+" if version else ""
     # Of one version, pip installs another commit only where it is told to.
-    return f"run: {_installer()} --force-reinstall {shlex.quote(f'{NAME}{extras} @ {scheme}{url}{revision}')}"
+    return f"run: {_installer()} --force-reinstall {shlex.quote(f'{_DISTRIBUTION}{extras} @ {scheme}{url}{revision}')}"
 
 
 def _record() -> dict[str, Any]:
@@ -38,7 +38,7 @@ def _record() -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        found: dict[str, Any] = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
+        found: dict[str, Any] = json.loads(distribution(_DISTRIBUTION).read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
         return {}
     return found

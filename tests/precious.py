@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from monkey.metrics.usage import FILE
+from monkey.metrics.usage import USAGE_FILE
 
 #: In each of its files.
 MARK = b"nobody's but mine"
@@ -23,7 +23,7 @@ class Precious:
             (root / name).mkdir(parents=True)
             (root / name / "thesis.tex").write_bytes(MARK)
             (root / name / "0.jsonl").write_bytes(_LINE)
-        for name in ("log", FILE):
+        for name in ("log", USAGE_FILE):
             (root / name).write_bytes(_LINE)
         self._before = self._state()
 

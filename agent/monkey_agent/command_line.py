@@ -19,10 +19,10 @@ from typing import Any
 from monkey.errors import FleetError, MonkeyError, StoreError
 from monkey.fleet import environment_digest
 from monkey.fleet.agent_state import cache_home, host_name, state_dir
-from monkey.fleet.gpus import gpus, select
-from monkey.fleet.machine_capacity import Capacity, capacity, counted
-from monkey.process_exit import leave
-from monkey.protocol.layout import NAME, Keys
+from monkey.fleet.gpus import list_gpus, select_gpus
+from monkey.fleet.machine_capacity import Capacity, format_count, measure_capacity
+from monkey.process_exit import exit_now
+from monkey.protocol.layout import PROJECT_NAME, Keys
 from monkey.spec.yaml.mistakes import MistakesError
 from monkey.spec.yaml.units import parse_size
 from monkey.store.open import open_store
@@ -32,7 +32,7 @@ from monkey_agent.lifecycle import draining, incarnations
 from monkey_agent.lifecycle.job_points import Points
 from monkey_agent.lifecycle.state_directory import Home
 from monkey_agent.machine import MachineClock
-from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import Post
 from monkey_agent.slots.busy_gpus import Foreign
 from monkey_agent.slots.disk_space import Room
@@ -45,7 +45,7 @@ from monkey_agent.telemetry.gpu_meter import GpuMeter
 GARBAGE = 50_000
 
 
-def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="monkey-agent", description="Work for a store until nothing is left to do.")
     parser.add_argument("--store", required=True, help="URL or directory of the store")
@@ -89,7 +89,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _name(text: str) -> str:
-    if not NAME.fullmatch(text):
+    if not PROJECT_NAME.fullmatch(text):
         raise argparse.ArgumentTypeError(f"expected letters, digits, '.', '_' and '-', found {text!r}")
     return text
 
@@ -119,11 +119,11 @@ def _size(text: str) -> int:
 
 def _machine(asked: argparse.Namespace) -> Capacity:
     """Return what this machine has, less the GPUs that are not to be used."""
-    machine = capacity()
+    machine = measure_capacity()
     return replace(machine, gpus=_chosen(asked.gpus)) if isinstance(asked.gpus, frozenset) else machine
 
 
-async def live(asked: argparse.Namespace) -> bool:
+async def run_life(asked: argparse.Namespace) -> bool:
     """Live one life, and say whether work came as it ended. Raises MonkeyError where it cannot begin, or go on."""
     store = await open_store(asked.store)
     try:
@@ -134,7 +134,7 @@ async def live(asked: argparse.Namespace) -> bool:
 
 async def _live(asked: argparse.Namespace, store: Store) -> bool:
     home = Home(asked.state or state_dir(store.url, asked.project, asked.fleet, asked.name))
-    leftover_processes.clear(home.directory)
+    leftover_processes.clear_leftovers(home.directory)
     post = _post(asked, home)
     machine = _machine(asked)
     foreign = Foreign() if asked.gpus == "auto" and machine.gpus else None
@@ -150,7 +150,7 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
         machine=asked.name,
     )
     seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign, room)
-    agent = Agent(store, post, MachineClock(), runner, seats, random.Random())
+    agent = AgentDaemon(store, post, MachineClock(), runner, seats, random.Random())
     agent.say, runner.on_trouble, runner.mishaps = _say, room.note, agent.mishaps
     if foreign is not None:
         foreign.on_answer = agent.dispatcher.on_change
@@ -177,7 +177,7 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
     return not signals and agent.found_nothing and await _recalled(agent)
 
 
-async def _recalled(agent: Agent) -> bool:
+async def _recalled(agent: AgentDaemon) -> bool:
     """Say whether work came while the agent left because there was none.
 
     Whoever brings work looks afterwards who is there: either he sees that the agent is gone, or it sees the work.
@@ -189,19 +189,19 @@ async def _recalled(agent: Agent) -> bool:
 
 
 def _chores(
-    asked: argparse.Namespace, agent: Agent, runner: LocalRunner, directory: Path
+    asked: argparse.Namespace, agent: AgentDaemon, runner: LocalRunner, directory: Path
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """Yield what is done beside the protocol."""
-    yield draining.heed(agent, directory)
+    yield draining.drain_on_request(agent, directory)
     yield runner.sampler.run()
     if asked.cloud:
         from monkey_agent.lifecycle import cloud_notices  # an HTTP client, which nobody else needs: 12 ms
 
         yield cloud_notices.be_heard(agent, directory)
-        yield cloud_notices.heed(agent, asked.cloud, directory, runner.hurry)
+        yield cloud_notices.leave_on_notice(agent, asked.cloud, directory, runner.hurry)
 
 
-def _tell_more(agent: Agent, runner: LocalRunner, slots: int) -> None:
+def _tell_more(agent: AgentDaemon, runner: LocalRunner, slots: int) -> None:
     """Have what becomes of jobs, and what this machine does, told as points, and by heartbeats."""
     agent.more_vitals = lambda: {
         **({"system": runner.sampler.vitals} if runner.sampler.vitals else {}),
@@ -213,20 +213,21 @@ def _tell_more(agent: Agent, runner: LocalRunner, slots: int) -> None:
     runner.telemetry.wake()
 
 
-def _asked(agent: Agent, runner: LocalRunner, cloud: str | None, signals: list[int], number: int) -> None:
+def _asked(agent: AgentDaemon, runner: LocalRunner, cloud: str | None, signals: list[int], number: int) -> None:
     signals.append(number)
     if cloud:  # the machine goes down, and waits for nobody for long
         from monkey_agent.lifecycle import cloud_notices
 
-        runner.hurry(cloud_notices.grace(cloud))
+        runner.hurry(cloud_notices.read_grace(cloud))
     agent.stop()
 
 
 def _chosen(numbers: frozenset[int]) -> tuple[str, ...]:
-    found = select(numbers)
+    found = select_gpus(numbers)
     if len(found) < len(numbers):
         raise FleetError(
-            f"expected GPU{'s' * (len(numbers) > 1)} {', '.join(map(str, sorted(numbers)))}, found {len(gpus())} here",
+            f"expected GPU{'s' * (len(numbers) > 1)} {', '.join(map(str, sorted(numbers)))}, "
+            f"found {len(list_gpus())} here",
             hint="`nvidia-smi -L` counts them",
         )
     return found
@@ -235,16 +236,17 @@ def _chosen(numbers: frozenset[int]) -> tuple[str, ...]:
 def _post(asked: argparse.Namespace, home: Home) -> Post:
     boot = secrets.token_hex(4)
     try:
-        before = incarnations.begin(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
-        environment_digest.record(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
+        before = incarnations.record_life(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
+        environment_digest.record_environment(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
     except OSError as exc:
         raise FleetError(f"the agent's directory {home.directory} cannot be written: {exc.strerror}") from exc
     return Post(asked.project, asked.fleet, asked.name, boot, before, asked.idle_timeout)
 
 
 def _told(machine: Capacity, slots: int | None) -> str:
-    told = f"{counted(machine.cpus, 'CPU')}, {machine.memory / 2**30:.1f} GiB, {counted(len(machine.gpus), 'GPU')}"
-    return f"{told}, at most {counted(slots, 'job')} at once" if slots else told
+    gpus = format_count(len(machine.gpus), "GPU")
+    told = f"{format_count(machine.cpus, 'CPU')}, {machine.memory / 2**30:.1f} GiB, {gpus}"
+    return f"{told}, at most {format_count(slots, 'job')} at once" if slots else told
 
 
 def _let_in() -> bool:
@@ -265,16 +267,16 @@ def _say(line: str) -> None:
     print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=sys.stderr, flush=True)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def run_agent(argv: Sequence[str] | None = None) -> None:
     """Run `monkey-agent`. Exits 0 when it left in peace, 1 on an error, 2 on a wrong command line."""
-    asked = arguments(argv)
+    asked = parse_arguments(argv)
     if asked.gate and not _let_in():
         return
     # Claims and ends make many small objects, and hardly a cycle: looking for those was a twentieth of a no-op job.
     gc.freeze()
     gc.set_threshold(GARBAGE)
     try:
-        while asyncio.run(live(asked)):
+        while asyncio.run(run_life(asked)):
             _say("work came as the agent left: it begins again")
     except MonkeyError as exc:
         _say(f"error: {exc.message}")
@@ -282,9 +284,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             _say(f"hint: {exc.hint}")
         if os.environ.get("MONKEY_DEBUG"):
             raise
-        leave(1)
-    leave(0)
+        exit_now(1)
+    exit_now(0)
 
 
 if __name__ == "__main__":
-    main()
+    run_agent()

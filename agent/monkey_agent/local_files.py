@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 
-def trouble(exc: OSError) -> str:
+def explain_os_error(exc: OSError) -> str:
     """Return what an error of the machine means."""
     where = f": {exc.filename}" if exc.filename else ""
     if exc.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -17,13 +17,13 @@ def trouble(exc: OSError) -> str:
 
 
 #: Bytes from which on a file is hashed in another thread.
-LARGE = 1 << 20
+LARGE_BYTES = 1 << 20
 
 #: Uploads of one attempt at a time.
 UPLOADS = 8
 
 
-def sha256(path: str) -> str:
+def hash_local_file(path: str) -> str:
     """Return the SHA-256 of a file, 64 hex."""
     with Path(path).open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

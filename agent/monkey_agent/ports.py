@@ -15,7 +15,7 @@ from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopEvidence
 
-__all__ = ["Attempt", "Clock", "Ending", "Outcome", "Runner", "Running", "Seat", "Turn"]
+__all__ = ["Attempt", "AttemptOutcome", "Clock", "Ending", "LiveAttempt", "Runner", "Seat", "Turn"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Turn(NamedTuple):
 
     seat: Seat
     #: It begins when this one, which has the seat now, has exited by itself; None: at once.
-    after: Running | None = None
+    after: LiveAttempt | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttemptOutcome:
     """What became of an attempt. Everything it names is in the store, durably."""
 
     ending: Ending
@@ -88,7 +88,7 @@ class Outcome:
     met: StopEvidence | None = None
 
 
-class Running(Protocol):
+class LiveAttempt(Protocol):
     """An attempt whose process was started.
 
     It runs while two things hold: the deadline of `Runner.renew` is in the future, and it is not frozen. Calls of
@@ -115,7 +115,7 @@ class Running(Protocol):
         processes are gone; `wait` then says STOPPED with this reason, unless it ended before.
         """
 
-    async def wait(self) -> Outcome:
+    async def wait(self) -> AttemptOutcome:
         """Return when the process has ended, what it left behind is killed, and what it made is in the store, synced.
 
         From the moment when it exited, and until `leave`, an agent that comes after ours was killed does not start the
@@ -139,7 +139,7 @@ class Running(Protocol):
 class Runner(Protocol):
     """Runs attempts on this machine."""
 
-    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> Running | None:
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LiveAttempt | None:
         """Prepare a workspace, wait for the attempt's turn, and start the job's process.
 
         `turn` is awaited right before the launch (a workspace or an environment may take minutes): where it gives none,

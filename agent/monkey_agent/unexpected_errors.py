@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from monkey.errors import StoreError
 
 #: Characters of an exception that people are told, and lines that are remembered.
-WIDTH, MOST = 200, 1000
+WIDTH, _MOST = 200, 1000
 
 
 class Mishaps:
@@ -23,7 +23,7 @@ class Mishaps:
     def once(self, line: str, more: str = "") -> None:
         """Write a line to the agent's log, and what follows it, unless it is there."""
         if line not in self._said:
-            if len(self._said) >= MOST:
+            if len(self._said) >= _MOST:
                 self._said.clear()
             self._said.add(line)
             self._say(line + more)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from monkey.apply.world.world import World
-from monkey.fleet.fleet_port import Fleet, Strange, Work, silent
+from monkey.fleet.fleet_port import Fleet, FleetWork, Strange, keep_silent
 from monkey.plan.change import Plan
 
 #: Seconds within which a heartbeat must tell that an agent is idle: it is renewed every second where that is cheap.
@@ -20,7 +20,7 @@ _LOOK = 0.05
 _LISTED = 4
 
 
-async def suit(world: World, plan: Plan, say: Callable[[str, str], None]) -> None:
+async def renew_idle_agents(world: World, plan: Plan, say: Callable[[str, str], None]) -> None:
     """Replace idle agents whose jobs would get another environment than ours; say so where one is at work.
 
     Raises FleetError where an agent cannot be asked to leave, or another cannot be started, and StoreError.
@@ -38,11 +38,11 @@ async def _suit(world: World, fleet: Fleet, strange: Strange, say: Callable[[str
     if not await _until(lambda: _idle(world, strange.agent), IDLE_WITHIN):
         say(fleet.name, f"warning: the agent at work was started in another environment, and jobs get that: {names}")
         return
-    await fleet.destroy(silent)
+    await fleet.destroy(keep_silent)
     if not await _until(lambda: _gone(fleet), LEAVES_WITHIN):
         say(fleet.name, f"warning: the agent, started in another environment ({names}), does not leave")
         return
-    await fleet.converge(Work(1), silent)
+    await fleet.converge(FleetWork(1), keep_silent)
     say(fleet.name, f"agent replaced, since it was started in another environment: {names}")
 
 

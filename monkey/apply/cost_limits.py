@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-from monkey.apply.fleet_work import foresee
+from monkey.apply.fleet_work import forecast_work
 from monkey.errors import MonkeyError, PlanError, Problem, SpecError
 from monkey.plan.cost import FleetCost, format_dollars, format_rentals
 from monkey.spec.job.expires import Expiry, find_rental_mistake, format_utc_time
@@ -16,7 +16,7 @@ from monkey.spec.yaml.mistakes import Mistake
 from monkey.spec.yaml.units import format_duration
 
 if TYPE_CHECKING:
-    from monkey.apply.world.desired_state import Wanted
+    from monkey.apply.world.desired_state import LoadedSpec
     from monkey.apply.world.world import World
     from monkey.plan.change import Plan, SweepPlan
     from monkey.protocol.status.store_snapshot import SweepView
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 Agree = Callable[[dict[str, FleetCost]], None]
 
 
-def refuse(costs: dict[str, FleetCost]) -> None:
+def refuse_cost(costs: dict[str, FleetCost]) -> None:
     """Agree to nothing that costs. Raises MonkeyError."""
     raise MonkeyError(f"that would rent {format_rentals(costs)}", hint="--yes agrees to that")
 
 
-def check_expires(project: Project, plan: Plan, wanted: Sequence[Wanted]) -> None:
+def check_expires(project: Project, plan: Plan, wanted: Sequence[LoadedSpec]) -> None:
     """Raise SpecError, with their lines, for sweeps that would expire before they begin, or too late."""
     texts = {want.desired.name: want.text for want in wanted}
     problems: list[Problem] = []
@@ -74,7 +74,7 @@ def check_limits(costs: dict[str, FleetCost]) -> None:
             )
 
 
-def later(world: World, view: SweepView, asked: Expiry) -> float:
+def extend_expiry(world: World, view: SweepView, asked: Expiry) -> float:
     """Return when a sweep is to expire that gets more time: that much after what it has, or after now.
 
     Raises MonkeyError where that is no later, or later than a provider allows.
@@ -128,7 +128,7 @@ async def agree_to(
     for name in view.state.revision.settings.providers:
         provider = world.project.providers.get(name)
         if provider is not None and provider.cloud is not None:
-            told = await foresee(world, name, view, until, again)
+            told = await forecast_work(world, name, view, until, again)
             if told.cost is not None and told.after:
                 costs[name] = told.cost
                 rents |= {name: told.cost} if told.rents else {}

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from monkey.apply.fleet_work import planned_work, recount
-from monkey.apply.world.dataset_loader import send
-from monkey.apply.world.desired_state import Wanted
+from monkey.apply.fleet_work import planned_work, recount_work
+from monkey.apply.world.dataset_loader import send_datasets
+from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError, NotADescendant
 from monkey.fleet.agent_state import host_name
@@ -19,7 +19,7 @@ from monkey.plan.explain import find_setting_changes
 from monkey.plan.sizes import format_size
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import SweepState, append_revision, mark_queue, read_sweep
-from monkey.transfer.code.code_snapshot import upload
+from monkey.transfer.code.code_snapshot import upload_code
 
 #: Is told each thing that was done, in a word: ("digits", "revision 3").
 Say = Callable[[str, str], None]
@@ -38,7 +38,9 @@ def check_descent(plan: Plan) -> None:
             )
 
 
-async def execute(world: World, plan: Plan, wanted: Sequence[Wanted], say: Say, *, rollback: bool = False) -> None:
+async def execute_plan(
+    world: World, plan: Plan, wanted: Sequence[LoadedSpec], say: Say, *, rollback: bool = False
+) -> None:
     """Apply the plan: datasets first, which may take hours; then machines, since an agent may claim a job as soon as a
     revision has it, and its machine must have the job's secrets by then; then code, revision, queue markers. Whoever
     finds that somebody else did the same meanwhile goes on as if he had.
@@ -65,7 +67,7 @@ async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
     # Those here begin at once, and leave soon where there is no work yet, which others may delay for long.
     for part in sorted(plan.fleets, key=lambda part: world.fleet(part.fleet).type == "local"):
         if part.changes and part.after is not None:
-            fleet, again = world.fleet(part.fleet), partial(recount, world, plan, part, now)
+            fleet, again = world.fleet(part.fleet), partial(recount_work, world, plan, part, now)
             try:
                 await fleet.converge(planned_work(plan, part, now), partial(say, part.fleet), again)
             except FleetError as exc:
@@ -76,18 +78,18 @@ async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
         say(name, f"warning: {error.message.removeprefix(f'provider {name!r}: ')}")
 
 
-async def _datasets(world: World, want: Wanted, say: Say) -> None:
+async def _datasets(world: World, want: LoadedSpec, say: Say) -> None:
     """Send what the store lacks of them now: another apply may have sent some of it since the plan was made."""
-    for name, sent in (await send(world.at, want.datasets, world.bars)).items():
+    for name, sent in (await send_datasets(world.at, want.datasets, world.bars)).items():
         if sent.objects:
             objects = "1 object" if sent.objects == 1 else f"{sent.objects:,} objects"
             say(want.desired.name, f"dataset {name}: {format_size(sent.bytes)} in {objects} uploaded")
 
 
-async def _sweep(world: World, plan: SweepPlan, want: Wanted, now: float, say: Say, *, rollback: bool) -> None:
+async def _sweep(world: World, plan: SweepPlan, want: LoadedSpec, now: float, say: Say, *, rollback: bool) -> None:
     entry, fleets = plan.head, plan.unmarked
     if plan.revises:
-        sent = await upload(world.at, want.code) if want.desired.recipe.code else 0
+        sent = await upload_code(world.at, want.code) if want.desired.recipe.code else 0
         if sent:
             say(plan.name, f"{format_size(want.code.size)} of code uploaded ({format_size(sent)} compressed)")
         revision = _revision(plan, want, now, rollback=rollback and not want.desired.descends)
@@ -117,7 +119,7 @@ def _is_so(there: SweepState, newest: Revision, plan: SweepPlan, ours: Revision)
     return same and not steered and not find_setting_changes(newest.settings, ours.settings)
 
 
-def _revision(plan: SweepPlan, want: Wanted, now: float, *, rollback: bool) -> Revision:
+def _revision(plan: SweepPlan, want: LoadedSpec, now: float, *, rollback: bool) -> Revision:
     desired = want.desired
     return Revision(
         sweep=desired.name,

@@ -8,16 +8,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monkey.fleet.fleet_port import Fleet, Forecast, Say, Work
+from monkey.fleet.fleet_port import Fleet, FleetWork, Forecast, Say
 from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.plan.work import RemainingWork, count_by_resources, find_remaining_work
-from monkey.protocol.status.store_snapshot import Snapshot, State, SweepView
+from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, SweepView
 
 if TYPE_CHECKING:
     from monkey.apply.world.world import World
 
 
-async def with_machines(plan: Plan, world: World, snapshot: Snapshot | None) -> Plan:
+async def with_machines(plan: Plan, world: World, snapshot: StoreSnapshot | None) -> Plan:
     """Let the fleets say what the plan means for their machines; `snapshot`: what runs there, if anything ever did.
 
     Raises FleetError, StoreError.
@@ -27,7 +27,7 @@ async def with_machines(plan: Plan, world: World, snapshot: Snapshot | None) -> 
     return plan.with_fleets(told)
 
 
-async def _forecast(fleet: Fleet, part: FleetPlan, work: Work, snapshot: Snapshot | None) -> FleetPlan:
+async def _forecast(fleet: Fleet, part: FleetPlan, work: FleetWork, snapshot: StoreSnapshot | None) -> FleetPlan:
     told = await fleet.preview(work)
     return replace(
         part,
@@ -42,7 +42,7 @@ async def _forecast(fleet: Fleet, part: FleetPlan, work: Work, snapshot: Snapsho
 
 
 async def _with_stops(
-    fleet: Fleet, changes: tuple[MachineChange, ...], snapshot: Snapshot | None
+    fleet: Fleet, changes: tuple[MachineChange, ...], snapshot: StoreSnapshot | None
 ) -> tuple[MachineChange, ...]:
     """Count the jobs that run on machines which go, by the heartbeats of the agents there."""
     if snapshot is None or not any(change.ends for change in changes):
@@ -57,12 +57,12 @@ async def _with_stops(
     )
 
 
-def planned_work(plan: Plan, part: FleetPlan, now: float) -> Work:
+def planned_work(plan: Plan, part: FleetPlan, now: float) -> FleetWork:
     """Return what a fleet has to do once the plan is applied, at `now` (seconds since the epoch)."""
-    return Work(part.jobs, part.secrets, part.others, plan.expires(part, now), part.asked, plan.through(part, now))
+    return FleetWork(part.jobs, part.secrets, part.others, plan.expires(part, now), part.asked, plan.through(part, now))
 
 
-async def recount(world: World, plan: Plan, part: FleetPlan, now: float) -> Work:
+async def recount_work(world: World, plan: Plan, part: FleetPlan, now: float) -> FleetWork:
     """Return it as things are; what others applied since the plan was made is counted. Raises StoreError."""
     mine = [sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers]
     lots = [(find_remaining_work(sweep), sweep.expires(now)) for sweep in mine]
@@ -73,7 +73,7 @@ async def recount(world: World, plan: Plan, part: FleetPlan, now: float) -> Work
     return _work([*lots, *map(_lot, others)], part.secrets, names - part.secrets)
 
 
-async def foresee(
+async def forecast_work(
     world: World, fleet: str, view: SweepView, until: float | None, again: Collection[str] = ()
 ) -> Forecast:
     """Say what it would take to work on a sweep until then (None: as long as it has), besides the fleet's others.
@@ -92,10 +92,10 @@ async def foresee(
 
 def _ended(view: SweepView, job: str) -> bool:
     where = view.where(job)
-    return where in (State.SUCCEEDED, State.FAILED) or (where is State.STOPPED and view.met(job) is not None)
+    return where in (JobState.SUCCEEDED, JobState.FAILED) or (where is JobState.STOPPED and view.met(job) is not None)
 
 
-async def call(world: World, fleet: str, sweep: str, say: Say) -> None:
+async def call_for_agents(world: World, fleet: str, sweep: str, say: Say) -> None:
     """Have a fleet make of itself what its sweeps need, as they were applied; `sweep`'s secrets must be known here.
 
     Raises FleetError, StoreError.
@@ -106,7 +106,7 @@ async def call(world: World, fleet: str, sweep: str, say: Say) -> None:
     await world.fleet(fleet).converge(_work([*map(_lot, views)], asked, others), say)
 
 
-def work_left(views: Iterable[SweepView]) -> Work:
+def work_left(views: Iterable[SweepView]) -> FleetWork:
     """Return what is left to do of sweeps that are at work, without their secrets."""
     return _work([*map(_lot, views)], frozenset(), frozenset())
 
@@ -115,10 +115,10 @@ def work_left(views: Iterable[SweepView]) -> Work:
 _Lot = tuple[RemainingWork, float | None]
 
 
-def _work(lots: Sequence[_Lot], secrets: frozenset[str], others: frozenset[str]) -> Work:
+def _work(lots: Sequence[_Lot], secrets: frozenset[str], others: frozenset[str]) -> FleetWork:
     jobs = count_by_resources(lot for lot, _ in lots)
     ends = [expires for lot, expires in lots if lot.count and expires is not None]
-    return Work(sum(count for _, count in jobs), secrets, others, max(ends, default=None), jobs)
+    return FleetWork(sum(count for _, count in jobs), secrets, others, max(ends, default=None), jobs)
 
 
 def _lot(view: SweepView, jobs: Sequence[str] | None = None, until: float | None = None) -> _Lot:
@@ -133,7 +133,7 @@ async def _at_work(world: World, fleet: str) -> list[SweepView]:
     return with_work(await world.reader().read(), fleet)
 
 
-def with_work(snapshot: Snapshot, fleet: str) -> list[SweepView]:
+def with_work(snapshot: StoreSnapshot, fleet: str) -> list[SweepView]:
     """Return the sweeps of which something is left to do, by this fleet among others."""
     views = snapshot.sweeps.values()
     revisions = ((view, view.state.revision) for view in views if view.active)

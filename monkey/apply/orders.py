@@ -6,20 +6,20 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
-from monkey.apply.cost_limits import Agree, agree_to, later, refuse
+from monkey.apply.cost_limits import Agree, agree_to, extend_expiry, refuse_cost
 from monkey.apply.execute import Say
-from monkey.apply.fleet_work import call
-from monkey.apply.watch.startup import begun
+from monkey.apply.fleet_work import call_for_agents
+from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.world.lookup import find_job, find_sweep
 from monkey.apply.world.world import World
 from monkey.errors import MonkeyError
-from monkey.protocol.entry_log import Log
-from monkey.protocol.status.store_snapshot import State, SweepView
+from monkey.protocol.entry_log import EntryLog
+from monkey.protocol.status.store_snapshot import JobState, SweepView
 from monkey.protocol.sweeps.sweep_log import append_order, mark_queue
 from monkey.spec.job.expires import Expiry
 
 
-def nothing(what: str, done: str) -> None:
+def say_nothing(what: str, done: str) -> None:
     """Hear, and say nothing."""
 
 
@@ -39,7 +39,7 @@ class Done:
     besides: int = 0
 
 
-async def pause(world: World, name: str) -> Done:
+async def pause_sweep(world: World, name: str) -> Done:
     """Let nothing of the sweep run until it is resumed; what runs is stopped, its checkpoints stay. Raises NotFound.
 
     A sweep of which nothing is left to stop stays as it is.
@@ -52,7 +52,7 @@ async def pause(world: World, name: str) -> Done:
     return done
 
 
-async def cancel(world: World, name: str, reason: str) -> Done:
+async def cancel_sweep(world: World, name: str, reason: str) -> Done:
     """Stop the sweep for good: what runs is stopped, what is queued is never begun. Raises NotFound.
 
     A sweep of which nothing is left to stop stays as it is.
@@ -65,7 +65,7 @@ async def cancel(world: World, name: str, reason: str) -> Done:
     return done
 
 
-async def resume(world: World, name: str, agree: Agree = refuse, say: Say = nothing) -> Done:
+async def resume_sweep(world: World, name: str, agree: Agree = refuse_cost, say: Say = say_nothing) -> Done:
     """Go on with a sweep that was paused or cancelled, if `agree` does where that costs. Raises NotFound."""
     view = find_sweep(await world.reader().read(), name)
     if view.state.active:
@@ -77,7 +77,9 @@ async def resume(world: World, name: str, agree: Agree = refuse, say: Say = noth
     return done
 
 
-async def extend(world: World, name: str, asked: Expiry, agree: Agree, say: Say = nothing) -> tuple[Done, float | None]:
+async def extend_sweep(
+    world: World, name: str, asked: Expiry, agree: Agree, say: Say = say_nothing
+) -> tuple[Done, float | None]:
     """Let a sweep expire later: so long after it would, or after now where it has; `agree`, where that costs.
 
     Returns when it expires from now on; None where it never does. Raises NotFound, MonkeyError where it would be no
@@ -87,7 +89,7 @@ async def extend(world: World, name: str, asked: Expiry, agree: Agree, say: Say 
     done = _done(view)
     if view.state.expires is None or not done.jobs:
         return Done(view, changed=False), view.state.expires
-    until = later(world, view, asked)
+    until = extend_expiry(world, view, asked)
     opened = not view.state.paused and view.state.cancelled is None
     if opened:
         await agree_to(world, view, agree, until)
@@ -97,19 +99,19 @@ async def extend(world: World, name: str, asked: Expiry, agree: Agree, say: Say 
     return done, until
 
 
-async def retry(
+async def retry_jobs(
     world: World,
     name: str,
     jobs: Collection[str] = (),
     *,
     stopped: bool = False,
-    agree: Agree = refuse,
-    say: Say = nothing,
+    agree: Agree = refuse_cost,
+    say: Say = say_nothing,
 ) -> Done:
     """Let jobs that failed, or met a condition of `stop_when`, go on as if nothing had been. Raises NotFound.
 
     Without `jobs`, it is all that failed, and with `stopped` those that met a condition, too. A sweep that was
-    cancelled goes on; one that is paused waits for `resume`. `agree`: where that costs.
+    cancelled goes on; one that is paused waits for `resume_sweep`. `agree`: where that costs.
     """
     view = find_sweep(await world.reader().read(), name)
     chosen = [_ended(view, job) for job in jobs] or [job for job in view.ids if _again(view, job, stopped=stopped)]
@@ -120,12 +122,12 @@ async def retry(
     since = {job: await _head(world, job) for job in chosen}
     entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
     await _call_for_work(world, view, entry, say)
-    return Done(view, changed=True, jobs=len(chosen), besides=view.counts[State.CANCELLED] + view.left_out)
+    return Done(view, changed=True, jobs=len(chosen), besides=view.counts[JobState.CANCELLED] + view.left_out)
 
 
 def _again(view: SweepView, job: str, *, stopped: bool) -> bool:
     where = view.where(job)
-    return where is State.FAILED or (stopped and where is State.STOPPED and view.met(job) is not None)
+    return where is JobState.FAILED or (stopped and where is JobState.STOPPED and view.met(job) is not None)
 
 
 def _ended(view: SweepView, beginning: str) -> str:
@@ -138,14 +140,14 @@ def _ended(view: SweepView, beginning: str) -> str:
 
 def _done(view: SweepView) -> Done:
     counts = view.counts
-    running = counts[State.RUNNING] + counts[State.FROZEN]
-    held = counts[State.PAUSED] + counts[State.CANCELLED] + counts[State.EXPIRED]
-    waiting = counts[State.QUEUED] + held + view.left_out
+    running = counts[JobState.RUNNING] + counts[JobState.FROZEN]
+    held = counts[JobState.PAUSED] + counts[JobState.CANCELLED] + counts[JobState.EXPIRED]
+    waiting = counts[JobState.QUEUED] + held + view.left_out
     return Done(view, changed=True, jobs=running + waiting, running=running)
 
 
 async def _head(world: World, job: str) -> int:
-    log = Log(world.keys.job_log(job))
+    log = EntryLog(world.keys.job_log(job))
     await log.refresh(world.at)
     return log.head
 
@@ -156,5 +158,5 @@ async def _call_for_work(world: World, view: SweepView, entry: int, say: Say) ->
     name, fleets = view.state.name, view.state.revision.settings.providers
     await mark_queue(world.at, world.keys, fleets, name, entry)
     for fleet in fleets:
-        await call(world, fleet, name, partial(say, fleet))
-    await begun(world.reader(), [world.fleet(fleet) for fleet in fleets])
+        await call_for_agents(world, fleet, name, partial(say, fleet))
+    await wait_for_agents(world.reader(), [world.fleet(fleet) for fleet in fleets])

@@ -11,16 +11,16 @@ from monkey.apply.cost_limits import check_costs, check_expires
 from monkey.apply.fleet_work import with_machines
 from monkey.apply.inspect.fleet_audit import left_behind
 from monkey.apply.unreported_jobs import with_claimed
-from monkey.apply.world.absent_datasets import recall
+from monkey.apply.world.absent_datasets import recall_datasets
 from monkey.apply.world.desired_state import (
-    Wanted,
+    LoadedSpec,
     check_providers,
     desire_specs,
     placed_in_history,
     read_specs,
     spec_files,
 )
-from monkey.apply.world.observe import check_secrets, observe, with_shortage
+from monkey.apply.world.observe import check_secrets, observe_project, with_shortage
 from monkey.apply.world.world import World
 from monkey.errors import StalePlan
 from monkey.plan.change import Plan
@@ -28,7 +28,7 @@ from monkey.plan.diff import compute_plan
 from monkey.plan.saved_plan import SavedPlan, parse_saved_plan, verify_saved_plan
 
 if TYPE_CHECKING:
-    from monkey.protocol.status.store_snapshot import Snapshot
+    from monkey.protocol.status.store_snapshot import StoreSnapshot
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Planned:
 
     plan: Plan
     files: Sequence[Path]
-    wanted: Sequence[Wanted]
+    wanted: Sequence[LoadedSpec]
     #: What was observed; None where nothing was ever applied.
-    snapshot: Snapshot | None
+    snapshot: StoreSnapshot | None
 
 
 async def make_plan(world: World, specs: Sequence[str], keep_stale: Sequence[str] = ()) -> Planned:
@@ -65,14 +65,14 @@ async def remake_plan(world: World, saved: SavedPlan) -> Planned:
 
 async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str]) -> Planned:
     specs = read_specs(world.project, files)
-    wanted = desire_specs(world.project, specs, world.bars, await recall(world, specs))
+    wanted = desire_specs(world.project, specs, world.bars, await recall_datasets(world, specs))
     check_providers(world.project, wanted)
     return replace(await plan_for(world, wanted, keep_stale), files=files)
 
 
-async def plan_for(world: World, wanted: Sequence[Wanted], keep_stale: Sequence[str]) -> Planned:
+async def plan_for(world: World, wanted: Sequence[LoadedSpec], keep_stale: Sequence[str]) -> Planned:
     """Plan for what is wanted, wherever that comes from."""
-    observed, snapshot = await observe(world, wanted)
+    observed, snapshot = await observe_project(world, wanted)
     wanted = placed_in_history(world.project, wanted, observed)
     desired = [want.desired for want in wanted]
     plan = compute_plan(desired, observed, keep_stale)

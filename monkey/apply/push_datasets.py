@@ -11,12 +11,12 @@ from monkey.apply.world.known_stores import Memo
 from monkey.errors import MonkeyError
 from monkey.fleet.agent_state import cache_home
 from monkey.store.content.hash_workers import Crew
-from monkey.store.directory.root import Place
+from monkey.store.directory.root import DirectoryRoot
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import Dataset
-from monkey.transfer.datasets.hash_state import remembered
-from monkey.transfer.datasets.missing_files import compared
-from monkey.transfer.datasets.survey import Look, look, look_ahead
+from monkey.transfer.datasets.hash_state import has_state
+from monkey.transfer.datasets.missing_files import compare_files
+from monkey.transfer.datasets.survey import Look, look_ahead, survey_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from monkey.spec.project.project import Project
     from monkey.store.content.objects import Moved
     from monkey.store.store_port import Store
-    from monkey.transfer.datasets.dataset_push import Seen
+    from monkey.transfer.datasets.dataset_push import LookedDataset
 
 
 class Pushed(NamedTuple):
@@ -39,7 +39,7 @@ class Pushed(NamedTuple):
 
 async def push_specs(world: World, specs: Sequence[str]) -> list[Pushed]:
     """Send the datasets of the specs (none: all of the project's). Raises MonkeyError of every kind."""
-    from monkey.apply.world.dataset_loader import send
+    from monkey.apply.world.dataset_loader import send_datasets
     from monkey.apply.world.desired_state import desire_specs, read_specs, spec_files
 
     read = read_specs(world.project, spec_files(world.project, specs))
@@ -47,7 +47,7 @@ async def push_specs(world: World, specs: Sequence[str]) -> list[Pushed]:
     datasets = {f"{want.desired.name}: {name}": data for want in wanted for name, data in want.datasets.items()}
     if datasets:
         await world.begin()
-        sent = await send(world.at, datasets, world.bars)
+        sent = await send_datasets(world.at, datasets, world.bars)
         return [Pushed(name, dataset, *sent[name]) for name, dataset in datasets.items()]
     return []
 
@@ -61,7 +61,7 @@ def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int
     rest = {path: os.path.abspath(path) for path in paths}  # noqa: PTH100
     place, pushed, seen = _met(project), list[Pushed](), None
     for path, at in list(rest.items()):
-        seen = look(place, at, _home()) if place and remembered(_home(), at) and not _tracked(at) else None
+        seen = survey_dataset(place, at, _home()) if place and has_state(_home(), at) and not _tracked(at) else None
         if seen is None or (dataset := _all_there(seen)) is None:
             break
         pushed.append(Pushed(path, dataset, 0, 0))
@@ -75,24 +75,24 @@ def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int
         return pushed + asyncio.run(_send(project, rest, known, begin, crew))
 
 
-def _ahead(project: Project, at: str, crew: Crew) -> Seen:
+def _ahead(project: Project, at: str, crew: Crew) -> LookedDataset:
     """Begin to look at a directory that is new to us, if the store is one, too: importing asyncio takes as long."""
-    if "://" in project.store or not os.path.isdir(at) or remembered(_home(), at) or _tracked(at):  # noqa: PTH112
+    if "://" in project.store or not os.path.isdir(at) or has_state(_home(), at) or _tracked(at):  # noqa: PTH112
         return None
     return look_ahead(at, _home(), crew)
 
 
 def _tracked(at: str) -> bool:
-    return dvc_files.repository(Path(at)) is not None
+    return dvc_files.find_dvc_root(Path(at)) is not None
 
 
-def _met(project: Project) -> Place | None:
+def _met(project: Project) -> DirectoryRoot | None:
     """Return the directory that was our store before and is one now; what is wrong with a store is found out later."""
     url = os.path.abspath(project.store)  # noqa: PTH100
     store_id = Memo(project.root).id(url)
     if "://" in project.store or not store_id:
         return None
-    place = Place(url, store_id)
+    place = DirectoryRoot(url, store_id)
     try:
         place.check()
     except MonkeyError:
@@ -109,27 +109,31 @@ def _all_there(seen: Look) -> Dataset | None:
     if not all(seen.md5s):
         return None
     dataset = seen.dataset()
-    return None if compared(dataset, seen.there).objects else dataset
+    return None if compare_files(dataset, seen.there).objects else dataset
 
 
 async def _send(
-    project: Project, places: Mapping[str, str], seen: Seen, begin: Callable[[str, int, int], Moved], crew: Crew
+    project: Project,
+    places: Mapping[str, str],
+    seen: LookedDataset,
+    begin: Callable[[str, int, int], Moved],
+    crew: Crew,
 ) -> list[Pushed]:
     """Send the data at these places; `seen`: the first of them, where it was looked at already, or that was begun."""
     from monkey.transfer.datasets.dataset_push import hash_into
-    from monkey.transfer.datasets.dataset_upload import missing, upload
+    from monkey.transfer.datasets.dataset_upload import find_missing_files, upload_dataset
 
     first, where = next(iter(places.items()))
     store, hashed = await _open(project, where, begin(first, 0, 0))
-    known: Seen = seen or hashed
+    known: LookedDataset = seen or hashed
     pushed = []
     try:
         for path, at in places.items():
             moved = begin(path, 0, 0)
             (dataset, sent, there), known = await hash_into(store, at, _home(), moved, known, crew), None
-            (lacks,) = await missing(store, [dataset], there)
+            (lacks,) = await find_missing_files(store, [dataset], there)
             if lacks.objects:
-                await upload(store, dataset, lacks, moved)
+                await upload_dataset(store, dataset, lacks, moved)
             size = sum(dataset.signatures[row][0] for row in sent)
             pushed.append(Pushed(path, dataset, size + lacks.bytes, len(sent) + lacks.objects))
     finally:

@@ -9,15 +9,15 @@ from monkey.apply.world.world import World
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.observed import ObservedProject
 from monkey.protocol.entries import Claim
-from monkey.protocol.entry_log import Log
-from monkey.protocol.status.store_snapshot import Snapshot
+from monkey.protocol.entry_log import EntryLog
+from monkey.protocol.status.store_snapshot import StoreSnapshot
 
 #: Jobs' logs that are read at the most: many more would make a plan slow, and few run at once.
 LOOKS = 2_000
 
 
 async def with_claimed(
-    world: World, plan: Plan, observed: ObservedProject, snapshot: Snapshot | None
+    world: World, plan: Plan, observed: ObservedProject, snapshot: StoreSnapshot | None
 ) -> ObservedProject:
     """Return what was observed, with those of the jobs that the plan takes away running that a living agent claimed.
 
@@ -51,6 +51,6 @@ def _going(sweep: SweepPlan) -> Iterator[str]:
 
 
 async def _claimed(world: World, job: str, alive: set[str]) -> bool:
-    log = Log(world.keys.job_log(job))
+    log = EntryLog(world.keys.job_log(job))
     await log.refresh(world.at)
     return isinstance(log.tail, Claim) and log.tail.agent in alive

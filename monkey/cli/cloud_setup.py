@@ -33,7 +33,7 @@ _HERE = "  local: {type: local}\n"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CloudOptions:
     """What was asked for on the command line; None for what was not."""
 
     provider: str
@@ -48,7 +48,7 @@ class Wanted:
     def check(self) -> None:
         """Raise MonkeyError where it does not do for an entry of monkey.yaml."""
         from monkey.spec.project import provider, store_url
-        from monkey.store.bucket.url import parse
+        from monkey.store.bucket.url import parse_bucket_url
 
         needed = ("region", "type", "store", *(["gcp_project"] if self.provider == "gcp" else []))
         missing = [f"--{name.replace('_', '-')}" for name in needed if getattr(self, name) is None]
@@ -63,7 +63,7 @@ class Wanted:
         if not str(self.store).startswith(STARTS[self.provider][1]):
             hint = f"write --store {STARTS[self.provider][1]}BUCKET/PREFIX"
             raise MonkeyError(f"machines of {self.provider} cannot reach the store {self.store!r}", hint=hint)
-        if self.bucket and (endpoint := parse(str(self.store)).options.get("endpoint")):
+        if self.bucket and (endpoint := parse_bucket_url(str(self.store)).options.get("endpoint")):
             raise MonkeyError(
                 f"expected a bucket of {self.provider}'s own, found the endpoint {endpoint}; nothing was written",
                 hint="leave --create-bucket out, and make the bucket with the tools of whose it is",
@@ -94,7 +94,7 @@ def _quoted(text: str) -> str:
     return text if re.fullmatch(r"[A-Za-z0-9:/._-]+", text) else json.dumps(text)
 
 
-def add(path: Path, wanted: Wanted) -> bool:
+def add_provider(path: Path, wanted: CloudOptions) -> bool:
     """Add the entry to a monkey.yaml that has none of its type; says whether it did. Raises MonkeyError, SpecError."""
     from monkey.spec.project.project import load_project
     from monkey.spec.yaml import document
@@ -119,7 +119,7 @@ def add(path: Path, wanted: Wanted) -> bool:
     return True
 
 
-def _check_same(project: Project, there: Mapping[str, Any], wanted: Wanted) -> None:
+def _check_same(project: Project, there: Mapping[str, Any], wanted: CloudOptions) -> None:
     """Raise MonkeyError where something else was asked for than monkey.yaml has: nobody would heed it."""
     from monkey.apply.world.project_store import store_url
 
@@ -150,7 +150,7 @@ def _said(cloud: CloudSettings, store: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def then(spec: str) -> list[str]:
+def list_next_steps(spec: str) -> list[str]:
     """Return what is to be done after an entry was written; `spec`: the file in which it is."""
     return [
         f"Next: say in {spec} who is to run it, and until when: provider: {_NAME}, and expires: 12h.",
@@ -159,7 +159,7 @@ def then(spec: str) -> list[str]:
     ]
 
 
-def prepare(root: Path, provider: str, *, bucket: bool) -> None:
+def prepare_cloud(root: Path, provider: str, *, bucket: bool) -> None:
     """Print the policy that whoever applies needs, on stdout and alone; before it, with `bucket`, make the store's.
 
     Raises FleetError, StoreError.
@@ -178,7 +178,7 @@ def prepare(root: Path, provider: str, *, bucket: bool) -> None:
         if bucket:
             made = start.make_store(url, cloud)
             click.echo(f"{url}: the bucket {'was made' if made else 'is there already'}.", err=True)
-        policy = start.permissions(project.name, url, cloud)
+        policy = start.list_permissions(project.name, url, cloud)
         where = f"the project {cloud.gcp_project}" if cloud.gcp_project else cloud.region
         click.echo(f"What whoever applies must be permitted in {where}; an administrator attaches it:", err=True)
         click.echo(json.dumps(json.loads(policy), indent=2))

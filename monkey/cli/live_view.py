@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
-from monkey.apply.watch.sweep_progress import Progress
-from monkey.cli.render.progress_lines import Best, drawn, said
-from monkey.cli.terminal.text import terminal
-from monkey.protocol.status.store_snapshot import Snapshot
+from monkey.apply.watch.sweep_progress import SweepProgress
+from monkey.cli.render.progress_lines import BestJob, draw_progress, format_progress
+from monkey.cli.terminal.text import detect_terminal
+from monkey.protocol.status.store_snapshot import StoreSnapshot
 
 #: Seconds between plain lines: nobody scrolls through a CI log of thousands.
 PLAIN_EVERY = 10.0
@@ -23,7 +23,7 @@ REDRAW_EVERY = 0.2
 BEST_EVERY = 1.0
 
 #: Finds the best job of a sweep, None where no job has the metric.
-FindBest = Callable[[Progress], Best | None]
+FindBest = Callable[[SweepProgress], BestJob | None]
 
 
 class Live:
@@ -33,7 +33,7 @@ class Live:
         """Show on `stream` (default: stdout)."""
         self._stream = stream or sys.stdout
         self._find_best = find_best
-        self._best: Mapping[str, Best] = {}
+        self._best: Mapping[str, BestJob] = {}
         self._best_at = self._last = float("-inf")
         self._plain_at = time.monotonic() + PLAIN_FIRST
         self._said: list[str] = []
@@ -57,7 +57,7 @@ class Live:
         if self._live is not None:
             self._live.__exit__(*exc)
 
-    def show(self, snapshot: Snapshot | None, progress: Sequence[Progress], trouble: str) -> None:
+    def show(self, snapshot: StoreSnapshot | None, progress: Sequence[SweepProgress], trouble: str) -> None:
         """Show one look; costs nothing when it comes too soon after the last."""
         now = time.monotonic()
         if self._live is not None and now - self._last >= REDRAW_EVERY:
@@ -67,7 +67,7 @@ class Live:
             self._plain_at = now + PLAIN_EVERY
             self._say(snapshot, progress, trouble)
 
-    def _bests(self, progress: Sequence[Progress]) -> Mapping[str, Best]:
+    def _bests(self, progress: Sequence[SweepProgress]) -> Mapping[str, BestJob]:
         began = time.monotonic()
         # The pause grows with the cost: on a hundred thousand jobs the view must not eat the machine.
         if began >= self._best_at:
@@ -76,14 +76,14 @@ class Live:
             self._best_at = began + BEST_EVERY + 20 * (time.monotonic() - began)
         return self._best
 
-    def _redraw(self, snapshot: Snapshot | None, progress: Sequence[Progress], trouble: str) -> None:
+    def _redraw(self, snapshot: StoreSnapshot | None, progress: Sequence[SweepProgress], trouble: str) -> None:
         from rich.text import Text
 
-        lines = drawn(snapshot, progress, self._bests(progress), trouble, terminal(self._stream))
+        lines = draw_progress(snapshot, progress, self._bests(progress), trouble, detect_terminal(self._stream))
         self._live.update(Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
-    def _say(self, snapshot: Snapshot | None, progress: Sequence[Progress], trouble: str) -> None:
-        lines = said(snapshot, progress, self._bests(progress), trouble)
+    def _say(self, snapshot: StoreSnapshot | None, progress: Sequence[SweepProgress], trouble: str) -> None:
+        lines = format_progress(snapshot, progress, self._bests(progress), trouble)
         if lines and lines != self._said:
             self._said = lines
             print("\n".join(lines), file=self._stream, flush=True)

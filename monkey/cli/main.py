@@ -12,7 +12,7 @@ import sys
 from monkey import __version__
 from monkey.cli.exit_codes import BROKEN_PIPE, INTERRUPTED
 from monkey.cli.help import help_text
-from monkey.process_exit import leave
+from monkey.process_exit import exit_now
 
 TYPE_CHECKING = False  # not from typing, nor errors with its dataclasses: each costs the help some milliseconds
 
@@ -34,15 +34,15 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a value that this terminal's encoding lacks must not end in a traceback
             stream.reconfigure(errors="backslashreplace")
-    code = guarded(given)
+    code = run_guarded(given)
     try:
         sys.stdout.flush()
     except OSError as exc:
         code = _output_failed(exc)
-    leave(code)
+    exit_now(code)
 
 
-def guarded(arguments: list[str]) -> int:
+def run_guarded(arguments: list[str]) -> int:
     """Run `monkey` with these arguments; every way to fail becomes words on stderr and the returned exit code."""
     try:
         return 0 if _answered(arguments) else _called(arguments)
@@ -78,13 +78,13 @@ def _called(arguments: list[str]) -> int:
 
     try:
         if paths := _plain_paths(arguments):
-            from monkey.cli.push_report import push_paths, told
+            from monkey.cli.push_report import format_push, push_paths
 
-            print(told(push_paths(paths)))
+            print(format_push(push_paths(paths)))
             return 0
-        from monkey.cli.registry import call
+        from monkey.cli.registry import call_verb
 
-        return call(arguments)
+        return call_verb(arguments)
     except MonkeyError as exc:
         _explain(exc)
         return exc.exit_code
@@ -98,21 +98,21 @@ def _plain_paths(arguments: list[str]) -> list[str]:
 
 
 def _explain(exc: MonkeyError) -> None:
-    from monkey.cli.terminal.text import printable
+    from monkey.cli.terminal.text import make_printable
 
-    print(f"error: {printable(exc.message)}", file=sys.stderr)
+    print(f"error: {make_printable(exc.message)}", file=sys.stderr)
     if exc.hint:
-        print(f"hint: {printable(exc.hint)}", file=sys.stderr)
+        print(f"hint: {make_printable(exc.hint)}", file=sys.stderr)
     if os.environ.get("MONKEY_DEBUG"):
         _traceback(exc)
 
 
 def _system_said_no(exc: OSError) -> int:
     """Report what the operating system refused: a full disk or a missing right is no bug of ours."""
-    from monkey.cli.terminal.text import printable
-    from monkey.store.keys import shown
+    from monkey.cli.terminal.text import make_printable
+    from monkey.store.keys import shorten_key
 
-    where = f": {printable(shown(str(exc.filename)))}" if exc.filename is not None else ""
+    where = f": {make_printable(shorten_key(str(exc.filename)))}" if exc.filename is not None else ""
     print(f"error: {exc.strerror or exc}{where}", file=sys.stderr)
     if os.environ.get("MONKEY_DEBUG"):
         _traceback(exc)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import click
 
 from monkey.apply.orders import Done
-from monkey.apply.world.sweep_status import standing
-from monkey.cli.render.apply_outcome import stands
-from monkey.cli.terminal.text import one_line, plural
+from monkey.apply.world.sweep_status import judge_standing
+from monkey.cli.render.apply_outcome import summarize_states
+from monkey.cli.terminal.text import format_plural, one_line
 from monkey.plan.advice import suggest_next_step
 
 
-def say(what: str, done: str) -> None:
+def print_order(what: str, done: str) -> None:
     """Tell a thing that was done while an order is carried out."""
     click.echo(f"{what}: {done}")
 
 
-def report(done: Done, verb: str, did: str, then: str) -> None:
+def report_order(done: Done, verb: str, did: str, then: str) -> None:
     """Print what an order came to, and what may be done next; where there was nothing to order, how the sweep stands.
 
     `did`: what the sweep is or does now; `then`: a sentence or two, without the last full stop.
@@ -30,16 +30,16 @@ def report(done: Done, verb: str, did: str, then: str) -> None:
         return
     running = f", {done.running:,} of them running" if done.running else ""
     besides = f"; {done.besides:,} more go on" if done.besides else ""
-    click.echo(f"{name}: {did} ({plural(done.jobs, 'job')}{running}{besides}). {then}.")
+    click.echo(f"{name}: {did} ({format_plural(done.jobs, 'job')}{running}{besides}). {then}.")
 
 
 def _stands(done: Done) -> str:
-    return stands(done.view)
+    return summarize_states(done.view)
 
 
 def _helps(done: Done) -> str:
     """Return what helps the sweep as it is now; an order that leaves it with nothing to run has opened it again."""
     from dataclasses import replace
 
-    at = standing(done.view)
+    at = judge_standing(done.view)
     return one_line(suggest_next_step(replace(at, paused=False, cancelled=False) if done.changed else at))

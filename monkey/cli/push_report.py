@@ -23,7 +23,7 @@ def push_paths(paths: Sequence[str]) -> list[Pushed]:
         return push_datasets.push_paths(load_project(Path.cwd()), paths, bars.begin)
 
 
-def told(pushed: Sequence[Pushed]) -> str:
+def format_push(pushed: Sequence[Pushed]) -> str:
     """Return what is printed of these datasets."""
     return "\n".join(_line(one) for one in pushed) or "There are no datasets."
 

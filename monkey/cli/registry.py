@@ -17,7 +17,7 @@ SIMILAR = 0.7
 
 
 class Verbs(click.Group):
-    """`monkey VERB`: one module a verb, each with a `command`."""
+    """`monkey VERB`: one module a verb, each with a `VERB_command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name all verbs, in the order of the help."""
@@ -27,7 +27,7 @@ class Verbs(click.Group):
         """Import the verb's module."""
         if name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(f"monkey.cli.commands.{name}").command
+        command: click.Command = getattr(import_module(f"monkey.cli.commands.{name}"), f"{name}_command")
         return command
 
     def resolve_command(
@@ -59,17 +59,17 @@ def _go_to(ctx: click.Context, parameter: click.Parameter, directory: str | None
 @click.group(cls=Verbs, name="monkey", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-C", "directory", metavar="DIR", expose_value=False, callback=_go_to, help="Work as if started in DIR.")
 @click.version_option(__version__, message="monkey %(version)s")
-def monkey() -> None:
+def monkey_command() -> None:
     """Commit a sweep; the machines follow."""
 
 
-def call(arguments: list[str]) -> int:
+def call_verb(arguments: list[str]) -> int:
     """Run the verb that the arguments name and return its exit code.
 
     Raises MonkeyError, also for arguments that are wrong: exit code 2 belongs to `plan --detailed-exitcode`.
     """
     try:
-        code: Any = monkey.main(arguments, prog_name="monkey", standalone_mode=False)
+        code: Any = monkey_command.main(arguments, prog_name="monkey", standalone_mode=False)
     except click.Abort as exc:
         why = exc.__cause__
         raise KeyboardInterrupt(*(why.args if isinstance(why, KeyboardInterrupt) else ())) from exc

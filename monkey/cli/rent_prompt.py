@@ -6,23 +6,23 @@ import sys
 
 import click
 
-from monkey.apply.cost_limits import Agree, refuse
-from monkey.cli.terminal.prompts import agreed
+from monkey.apply.cost_limits import Agree, refuse_cost
+from monkey.cli.terminal.prompts import ask_consent
 from monkey.errors import MonkeyError
 from monkey.plan.cost import FleetCost, format_rentals
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Rent machines for it without asking.")
 
 
-def agreeing(*, yes: bool) -> Agree:
+def make_rent_prompt(*, yes: bool) -> Agree:
     """Return what asks whether machines may be rented; without a terminal only `yes` agrees."""
 
     def agree(costs: dict[str, FleetCost]) -> None:
         if yes:
             return
         if not sys.stdin.isatty():
-            refuse(costs)
-        if not agreed(f"Rent {format_rentals(costs)}?"):
+            refuse_cost(costs)
+        if not ask_consent(f"Rent {format_rentals(costs)}?"):
             raise MonkeyError("nothing was changed")
 
     return agree

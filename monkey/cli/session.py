@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from monkey.fleet.fleet_port import Fleet
     from monkey.spec.project.project import Project
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: `--json`, the same for everything that lists.
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
@@ -25,14 +25,14 @@ def one_format(**chosen: bool) -> None:
         raise click.UsageError(f"{' and '.join(name for name, on in chosen.items() if on)} exclude each other")
 
 
-def project() -> Project:
+def find_project() -> Project:
     """Return the project around the working directory."""
     from monkey.spec.project.project import load_project
 
     return load_project(Path.cwd())
 
 
-def in_world(work: Callable[[World], Awaitable[T]]) -> T:
+def in_world(work: Callable[[World], Awaitable[_T]]) -> _T:
     """Open the project's store, do the work, close it, and return what the work returns.
 
     Raises KeyboardInterrupt at SIGINT and SIGTERM; with words, where machines that cost may stand half-made.
@@ -43,9 +43,9 @@ def in_world(work: Callable[[World], Awaitable[T]]) -> T:
     from monkey.apply.world.world import open_world
     from monkey.cli.terminal.progress_bars import Bars
 
-    here, fleets = project(), list["Fleet"]()
+    here, fleets = find_project(), list["Fleet"]()
 
-    async def inside() -> T:
+    async def inside() -> _T:
         stopping = asyncio.current_task()
         assert stopping is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.cancel)

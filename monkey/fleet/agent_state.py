@@ -47,7 +47,7 @@ def state_dir(store_url: str, project: str, fleet: str, name: str) -> Path:
     return state_home() / "monkey" / place / fleet / name
 
 
-def lives(directory: Path) -> bool:
+def is_agent_alive(directory: Path) -> bool:
     """Say whether an agent holds the lock of this state directory (asking takes no lock that an agent could meet)."""
     import fcntl
 

@@ -11,7 +11,7 @@ from monkey.errors import FleetError, KeyMissing
 from monkey.store.store_port import Store
 
 #: Notes that are read of a fleet at most, the last by their machines' names: all fail for the same.
-MOST = 20
+_MOST = 20
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Boot:
     log: tuple[str, ...] = ()
 
 
-async def failed(store: Store, prefix: str) -> list[Boot]:
+async def read_boot_failures(store: Store, prefix: str) -> list[Boot]:
     """Return what is noted below `prefix`, by fleets, the newest last. Raises StoreError."""
     fleets: dict[str, list[str]] = defaultdict(list)
     for item in await store.list(prefix):
         fleets[item.key.removeprefix(prefix).partition("/")[0]].append(item.key)
-    found = [await _read(store, prefix, key) for keys in fleets.values() for key in keys[-MOST:]]
+    found = [await _read(store, prefix, key) for keys in fleets.values() for key in keys[-_MOST:]]
     return sorted(filter(None, found), key=lambda boot: (boot.fleet, boot.at))
 
 
@@ -45,22 +45,22 @@ async def _read(store: Store, prefix: str, key: str) -> Boot | None:
         return None
 
 
-async def forget(store: Store, prefix: str, fleet: str) -> None:
+async def forget_boot_failures(store: Store, prefix: str, fleet: str) -> None:
     """Take a fleet's notes away: it is set up anew. Raises StoreError."""
     for item in await store.list(f"{prefix}{fleet}/"):
         await store.delete(item.key)
 
 
-async def check(store: Store, prefix: str, fleet: str) -> None:
+async def check_boot_failures(store: Store, prefix: str, fleet: str) -> None:
     """Raise FleetError where machines of the fleet gave up: more of them would, too. Raises StoreError."""
-    if found := [boot for boot in await failed(store, prefix) if boot.fleet == fleet]:
+    if found := [boot for boot in await read_boot_failures(store, prefix) if boot.fleet == fleet]:
         raise FleetError(
             f"the machines of provider {fleet!r} gave up: {found[-1].why}",
             hint="`monkey status --json` has their last words; mend it, and apply again",
         )
 
 
-def told(boots: Sequence[Boot]) -> list[str]:
+def format_boot_failures(boots: Sequence[Boot]) -> list[str]:
     """Return a line for each fleet and reason."""
     count: dict[tuple[str, str], int] = defaultdict(int)
     for boot in boots:

@@ -20,7 +20,7 @@ from monkey.fleet.agent_state import agent_pid
 from monkey.fleet.fleet_port import Strange
 
 #: The file, in the agent's directory.
-FILE = "surroundings.json"
+_DIGEST_FILE = "surroundings.json"
 
 #: Variables that tell of a terminal, a login or a shell, not of what programs do: each new window has others.
 _PASSING = {
@@ -49,27 +49,27 @@ _PASSING_PREFIXES = (
 )
 
 
-def record(directory: Path, agent: str) -> None:
+def record_environment(directory: Path, agent: str) -> None:
     """Write down what this process was started with; `agent` names it as its heartbeats do. Raises OSError."""
     key = secrets.token_bytes(16)
-    said = {"agent": agent, "pid": os.getpid(), "key": key.hex(), "digests": digests(key, os.environ)}
-    aside = directory / f"{FILE}.new"
+    said = {"agent": agent, "pid": os.getpid(), "key": key.hex(), "digests": digest_environment(key, os.environ)}
+    aside = directory / f"{_DIGEST_FILE}.new"
     with suppress(FileNotFoundError):
         aside.unlink()
     with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:  # noqa: PTH123
         json.dump(said, file)
-    aside.replace(directory / FILE)
+    aside.replace(directory / _DIGEST_FILE)
 
 
-def compare(directory: Path) -> Strange | None:
+def compare_environment(directory: Path) -> Strange | None:
     """Return in what the living agent of this directory differs from one that we would start; `differs` may be empty.
 
     None where it has not written it down (yet).
     """
     try:
-        said = json.loads((directory / FILE).read_bytes())
+        said = json.loads((directory / _DIGEST_FILE).read_bytes())
         agent, pid, theirs = str(said["agent"]), int(said["pid"]), dict(said["digests"])
-        ours = digests(bytes.fromhex(said["key"]), os.environ)
+        ours = digest_environment(bytes.fromhex(said["key"]), os.environ)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if pid != agent_pid(directory):
@@ -78,7 +78,7 @@ def compare(directory: Path) -> Strange | None:
     return Strange(agent, tuple(sorted(differing)))
 
 
-def digests(key: bytes, environment: Mapping[str, str]) -> dict[str, str]:
+def digest_environment(key: bytes, environment: Mapping[str, str]) -> dict[str, str]:
     """Return names to digests of all that jobs get."""
     told = {name: value for name, value in environment.items() if not _passing(name)}
     told |= {"the Python": sys.executable, "the version of monkey": __version__}

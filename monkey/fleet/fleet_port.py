@@ -12,7 +12,7 @@ from monkey.spec.job.recipe import JobResources
 
 
 @dataclass(frozen=True)
-class Work:
+class FleetWork:
     """What a fleet has to do: that of all its sweeps."""
 
     #: Unfinished jobs.
@@ -29,6 +29,10 @@ class Work:
     #: When the last of its sweeps expires that are through with their jobs, where that is known: machines that there
     #: are may stay rented until then.
     through: float | None = None
+
+
+#: Counts the work anew, as a fleet is about to be made.
+Recount = Callable[[], Awaitable[FleetWork]]
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class Finding:
 Say = Callable[[str], None]
 
 
-def silent(said: object) -> None:
+def keep_silent(said: object) -> None:
     """Say nothing."""
 
 
@@ -141,10 +145,10 @@ class Fleet(Protocol):
     async def living(self) -> int | None:
         """Say how many of its agents live; None where that is only to be had from their heartbeats."""
 
-    async def preview(self, work: Work) -> Forecast:
+    async def preview(self, work: FleetWork) -> Forecast:
         """Return what `converge` would do. What hinders only some of its machines is told with them."""
 
-    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """Make it so; what concerns only some of its machines is said, and does not hinder the others.
 
         `recount` counts the work again, where somebody else changed the machines meanwhile. Returns as soon as

@@ -10,10 +10,10 @@ from pathlib import Path
 from shutil import which
 
 #: Seconds that nvidia-smi may take: it is slow on a machine with many GPUs and no persistence daemon.
-PATIENCE = 60
+_PATIENCE_SECONDS = 60
 
 
-def gpus() -> tuple[str, ...]:
+def list_gpus() -> tuple[str, ...]:
     """Return the GPUs that we may use: those of CUDA_VISIBLE_DEVICES where it is set, else all of the driver."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     if given is not None:
@@ -21,15 +21,15 @@ def gpus() -> tuple[str, ...]:
         # CUDA itself ends the list at the first that is none: "-1" hides all.
         until = next((i for i, name in enumerate(names) if not name or name.startswith("-")), len(names))
         return tuple(names[:until])
-    return parse(_ask("-L"))
+    return parse_gpu_list(_ask("-L"))
 
 
-def select(numbers: Collection[int]) -> tuple[str, ...]:
+def select_gpus(numbers: Collection[int]) -> tuple[str, ...]:
     """Return the GPUs that the driver counts so; those that are not there are left out."""
-    return tuple(name for number, name in numbered(_ask("-L")) if number in numbers)
+    return tuple(name for number, name in number_gpus(_ask("-L")) if number in numbers)
 
 
-def busy() -> frozenset[str]:
+def list_busy_gpus() -> frozenset[str]:
     """Return the GPUs on which some process computes now, whoever's it is."""
     return frozenset(re.findall(r"GPU-[^\s,]+", _ask("--query-compute-apps=gpu_uuid", "--format=csv,noheader")))
 
@@ -40,18 +40,20 @@ def _ask(*words: str) -> str:
     if program is None or not (Path("/proc/driver/nvidia").exists() or Path("/dev/dxg").exists()):
         return ""
     try:
-        run = subprocess.run([program, *words], capture_output=True, text=True, timeout=PATIENCE, errors="replace")
+        run = subprocess.run(
+            [program, *words], capture_output=True, text=True, timeout=_PATIENCE_SECONDS, errors="replace"
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return run.stdout if run.returncode == 0 else ""
 
 
-def parse(listing: str) -> tuple[str, ...]:
+def parse_gpu_list(listing: str) -> tuple[str, ...]:
     """Read `nvidia-smi -L`."""
-    return tuple(name for _, name in numbered(listing))
+    return tuple(name for _, name in number_gpus(listing))
 
 
-def numbered(listing: str) -> list[tuple[int, str]]:
+def number_gpus(listing: str) -> list[tuple[int, str]]:
     """Read `nvidia-smi -L`, with the driver's numbers. A GPU that is split (MIG) can only be used by its instances."""
     found: list[tuple[int, str]] = []
     number = 0

@@ -9,15 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import agent_pid, host_name, lives, state_dir
-from monkey.fleet.environment_digest import compare
-from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work
-from monkey.fleet.machine_capacity import shortage
+from monkey.fleet.agent_state import agent_pid, host_name, is_agent_alive, state_dir
+from monkey.fleet.environment_digest import compare_environment
+from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, Strange
+from monkey.fleet.machine_capacity import describe_shortage
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.job.recipe import JobResources
 
@@ -63,7 +63,7 @@ class LocalFleet:
 
     def prepare(self) -> None:
         """Start an agent that waits at its gate: its imports, a tenth of a second, are done while we plan."""
-        if self._waiting is None and not lives(self.directory):
+        if self._waiting is None and not is_agent_alive(self.directory):
             with contextlib.suppress(OSError):  # `converge` meets it again, and says so
                 # It makes no file or directory, and is told where to write when it is let in.
                 self._waiting = self._popen(["--gate"], "/", subprocess.PIPE, subprocess.DEVNULL)
@@ -77,24 +77,24 @@ class LocalFleet:
 
     async def living(self) -> int:
         """Say whether an agent lives here."""
-        return int(lives(self.directory))
+        return int(is_agent_alive(self.directory))
 
-    async def preview(self, work: Work) -> Forecast:
+    async def preview(self, work: FleetWork) -> Forecast:
         """One agent is enough for any number of jobs; one that is there stays."""
-        before = int(lives(self.directory))
+        before = int(is_agent_alive(self.directory))
         return Forecast(before, max(before, min(work.jobs, 1)))
 
     def shortage(self, asked: JobResources) -> str:
         """See `Fleet.shortage`."""
-        return shortage(asked)
+        return describe_shortage(asked)
 
     def check_secrets(self, names: Sequence[str]) -> None:
         """See `Fleet.check_secrets`: the agent that we start has our environment."""
         SecretValues().get(names)
 
-    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """Start the agent unless one lives."""
-        if work.jobs and not lives(self.directory) and not self._running():
+        if work.jobs and not is_agent_alive(self.directory) and not self._running():
             self._start()
             say("agent started")
 
@@ -108,21 +108,25 @@ class LocalFleet:
             return True
         code = self._started.returncode if self._started else 0
         self._started = None
-        if code > 0 and time.monotonic() - self._began < STILLBORN and not lives(self.directory):
+        if code > 0 and time.monotonic() - self._began < STILLBORN and not is_agent_alive(self.directory):
             raise FleetError(
                 f"the agent on this machine ended (exit code {code}); the end of {self.log}:\n{self.last_words()}",
                 hint="what is finished stays finished: mend it, then `monkey apply` goes on",
             )
-        return lives(self.directory)
+        return is_agent_alive(self.directory)
 
     async def strange(self) -> Strange | None:
         """Return the agent that lives here, if its environment is not ours; one that just begins may not have told."""
-        found = compare(self.directory) if lives(self.directory) else None
+        found = compare_environment(self.directory) if is_agent_alive(self.directory) else None
         return found if found is not None and found.differs else None
 
     async def instances(self) -> tuple[Instance, ...]:
         """Return this machine, if an agent lives here."""
-        return (Instance("this machine", (self.agent,), "started by monkey apply"),) if lives(self.directory) else ()
+        return (
+            (Instance("this machine", (self.agent,), "started by monkey apply"),)
+            if is_agent_alive(self.directory)
+            else ()
+        )
 
     async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
         """Find nothing: whatever an agent leaves is ended by its warden's guard."""
@@ -135,7 +139,7 @@ class LocalFleet:
     async def destroy(self, say: Say) -> None:
         """Ask the agent to leave; it releases its work."""
         pid = agent_pid(self.directory)
-        if pid is not None and lives(self.directory):
+        if pid is not None and is_agent_alive(self.directory):
             try:
                 os.kill(pid, signal.SIGTERM)
             except OSError as exc:

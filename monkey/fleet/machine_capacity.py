@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from monkey.fleet.gpus import gpus
+from monkey.fleet.gpus import list_gpus
 from monkey.spec.job.recipe import JobResources
 
 
@@ -23,29 +23,29 @@ class Capacity:
     gpus: tuple[str, ...] = ()
 
 
-def shortage(asked: JobResources) -> str:
+def describe_shortage(asked: JobResources) -> str:
     """Say of what this machine has less than a job asks for: "64 CPUs (it has 2)"; "" where it has enough."""
     if asked == JobResources():
         return ""
     short = []
     cpus, memory = min(_affinity(), _quota()), min(_installed(), _memory_limit())
     if round(asked.cpus * 1000) > round(cpus * 1000):
-        short.append(f"{counted(asked.cpus, 'CPU')} (it has {cpus:g})")
+        short.append(f"{format_count(asked.cpus, 'CPU')} (it has {cpus:g})")
     if asked.memory > memory:
         short.append(f"{asked.memory / 2**30:.1f} GiB of memory (it has {memory / 2**30:.1f})")
-    if asked.gpus and asked.gpus > (there := len(gpus())):
-        short.append(f"{counted(asked.gpus, 'GPU')} (it has {there})")
+    if asked.gpus and asked.gpus > (there := len(list_gpus())):
+        short.append(f"{format_count(asked.gpus, 'GPU')} (it has {there})")
     return ", ".join(short)
 
 
-def counted(number: float, noun: str) -> str:
+def format_count(number: float, noun: str) -> str:
     """Return "1 GPU", "0.5 CPUs", "0 GPUs"."""
     return f"{number:g} {noun}{'s' * (number != 1)}"
 
 
-def capacity() -> Capacity:
+def measure_capacity() -> Capacity:
     """Find out what jobs may use: the least of the hardware, our affinity, and our cgroups' limits."""
-    return Capacity(min(_affinity(), _quota()), min(_installed(), _memory_limit()), gpus())
+    return Capacity(min(_affinity(), _quota()), min(_installed(), _memory_limit()), list_gpus())
 
 
 def _affinity() -> float:

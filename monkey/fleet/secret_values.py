@@ -62,7 +62,7 @@ class SecretValues:
             # A pipe would be waited for.
             with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 _check(path, os.fstat(file.fileno()))
-                return parse(file.read(_MOST).decode(), str(path))
+                return parse_secrets(file.read(_MOST).decode(), str(path))
         except FileNotFoundError:
             if self._environ.get(VARIABLE):
                 raise FleetError(f"{VARIABLE} names a file that is not there: {path}") from None
@@ -84,7 +84,7 @@ def _check(path: Path, status: os.stat_result) -> None:
         raise FleetError(f"others may read the secrets in {path} (its mode is {mode})", hint=f"chmod 600 {path}")
 
 
-def parse(text: str, source: str) -> dict[str, str]:
+def parse_secrets(text: str, source: str) -> dict[str, str]:
     """Read lines NAME=value: plain, in 'single quotes' (as it is) or "double" ones (with \\n); both may span lines.
 
     Raises FleetError with file and line, and nothing of what stands there.

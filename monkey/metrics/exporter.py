@@ -21,14 +21,14 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
-from monkey.metrics.influx_client import Client, Denied, Refused, Unavailable
-from monkey.metrics.spool import influx_of, publish, spools
-from monkey.metrics.spool_reader import BATCH, Backlog, Batch
+from monkey.metrics.influx_client import Client, Denied, LinesRefused, Unavailable
+from monkey.metrics.spool import influx_of, list_spools, publish_file
+from monkey.metrics.spool_reader import BATCH_BYTES, Backlog, PointBatch
 
 #: Seconds between looks for more.
 POLL = 1.0
 #: Seconds after which what did not work is tried again: the first time, at most, and where a person must do something.
-RETRY, MOST, PERSON = 0.25, 60.0, 60.0
+_RETRY, _MOST, PERSON = 0.25, 60.0, 60.0
 #: Bytes of refused lines that are kept; further ones are counted.
 DEAD = 64 << 20
 #: Seconds of sending after which it is looked again what there is, and told.
@@ -127,7 +127,7 @@ class Route(threading.Thread):
         until, full = time.monotonic() + SPELL, False
         batch = self._backlog.batch()
         while batch is not None and not self._orders.go:
-            full = len(batch.body) >= BATCH or self._orders.until is not None
+            full = len(batch.body) >= BATCH_BYTES or self._orders.until is not None
             delivery = self._hand.submit(self._deliver, batch)
             # Read while the server has to do.
             batch = self._backlog.batch() if time.monotonic() < until else None
@@ -149,7 +149,7 @@ class Route(threading.Thread):
         except OSError as exc:
             self._disk = f"the spool cannot be written: {exc.strerror}"
 
-    def _deliver(self, batch: Batch) -> bool:
+    def _deliver(self, batch: PointBatch) -> bool:
         """Send a batch until all of it is confirmed or refused for good; False where it is time to go before that."""
         counts = {"sent": 0, "dead": 0}
         parts = [batch.body] if batch.body else []
@@ -158,7 +158,7 @@ class Route(threading.Thread):
             try:
                 self._write(body)
                 counts["sent"] += body.count(b"\n")
-            except Refused as exc:
+            except LinesRefused as exc:
                 count = body.count(b"\n")
                 if count > 1 and exc.dropped < count:
                     parts += _halves(body)
@@ -195,8 +195,8 @@ class Route(threading.Thread):
         if self._orders.until is not None and self._attempts > 2:
             return False
         self._attempts += 1
-        pause = min(RETRY * 2 ** min(self._attempts, 20), MOST) * random.uniform(0.5, 1.0)
-        return self._orders.wait(max(pause, min(exc.after, MOST)))
+        pause = min(_RETRY * 2 ** min(self._attempts, 20), _MOST) * random.uniform(0.5, 1.0)
+        return self._orders.wait(max(pause, min(exc.after, _MOST)))
 
     def _wait_for_somebody(self) -> bool:
         """Wait until a person may have mended it, or other secrets came."""
@@ -234,7 +234,7 @@ class Route(threading.Thread):
             }
             if told != self._told:
                 self._told = told
-                self._guard(lambda: publish(f"{self._path}/state.json", json.dumps(told).encode()))
+                self._guard(lambda: publish_file(f"{self._path}/state.json", json.dumps(told).encode()))
 
 
 def _halves(body: bytes) -> list[bytes]:
@@ -245,7 +245,7 @@ def _halves(body: bytes) -> list[bytes]:
     return [body[middle:], body[:middle]]
 
 
-def serve(root: str) -> None:
+def export_spools(root: str) -> None:
     """Take what is below `root` until the agent is gone, or all was sent where it said `drain`."""
     orders = Orders()
     threading.Thread(target=orders.listen, daemon=True).start()
@@ -259,7 +259,7 @@ def serve(root: str) -> None:
                 return
     routes: dict[str, Route] = {}
     while True:
-        for path in spools(root):
+        for path in list_spools(root):
             if path not in routes:
                 try:
                     routes[path] = Route(path, orders)
@@ -272,11 +272,11 @@ def serve(root: str) -> None:
         route.join(None if orders.until is None else max(orders.until - time.monotonic(), 0.0))
 
 
-def main() -> None:
+def run_exporter() -> None:
     """Run the courier of the directory that the command line names."""
-    serve(sys.argv[1])
+    export_spools(sys.argv[1])
     os._exit(0)  # a thread may wait for a server that does not answer
 
 
 if __name__ == "__main__":
-    main()
+    run_exporter()

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from monkey.spec.project.influx_settings import InfluxSettings
 
 #: Seconds to wait for an answer.
-PATIENCE = 30.0
+_PATIENCE_SECONDS = 30.0
 _OTHER = -1
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 _NO_POLICY = "retention policy not found"
@@ -23,7 +23,7 @@ _V1_SAYS = (_NO_POLICY, "database not found", "to write to database")
 
 
 @dataclass(frozen=True)
-class Standing:
+class InfluxStanding:
     """How an InfluxDB stands."""
 
     #: What was expected and found, and what to do; "" where nothing is wrong.
@@ -43,18 +43,18 @@ class _Failed(Exception):
         self.status = status
 
 
-def inspect(influx: InfluxSettings, secrets: Mapping[str, str]) -> Standing:
+def inspect_influx(influx: InfluxSettings, secrets: Mapping[str, str]) -> InfluxStanding:
     """Look at an InfluxDB with the values of its secrets. Never raises."""
     try:
         credential = influx.credential(secrets)
         version = _version(influx)
         _write_nothing(influx, credential)
     except _Failed as exc:
-        return Standing(*_explained(influx, exc))
+        return InfluxStanding(*_explained(influx, exc))
     try:
-        return Standing(version=version, retention=_retention(influx, credential))
+        return InfluxStanding(version=version, retention=_retention(influx, credential))
     except (_Failed, LookupError, TypeError, ValueError):
-        return Standing(version=version)
+        return InfluxStanding(version=version)
 
 
 def retention_hint(influx: InfluxSettings, version: str) -> str:
@@ -109,7 +109,7 @@ def _ask(
     # No proxy of the environment: what sends the points takes none, either.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=PATIENCE) as answer:
+        with opener.open(request, timeout=_PATIENCE_SECONDS) as answer:
             return answer.headers, answer.read()
     except urllib.error.HTTPError as exc:
         with exc:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from influxdb_client.rest import ApiException
 
 #: Milliseconds to wait for a connection, and for an answer.
-TIMEOUT = (10_000, 60_000)
+_TIMEOUT_MILLISECONDS = (10_000, 60_000)
 #: What never leaves the machine is not compressed.
 _HERE = ("localhost", "127.0.0.1", "::1")
 _DROPPED = re.compile(r"dropped=(\d+)")
@@ -31,7 +31,7 @@ class Unavailable(Exception):
     after: float = 0.0
 
 
-class Refused(Exception):
+class LinesRefused(Exception):
     """InfluxDB does not want some of these lines, and never will."""
 
     #: How many it left out, where it says so; what it does not name it has written.
@@ -57,7 +57,9 @@ class Client:
         token = influx.credential(secrets)
         self._bucket, self._org = influx.bucket, influx.org or "-"
         try:
-            client: Any = InfluxDBClient(url=influx.url, token=token or "-", org=self._org, timeout=TIMEOUT)
+            client: Any = InfluxDBClient(
+                url=influx.url, token=token or "-", org=self._org, timeout=_TIMEOUT_MILLISECONDS
+            )
         except ValueError as exc:
             raise Denied(str(exc)) from exc
         self._gzip = urlsplit(influx.url).hostname not in _HERE
@@ -92,7 +94,7 @@ def _gzipped(data: bytes) -> bytes:
 def _translated(exc: ApiException) -> Exception:
     status, said = exc.status or 0, _said(exc)
     if status in (400, 413, 422):
-        refused = Refused(said)
+        refused = LinesRefused(said)
         found = _DROPPED.search(said)
         refused.dropped = int(found[1]) if found else 0
         return refused

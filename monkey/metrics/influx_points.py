@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from monkey.metrics import names
-from monkey.metrics.summary import finite
+from monkey.metrics.summary import is_finite
 from monkey.spec.job.job_table import ParameterValue
 
 Field = float | int | str | bool
@@ -29,7 +29,7 @@ _AMBIGUOUS = re.compile(r"\\(?=[,= \\]|$)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def escape(text: str) -> str:
+def escape_tag(text: str) -> str:
     """Return a tag's value, or the name of a tag or field, as it stands in a line."""
     return _SPECIAL.sub(r"\\\g<0>", _AMBIGUOUS.sub("/", _CONTROL.sub(" ", text)))
 
@@ -39,19 +39,19 @@ def metric_field(name: str) -> str:
     return f"{name}_" if name.rstrip("_") in names.RESERVED else name
 
 
-def tagged(measurement: str, tags: Mapping[str, str]) -> bytes:
+def write_tags(measurement: str, tags: Mapping[str, str]) -> bytes:
     """Return the beginning of a line, up to its fields. Tags that are empty are left out: there are no such."""
-    told = "".join(f",{escape(key)}={escape(value)}" for key, value in sorted(tags.items()) if value)
+    told = "".join(f",{escape_tag(key)}={escape_tag(value)}" for key, value in sorted(tags.items()) if value)
     return f"{measurement}{told}".encode(errors="replace")
 
 
-def point(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Field], ns: int) -> bytes:
+def write_point(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Field], ns: int) -> bytes:
     """Return a line with its newline; `ns`: nanoseconds since the epoch.
 
     b"" where no field can be sent: what is not finite, or an integer of more than 64 bits, is left out.
     """
-    told = ",".join(f"{escape(name)}={text}" for name, value in fields.items() if (text := _text(value)))
-    return tagged(measurement, tags) + f" {told} {ns}\n".encode(errors="replace") if told else b""
+    told = ",".join(f"{escape_tag(name)}={text}" for name, value in fields.items() if (text := _text(value)))
+    return write_tags(measurement, tags) + f" {told} {ns}\n".encode(errors="replace") if told else b""
 
 
 def _text(value: Field) -> str:
@@ -62,7 +62,7 @@ def _text(value: Field) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return f"{value}i" if -MAX_INTEGER <= value < MAX_INTEGER else ""
-    return repr(value) if finite(value) else ""
+    return repr(value) if is_finite(value) else ""
 
 
 # -- what jobs log ----------------------------------------------------------------------------------------------------
@@ -99,8 +99,8 @@ def system_point(
     fields: Mapping[str, float], ns: int, *, host: str, fleet: str, agent: str, job: str = "", gpu: str = ""
 ) -> bytes:
     """Return the line of what a machine did at `ns`; `job`, `gpu`: of one of them alone. All its fields are floats."""
-    tags = {names.HOST: host, names.FLEET: fleet, names.AGENT: agent, names.JOB: job, names.GPU: gpu}
-    return point(names.SYSTEM, tags, {name: float(value) for name, value in fields.items()}, ns)
+    tags = {names.HOST: host, names.FLEET_TAG: fleet, names.AGENT: agent, names.JOB: job, names.GPU: gpu}
+    return write_point(names.SYSTEM, tags, {name: float(value) for name, value in fields.items()}, ns)
 
 
 # -- jobs -------------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def job_point(
     makes it.
     `metric`, `maximize`: what ranks the sweep's jobs, as its settings have it. `count`: how many jobs the sweep has.
     """
-    fields: dict[str, Field] = {names.STATE: state, names.ATTEMPT: attempt, names.HOST: host}
+    fields: dict[str, Field] = {names.STATE_FIELD: state, names.ATTEMPT: attempt, names.HOST: host}
     if reason:
         fields[names.REASON] = reason
     if exit_code is not None:
@@ -144,7 +144,7 @@ def job_point(
         fields[names.COUNT] = count
     fields |= _objective(metric, maximize, summary or {})
     fields |= dict(_parameters(parameters)) | dict(_finals(summary or {}))
-    return point(names.JOBS, {names.SWEEP: sweep, names.JOB: job}, fields, entry_time(at, k))
+    return write_point(names.JOBS, {names.SWEEP: sweep, names.JOB: job}, fields, entry_time(at, k))
 
 
 def entry_time(at: float, k: int) -> int:
@@ -183,4 +183,4 @@ def as_float(value: float) -> float | None:
         number = float(value)
     except OverflowError:
         return None
-    return number if finite(number) else None
+    return number if is_finite(number) else None

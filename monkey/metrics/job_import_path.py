@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 #: What `import monkey` needs inside a job, relative to the package. tests/unit/metrics holds the list to account.
-MODULES = ("__init__.py", "job.py", "metrics/__init__.py", "metrics/metric_log.py")
+_CLIENT_FILES = ("__init__.py", "job.py", "metrics/__init__.py", "metrics/metric_log.py")
 
 
 def client_path(cache: Path) -> Path:
@@ -23,7 +23,7 @@ def client_path(cache: Path) -> Path:
     cache cannot be written.
     """
     package = Path(__file__).resolve().parent.parent
-    sources = {name: (package / name).read_bytes() for name in MODULES}
+    sources = {name: (package / name).read_bytes() for name in _CLIENT_FILES}
     target = cache / "client" / _digest(sources)
     for name, data in sources.items():
         path = target / "monkey" / name

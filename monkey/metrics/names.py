@@ -11,12 +11,12 @@ from __future__ import annotations
 METRICS, JOBS, SYSTEM = "metrics", "jobs", "system"
 
 SWEEP, JOB, HOST, RANK, ATTEMPT = "sweep", "job", "host", "rank", "attempt"
-FLEET, AGENT, GPU = "fleet", "agent", "gpu"
+FLEET_TAG, AGENT, GPU = "fleet", "agent", "gpu"
 STEP, TIME = "step", "time"
 
 # Fields of `jobs`; HOST and ATTEMPT are fields there, too.
-STATE, REASON, EXIT_CODE, SECONDS, NONFINITE = "state", "reason", "exit_code", "seconds", "nonfinite"
-#: Values of STATE.
+STATE_FIELD, REASON, EXIT_CODE, SECONDS, NONFINITE = "state", "reason", "exit_code", "seconds", "nonfinite"
+#: Values of STATE_FIELD.
 RUNNING, SUCCEEDED, FAILED, STOPPED, RELEASED = "running", "succeeded", "failed", "stopped", "released"
 #: Before a parameter's name: as text, whatever it is, and as a number where it is one. (A field has one type for ever.)
 PARAM, NUMBER = "param_", "number_"

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from monkey.metrics import names
-from monkey.metrics.influx_points import MAX_TIME, as_float, escape, metric_field, tagged
+from monkey.metrics.influx_points import MAX_TIME, as_float, escape_tag, metric_field, write_tags
 from monkey.metrics.metric_log import valid_name
 from monkey.metrics.summary import MAX_LINE, MAX_STEP, as_number
 
@@ -58,7 +58,7 @@ class Records:
     def __init__(self, tags: Mapping[str, str], state: Mapping[str, Any] | None = None) -> None:
         """Begin with the file, or go on from a `state` of an earlier one; `tags`: see `points.metric_tags`."""
         state = state or {}
-        self._head = tagged(names.METRICS, tags) + b" "
+        self._head = write_tags(names.METRICS, tags) + b" "
         self._last: int = state.get("last", 0)
         self._names: set[str] = set(state.get("names", ()))
         self._run = _run_of(tuple(sorted(self._names)))
@@ -94,7 +94,7 @@ class Records:
         self._last = int(times[-1])
         # Only names that a run may hold: a metric `step` is none, and its name is also the record's own key.
         for name in filter(_plain, self._names):
-            if (field := escape(metric_field(name)).replace(":", _COLON)) != name:
+            if (field := escape_tag(metric_field(name)).replace(":", _COLON)) != name:
                 run = run.replace(f'"{name}":'.encode(), f'"{field}":'.encode())
         points = (
             run.translate(_EQUALS, b'"')
@@ -138,7 +138,7 @@ class Records:
         if name not in self._names:
             self._names.add(name)
             self._run = _run_of(tuple(sorted(self._names))) if len(self._names) <= _FEW else None
-        return f"{escape(metric_field(name))}={sent!r}"
+        return f"{escape_tag(metric_field(name))}={sent!r}"
 
     def _time(self, at: object) -> int:
         """Return the timestamp of a record of time `at`; 0 where there is none, nor one before it."""

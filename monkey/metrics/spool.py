@@ -41,8 +41,8 @@ class Spool:
         self.path = f"{root}/{hashlib.sha256(told).hexdigest()[:16]}"
         for name in ("sources", "kept", "points"):
             os.makedirs(f"{self.path}/{name}", mode=0o700, exist_ok=True)
-        publish(f"{self.path}/influx.json", told)
-        self._number = max(segments(self.path), default=0)
+        publish_file(f"{self.path}/influx.json", told)
+        self._number = max(list_segments(self.path), default=0)
         self._fd = -1
         self._size = 0
         #: Bytes of points that the disk did not take.
@@ -50,7 +50,7 @@ class Spool:
 
     def register(self, name: str, directory: str, tags: Mapping[str, str]) -> None:
         """Have the metrics files of an attempt sent from `directory`, as they grow. Raises OSError."""
-        publish(f"{self.path}/sources/{name}", json.dumps({"directory": directory, "tags": dict(tags)}).encode())
+        publish_file(f"{self.path}/sources/{name}", json.dumps({"directory": directory, "tags": dict(tags)}).encode())
 
     def keep(self, name: str, directory: str) -> None:
         """Take the directory of an attempt that is over; there is an empty one in its place. Raises OSError."""
@@ -90,7 +90,7 @@ class Spool:
             self._fd = -1
 
 
-def spools(root: str) -> Iterator[str]:
+def list_spools(root: str) -> Iterator[str]:
     """Yield the directories of all InfluxDBs below `root`."""
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(root)):
@@ -100,37 +100,37 @@ def spools(root: str) -> Iterator[str]:
 
 def influx_of(path: str) -> InfluxSettings:
     """Return whose directory it is. Raises OSError, ValueError, TypeError."""
-    return InfluxSettings.from_json(load(f"{path}/influx.json"))
+    return InfluxSettings.from_json(load_json(f"{path}/influx.json"))
 
 
-def rescue(state: str, root: str) -> None:
+def rescue_points(state: str, root: str) -> None:
     """Take what attempts of a predecessor logged, before their workspaces in the agent's directory `state` go.
 
     What is among the `left` is read there: it is taken when its workspace is given back.
     """
-    for path in spools(root):
-        for name in names(f"{path}/sources"):
+    for path in list_spools(root):
+        for name in list_names(f"{path}/sources"):
             with contextlib.suppress(OSError):
                 left = f"{state}/left/{name}/metrics"
                 if os.path.isdir(left):
-                    told = load(f"{path}/sources/{name}") | {"directory": left}
-                    publish(f"{path}/sources/{name}", json.dumps(told).encode())
+                    told = load_json(f"{path}/sources/{name}") | {"directory": left}
+                    publish_file(f"{path}/sources/{name}", json.dumps(told).encode())
                 elif not os.path.isdir(f"{path}/kept/{name}"):
                     stat_directory(metrics := f"{state}/attempts/{name}/metrics")
                     move_directory(metrics, f"{path}/kept/{name}")
 
 
-def owed(path: str) -> bool:
+def is_owed(path: str) -> bool:
     """Say whether there is anything in an InfluxDB's directory that may not have been sent."""
-    return any(names(f"{path}/{what}") for what in ("sources", "points"))
+    return any(list_names(f"{path}/{what}") for what in ("sources", "points"))
 
 
-def segments(path: str) -> list[int]:
+def list_segments(path: str) -> list[int]:
     """Return the numbers of the files of points, in their order."""
-    return sorted(int(name) for name in names(f"{path}/points") if name.isdigit())
+    return sorted(int(name) for name in list_names(f"{path}/points") if name.isdigit())
 
 
-def names(directory: str) -> list[str]:
+def list_names(directory: str) -> list[str]:
     """Return the names in a directory, but of files that are being written; none where it is not there."""
     try:
         return [name for name in os.listdir(directory) if not name.startswith(".")]
@@ -138,7 +138,7 @@ def names(directory: str) -> list[str]:
         return []
 
 
-def load(path: str) -> dict[str, Any]:
+def load_json(path: str) -> dict[str, Any]:
     """Read an object of JSON; {} where it is not there, or was cut. Raises OSError where it cannot be read."""
     try:
         with open(path, "rb") as file:
@@ -148,7 +148,7 @@ def load(path: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def publish(path: str, data: bytes, *, sync: bool = False) -> None:
+def publish_file(path: str, data: bytes, *, sync: bool = False) -> None:
     """Write a file aside, then rename it over. Raises OSError."""
     directory, _, name = path.rpartition("/")
     aside = f"{directory}/.{name}.{os.getpid()}"

@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 from monkey.files import is_directory, open_regular
 from monkey.metrics.influx_points import metric_tags
 from monkey.metrics.records import Records
-from monkey.metrics.spool import load, names, publish, segments
+from monkey.metrics.spool import list_names, list_segments, load_json, publish_file
 from monkey.metrics.summary import MAX_LINE
 
 #: Bytes of a file that are read at once.
-PIECE = 256 * 1024
+_PIECE_BYTES = 256 * 1024
 #: Bytes of lines after which a batch is full: 2,000 to 5,000 records.
-BATCH = 512 * 1024
+BATCH_BYTES = 512 * 1024
 
 
-class File:
+class SpooledFile:
     """One file: how far it was read, and what must be known to read on."""
 
     def __init__(self, tags: dict[str, str] | None, state: dict[str, Any] | None = None) -> None:
@@ -50,7 +50,7 @@ class File:
 
         Raises OSError.
         """
-        fd, asked = open_regular(path, os.O_RDONLY), PIECE
+        fd, asked = open_regular(path, os.O_RDONLY), _PIECE_BYTES
         try:
             data = os.pread(fd, asked, self.at)
             if b"\n" not in data and len(data) == asked:
@@ -77,7 +77,7 @@ class File:
         return lines[: lines.rfind(b"\n") + 1]
 
 
-class Batch(NamedTuple):
+class PointBatch(NamedTuple):
     """Lines to be sent, and what is to be remembered when they were."""
 
     body: bytes
@@ -85,7 +85,7 @@ class Batch(NamedTuple):
     states: dict[tuple[str, str], dict[str, Any]]
 
 
-class Found(NamedTuple):
+class UnreadFile(NamedTuple):
     """A file that has more than was read of it."""
 
     source: str
@@ -106,13 +106,13 @@ class Backlog:
     def __init__(self, path: str) -> None:
         """Go on from what was confirmed. Raises OSError."""
         self._path = path
-        told = load(f"{path}/offsets.json")
+        told = load_json(f"{path}/offsets.json")
         self._confirmed: dict[str, dict[str, Any]] = told.get("files", {})
         #: Points that were confirmed, that were refused for good, and that were dropped for want of room.
         self.counts: dict[str, int] = {"sent": 0, "dead": 0, "dropped": 0, **told.get("counts", {})}
-        self._files: dict[tuple[str, str], File] = {}
+        self._files: dict[tuple[str, str], SpooledFile] = {}
         self._sources: dict[str, dict[str, Any]] = {}
-        self._found: deque[Found] = deque()
+        self._found: deque[UnreadFile] = deque()
         #: Bytes that are not confirmed, by the last look; and bytes that lie here.
         self.owed = 0
         self._held = 0
@@ -123,17 +123,17 @@ class Backlog:
         """Find out what is to be sent, and remove what was."""
         self._found.clear()
         self.owed = self._held = 0
-        present = set(names(f"{self._path}/sources"))
+        present = set(list_names(f"{self._path}/sources"))
         for source in self._sources.keys() - present | self._confirmed.keys() - present - {POINTS}:
             self._forget(source)
         for source in sorted(present):
             self._look_at(source)
-        numbers = segments(self._path)
+        numbers = list_segments(self._path)
         for name in self._confirmed.get(POINTS, {}).keys() - set(map(str, numbers)):
             self._forget(POINTS, name)
         for number in numbers:
             over = number != numbers[-1]
-            if not self._see(Found(POINTS, str(number), f"{self._path}/points/{number}", over)) and over:
+            if not self._see(UnreadFile(POINTS, str(number), f"{self._path}/points/{number}", over)) and over:
                 self._remove(f"{self._path}/points/{number}")
 
     def _look_at(self, source: str) -> None:
@@ -149,7 +149,7 @@ class Backlog:
             if not over:
                 self._remove(f"{self._path}/sources/{source}")
                 return
-        left = [self._see(Found(source, name, f"{directory}/{name}", over)) for name in names(directory)]
+        left = [self._see(UnreadFile(source, name, f"{directory}/{name}", over)) for name in list_names(directory)]
         if over and not any(left):
             # In this order: what is kept without a source would stay for ever.
             shutil.rmtree(kept, ignore_errors=True)
@@ -159,10 +159,10 @@ class Backlog:
         told = self._sources.get(source, {})
         if not told.get("directory") or not os.path.isdir(told["directory"]):
             with contextlib.suppress(OSError):
-                told = self._sources[source] = load(f"{self._path}/sources/{source}")
+                told = self._sources[source] = load_json(f"{self._path}/sources/{source}")
         return told
 
-    def _see(self, found: Found) -> bool:
+    def _see(self, found: UnreadFile) -> bool:
         """Say whether there is more of a file than was confirmed."""
         try:
             status = os.lstat(found.path)
@@ -176,24 +176,24 @@ class Backlog:
         self.owed += max(size - confirmed, 0)
         return bool(size > confirmed)
 
-    def _file(self, found: Found) -> File:
+    def _file(self, found: UnreadFile) -> SpooledFile:
         key = found.source, found.name
         if key not in self._files:
             tags = None
             if found.source != POINTS:
                 told = self._source(found.source).get("tags", {})
                 tags = metric_tags(told["sweep"], told["job"], told["attempt"], told["host"], found.name)
-            self._files[key] = File(tags, self._confirmed.get(found.source, {}).get(found.name))
+            self._files[key] = SpooledFile(tags, self._confirmed.get(found.source, {}).get(found.name))
         return self._files[key]
 
     # -- what is sent -------------------------------------------------------------------------------------------------
 
-    def batch(self) -> Batch | None:
+    def batch(self) -> PointBatch | None:
         """Return what is to be sent next; None where, since the last look, nothing is."""
         parts: list[bytes] = []
         states: dict[tuple[str, str], dict[str, Any]] = {}
         size = 0
-        while self._found and size < BATCH:
+        while self._found and size < BATCH_BYTES:
             found = self._found.popleft()
             file = self._file(found)
             before = file.at
@@ -209,9 +209,9 @@ class Backlog:
             parts.append(lines)
             size += len(lines)
             states[found.source, found.name] = file.state()
-        return Batch(b"".join(parts), states) if states else None
+        return PointBatch(b"".join(parts), states) if states else None
 
-    def confirm(self, batch: Batch, counts: dict[str, int]) -> None:
+    def confirm(self, batch: PointBatch, counts: dict[str, int]) -> None:
         """Remember that a batch is over; `counts`: what became of its points. Raises OSError, and remembers it yet."""
         for (source, name), state in batch.states.items():
             self._confirmed.setdefault(source, {})[name] = state
@@ -226,7 +226,7 @@ class Backlog:
     def save(self) -> None:
         """Write down what was confirmed, durably. Raises OSError."""
         told = {"counts": self.counts, "files": self._confirmed}
-        publish(f"{self._path}/offsets.json", json.dumps(told, separators=(",", ":")).encode(), sync=True)
+        publish_file(f"{self._path}/offsets.json", json.dumps(told, separators=(",", ":")).encode(), sync=True)
 
     # -- what is removed ----------------------------------------------------------------------------------------------
 
@@ -240,8 +240,8 @@ class Backlog:
         return dropped
 
     def _over(self) -> Iterator[tuple[float, str]]:
-        paths = [f"{self._path}/kept/{name}" for name in names(f"{self._path}/kept")]
-        paths += [f"{self._path}/points/{number}" for number in segments(self._path)[:-1]]
+        paths = [f"{self._path}/kept/{name}" for name in list_names(f"{self._path}/kept")]
+        paths += [f"{self._path}/points/{number}" for number in list_segments(self._path)[:-1]]
         for path in paths:
             with contextlib.suppress(OSError):
                 yield os.stat(path).st_mtime, path
@@ -249,7 +249,7 @@ class Backlog:
     def _drop(self, path: str) -> None:
         kind, _, name = path.removeprefix(f"{self._path}/").partition("/")
         source = name if kind == "kept" else POINTS
-        files = [(one, f"{path}/{one}") for one in names(path)] if source else [(name, path)]
+        files = [(one, f"{path}/{one}") for one in list_names(path)] if source else [(name, path)]
         for one, at in files:
             self.counts["dropped"] += _lines(at, self._confirmed.get(source, {}).get(one, {}).get("at", 0))
         if source:
@@ -280,7 +280,7 @@ def _lines(path: str, at: int) -> int:
     with contextlib.suppress(OSError):
         fd = open_regular(path, os.O_RDONLY)
         try:
-            while data := os.pread(fd, PIECE, at):
+            while data := os.pread(fd, _PIECE_BYTES, at):
                 count += data.count(b"\n")
                 at += len(data)
         finally:

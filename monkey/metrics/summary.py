@@ -109,23 +109,23 @@ class Summary:
             self._watch(name, number, step)
         if number is None:
             self.garbage += 1
-        elif not finite(number):
+        elif not is_finite(number):
             metric.nonfinite += 1
         else:
             metric.add(number, step, at, source)
 
 
-class Best(NamedTuple):
+class BestValue(NamedTuple):
     """The best value of a metric, and its step where one was given."""
 
     value: float
     step: int | None
 
 
-def best(entry: Mapping[str, Any], maximize: bool) -> Best | None:
+def find_best_value(entry: Mapping[str, Any], maximize: bool) -> BestValue | None:
     """Return the best value of one metric of a summary, or None where no finite value was logged."""
     value = entry.get("max" if maximize else "min")
-    return None if value is None else Best(value, entry.get("best_max_step" if maximize else "best_min_step"))
+    return None if value is None else BestValue(value, entry.get("best_max_step" if maximize else "best_min_step"))
 
 
 class _Metric:
@@ -167,7 +167,7 @@ class _Metric:
         }
 
 
-def finite(value: float) -> bool:
+def is_finite(value: float) -> bool:
     """Say whether it is neither NaN nor infinite; math.isfinite raises OverflowError for large whole numbers."""
     return value - value == 0
 

@@ -11,10 +11,10 @@ import json
 from collections.abc import Mapping
 
 #: The file of samples, beside an attempt's log, metrics and outputs.
-FILE = "system.jsonl"
+USAGE_FILE = "system.jsonl"
 
 
-def line(at: int, fields: Mapping[str, float]) -> bytes:
+def write_sample(at: int, fields: Mapping[str, float]) -> bytes:
     """Return the line of one sample, taken at `at` (nanoseconds since the epoch)."""
     return f'{{"m":{json.dumps(dict(fields), separators=(",", ":"))},"step":null,"t":{at}e-9}}\n'.encode()
 

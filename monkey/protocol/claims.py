@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from monkey.errors import StoreError
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import Claim, End, Ended, Torn
-from monkey.protocol.entry_log import Create, Log
+from monkey.protocol.entries import Claim, Ended, EndEntry, Torn
+from monkey.protocol.entry_log import Create, EntryLog
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.observer import Observer
 from monkey.store.store_port import Store
 
 #: Seconds before a create is tried again that the store did not answer.
-RETRY = 3.0
+RETRY_SECONDS = 3.0
 
 
 @dataclass(slots=True)
 class Held:
     """A claim in hand: entry `k` of `log`, made in this epoch of the heart."""
 
-    log: Log
+    log: EntryLog
     k: int
     claim: Claim
     epoch: int
@@ -41,7 +41,7 @@ class Claims:
         self._heart, self._observer, self._clock = heart, observer, clock
         self._nonce = 0
 
-    def free(self, log: Log) -> bool:
+    def free(self, log: EntryLog) -> bool:
         """May a claim be appended after the last entry known, as far as the last look tells?"""
         tail = log.tail
         if not isinstance(tail, Claim | Torn):
@@ -50,7 +50,7 @@ class Claims:
             return (log.base, log.head) not in self._heart.held
         return self._observer.lost(tail, log.base, log.head)
 
-    async def take(self, log: Log, sweep: str, checkpoint: int = 0) -> Held | None:
+    async def take(self, log: EntryLog, sweep: str, checkpoint: int = 0) -> Held | None:
         """Append a claim, which tells of the newest `checkpoint`.
 
         None: another was first, its owner lives after all, or the store does not answer.
@@ -92,9 +92,9 @@ class Claims:
             if self._heart.may_work(epoch):
                 return held
             while not self._heart.may_work(self._heart.epoch):
-                await self._clock.sleep(RETRY)
+                await self._clock.sleep(RETRY_SECONDS)
 
-    async def end(self, held: Held, end: End) -> bool:
+    async def end(self, held: Held, end: EndEntry) -> bool:
         """Append the end of a claim in hand; asks until the store answers. False: another has taken it over."""
         try:
             return await self._insist(held.log, held.k + 1, end)
@@ -105,9 +105,11 @@ class Claims:
         """End a claim without a verdict, so that others go on at once."""
         return await self.end(held, self.ending(held, Ended.RELEASED, reason))
 
-    def ending(self, held: Held, outcome: Ended, reason: str) -> End:
+    def ending(self, held: Held, outcome: Ended, reason: str) -> EndEntry:
         """Make the end entry of a claim in hand."""
-        return End(outcome, held.claim.agent, held.claim.nonce, held.claim.sweep, reason=reason, at=self._clock.wall())
+        return EndEntry(
+            outcome, held.claim.agent, held.claim.nonce, held.claim.sweep, reason=reason, at=self._clock.wall()
+        )
 
     def drop(self, held: Held) -> None:
         """Hold the claim no longer: the next heartbeat frees it for others."""
@@ -118,16 +120,16 @@ class Claims:
         at = round(self._clock.wall(), 3)
         return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, checkpoint, at)
 
-    async def _gone(self, tail: Claim | Torn, log: Log) -> bool:
+    async def _gone(self, tail: Claim | Torn, log: EntryLog) -> bool:
         return tail.agent == self._observer.me or await self._observer.confirm(tail, log.base, log.head)
 
-    async def _insist(self, log: Log, k: int, entry: Claim | End) -> bool:
+    async def _insist(self, log: EntryLog, k: int, entry: Claim | EndEntry) -> bool:
         while True:
             try:
                 return await log.append(self._store, self._create, k, entry)
             except StoreError as exc:
                 self.on_trouble(exc)
-                await self._clock.sleep(RETRY)
+                await self._clock.sleep(RETRY_SECONDS)
 
     #: Told of each failure of the store while something must be written; the agent shows it.
     on_trouble: Callable[[StoreError], None] = staticmethod(lambda exc: None)

@@ -55,7 +55,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndEntry:
     """The claim before it is over. Only its own agent writes this."""
 
     outcome: Ended
@@ -105,41 +105,41 @@ class Torn:
         return f"(torn) {self.key}"
 
 
-Entry = Claim | End | Torn
+JobEntry = Claim | EndEntry | Torn
 
 
 #: What each field of an entry is.
-SHAPE = {
-    "agent": entry_shape.text,
-    "nonce": entry_shape.whole,
-    "seq": entry_shape.whole,
-    "sweep": entry_shape.text,
-    "continues": entry_shape.flag,
-    "checkpoint": entry_shape.whole,
-    "outcome": entry_shape.text,
-    "reason": entry_shape.text,
-    "exit_code": entry_shape.whole,
-    "seconds": entry_shape.moment,
-    "at": entry_shape.moment,
-    "out": entry_shape.whole,
+_SHAPE = {
+    "agent": entry_shape.is_text,
+    "nonce": entry_shape.is_whole,
+    "seq": entry_shape.is_whole,
+    "sweep": entry_shape.is_text,
+    "continues": entry_shape.is_flag,
+    "checkpoint": entry_shape.is_whole,
+    "outcome": entry_shape.is_text,
+    "reason": entry_shape.is_text,
+    "exit_code": entry_shape.is_whole,
+    "seconds": entry_shape.is_moment,
+    "at": entry_shape.is_moment,
+    "out": entry_shape.is_whole,
     "metrics": entry_shape.text_to_object,
     "outputs": entry_shape.text_to_text,
-    "log_tail": entry_shape.texts,
+    "log_tail": entry_shape.is_texts,
     "met": lambda value: isinstance(value, dict) and bool(StopEvidence.from_json(value)),
     "usage": entry_shape.text_to_number,
 }
 
 
-def decode(key: str, data: bytes) -> Entry:
+def decode_entry(key: str, data: bytes) -> JobEntry:
     """Read an entry; bytes that are none become Torn."""
     try:
-        body = entry_shape.parse(data)
+        body = entry_shape.parse_object(data)
         kind = body.pop("kind")
-        entry_shape.check(body, SHAPE)
+        entry_shape.check_shape(body, _SHAPE)
         if kind == "claim":
             return Claim(**body)
         if kind == "end":
-            return End(outcome=Ended(body.pop("outcome")), **body)
+            return EndEntry(outcome=Ended(body.pop("outcome")), **body)
     except (ValueError, KeyError, TypeError):
         pass
     return Torn(key)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from monkey.errors import KeyMissing
-from monkey.protocol.entries import Claim, End, Ended, Entry, Torn, decode
-from monkey.protocol.layout import number
+from monkey.protocol.entries import Claim, Ended, EndEntry, JobEntry, Torn, decode_entry
+from monkey.protocol.layout import spell_number
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.store.create import Lost, Won
 from monkey.store.store_port import Store
@@ -18,7 +18,7 @@ from monkey.store.store_port import Store
 Create = Callable[..., Awaitable[Won | Lost]]
 
 
-class Log:
+class EntryLog:
     """One log, as far as this process has read it. Entries never change, so what was read stays true."""
 
     __slots__ = ("base", "entries", "skipped")
@@ -26,7 +26,7 @@ class Log:
     def __init__(self, base: str) -> None:
         """Know nothing yet of the log whose entries are `base` + number."""
         self.base = base
-        self.entries: list[Entry] = []
+        self.entries: list[JobEntry] = []
         #: Entries before the first of `entries` that were not read (jump).
         self.skipped = 0
 
@@ -36,13 +36,13 @@ class Log:
         return self.skipped + len(self.entries)
 
     @property
-    def tail(self) -> Entry | None:
+    def tail(self) -> JobEntry | None:
         """The last entry known."""
         return self.entries[-1] if self.entries else None
 
     def key(self, k: int) -> str:
         """Return the key of entry k."""
-        return self.base + number(k)
+        return self.base + spell_number(k)
 
     async def refresh(self, store: Store) -> None:
         """Read what was appended since."""
@@ -52,7 +52,7 @@ class Log:
                 data = await store.get(self.key(k))
             except KeyMissing:
                 return
-            self._learn(k, decode(self.key(k), data))
+            self._learn(k, decode_entry(self.key(k), data))
 
     async def jump(self, store: Store) -> None:
         """Read the last entry alone, by one listing: for logs of which only the end matters (permits)."""
@@ -62,7 +62,9 @@ class Log:
             self.skipped, self.entries = last - 1, []
         await self.refresh(store)
 
-    async def append(self, store: Store, create: Create, k: int, entry: Claim | End, *, durable: bool = True) -> bool:
+    async def append(
+        self, store: Store, create: Create, k: int, entry: Claim | EndEntry, *, durable: bool = True
+    ) -> bool:
         """Append the entry as number `k`, the next one. False: another's is there (and is known now).
 
         Raises Unresolved where the outcome could not be found out, and whatever else the store raises.
@@ -71,10 +73,10 @@ class Log:
             return False
         answer = await create(store, self.key(k), entry.encode(), durable=durable)
         won = isinstance(answer, Won)
-        self._learn(k, entry if isinstance(answer, Won) else decode(self.key(k), answer.existing))
+        self._learn(k, entry if isinstance(answer, Won) else decode_entry(self.key(k), answer.existing))
         return won
 
-    def _learn(self, k: int, entry: Entry) -> None:
+    def _learn(self, k: int, entry: JobEntry) -> None:
         """Take in entry k, unless another task of this process was faster."""
         if k == self.head + 1:  # pragma: no branch - two tasks seldom read on at once
             self.entries.append(entry)
@@ -96,12 +98,12 @@ class Tally:
         self.stopped: dict[int, StopEvidence] = {}
 
 
-def tally(log: Log) -> Tally:
+def tally_log(log: EntryLog) -> Tally:
     """Count a log's successes, failures and losses (claims whose agent vanished: another's claim follows)."""
     result = Tally()
-    before: Entry | None = None
+    before: JobEntry | None = None
     for k, entry in enumerate(log.entries, log.skipped + 1):
-        if isinstance(entry, End):
+        if isinstance(entry, EndEntry):
             if entry.met:
                 result.stopped[k] = StopEvidence.from_json(entry.met)
             if entry.outcome is Ended.SUCCEEDED:
@@ -114,7 +116,7 @@ def tally(log: Log) -> Tally:
     return result
 
 
-def got_on(log: Log, k: int) -> bool:
+def got_on(log: EntryLog, k: int) -> bool:
     """Had the attempt that the claim at `k` took over saved a checkpoint of its own, by what the claim tells?"""
     first = log.skipped + 1
     claim, began = log.entries[k - first], k - 1

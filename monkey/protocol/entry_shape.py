@@ -9,20 +9,20 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from monkey.store.keys import encodable
+from monkey.store.keys import is_encodable
 
 #: Says whether a value is of a shape. May raise Misshapen to say what of it is not.
 Test = Callable[[Any], bool]
 
 #: Seconds since the epoch: from here on years have five digits, and Python has no such date.
-LAST = 253_402_300_800
+_LAST_SECOND = 253_402_300_800
 
 
 class Misshapen(ValueError):
     """A stored object is JSON, but not of the shape that its kind has."""
 
 
-def parse(data: bytes) -> dict[str, Any]:
+def parse_object(data: bytes) -> dict[str, Any]:
     """Read a JSON object. Raises ValueError for anything else, nesting beyond measure included."""
     try:
         body = json.loads(data)
@@ -33,7 +33,7 @@ def parse(data: bytes) -> dict[str, Any]:
     return body
 
 
-def check(body: dict[str, Any], shape: Mapping[str, Test]) -> None:
+def check_shape(body: dict[str, Any], shape: Mapping[str, Test]) -> None:
     """Check every field that is there. Raises Misshapen for one of another type, or one that is not known."""
     for name, value in body.items():
         test = shape.get(name)
@@ -41,68 +41,68 @@ def check(body: dict[str, Any], shape: Mapping[str, Test]) -> None:
             raise Misshapen(f"{name!r:.40} is {reprlib.repr(value):.40}")
 
 
-def text(value: Any) -> bool:
+def is_text(value: Any) -> bool:
     """Is it a string?"""
     return isinstance(value, str)
 
 
-def plain(value: Any) -> bool:
+def is_plain_text(value: Any) -> bool:
     """Is it a string that programs can be handed: UTF-8 without NUL?"""
-    return text(value) and "\0" not in value and encodable(value)
+    return is_text(value) and "\0" not in value and is_encodable(value)
 
 
-def matching(pattern: str) -> Test:
+def is_matching(pattern: str) -> Test:
     """Return the test for strings that a regular expression describes whole."""
     expression = re.compile(pattern)
-    return lambda value: text(value) and expression.fullmatch(value) is not None
+    return lambda value: is_text(value) and expression.fullmatch(value) is not None
 
 
 def one_of(texts: Collection[str]) -> Test:
     """Return the test for strings that are one of these."""
-    return lambda value: text(value) and value in texts
+    return lambda value: is_text(value) and value in texts
 
 
-def whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
     """Is it an integer of 64 bits (and no bool)?"""
     return type(value) is int and -(1 << 63) <= value < 1 << 63
 
 
-def count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
     """Is it an integer from 0 on?"""
-    return whole(value) and value >= 0
+    return is_whole(value) and value >= 0
 
 
-def number(value: Any) -> bool:
+def is_finite_number(value: Any) -> bool:
     """Is it a finite number (and no bool)?"""
     return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
 
 
-def moment(value: Any) -> bool:
+def is_moment(value: Any) -> bool:
     """Is it a time, or a duration, in seconds?"""
-    return number(value) and 0 <= value < LAST
+    return is_finite_number(value) and 0 <= value < _LAST_SECOND
 
 
-def flag(value: Any) -> bool:
+def is_flag(value: Any) -> bool:
     """Is it true or false?"""
     return isinstance(value, bool)
 
 
-def texts(value: Any) -> bool:
+def is_texts(value: Any) -> bool:
     """Is it a list of strings?"""
     return isinstance(value, list) and set(map(type, value)) <= {str}
 
 
-def wholes(value: Any) -> bool:
+def is_wholes(value: Any) -> bool:
     """Is it a list of integers of 64 bits?"""
     integers = isinstance(value, list) and set(map(type, value)) <= {int}
-    return integers and (not value or (whole(min(value)) and whole(max(value))))
+    return integers and (not value or (is_whole(min(value)) and is_whole(max(value))))
 
 
-def moments(value: Any) -> bool:
+def is_moments(value: Any) -> bool:
     """Is it a list of times, or durations?"""
     numbers = isinstance(value, list) and set(map(type, value)) <= {int, float}
     # NaN hides from min and max, and not from the sum.
-    return numbers and (not value or (min(value) >= 0 and max(value) < LAST and sum(value) >= 0))
+    return numbers and (not value or (min(value) >= 0 and max(value) < _LAST_SECOND and sum(value) >= 0))
 
 
 def list_of(test: Test) -> Test:
@@ -110,7 +110,7 @@ def list_of(test: Test) -> Test:
     return lambda value: isinstance(value, list) and all(map(test, value))
 
 
-def optional(test: Test) -> Test:
+def is_optional(test: Test) -> Test:
     """Return the test for such a value, or none."""
     return lambda value: value is None or test(value)
 
@@ -120,7 +120,7 @@ def object_of(shape: Mapping[str, Test]) -> Test:
 
     def test(value: Any) -> bool:
         if isinstance(value, dict):
-            check(value, shape)
+            check_shape(value, shape)
         return isinstance(value, dict)
 
     return test
@@ -133,12 +133,12 @@ def text_to_text(value: Any) -> bool:
 
 def text_to_whole(value: Any) -> bool:
     """Is it an object whose values are integers?"""
-    return isinstance(value, dict) and wholes(list(value.values()))
+    return isinstance(value, dict) and is_wholes(list(value.values()))
 
 
 def text_to_number(value: Any) -> bool:
     """Is it an object whose values are numbers?"""
-    return isinstance(value, dict) and all(map(number, value.values()))
+    return isinstance(value, dict) and all(map(is_finite_number, value.values()))
 
 
 def text_to_object(value: Any) -> bool:
@@ -146,8 +146,8 @@ def text_to_object(value: Any) -> bool:
     return isinstance(value, dict) and set(map(type, value.values())) <= {dict}
 
 
-def claims(value: Any) -> bool:
+def is_claims(value: Any) -> bool:
     """Is it a list of (log, position)?"""
     return isinstance(value, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and text(pair[0]) and whole(pair[1]) for pair in value
+        isinstance(pair, list) and len(pair) == 2 and is_text(pair[0]) and is_whole(pair[1]) for pair in value
     )

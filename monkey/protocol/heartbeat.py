@@ -46,26 +46,26 @@ class Beat:
 
 
 #: What each field of a stored heartbeat is, and of each of `vitals.running`.
-SHAPE = {
-    "seq": entry_shape.whole,
-    "held": entry_shape.claims,
-    "sealed": entry_shape.whole,
+_SHAPE = {
+    "seq": entry_shape.is_whole,
+    "held": entry_shape.is_claims,
+    "sealed": entry_shape.is_whole,
     "journal": lambda value: isinstance(value, dict),
-    "at": entry_shape.moment,
-    "left": entry_shape.flag,
+    "at": entry_shape.is_moment,
+    "left": entry_shape.is_flag,
     "vitals": lambda value: (
         isinstance(value, dict)
-        and entry_shape.text(value.get("alert", ""))
-        and entry_shape.texts(value.get("idle", []))
+        and entry_shape.is_text(value.get("alert", ""))
+        and entry_shape.is_texts(value.get("idle", []))
         and _of_machine(value.get("system", {}))
     ),
 }
 RUNNING = {
-    "job": entry_shape.text,
-    "k": entry_shape.whole,
-    "sweep": entry_shape.text,
-    "began": entry_shape.moment,
-    "frozen": entry_shape.flag,
+    "job": entry_shape.is_text,
+    "k": entry_shape.is_whole,
+    "sweep": entry_shape.is_text,
+    "began": entry_shape.is_moment,
+    "frozen": entry_shape.is_flag,
     "metrics": entry_shape.text_to_object,
     "usage": entry_shape.text_to_number,
 }
@@ -74,16 +74,18 @@ RUNNING = {
 def _of_machine(told: Any) -> bool:
     """Is it what an agent tells of its machine: percents, and what is wrong with it?"""
     percents = [told.get("cpu"), told.get("memory"), *told.get("gpus", ())] if isinstance(told, dict) else [""]
-    return all(one is None or entry_shape.number(one) for one in percents) and entry_shape.text(told.get("trouble", ""))
+    return all(one is None or entry_shape.is_finite_number(one) for one in percents) and entry_shape.is_text(
+        told.get("trouble", "")
+    )
 
 
 def decode_beat(agent: str, key: str, data: bytes) -> Beat:
     """Read a heartbeat; raises Corrupt (an empty or cut one: power was lost while it was written)."""
     try:
-        body = entry_shape.parse(data)
-        entry_shape.check(body, SHAPE)
+        body = entry_shape.parse_object(data)
+        entry_shape.check_shape(body, _SHAPE)
         for told in body["vitals"].get("running", ()):
-            entry_shape.check({"job": None, **told}, RUNNING)
+            entry_shape.check_shape({"job": None, **told}, RUNNING)
         return Beat(
             agent=agent,
             seq=body["seq"],

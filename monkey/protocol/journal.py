@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from monkey.errors import Corrupt
 from monkey.protocol import entries, entry_shape
-from monkey.protocol.entries import End, Ended
+from monkey.protocol.entries import Ended, EndEntry
 
 #: Records after which a segment is sealed; with 5,000, status of 100,000 jobs reads some tens of objects.
 SEAL_RECORDS = 5_000
@@ -41,7 +41,7 @@ class Record(NamedTuple):
     extra: dict[str, Any]
 
 
-def record_of(job: str, k: int, end: End) -> Record:
+def record_of(job: str, k: int, end: EndEntry) -> Record:
     """Make the record of an end entry."""
     extra: dict[str, Any] = {}
     if end.exit_code:
@@ -55,14 +55,14 @@ def record_of(job: str, k: int, end: End) -> Record:
 
 
 #: What each field of a stored block is.
-SHAPE = {
-    "jobs": entry_shape.text,
-    "ks": entry_shape.wholes,
-    "outcomes": entry_shape.text,
-    "names": entry_shape.texts,
-    "sweeps": entry_shape.wholes,
-    "seconds": entry_shape.moments,
-    "at": entry_shape.moments,
+_SHAPE = {
+    "jobs": entry_shape.is_text,
+    "ks": entry_shape.is_wholes,
+    "outcomes": entry_shape.is_text,
+    "names": entry_shape.is_texts,
+    "sweeps": entry_shape.is_wholes,
+    "seconds": entry_shape.is_moments,
+    "at": entry_shape.is_moments,
     "extra": entry_shape.text_to_object,
 }
 
@@ -134,7 +134,7 @@ class Block:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Block:
         """Read what `to_json` wrote. Raises ValueError, KeyError or IndexError for anything else."""
-        entry_shape.check(data, SHAPE)
+        entry_shape.check_shape(data, _SHAPE)
         jobs, names = data["jobs"], data["names"]
         block = cls(
             jobs=[jobs[at : at + 16] for at in range(0, len(jobs), 16)],
@@ -148,7 +148,7 @@ class Block:
         if any(len(getattr(block, name)) != len(block) for name in COLUMNS):
             raise entry_shape.Misshapen("its columns differ in length")
         for extra in block.extra.values():
-            entry_shape.check(extra, entries.SHAPE)
+            entry_shape.check_shape(extra, entries._SHAPE)
         return block
 
     def encode(self) -> bytes:
@@ -159,7 +159,7 @@ class Block:
     def decode(cls, key: str, data: bytes) -> Block:
         """Read a segment; raises Corrupt."""
         try:
-            return cls.from_json(entry_shape.parse(data))
+            return cls.from_json(entry_shape.parse_object(data))
         except (ValueError, KeyError, TypeError, IndexError) as exc:
             raise Corrupt(key, f"not a segment of a journal ({exc!r})") from exc
 

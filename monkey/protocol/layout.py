@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 #: Bytes that a project's, sweep's or fleet's name may have: they become parts of keys and of file names.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+PROJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 #: Where all projects of a store are.
 PROJECTS = "projects/"
 
 
-def number(n: int) -> str:
+def spell_number(n: int) -> str:
     """Spell an entry's number so that keys sort as numbers do."""
     return f"{n:08d}"
 
@@ -28,7 +28,7 @@ class Keys:
 
     def __init__(self, project: str) -> None:
         """Take the project's name; raises ValueError where it could not be part of a key."""
-        if not NAME.fullmatch(project):
+        if not PROJECT_NAME.fullmatch(project):
             raise ValueError(f"a project is named with letters, digits, '.', '_' and '-', not {project!r}")
         self.project = project
         self.root = f"{PROJECTS}{project}/"
@@ -61,7 +61,7 @@ class Keys:
 
     def out(self, job: str, k: int) -> str:
         """Return the prefix of what the attempt that was claimed at k left."""
-        return f"{self.jobs}{job}/out/{number(k)}/"
+        return f"{self.jobs}{job}/out/{spell_number(k)}/"
 
     def checkpoints(self, job: str) -> str:
         """Return the prefix of all of a job's checkpoints."""
@@ -69,11 +69,11 @@ class Keys:
 
     def checkpoint(self, job: str, k: int, n: int) -> str:
         """Return the n-th checkpoint of the attempt that was claimed at k: it lists the files."""
-        return f"{self.checkpoints(job)}{number(k)}/{number(n)}"
+        return f"{self.checkpoints(job)}{spell_number(k)}/{spell_number(n)}"
 
     def checkpoint_file(self, job: str, k: int, sha256: str) -> str:
         """Return a file of that attempt's checkpoints."""
-        return f"{self.checkpoints(job)}{number(k)}/files/{sha256}"
+        return f"{self.checkpoints(job)}{spell_number(k)}/files/{sha256}"
 
     def queue(self, fleet: str) -> str:
         """Return the prefix of a fleet's queue markers."""
@@ -81,7 +81,7 @@ class Keys:
 
     def marker(self, fleet: str, sweep: str, n: int) -> str:
         """Return the marker that says: entry n of the sweep's log left work for this fleet."""
-        return f"{self.queue(fleet)}{sweep}/{number(n)}"
+        return f"{self.queue(fleet)}{sweep}/{spell_number(n)}"
 
     def beat(self, agent: str) -> str:
         """Return an agent's heartbeat; `agent` is "fleet/name/boot"."""
@@ -89,7 +89,7 @@ class Keys:
 
     def segment(self, agent: str, i: int) -> str:
         """Return the i-th sealed segment of an agent's journal."""
-        return f"{self.agents}{agent}/{number(i)}"
+        return f"{self.agents}{agent}/{spell_number(i)}"
 
     def watcher(self, who: str) -> str:
         """Return the marker of somebody who watches now."""

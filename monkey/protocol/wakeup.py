@@ -19,7 +19,7 @@ SELDOM = 8.0
 LISTEN = 1.0
 
 
-async def ring(store: Store, keys: Keys) -> None:
+async def wake_agents(store: Store, keys: Keys) -> None:
     """Ask all agents of the project to look now. What the store says against it is of no account."""
     if store.poll >= SELDOM:
         with suppress(StoreError):

@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from monkey.metrics.summary import finite
-from monkey.results.groups import Group
-from monkey.results.result_rows import Results, Row
+from monkey.metrics.summary import is_finite
+from monkey.results.groups import ResultGroup
+from monkey.results.result_rows import ResultRow, Results
 from monkey.spec.command.command import format_argument
 from monkey.spec.job.job_table import ParameterValue
 
@@ -19,7 +19,7 @@ _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 SPREAD = ("mean", "std", "min", "max", "n")
 
 
-def row_json(row: Row) -> dict[str, Any]:
+def row_json(row: ResultRow) -> dict[str, Any]:
     """Return a row of `results --json`.
 
     `job`, `state`, `counts` (in means, ranks and "best"?), `parameters` (dotted names), `metrics` (name to number; null
@@ -32,7 +32,7 @@ def row_json(row: Row) -> dict[str, Any]:
         "state": row.state,
         "counts": row.counts,
         "parameters": dict(row.parameters),
-        "metrics": {name: value if finite(value) else None for name, value in row.metrics.items()},
+        "metrics": {name: value if is_finite(value) else None for name, value in row.metrics.items()},
         "summary": {name: dict(entry) for name, entry in row.summary.items()},
         "seconds": row.seconds,
         "attempt": row.attempt,
@@ -65,14 +65,14 @@ def rows_csv(results: Results) -> str:
             _number(row.seconds),
             str(row.attempt),
             *(_number(row.usage.get(name)) for name in results.usages),
-            safe(row.reason or ""),
+            escape_formula(row.reason or ""),
         ]
         for row in results.rows
     )
     return _csv(head, rows)
 
 
-def groups_csv(groups: Sequence[Group], names: Sequence[str], metrics: Sequence[str]) -> str:
+def groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], metrics: Sequence[str]) -> str:
     """Return groups as CSV: the parameters grouped by, jobs, and mean, std, min, max and n of every metric."""
     head = [*names, "jobs", *(f"{metric}.{part}" for metric in metrics for part in SPREAD)]
     rows = (
@@ -86,7 +86,7 @@ def groups_csv(groups: Sequence[Group], names: Sequence[str], metrics: Sequence[
     return _csv(head, rows)
 
 
-def safe(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Return a text that no spreadsheet takes for a formula: with an apostrophe in front, unless it is a number."""
     if not text.startswith(_FORMULA):
         return text
@@ -100,7 +100,7 @@ def safe(text: str) -> str:
 def _csv(head: Iterable[str], rows: Iterable[list[str]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow([safe(name) for name in head])
+    writer.writerow([escape_formula(name) for name in head])
     writer.writerows(rows)
     # A lone half of a surrogate pair is text in JSON and YAML, but in no encoding.
     return out.getvalue().encode("utf-8", "replace").decode()
@@ -111,14 +111,14 @@ def _parameter(parameters: Any, name: str) -> str:
         return ""
     value: ParameterValue = parameters[name]
     # Numbers are ours to write; a text is whatever a spec says.
-    return safe(value) if isinstance(value, str) else format_argument(value)
+    return escape_formula(value) if isinstance(value, str) else format_argument(value)
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else repr(value)
 
 
-def _spread(made: Group, metric: str) -> list[str]:
+def _spread(made: ResultGroup, metric: str) -> list[str]:
     of = made.metrics.get(metric)
     if of is None:
         return [*("" for _ in SPREAD[:-1]), "0"]

@@ -10,7 +10,7 @@ from math import frexp, ldexp, sqrt
 from statistics import fmean
 from typing import Any
 
-from monkey.results.result_rows import Results, Row, known, rank_key
+from monkey.results.result_rows import ResultRow, Results, check_known_name, rank_key
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ParameterValue
 
@@ -27,12 +27,12 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Group:
+class ResultGroup:
     """Jobs that have the same values of the parameters that were grouped by."""
 
     parameters: Mapping[str, ParameterValue]
-    rows: tuple[Row, ...]
-    #: Of those of its jobs that count (`Row.counts`), and have a finite value.
+    rows: tuple[ResultRow, ...]
+    #: Of those of its jobs that count (`ResultRow.counts`), and have a finite value.
     metrics: Mapping[str, Spread]
 
     @property
@@ -41,15 +41,15 @@ class Group:
         return Counter(row.state for row in self.rows)
 
 
-def group(results: Results, names: Sequence[str]) -> list[Group]:
+def group_results(results: Results, names: Sequence[str]) -> list[ResultGroup]:
     """Return the groups of rows that agree on the named parameters, best mean of the sweep's metric first.
 
     Raises MonkeyError for a name that is no parameter of the sweep. A job that lacks a parameter agrees with those
     that lack it, too. Groups without a mean of that metric come last.
     """
     for name in names:
-        known(name, results.parameters, "--group-by", "parameters")
-    members: dict[tuple[str | None, ...], list[Row]] = {}
+        check_known_name(name, results.parameters, "--group-by", "parameters")
+    members: dict[tuple[str | None, ...], list[ResultRow]] = {}
     for row in results.rows:
         key = tuple(dump_canonical_json(row.parameters[name]) if name in row.parameters else None for name in names)
         members.setdefault(key, []).append(row)
@@ -59,25 +59,25 @@ def group(results: Results, names: Sequence[str]) -> list[Group]:
     return sorted(groups, key=lambda made: rank_key(_mean(made, results.metric), results.maximize))
 
 
-def _mean(made: Group, metric: str | None) -> float | None:
+def _mean(made: ResultGroup, metric: str | None) -> float | None:
     spread = made.metrics.get(metric) if metric is not None else None
     return spread.mean if spread else None
 
 
-def _group(rows: list[Row], names: Sequence[str], metrics: Sequence[str]) -> Group:
+def _group(rows: list[ResultRow], names: Sequence[str], metrics: Sequence[str]) -> ResultGroup:
     parameters = {name: rows[0].parameters[name] for name in names if name in rows[0].parameters}
     counted = [row for row in rows if row.counts]
-    spreads = {name: spread(values) for name in metrics if (values := _finite(counted, name))}
-    return Group(parameters, tuple(rows), spreads)
+    spreads = {name: summarize_values(values) for name in metrics if (values := _finite(counted, name))}
+    return ResultGroup(parameters, tuple(rows), spreads)
 
 
-def _finite(rows: list[Row], metric: str) -> list[float]:
+def _finite(rows: list[ResultRow], metric: str) -> list[float]:
     """Return the values that a mean can be taken of: not NaN, infinite, or a whole number beyond the largest float."""
     most = sys.float_info.max
     return [value for row in rows if (value := row.metrics.get(metric)) is not None and -most <= value <= most]
 
 
-def spread(values: Sequence[float]) -> Spread:
+def summarize_values(values: Sequence[float]) -> Spread:
     """Return mean, sample standard deviation and bounds of one or more finite values."""
     # Scaled, because squares and sums of the largest floats are infinite; by a power of two, which rounds nothing.
     scale = ldexp(1.0, frexp(max(map(abs, values)))[1] - 1)
@@ -87,7 +87,7 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(mean * scale, std, min(values), max(values), len(values))
 
 
-def group_json(made: Group) -> dict[str, Any]:
+def group_json(made: ResultGroup) -> dict[str, Any]:
     """Return the group as a row of `--json`."""
     metrics = {
         name: {"mean": of.mean, "std": of.std, "min": of.min, "max": of.max, "n": of.n}

@@ -10,7 +10,7 @@ from math import nan
 from typing import Any, Protocol
 
 from monkey.errors import MonkeyError
-from monkey.metrics.summary import best, finite
+from monkey.metrics.summary import find_best_value, is_finite
 from monkey.spec.job.job_table import JobTable, ParameterValue
 from monkey.spec.job.recipe import SweepSettings
 from monkey.spec.parameters.conditions import ConditionError, parse_condition
@@ -49,7 +49,7 @@ class SeenJob(Protocol):
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One job: what it was run with, and what came of it."""
 
     job: str
@@ -84,7 +84,7 @@ class Row:
 class Results:
     """The rows of a sweep, and how they are to be judged."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     #: The metric that ranks them, if the spec names one, and whether more of it is better.
     metric: str | None = None
     maximize: bool = False
@@ -106,23 +106,25 @@ class Results:
         return tuple(name for name in USAGES if any(name in row.usage for row in self.rows))
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> ResultRow | None:
         """The best job by the metric that ranks; None without a metric, or where no job that counts has a value."""
         metric = self.metric
         if metric is None:
             return None
-        return next((row for row in self.rows if row.counts and finite(row.metrics.get(metric, nan))), None)
+        return next((row for row in self.rows if row.counts and is_finite(row.metrics.get(metric, nan))), None)
 
 
-def gather(table: JobTable, settings: SweepSettings, jobs: Mapping[str, SeenJob], pick: Pick = Pick.LAST) -> Results:
+def gather_results(
+    table: JobTable, settings: SweepSettings, jobs: Mapping[str, SeenJob], pick: Pick = Pick.LAST
+) -> Results:
     """Return the results of all jobs of the table, best first."""
     metric, maximize = settings.metric, settings.maximize
     rows = [_row(job, parameters, jobs[job], pick, metric, maximize) for job, parameters in table.rows()]
     varying = frozenset(name for name, column in table.columns.items() if len(set(column.index)) > 1)
-    return Results(tuple(rank(rows, metric, maximize)), metric, maximize, tuple(table.columns), varying)
+    return Results(tuple(rank_rows(rows, metric, maximize)), metric, maximize, tuple(table.columns), varying)
 
 
-def unmeasured(results: Results) -> str:
+def explain_unmeasured(results: Results) -> str:
     """Say that jobs have succeeded and none of them logged the metric that ranks, with what they did log; or ""."""
     done = [row for row in results.rows if row.state == "succeeded"]
     if results.metric is None or not done or results.metric in results.metrics:
@@ -131,7 +133,7 @@ def unmeasured(results: Results) -> str:
     return f"no job logged the metric {results.metric!r}{logged}"
 
 
-def rank(rows: Sequence[Row], metric: str | None, maximize: bool) -> list[Row]:
+def rank_rows(rows: Sequence[ResultRow], metric: str | None, maximize: bool) -> list[ResultRow]:
     """Return the rows best first; then those that do not count, best first, too.
 
     Of either, those without a value come last, in the order they came; without a metric all stay in that order.
@@ -148,7 +150,7 @@ def rank_key(value: float | None, maximize: bool) -> tuple[bool, float]:
     return (False, -value if maximize else value)
 
 
-def choose(results: Results, condition: str) -> Results:
+def filter_results(results: Results, condition: str) -> Results:
     """Return the results that a `--where` holds for.
 
     It may name parameters, metrics, `state`, `job`, `seconds`, and what jobs used (USAGES). Raises MonkeyError for one
@@ -163,7 +165,7 @@ def choose(results: Results, condition: str) -> Results:
     return Results(rows, results.metric, results.maximize, results.parameters, results.varying)
 
 
-def known(name: str, names: Collection[str], option: str, what: str) -> None:
+def check_known_name(name: str, names: Collection[str], option: str, what: str) -> None:
     """Raise MonkeyError unless the name is one of them."""
     if name not in names:
         raise MonkeyError(f"{option}: there is no {name!r}", hint=suggest_word(name, names, what))
@@ -171,8 +173,8 @@ def known(name: str, names: Collection[str], option: str, what: str) -> None:
 
 def _row(
     job: str, parameters: dict[str, ParameterValue], seen: SeenJob, pick: Pick, metric: str | None, maximize: bool
-) -> Row:
-    return Row(
+) -> ResultRow:
+    return ResultRow(
         job,
         str(seen.state),
         parameters,
@@ -190,6 +192,6 @@ def _row(
 def _value(entry: Mapping[str, Any], pick: Pick, maximize: bool) -> float:
     value = entry.get("last")
     if pick is Pick.BEST:
-        found = best(entry, maximize)
+        found = find_best_value(entry, maximize)
         value = found.value if found else None
     return value if isinstance(value, int | float) else nan

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import floor, isfinite, log10
 
-from monkey.metrics.summary import finite
+from monkey.metrics.summary import is_finite
 from monkey.plan.explain import format_seconds
 from monkey.plan.text.describe import format_value
-from monkey.results.groups import Group, Spread
-from monkey.results.result_rows import Results, Row
+from monkey.results.groups import ResultGroup, Spread
+from monkey.results.result_rows import ResultRow, Results
 from monkey.spec.job.job_table import ParameterValue
 
 #: Metrics shown unless all are asked for; the one that ranks is the first.
@@ -66,7 +66,9 @@ def rows_table(results: Results, *, everything: bool = False) -> Table:
     return Table(names, (*right, *((False,) if why else ())), rows, _left_out(results, parameters, metrics))
 
 
-def groups_table(groups: Sequence[Group], names: Sequence[str], results: Results, *, everything: bool = False) -> Table:
+def groups_table(
+    groups: Sequence[ResultGroup], names: Sequence[str], results: Results, *, everything: bool = False
+) -> Table:
     """Return one line a group: its parameters, mean ± standard deviation of the metrics, how many jobs that is of."""
     metrics = results.metrics if everything else results.metrics[:_METRICS]
     rows = tuple(
@@ -81,7 +83,7 @@ def groups_table(groups: Sequence[Group], names: Sequence[str], results: Results
     return Table((*names, *metrics, "n"), right, rows, _left_out(results, results.parameters, metrics))
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a measured number: five digits tell jobs apart; a whole number is whole while there is room."""
     if isinstance(value, int):
         return str(value) if abs(value) < _WHOLE else f"{Decimal(value):.4e}"
@@ -101,7 +103,7 @@ def _left_out(results: Results, parameters: Sequence[str], metrics: Sequence[str
     return f"{', '.join(parts)} (--all shows them)" if parts else ""
 
 
-def _numeric(rows: Sequence[Row], name: str) -> bool:
+def _numeric(rows: Sequence[ResultRow], name: str) -> bool:
     kinds = {type(row.parameters[name]) for row in rows if name in row.parameters}
     return kinds <= {int, float}
 
@@ -110,16 +112,16 @@ def _cell(parameters: Mapping[str, ParameterValue], name: str) -> str:
     return format_value(parameters[name]) if name in parameters else ""
 
 
-def _metric(row: Row, name: str) -> str:
+def _metric(row: ResultRow, name: str) -> str:
     value = row.metrics.get(name)
     if value is None:
         return ""
     # A run that diverged on the way says so, whatever its last finite value is.
     lost = row.summary.get(name, {}).get("nonfinite")
-    return number(value) + (" (nan)" if lost and finite(value) else "")
+    return format_number(value) + (" (nan)" if lost and is_finite(value) else "")
 
 
-def _use(row: Row, name: str) -> str:
+def _use(row: ResultRow, name: str) -> str:
     value = row.usage.get(name)
     if value is None:
         return ""
@@ -130,17 +132,17 @@ def _spread(spread: Spread | None) -> str:
     if spread is None:
         return ""
     if spread.std is None:
-        return number(spread.mean)
+        return format_number(spread.mean)
     if spread.std == 0 or not isfinite(spread.std):
-        return f"{number(spread.mean)} ± {spread.std:g}"
+        return f"{format_number(spread.mean)} ± {spread.std:g}"
     # The spread to two digits, the mean to the same place: more would be noise.
     places = 1 - floor(log10(spread.std))
     if not 0 <= places <= 8 or abs(spread.mean) >= 1e9:
-        return f"{number(spread.mean)} ± {spread.std:.2g}"
+        return f"{format_number(spread.mean)} ± {spread.std:.2g}"
     return f"{spread.mean:.{places}f} ± {spread.std:.{places}f}"
 
 
-def _n(made: Group, metric: str | None) -> str:
+def _n(made: ResultGroup, metric: str | None) -> str:
     have = made.metrics[metric].n if metric is not None and metric in made.metrics else 0
     return str(have) if have == len(made.rows) else f"{have} of {len(made.rows)}"
 

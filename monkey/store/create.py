@@ -16,7 +16,7 @@ from monkey.errors import KeyMissing, StoreError, StoreUnavailable, Unresolved
 from monkey.store.store_port import Store
 
 #: Seconds before the second try; each further one waits twice as long.
-BACKOFF = 0.1
+_BACKOFF_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Lost:
 Sleep = Callable[[float], Awaitable[None]]
 
 
-async def create(
+async def create_object(
     store: Store, key: str, data: bytes, *, durable: bool = True, sleep: Sleep = asyncio.sleep, tries: int = 3
 ) -> Won | Lost:
     """Write `data` under `key` if nothing is there, and find out who won.
@@ -57,7 +57,7 @@ async def create(
 def _pause(round_: int, data: bytes) -> float:
     """Return seconds to wait: exponential, spread by the data's own nonce (a simulation must replay)."""
     spread: float = 0.5 + zlib.crc32(data) / 2**32
-    return float(BACKOFF * 2 ** (round_ - 1) * spread)
+    return float(_BACKOFF_SECONDS * 2 ** (round_ - 1) * spread)
 
 
 class _Attempt:

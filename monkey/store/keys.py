@@ -16,7 +16,7 @@ _SHOWN = 160
 def check_key(key: str) -> str:
     """Return `key`; raises ValueError where it is none: see `monkey.store.store_port`."""
     parts = key.split("/")
-    if not _NOT_NAMES.isdisjoint(parts) or "\0" in key or parts[0] == RESERVED or not encodable(key):
+    if not _NOT_NAMES.isdisjoint(parts) or "\0" in key or parts[0] == RESERVED or not is_encodable(key):
         raise ValueError(
             f"{key!r} is not a key: expected parts joined by '/', none of them empty, '.' or '..', "
             f"without NUL, in UTF-8, and the first not {RESERVED!r}"
@@ -24,7 +24,7 @@ def check_key(key: str) -> str:
     return key
 
 
-def shown(name: str) -> str:
+def shorten_key(name: str) -> str:
     """Return a key or a path as messages name it: the beginning and the end of a very long one."""
     return name if len(name) <= _SHOWN else f"{name[: _SHOWN // 2]}…{name[-_SHOWN // 2 :]}"
 
@@ -37,7 +37,7 @@ def check_prefix(prefix: str) -> str:
     return directory
 
 
-def encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     """Tell whether `text` is UTF-8 (a foreign file name need not be)."""
     if text.isascii():
         return True

@@ -11,24 +11,24 @@ from typing import Protocol, cast
 
 from monkey import origin
 from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused
-from monkey.store.content.objects import FILES
-from monkey.store.create import Won, create
-from monkey.store.directory.root import missing, translate
+from monkey.store.content.objects import MD5_PREFIX
+from monkey.store.create import Won, create_object
+from monkey.store.directory.root import explain_missing_store, translate_os_error
 from monkey.store.directory.store import DirectoryStore
 from monkey.store.format import FORMAT, decode_format, new_format
 from monkey.store.keys import RESERVED
 from monkey.store.memory import MemoryState, MemoryStore
-from monkey.store.probe import PROBE, probe
+from monkey.store.probe import PROBE, probe_store
 from monkey.store.store_port import Store
 
 
 class Backend(Protocol):
     """What the module of a scheme has."""
 
-    def locate(self, url: str) -> str:
+    def locate_store(self, url: str) -> str:
         """Return `url` in its one form, without a look at the network; raises StoreError where it cannot be one."""
 
-    async def connect(self, url: str, *, begin: bool) -> Store:
+    async def connect_store(self, url: str, *, begin: bool) -> Store:
         """Return a client of what is at `url`, which has its one form; whether it is a store is looked at later.
 
         `begin`: make room for a store where there is none. Raises StoreRefused where something else is there,
@@ -55,7 +55,7 @@ _EXTRAS: Mapping[str | None, str] = {"asyncssh": "ssh"}
 _MEMORY: dict[str, MemoryState] = {}
 
 
-def locate(url: str) -> str:
+def locate_url(url: str) -> str:
     """Return `url` in its one form: an absolute path, or memory://NAME; raises StoreError where it is neither."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", url)
     if scheme is None:
@@ -66,7 +66,7 @@ def locate(url: str) -> str:
     if name == "file":
         return _absolute(_path_of(url))
     if name in BACKENDS:
-        return _backend(name).locate(url)
+        return _backend(name).locate_store(url)
     known = ", ".join(f"{scheme}://" for scheme in ("file", *BACKENDS, "memory"))
     raise StoreError(f"expected a directory or a URL with {known}, found {url!r}", hint="check 'store:'")
 
@@ -79,7 +79,7 @@ def _backend(scheme: str) -> Backend:
         if exc.name not in _EXTRAS:
             raise
         what = f"a store at {scheme}:// is reached by {exc.name}, which is not installed here"
-        raise StoreError(what, hint=origin.hint(_EXTRAS[exc.name])) from exc
+        raise StoreError(what, hint=origin.hint_install(_EXTRAS[exc.name])) from exc
 
 
 def _absolute(path: str) -> str:
@@ -104,15 +104,15 @@ async def open_store(url: str, *, begin: bool = False) -> Store:
     Raises StoreMissing where there is none, StoreFormat where it is newer than we are, StoreUnsafe, StoreRefused,
     StoreUnavailable; StoreError where `url` is none that we know.
     """
-    place = locate(url)
+    place = locate_url(url)
     if place.startswith("memory://"):
         return await _meet(MemoryStore(_MEMORY.setdefault(place, MemoryState()), place), begin)
     if "://" in place:
-        return await _meet(await _backend(place.partition("://")[0]).connect(place, begin=begin), begin)
+        return await _meet(await _backend(place.partition("://")[0]).connect_store(place, begin=begin), begin)
     data = _read_format(place)
     if data is None:
         if not begin:
-            raise missing(place)
+            raise explain_missing_store(place)
         data = await _begin_directory(place)
     return DirectoryStore(Path(place), decode_format(data, place).id)
 
@@ -123,7 +123,7 @@ def _read_format(root: str) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
-        raise translate(exc, root) from exc
+        raise translate_os_error(exc, root) from exc
 
 
 async def _begin_directory(root: str) -> bytes:
@@ -140,9 +140,9 @@ def _make(root: str) -> None:
     try:
         Path(root).mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise missing(root) from None
+        raise explain_missing_store(root) from None
     except OSError as exc:
-        raise translate(exc, root) from exc
+        raise translate_os_error(exc, root) from exc
 
 
 def _refuse_strangers(root: str) -> None:
@@ -150,7 +150,7 @@ def _refuse_strangers(root: str) -> None:
     try:
         strangers = sorted({path.name for path in Path(root).iterdir()} - {RESERVED, FORMAT, PROBE})
     except OSError as exc:
-        raise translate(exc, root) from exc
+        raise translate_os_error(exc, root) from exc
     if strangers:
         raise StoreRefused(
             f"expected a store or an empty directory at {root}, found a directory with {strangers[0]!r} in it",
@@ -163,14 +163,14 @@ async def check_room(url: str) -> None:
 
     Raises StoreRefused where something else is there, StoreMissing where a file is, StoreUnavailable.
     """
-    place = locate(url)
+    place = locate_url(url)
     if place.startswith("memory://"):
         return
     if "://" not in place:
         _check_directory(place)
         return
     backend = _backend(place.partition("://")[0])
-    store = await backend.connect(place, begin=False)
+    store = await backend.connect_store(place, begin=False)
     try:
         await backend.check_room(store)
     finally:
@@ -181,7 +181,7 @@ def _check_directory(root: str) -> None:
     if Path(root).is_dir():
         _refuse_strangers(root)
     elif os.path.lexists(root):
-        raise missing(root)
+        raise explain_missing_store(root)
 
 
 async def _meet(store: Store, begin: bool) -> Store:
@@ -192,7 +192,7 @@ async def _meet(store: Store, begin: bool) -> Store:
             if not begin:
                 raise StoreMissing(f"no store at {store.url}: it has no {FORMAT!r}", hint="`monkey apply` begins one")
             data = await _begin(store)
-            store.empty = not await store.list(FILES)  # a bucket may have been a remote of DVC's before
+            store.empty = not await store.list(MD5_PREFIX)  # a bucket may have been a remote of DVC's before
         store.id = decode_format(data, store.url).id
     except BaseException:
         await store.close()
@@ -209,7 +209,7 @@ async def _format_of(store: Store) -> bytes | None:
 
 async def _begin(store: Store) -> bytes:
     """Make `store` one, once it has shown that it is safe; returns its format, which may be a rival's."""
-    await probe(store)
+    await probe_store(store)
     ours = new_format().encode()
-    outcome = await create(store, FORMAT, ours)
+    outcome = await create_object(store, FORMAT, ours)
     return ours if isinstance(outcome, Won) else outcome.existing

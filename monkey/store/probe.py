@@ -15,7 +15,7 @@ PROBE = "probe"
 RIVALS = 4
 
 
-async def probe(store: Store) -> None:
+async def probe_store(store: Store) -> None:
     """Create one key from several sides at once, and once more when it is there.
 
     Raises StoreUnsafe where more than one writer wins, or the winner's bytes are not what is read; StoreError.

@@ -25,6 +25,6 @@ def stamp_of(atime: int) -> int:
     return atime if FIRST <= atime < LIMIT else 0
 
 
-def stamp(fd: int) -> None:
+def stamp_file(fd: int) -> None:
     """Stamp the open file, so that clients by SSH see that it is a new one."""
     os.utime(fd, ns=(new_stamp() * 10**9, time.time_ns()))

@@ -7,12 +7,12 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from monkey.store.content.hash_worker import CHANGED, read
-from monkey.store.content.objects import Moved, Source, object_key, refused
+from monkey.store.content.hash_worker import CHANGED, read_contents
+from monkey.store.content.objects import Moved, Source, make_refusal, object_key
 from monkey.store.store_port import Store
 
 #: Files that are read whole, in bytes, and how many of them are on their way at once.
-WHOLE, AT_ONCE = 8 * 1024 * 1024, 24
+WHOLE, _CONCURRENCY = 8 * 1024 * 1024, 24
 
 
 async def put_each(store: Store, sources: Sequence[Source], moved: Moved) -> list[str]:
@@ -25,7 +25,7 @@ async def put_each(store: Store, sources: Sequence[Source], moved: Moved) -> lis
             found[at] = await _put(store, sources[at], sent)
             moved(1, sources[at].signature[0])
 
-    tasks = [asyncio.ensure_future(hand()) for _ in range(min(AT_ONCE, len(sources)))]
+    tasks = [asyncio.ensure_future(hand()) for _ in range(min(_CONCURRENCY, len(sources)))]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -49,10 +49,10 @@ async def _put(store: Store, source: Source, sent: set[str]) -> str:
 
 def read_whole(source: Source) -> tuple[str, bytes]:
     """Return the MD5 and the bytes of a file; raises DatasetError where it is not what `source` says."""
-    data, why = read(source)
+    data, why = read_contents(source)
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if why or (source.md5 and md5 != source.md5):
-        raise refused(source, why or CHANGED)
+        raise make_refusal(source, why or CHANGED)
     return md5, data
 
 

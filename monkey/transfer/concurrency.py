@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-async def in_lanes(items: Iterable[T], work: Callable[[T], Awaitable[None]], lanes: int) -> None:
+async def in_lanes(items: Iterable[_T], work: Callable[[_T], Awaitable[None]], lanes: int) -> None:
     """Do `work` for each item, `lanes` of them at a time. The first error ends all, and passes through."""
     waiting = iter(items)
     tasks = [asyncio.ensure_future(_lane(waiting, work)) for _ in range(lanes)]
@@ -21,6 +21,6 @@ async def in_lanes(items: Iterable[T], work: Callable[[T], Awaitable[None]], lan
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _lane(waiting: Iterator[T], work: Callable[[T], Awaitable[None]]) -> None:
+async def _lane(waiting: Iterator[_T], work: Callable[[_T], Awaitable[None]]) -> None:
     for item in waiting:
         await work(item)

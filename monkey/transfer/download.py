@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import KeyMissing, MonkeyError, StoreUnavailable
-from monkey.store.keys import encodable
+from monkey.store.keys import is_encodable
 from monkey.store.store_port import Store
 from monkey.transfer.concurrency import in_lanes
 
 #: Files that are under way at a time.
 LANES = 16
 #: How often a file is asked for while the store gives no answer, and seconds before the second time (then twice that).
-TRIES, BACKOFF = 4, 0.5
+_MAX_TRIES, _BACKOFF_SECONDS = 4, 0.5
 
 
 @dataclass(frozen=True)
-class File:
+class DownloadFile:
     """A file to bring: its key, where it goes below the directory ('/'-separated), and its SHA-256, 64 hex."""
 
     key: str
@@ -56,7 +56,7 @@ class Download:
         self._store, self._directory, self._progress = store, directory, progress
         self.brought = Brought()
 
-    async def run(self, files: Iterable[File]) -> Brought:
+    async def run(self, files: Iterable[DownloadFile]) -> Brought:
         """Bring the files. One that is missing or not what its digest says is in `failed`; the others come.
 
         Raises MonkeyError for a path that leads elsewhere, OSError where nothing can be written, StoreError.
@@ -68,7 +68,7 @@ class Download:
         await in_lanes(wanted, self._bring, min(LANES, len(wanted)))
         return self.brought
 
-    async def _bring(self, file: File) -> None:
+    async def _bring(self, file: DownloadFile) -> None:
         target = self._directory / file.path
         if await asyncio.to_thread(_holds, target, file.sha256):
             self.brought.kept += 1
@@ -76,12 +76,12 @@ class Download:
             await self._fetch(file, target)
         self._progress(self.brought)
 
-    async def _fetch(self, file: File, target: Path) -> None:
+    async def _fetch(self, file: DownloadFile, target: Path) -> None:
         _make_parent(self._directory, target)
         aside = target.with_name(f".{secrets.token_hex(8)}.fetching")
         try:
             await self._get(file.key, aside)
-            found = await asyncio.to_thread(sha256, aside)
+            found = await asyncio.to_thread(hash_file, aside)
             if found != file.sha256:
                 self.brought.failed[file.path] = (
                     f"its bytes in the store are not those recorded (SHA-256 {found[:16]}…)"
@@ -96,20 +96,20 @@ class Download:
             aside.unlink(missing_ok=True)
 
     async def _get(self, key: str, path: Path) -> None:
-        for turn in range(TRIES):
+        for turn in range(_MAX_TRIES):
             try:
                 await self._store.get_file(key, path)
                 return
             except StoreUnavailable:
-                if turn == TRIES - 1:
+                if turn == _MAX_TRIES - 1:
                     raise
-                await asyncio.sleep(BACKOFF * 2**turn)
+                await asyncio.sleep(_BACKOFF_SECONDS * 2**turn)
 
 
 def check_path(path: str) -> None:
     """Raise MonkeyError unless `path` stays below the directory that it is joined to: names in a store are foreign."""
     parts = path.split("/")
-    if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or not encodable(path):
+    if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or not is_encodable(path):
         raise MonkeyError(
             f"the store names a file that leads elsewhere: {path!r}", hint="whoever wrote it meant no good"
         )
@@ -124,10 +124,10 @@ def _make_parent(directory: Path, target: Path) -> None:
 
 def _holds(path: Path, digest: str) -> bool:
     """Is a file with these bytes there? A link to one is not."""
-    return path.is_file() and not path.is_symlink() and sha256(path) == digest
+    return path.is_file() and not path.is_symlink() and hash_file(path) == digest
 
 
-def sha256(path: str | os.PathLike[str]) -> str:
+def hash_file(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file, 64 hex."""
     with Path(path).open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

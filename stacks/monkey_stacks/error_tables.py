@@ -11,12 +11,12 @@ from monkey.errors import FleetError
 Word = tuple[re.Pattern[str], str, str]
 
 
-def word(pattern: str, message: str, hint: str) -> Word:
+def make_row(pattern: str, message: str, hint: str) -> Word:
     """Return a line of such a table."""
     return re.compile(pattern, re.I), message, hint
 
 
-def translated(text: str, table: Iterable[Word]) -> FleetError | None:
+def find_translation(text: str, table: Iterable[Word]) -> FleetError | None:
     """Return the error for what was said: by the first line that is found in it; None where none is."""
     for pattern, message, hint in table:
         found = pattern.search(text)
@@ -25,12 +25,12 @@ def translated(text: str, table: Iterable[Word]) -> FleetError | None:
     return None
 
 
-def bare(line: str) -> str:
+def strip_error_words(line: str) -> str:
     """Return a line without what only says that it is an error's."""
     return re.sub(r"^(?:[\s*]|stderr:|stdout:|error:)+", "", line).strip()
 
 
 def _line(text: str, at: int) -> str:
     """Return the line around a place."""
-    line = bare(text[text.rfind("\n", 0, at) + 1 :].partition("\n")[0])
+    line = strip_error_words(text[text.rfind("\n", 0, at) + 1 :].partition("\n")[0])
     return line if len(line) <= 600 else f"{line[:600]}…"

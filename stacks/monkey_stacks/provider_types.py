@@ -8,25 +8,25 @@ from monkey.errors import FleetError
 from monkey_stacks.engine.engine_outcome import Resource
 
 #: Type of a provider to how Pulumi's types of its resources begin.
-KINDS = {"ssh": "pulumi-python:", "aws": "aws:", "gcp": "gcp:"}
+_TYPE_PREFIXES = {"ssh": "pulumi-python:", "aws": "aws:", "gcp": "gcp:"}
 
 
-def kind(known: Iterable[Resource]) -> str:
+def find_provider_type(known: Iterable[Resource]) -> str:
     """Return the type of provider that made these; "" for none, or for what nobody knows."""
-    return next((name for each in known for name, begins in KINDS.items() if each.type.startswith(begins)), "")
+    return next((name for each in known for name, begins in _TYPE_PREFIXES.items() if each.type.startswith(begins)), "")
 
 
-def check(known: Sequence[Resource], type_: str, fleet: str) -> None:
+def check_provider_type(known: Sequence[Resource], type_: str, fleet: str) -> None:
     """Raise FleetError where not all of these were made by this type of provider.
 
     Ours could neither change nor remove those of another; what none of ours makes, somebody wrote into the state.
     """
-    if (found := kind(known)) not in ("", type_):
+    if (found := find_provider_type(known)) not in ("", type_):
         raise FleetError(
             f"provider {fleet!r} is of type {type_} now, and has machines of type {found} still",
             hint=f"give the new one another name; then `monkey destroy --fleet {fleet}` takes the old ones away",
         )
-    strange = next((each for each in known if not each.type.startswith(KINDS[type_])), None)
+    strange = next((each for each in known if not each.type.startswith(_TYPE_PREFIXES[type_])), None)
     if strange is not None:
         raise FleetError(
             f"the state of provider {fleet!r} (below machines/{fleet}/state in the store) names {strange.name!r} "

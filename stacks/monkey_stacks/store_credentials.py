@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.store.bucket.aws_profile import find as find_profile
-from monkey.store.bucket.url import Address, parse
+from monkey.store.bucket.aws_profile import find_profile
+from monkey.store.bucket.url import Address, parse_bucket_url
 
 #: Variables that are handed on as they are, where they are set.
 _AZURE = ("AZURE_STORAGE_", "AZURE_CLIENT_", "AZURE_TENANT_")
@@ -49,18 +49,18 @@ def without_profile(url: str) -> str:
     """Return the store's URL as an agent elsewhere writes it: profiles are none of its. Raises StoreError."""
     if not url.startswith("s3://"):
         return url
-    address = parse(url)
+    address = parse_bucket_url(url)
     options = {name: value for name, value in address.options.items() if name != "profile"}
     return Address(address.scheme, address.bucket, address.prefix, options).url
 
 
-def find(url: str) -> Credentials:
+def find_credentials(url: str) -> Credentials:
     """Return what agents elsewhere need for the store at `url`. Raises FleetError, StoreError."""
     scheme = url.partition("://")[0] if "://" in url else ""
     if scheme == "s3":
-        return _amazon(parse(url))
+        return _amazon(parse_bucket_url(url))
     if scheme == "gs":
-        return Credentials({} if parse(url).endpoint else _google())
+        return Credentials({} if parse_bucket_url(url).endpoint else _google())
     if scheme == "az":
         return Credentials({name: value for name, value in os.environ.items() if name.startswith(_AZURE)})
     return Credentials()

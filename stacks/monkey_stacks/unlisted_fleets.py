@@ -9,30 +9,32 @@ from monkey.fleet.fleet_port import Fleet
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
-from monkey_stacks.aws.fleet import make as make_aws_fleet
+from monkey_stacks.aws.fleet import make_fleet as make_aws_fleet
 from monkey_stacks.aws.requirements import region_of
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.engine.pulumi_engine import Engine
-from monkey_stacks.gcp.fleet import make as make_gcp_fleet
+from monkey_stacks.gcp.fleet import make_fleet as make_gcp_fleet
 from monkey_stacks.gcp.requirements import place_of
-from monkey_stacks.provider_types import kind
-from monkey_stacks.ssh.fleet import make as make_ssh_fleet
+from monkey_stacks.provider_types import find_provider_type
+from monkey_stacks.ssh.fleet import make_fleet as make_ssh_fleet
 
 
-async def fleet(name: str, project: str, store_url: str, opened: Callable[[], Store | None]) -> Fleet | None:
+async def open_unlisted_fleet(
+    name: str, project: str, store_url: str, opened: Callable[[], Store | None]
+) -> Fleet | None:
     """Return the fleet whose state is under this name; None where it has nothing. Raises StoreError, Corrupt."""
     store = opened()
     known = await Engine(store, project, name).resources() if store is not None else ()
     if not known:
         return None
-    if kind(known) == "aws":
+    if find_provider_type(known) == "aws":
         return make_aws_fleet(name, _aws(known), project, store_url, opened)
-    if kind(known) == "gcp":
+    if find_provider_type(known) == "gcp":
         return make_gcp_fleet(name, _gcp(known), project, store_url, opened)
     return make_ssh_fleet(name, Provider("ssh"), project, store_url, opened)
 
 
-async def remains(name: str, project: str, opened: Callable[[], Store | None]) -> bool:
+async def has_remains(name: str, project: str, opened: Callable[[], Store | None]) -> bool:
     """Say whether something is written down under this name, if only what nobody can read. Raises StoreError."""
     store = opened()
     try:

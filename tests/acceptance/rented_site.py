@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from monkey.apply.execute import execute
+from monkey.apply.execute import execute_plan
 from monkey.apply.planning import make_plan
 from monkey.apply.world.world import open_world
 from monkey.spec.project.project import load_project
-from monkey.store.open import locate, open_store
+from monkey.store.open import locate_url, open_store
 from monkey.store.store_port import Store
-from monkey_stacks.boot import Settings, user_data
+from monkey_stacks.boot import MachineSettings, user_data
 from monkey_stacks.bundle import publishing
 from monkey_stacks.bundle.bundle import Bundle
 from tests.acceptance.ledger import Ledger
@@ -54,7 +54,7 @@ class RentedSite:
 
     def __init__(self, shop: Shop, store: str, shared: Path, about: Mapping[str, Any]) -> None:
         """Make the project, and its store; `about`: what all machines are told."""
-        self.shop, self.url, self._about = shop, locate(store), about
+        self.shop, self.url, self._about = shop, locate_url(store), about
         self.ledger = Ledger(shared)
         #: Where machines see the ledger.
         self.shared = f"{SHARED}/{shared.name}"
@@ -76,18 +76,20 @@ class RentedSite:
             world.fleets = {name: Elsewhere(name=name) for name in FLEETS}
             planned = await make_plan(world, ())
             await world.begin()
-            await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+            await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
 
     def user_data(self, group: str, *, bundle: str = "", **about: Any) -> str:
         """Return what machines of a group are told; the bundle is put into the store, unless it is another one."""
         told = {"orphan_timeout": 300.0, "idle_timeout": 600.0, "boot_patience": 900.0, **self._about, **about}
         sha256 = bundle or self.publish().sha256
-        return user_data(Settings(store=self.url, project="shop", fleet="rented", bundle=sha256, group=group, **told))
+        return user_data(
+            MachineSettings(store=self.url, project="shop", fleet="rented", bundle=sha256, group=group, **told)
+        )
 
     def publish(self) -> Bundle:
         """Put the agent's code into the store."""
-        built = publishing.build(self.url, "x86_64")
-        self.in_store(lambda store: publishing.publish(store, built))
+        built = publishing.build_for_store(self.url, "x86_64")
+        self.in_store(lambda store: publishing.publish_once(store, built))
         return built
 
     def in_store(self, do: Callable[[Store], Any]) -> Any:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from monkey.apply.execute import execute
+from monkey.apply.execute import execute_plan
 from monkey.apply.planning import make_plan
 from monkey.apply.world.world import open_world
 from monkey.spec.project.project import load_project
 from monkey.spec.project.ssh_host import parse_ssh_host
-from monkey.store.open import locate, open_store
-from monkey_stacks.ssh.host_state import Observed, Wanted
-from monkey_stacks.ssh.operations import converge, observe, remove
+from monkey.store.open import locate_url, open_store
+from monkey_stacks.ssh.host_state import HostPlan, ObservedHost
+from monkey_stacks.ssh.operations import converge_host, observe_host, remove_fleet
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.shop import Shop
 from tests.host_root import USER
@@ -45,7 +45,7 @@ class Site:
         """Make the project, and its store on the host `store`."""
         self.lab, self.shop = lab, shop
         lab("store")
-        self.url = locate(f"ssh://store/~/stores/{number}")
+        self.url = locate_url(f"ssh://store/~/stores/{number}")
         os.environ["MONKEY_SSH_CONFIG"] = shop.env["MONKEY_SSH_CONFIG"] = str(lab.config)
         text = f"project: shop\nstore: {self.url}\nproviders: {{lab: {{type: local}}}}\n"
         (shop.root / "monkey.yaml").write_text(text)
@@ -56,9 +56,9 @@ class Site:
     async def _begin(self) -> None:
         await (await open_store(self.url, begin=True)).close()
 
-    def wanted(self, **about: Any) -> Wanted:
+    def wanted(self, **about: Any) -> HostPlan:
         """Return an agent as this project wants it; it stays without work."""
-        return dataclasses.replace(Wanted(self.url, "shop", "lab", workdir=self.workdir, idle_timeout=3000), **about)
+        return dataclasses.replace(HostPlan(self.url, "shop", "lab", workdir=self.workdir, idle_timeout=3000), **about)
 
     def hosts(self, *names: str) -> list[Machine]:
         """Return these hosts, with an empty ledger each."""
@@ -85,24 +85,24 @@ class Site:
         async with open_world(load_project(self.shop.root)) as world:
             world.fleets = {"lab": Elsewhere("lab")}
             planned = await make_plan(world, ())
-            await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+            await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the jobs, as a second look at the store tells."""
         found: list[dict[str, Any]] = self.shop.json("list", "jobs", "sweep")
         return found
 
-    def converge(self, *names: str, **about: Any) -> list[Observed]:
+    def converge(self, *names: str, **about: Any) -> list[ObservedHost]:
         """Converge these hosts at once."""
-        return at_once(lambda name: converge(parse_ssh_host(name), self.wanted(**about)), names)
+        return at_once(lambda name: converge_host(parse_ssh_host(name), self.wanted(**about)), names)
 
-    def observe(self, name: str, **about: Any) -> Observed:
+    def observe(self, name: str, **about: Any) -> ObservedHost:
         """Look at a host."""
-        return observe(parse_ssh_host(name), self.wanted(**about))
+        return observe_host(parse_ssh_host(name), self.wanted(**about))
 
     def remove(self, *names: str) -> None:
         """Take all away from these hosts at once."""
-        at_once(lambda name: remove(parse_ssh_host(name), self.wanted()), names)
+        at_once(lambda name: remove_fleet(parse_ssh_host(name), self.wanted()), names)
 
     def close(self) -> None:
         """Leave the hosts as they were."""

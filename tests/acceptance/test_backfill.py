@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from monkey.metrics.usage import FILE, line
+from monkey.metrics.usage import USAGE_FILE, write_sample
 from tests import influx
 from tests.acceptance.shop import Shop, until
 
@@ -48,7 +48,9 @@ def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.D
     assert counts(influxdb) == (0, 0)
     # What it used of its machine is sampled only of attempts that run for longer.
     left = next((shop.root / ".monkey/store/projects/shop/jobs").glob("*/out/00000001"))
-    (left / FILE).write_bytes(line(1700000000123456789, {"cpu_percent": 99.5, "memory_bytes": 7}) + b'{"m":{"cpu')
+    (left / USAGE_FILE).write_bytes(
+        write_sample(1700000000123456789, {"cpu_percent": 99.5, "memory_bytes": 7}) + b'{"m":{"cpu'
+    )
     for _ in range(2):  # the second time nothing is added
         done = shop.run("metrics", "backfill", "sweep").stdout
         assert done == f"sweep: {attempts * (LOGGED + 2) + 1:,} points of {attempts} attempts sent.\n"

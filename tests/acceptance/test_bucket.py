@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.store.open import locate
+from monkey.store.open import locate_url
 from tests import services
 from tests.acceptance.shop import Shop, until, work_through
 from tests.bucket import FakeBucket, Fault, Refusal
@@ -221,4 +221,4 @@ def test_keys_are_in_no_plan_log_or_object(
     assert not any(secret.encode() in found.data for found in stored if found)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in written if secret.encode() in path.read_bytes()]
-    assert locate(bucket.url())[:11] in shop.agent_log
+    assert locate_url(bucket.url())[:11] in shop.agent_log

@@ -12,7 +12,7 @@ import pytest
 
 from monkey.errors import FleetError, HostAway
 from monkey.spec.project.ssh_host import parse_ssh_host
-from monkey_stacks.ssh.operations import converge, look, observe
+from monkey_stacks.ssh.operations import converge_host, inspect_host, observe_host
 from tests.acceptance.site import Site, left_on
 from tests.host_root import USER
 from tests.hosts import Machine
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 def refusal(site: Site, host: str = "h3", **about: object) -> FleetError:
     """Return what converging a host raises."""
     with pytest.raises(FleetError) as caught:
-        converge(parse_ssh_host(host), site.wanted(**about))
+        converge_host(parse_ssh_host(host), site.wanted(**about))
     assert caught.value.hint
     return caught.value
 
@@ -76,12 +76,12 @@ def test_a_host_that_is_away(site: Site) -> None:
 def test_a_store_that_the_host_cannot_reach(site: Site) -> None:
     site.hosts("h3")
     with pytest.raises(FleetError) as seen:
-        look(parse_ssh_host("h3"), site.wanted(store="/no/such/store"))
+        inspect_host(parse_ssh_host("h3"), site.wanted(store="/no/such/store"))
     error = refusal(site, store="/no/such/store")
     assert (error.message, error.hint) == (seen.value.message, seen.value.hint), "a plan tells it as well"
     assert error.message.startswith("h3 cannot use the store: ") and "/no/such/store" in error.message
     assert "store: ssh://THAT-MACHINE/no/such/store" in (error.hint or "")
-    assert observe(parse_ssh_host("h3"), site.wanted(store="/no/such/store")).living is None
+    assert observe_host(parse_ssh_host("h3"), site.wanted(store="/no/such/store")).living is None
 
 
 @contextmanager

@@ -16,8 +16,8 @@ import pytest
 
 from monkey.errors import HostAway
 from monkey.spec.project.ssh_host import parse_ssh_host
-from monkey_stacks.ssh.host_state import differences
-from monkey_stacks.ssh.operations import bundle_for, converge, inventory, observe, remove
+from monkey_stacks.ssh.host_state import list_differences
+from monkey_stacks.ssh.operations import bundle_for, converge_host, list_inventory, observe_host, remove_fleet
 from tests.acceptance.shop import until
 from tests.acceptance.site import Site, left_on
 from tests.hosts import Machine
@@ -42,7 +42,7 @@ def test_a_sweep_runs_on_hosts_and_nothing_of_it_stays(site: Site) -> None:
     assert [one.keeping for one in seen] == ["systemd", "cron", "cron"]
     assert all(one.living and one.living.after_boot for one in seen)
     wanted = site.wanted(max_slots=2)
-    assert not any(differences(one, wanted, bundle_for(one, wanted).sha256) for one in seen)
+    assert not any(list_differences(one, wanted, bundle_for(one, wanted).sha256) for one in seen)
     until(lambda: all(ledger.executions == 2 for ledger in ledgers), "every host works")
     for ledger in ledgers:
         ledger.release()
@@ -120,7 +120,7 @@ def test_an_agent_that_dies_is_begun_again_or_missed(site: Site) -> None:
         machine.within("pkill", "-KILL", "-f", "/bundles/")
     assert site.observe("h2").living is None
     wanted, seen = site.wanted(), site.observe("h2")
-    assert differences(seen, wanted, bundle_for(seen, wanted).sha256) == ("no agent lives",)
+    assert list_differences(seen, wanted, bundle_for(seen, wanted).sha256) == ("no agent lives",)
     (seen,) = site.converge("h2")
     assert [agent.number for agent in seen.agents] == [1], "it goes on where the dead one was"
     until(lambda: site.observe("h1").living, "systemd begins it again")
@@ -134,7 +134,7 @@ def test_what_keeps_agents_alive_is_put_back(site: Site) -> None:
     two.within("crontab", "-u", "worker", "-r")
     for name in ("h1", "h2"):
         seen, wanted = site.observe(name), site.wanted()
-        assert differences(seen, wanted, bundle_for(seen, wanted).sha256) == ("not begun again after a boot",)
+        assert list_differences(seen, wanted, bundle_for(seen, wanted).sha256) == ("not begun again after a boot",)
     assert [seen.agents for seen in site.converge("h1", "h2")] == before
 
 
@@ -144,16 +144,16 @@ def test_fleets_on_one_host_leave_each_other_alone(site: Site) -> None:
     host.within("su", "worker", "-c", "(crontab -l; echo '@daily true # of the user') 2>/dev/null | crontab -")
     site.converge("h3")
     other = site.wanted(project="other")
-    converge(parse_ssh_host("h3"), other)
+    converge_host(parse_ssh_host("h3"), other)
     names = {site.wanted().name, other.name}
-    found = inventory(parse_ssh_host("h3"))
+    found = list_inventory(parse_ssh_host("h3"))
     assert found.fleets == set(found.directories) == set(found.crontab) == names and not found.units
     assert found.processes
     site.remove("h3")
-    assert inventory(parse_ssh_host("h3")).fleets == {other.name}
-    assert observe(parse_ssh_host("h3"), other).living and len(_agents(host)) == 1
-    remove(parse_ssh_host("h3"), other)
-    assert not inventory(parse_ssh_host("h3")).fleets and not inventory(parse_ssh_host("h3")).processes
+    assert list_inventory(parse_ssh_host("h3")).fleets == {other.name}
+    assert observe_host(parse_ssh_host("h3"), other).living and len(_agents(host)) == 1
+    remove_fleet(parse_ssh_host("h3"), other)
+    assert not list_inventory(parse_ssh_host("h3")).fleets and not list_inventory(parse_ssh_host("h3")).processes
     assert host.within("crontab", "-u", "worker", "-l") == "@daily true # of the user\n"
     host.within("crontab", "-u", "worker", "-r")
     assert left_on(host) == before
@@ -161,10 +161,11 @@ def test_fleets_on_one_host_leave_each_other_alone(site: Site) -> None:
 
 APPLY = """
 import sys
-from monkey.spec.project.ssh_host import parse
-from monkey_stacks.ssh.operations import converge
-from monkey_stacks.ssh.host_state import Wanted
-converge(parse(sys.argv[1]), Wanted(sys.argv[2], "shop", "lab", idle_timeout=3000, max_slots=int(sys.argv[3])))
+from monkey.spec.project.ssh_host import parse_ssh_host
+from monkey_stacks.ssh.operations import converge_host
+from monkey_stacks.ssh.host_state import HostPlan
+plan = HostPlan(sys.argv[2], "shop", "lab", idle_timeout=3000, max_slots=int(sys.argv[3]))
+converge_host(parse_ssh_host(sys.argv[1]), plan)
 """
 
 
@@ -181,7 +182,7 @@ def test_an_apply_that_is_killed_anywhere_is_mended_by_the_next(site: Site) -> N
         killed.wait()
     (seen,) = site.converge("h3", max_slots=1)
     wanted = site.wanted(max_slots=1)
-    assert not differences(seen, wanted, bundle_for(seen, wanted).sha256)
+    assert not list_differences(seen, wanted, bundle_for(seen, wanted).sha256)
     until(lambda: len(_agents(host)) == 1, "all others leave")
     assert len((store.home / ".ssh/authorized_keys").read_text().splitlines()) == 2
     site.remove("h3")
@@ -231,9 +232,9 @@ def test_secrets_lie_in_files_of_the_users_alone(site: Site) -> None:
     site.shop.env["TOKEN"] = "somebody else's"
     (seen,) = site.converge("h1", secrets=secrets, credentials=credentials)
     wanted = site.wanted(secrets=secrets, credentials=credentials)
-    assert not differences(seen, wanted, bundle_for(seen, wanted).sha256)
+    assert not list_differences(seen, wanted, bundle_for(seen, wanted).sha256)
     for other, what in (({"TOKEN": "b"}, "secrets"), ({}, "secrets")):
-        assert f"other {what}" in differences(seen, dataclasses.replace(wanted, secrets=other), wanted.store)
+        assert f"other {what}" in list_differences(seen, dataclasses.replace(wanted, secrets=other), wanted.store)
     holding = host.within(
         "grep", "-rl", "-e", "not for others", "-e", "quoted phrase", "/home", "/tmp", "/run/user"
     ).split()
@@ -252,7 +253,7 @@ def test_an_agent_leaves_when_there_is_nothing_to_do(site: Site) -> None:
     assert seen.living
     until(lambda: site.observe("h3").agents[0].left, "it leaves")
     seen, wanted = site.observe("h3"), site.wanted(idle_timeout=0.5)
-    assert differences(seen, wanted, bundle_for(seen, wanted).sha256) == (
+    assert list_differences(seen, wanted, bundle_for(seen, wanted).sha256) == (
         "the agent left, for there was nothing to do",
     )
     host.reboot()

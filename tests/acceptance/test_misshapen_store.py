@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from monkey.cli.main import guarded
+from monkey.cli.main import run_guarded
 from tests.acceptance.shop import Shop, until
 
 pytestmark = pytest.mark.slow
@@ -123,7 +123,7 @@ def test_a_value_altered_in_the_store_is_told_in_words(lived_in: Shop, capfd: py
         what, data = mutated((whole / path).read_bytes(), rng)
         (store / path).write_bytes(data)
         verb = rng.choice(verbs).replace("JOB", job).split()
-        code = guarded(["-C", str(lived_in.root), *verb])
+        code = run_guarded(["-C", str(lived_in.root), *verb])
         told = capfd.readouterr()
         if "this is a bug" in told.err or code not in (0, 1, 2):
             bugs.append(f"{' '.join(verb)} over {path}, {what}: {told.err[:200]}")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from monkey.fleet.cloud.machine_paths import LEFT
-from monkey_stacks.bundle.bundle import pack
+from monkey.fleet.cloud.machine_paths import BYE_FILES
+from monkey_stacks.bundle.bundle import pack_files
 from tests.acceptance.renting import BUCKET, Renting, digest, slowness
 from tests.acceptance.shop import Shop
 from tests.hosts import Lab
@@ -75,7 +75,7 @@ def gives_up(renting: Renting) -> None:
     renting.run("apply", "--detach", "--yes")
     [bundle] = [{"Bucket": BUCKET, "Key": key} for key in renting.everything() if "/bundle/" in key]
     kept = s3.get_object(**bundle)["Body"].read()
-    s3.put_object(**bundle, Body=gzip.compress(pack({"__main__.py": b"print('not the agent')\n"})))
+    s3.put_object(**bundle, Body=gzip.compress(pack_files({"__main__.py": b"print('not the agent')\n"})))
     cloud.room = 1
     renting.until(lambda: cloud.machines and not cloud.living, "it does not run what it was not told of")
     s3.put_object(**bundle, Body=kept)
@@ -98,7 +98,9 @@ def works(renting: Renting) -> Rented:
     other.systemctl("stop", "monkey-watch")
     renting.enough(machine.root, other.root)
     renting.until(lambda: not machine.runs, "it has done all, and leaves")
-    renting.until(lambda: (other.agent / LEFT).exists(), "so does the agent of the other one, and nobody ends that")
+    renting.until(
+        lambda: (other.agent / BYE_FILES).exists(), "so does the agent of the other one, and nobody ends that"
+    )
     assert renting.cloud.wanted == 1 and "has left" in machine.told
     noted = [each for place in (machine, other) for each in renting.noted(place.root)]
     assert sorted(each["i"] for each in noted if each["what"] == "ended") == ["0", "1"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.store.open import locate
+from monkey.store.open import locate_url
 from tests import services
 from tests.acceptance.shop import Shop, until
 
@@ -76,7 +76,7 @@ def machine(url: str, make_shop: Callable[..., Shop], request: pytest.FixtureReq
 
 def work(machine: Shop, url: str) -> str:
     """Run an agent there until nothing is left; return what it said."""
-    agent = machine.start("agent", "--store", locate(url), "--project", "shop", "--idle-timeout", "0.1")
+    agent = machine.start("agent", "--store", locate_url(url), "--project", "shop", "--idle-timeout", "0.1")
     out, err = agent.communicate(timeout=120)
     assert agent.returncode == 0, out + err
     return str(err)

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from monkey_stacks.gcp.api import group, inventory
-from monkey_stacks.gcp.api.account import account
-from monkey_stacks.gcp.api.naming import Stack, stack
+from monkey_stacks.gcp.api.account import open_account
+from monkey_stacks.gcp.api.naming import GcpStack, name_stack
 from tests.acceptance.shop import Shop, until
 
 #: As it was before the tests' own settings: these are somebody's real keys.
@@ -40,16 +40,16 @@ pytestmark = [
 
 
 @pytest.fixture
-def ours(monkeypatch: pytest.MonkeyPatch) -> Stack:
+def ours(monkeypatch: pytest.MonkeyPatch) -> GcpStack:
     """Return what is rented by a project of a name of its own; Google is asked with the keys that are somebody's."""
     for key, value in THEIRS.items():
         if key.startswith(("GOOGLE_", "CLOUDSDK_")) or key == "HOME":
             monkeypatch.setenv(key, value)
-    return stack(STORE, f"monkey-test-{secrets.token_hex(3)}", "cloud")
+    return name_stack(STORE, f"monkey-test-{secrets.token_hex(3)}", "cloud")
 
 
 @pytest.fixture
-def shop(tmp_path: Path, ours: Stack) -> Iterator[Shop]:
+def shop(tmp_path: Path, ours: GcpStack) -> Iterator[Shop]:
     """Return the project; what it rented is gone afterwards, or the test fails."""
     shop = Shop(tmp_path)
     keep = {key: value for key, value in THEIRS.items() if key.startswith(("GOOGLE_", "CLOUDSDK_"))}
@@ -63,10 +63,12 @@ def shop(tmp_path: Path, ours: Stack) -> Iterator[Shop]:
         yield shop
     finally:
         shop.run("destroy", "--yes", patience=SOON)
-        assert inventory.look(account(PROJECT, REGION), ours) == (), "look at the project: something of it is left"
+        assert inventory.list_stack(open_account(PROJECT, REGION), ours) == (), (
+            "look at the project: something of it is left"
+        )
 
 
-def test_a_machine_is_rented_works_and_goes(shop: Shop, ours: Stack) -> None:
+def test_a_machine_is_rented_works_and_goes(shop: Shop, ours: GcpStack) -> None:
     assert "0 → 1" in shop.run("plan", patience=SOON).stdout
     done: subprocess.CompletedProcess[str] = shop.run("apply", "--yes", patience=SOON)
     assert "all 4 jobs succeeded" in done.stdout
@@ -74,7 +76,7 @@ def test_a_machine_is_rented_works_and_goes(shop: Shop, ours: Stack) -> None:
     shop.run("audit", patience=SOON)
 
     def gone() -> Any:
-        there = group.look(account(PROJECT, REGION), ours)
+        there = group.find_group(open_account(PROJECT, REGION), ours)
         return there is not None and not there.desired and not there.counted
 
     until(gone, "the machine does not go", SOON, step=15)

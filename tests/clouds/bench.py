@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from monkey.store.open import open_store
-from monkey_stacks.engine.engine_outcome import Outcome
+from monkey_stacks.engine.engine_outcome import EngineOutcome
 from monkey_stacks.engine.pulumi_engine import Engine
 
 T = TypeVar("T")
@@ -31,5 +31,5 @@ class Bench:
 
         return asyncio.run(opened())
 
-    def up(self, program: Callable[[], None], *, refresh: bool = False) -> Outcome:
+    def up(self, program: Callable[[], None], *, refresh: bool = False) -> EngineOutcome:
         return self.run(lambda engine: engine.up(program, refresh=refresh))

@@ -15,12 +15,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-from monkey.fleet.fleet_port import Forecast, Work
+from monkey.fleet.fleet_port import FleetWork, Forecast
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import parse_provider
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
-from monkey_stacks.aws.fleet import make
+from monkey_stacks.aws.fleet import make_fleet
 from monkey_stacks.cloud.cloud_fleet import RentedFleet
 from monkey_stacks.engine.engine_outcome import Resource
 from tests.clouds.account import REGION, ROOT
@@ -34,7 +34,7 @@ class Renter:
     """Whoever applies: at AWS, unless a subclass says otherwise."""
 
     #: Makes the fleet; jobs there are, where no number is given; what monkey.yaml says, where it says nothing else.
-    make: ClassVar[Callable[..., RentedFleet]] = staticmethod(make)
+    make: ClassVar[Callable[..., RentedFleet]] = staticmethod(make_fleet)
     jobs: ClassVar[int] = 4
     usual: ClassVar[Mapping[str, Any]] = {
         "type": "aws",
@@ -89,11 +89,11 @@ class Renter:
             start_new_session=True,
         )
 
-    def work(self, jobs: int | None) -> Work:
+    def work(self, jobs: int | None) -> FleetWork:
         """Return what there is to do, until noon of a day that is the same in every process."""
         noon = (time.time() // 86400 + 2) * 86400.0
         jobs = self.jobs if jobs is None else jobs
-        return Work(jobs, expires=noon, asked=((JobResources(cpus=1), jobs),) if jobs else ())
+        return FleetWork(jobs, expires=noon, asked=((JobResources(cpus=1), jobs),) if jobs else ())
 
 
 def main(kind: type[Renter], url: str, entry: str, jobs: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.fleet.fleet_port import Work
+from monkey.fleet.fleet_port import FleetWork
 from monkey_stacks.cloud.cloud_fleet import RentedFleet
 from tests import services
 from tests.clouds.account import Account
@@ -27,7 +27,7 @@ def ends(aws: Account) -> list[tuple[int, int]]:
     return [(each["MinSize"], each["DesiredCapacity"]) for each in actions]
 
 
-async def touched(fleet: RentedFleet, work: Work) -> tuple[bool, bool]:
+async def touched(fleet: RentedFleet, work: FleetWork) -> tuple[bool, bool]:
     """Preview, then converge; returns whether machines were begun by each."""
     await fleet.preview(work)
     before = fleet.touched

@@ -33,7 +33,7 @@ def test_a_missing_plugin_is_installed_by_the_command_that_the_error_has(
     command = (raised.value.hint or "").removeprefix("run: ")
     assert command.endswith(f"pulumi plugin install resource {wanted}") and not gcp.shelf.things
     with pytest.raises(FleetError) as looked:
-        plugins.look("gcp")
+        plugins.check_plugin("gcp")
     assert looked.value.hint == raised.value.hint
 
     # As a person would, in another shell; no download, but an archive of the double.
@@ -43,7 +43,7 @@ def test_a_missing_plugin_is_installed_by_the_command_that_the_error_has(
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     typed = ["sh", "-c", f"{command} --file {archive}"]
     subprocess.run(typed, env=env, check=True, capture_output=True, timeout=120)
-    assert plugins.look("gcp").startswith(f"plugin {wanted} at {tmp_path}/pulumi/plugins/")
+    assert plugins.check_plugin("gcp").startswith(f"plugin {wanted} at {tmp_path}/pulumi/plugins/")
     renter.converge()
     assert gcp.shelf.things
     renter.destroy()

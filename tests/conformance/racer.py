@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 
-from monkey.store.create import Won, create
+from monkey.store.create import Won, create_object
 from monkey.store.open import open_store
 
 #: Seconds that any of them may take.
@@ -54,7 +54,7 @@ async def main(url: str, name: str, keys: int) -> None:
     sys.stdin.readline()
     won = []
     for n in range(keys):
-        if isinstance(await create(store, f"race/{n % 7}/{n}", f"{name}:{n}".encode(), durable=n % 2 == 0), Won):
+        if isinstance(await create_object(store, f"race/{n % 7}/{n}", f"{name}:{n}".encode(), durable=n % 2 == 0), Won):
             won.append(n)
     print(json.dumps(won))
     await store.close()

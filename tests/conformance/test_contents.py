@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import DatasetError
-from monkey.store.content.hash_worker import signature
-from monkey.store.content.objects import FILES, Source, object_key
+from monkey.store.content.hash_worker import read_signature
+from monkey.store.content.objects import MD5_PREFIX, Source, object_key
 from monkey.store.store_port import Store
 from tests.loops import Run
 
@@ -20,7 +20,7 @@ LARGE = b"0123456789" * 900_000
 def source(path: Path, data: bytes, *, known: bool = True) -> Source:
     """Write a file, and say what must be stored of it."""
     path.write_bytes(data)
-    return Source(str(path), signature(path.stat()), md5(data) if known else "")
+    return Source(str(path), read_signature(path.stat()), md5(data) if known else "")
 
 
 def md5(data: bytes) -> str:
@@ -38,7 +38,7 @@ def test_files_are_stored_under_their_md5s(store: Store, run: Run, tmp_path: Pat
     sources = [source(tmp_path / f"file {n}", body, known=known) for n, body in enumerate(bodies)]
     stored = run(store.put_contents(sources, lambda objects, size: told.append((objects, size))))
     assert stored == [md5(body) for body in bodies]
-    assert {item.key: item.size for item in run(store.list(FILES))} == {object_key(md5(b)): len(b) for b in bodies}
+    assert {item.key: item.size for item in run(store.list(MD5_PREFIX))} == {object_key(md5(b)): len(b) for b in bodies}
     for body in bodies[:5]:
         assert run(store.get(object_key(md5(body)))) == body
     assert [sum(of) for of in zip(*told, strict=True)] == [len(bodies), sum(map(len, bodies))]
@@ -46,7 +46,7 @@ def test_files_are_stored_under_their_md5s(store: Store, run: Run, tmp_path: Pat
 
 def test_nothing_is_stored_of_nothing(store: Store, run: Run) -> None:
     assert list(run(store.put_contents([], ignore))) == []
-    assert run(store.list(FILES)) == []
+    assert run(store.list(MD5_PREFIX)) == []
 
 
 @pytest.mark.parametrize("body", [b"small", LARGE])
@@ -59,7 +59,7 @@ def test_a_file_that_changed_is_refused_and_leaves_nothing(store: Store, run: Ru
     (tmp_path / "two").write_bytes(body + b"more")
     with pytest.raises(DatasetError, match="two changed"):
         run(store.put_contents([two], ignore))
-    assert run(store.list(FILES)) == []
+    assert run(store.list(MD5_PREFIX)) == []
 
 
 def test_a_mere_touch_of_a_known_file_is_forgiven(store: Store, run: Run, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_what_is_gone_or_no_file_is_refused(store: Store, run: Run, tmp_path: Pa
     os.mkfifo(tmp_path / "one")
     with pytest.raises(DatasetError, match="expected a file at"):
         run(store.put_contents([one], ignore))
-    assert run(store.list(FILES)) == []
+    assert run(store.list(MD5_PREFIX)) == []
 
 
 def test_an_object_that_is_not_whole_is_replaced(store: Store, run: Run, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from monkey.metrics.spool import Spool, load
+from monkey.metrics.spool import Spool, load_json
 from monkey.metrics.spool_reader import Backlog
 from monkey.spec.project.influx_settings import parse_influx_settings
 from tests import influx
@@ -73,7 +73,7 @@ class Site:
 
     @property
     def state(self) -> dict[str, Any]:
-        return load(f"{self.spool.path}/state.json")
+        return load_json(f"{self.spool.path}/state.json")
 
     def rows(self, fields: str = "loss") -> list[influx.Row]:
         return self.database.rows(f"SELECT {fields} FROM metrics")

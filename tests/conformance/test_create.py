@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import pytest
 
 from monkey.errors import KeyMissing, StoreMissing, StoreRefused, StoreUnavailable, Unresolved
-from monkey.store.create import Lost, Won, create
+from monkey.store.create import Lost, Won, create_object
 from monkey.store.store_port import Store
 from tests.conformance.faulty import Fault, FaultyStore
 from tests.loops import Run
@@ -39,7 +39,7 @@ def test_one_client_is_never_told_wrong(store: Store, run: Run, durable: bool, g
     for n, faults in enumerate(SCRIPTS):
         key, gets = f"alone/{n}", iter([get_fails])
         faulty = FaultyStore(store, script(faults), lambda gets=gets: next(gets, False))
-        outcome = run(create(faulty, key, b"mine", durable=durable, sleep=no_wait, tries=4))
+        outcome = run(create_object(faulty, key, b"mine", durable=durable, sleep=no_wait, tries=4))
         assert outcome == Won(), faults
         run(faulty.commit_late())
         assert run(store.get(key)) == b"mine", faults
@@ -53,7 +53,7 @@ def test_against_a_rival_one_wins(store: Store, clients: Clients, run: Run, dura
         ours, theirs = FaultyStore(store, script(faults)), FaultyStore(rival_client, script(rival_faults))
         outcomes = await asyncio.gather(
             *(
-                create(side, key, data, durable=durable, sleep=no_wait)
+                create_object(side, key, data, durable=durable, sleep=no_wait)
                 for side, data in ((ours, b"ours"), (theirs, b"theirs"))
             )
         )
@@ -79,26 +79,26 @@ def test_a_late_commit_of_ours_is_ours(store: Store, run: Run) -> None:
     async def arrive(seconds: float) -> None:
         await faulty.commit_late()
 
-    assert run(create(faulty, "k", b"mine", sleep=arrive)) == Won()
+    assert run(create_object(faulty, "k", b"mine", sleep=arrive)) == Won()
     assert run(store.get("k")) == b"mine"
 
 
 def test_what_cannot_be_found_out_is_said_so(store: Store, run: Run) -> None:
     deaf = FaultyStore(store, lambda: Fault.LOST_ANSWER, lambda: True)
     with pytest.raises(Unresolved, match="not known"):
-        run(create(deaf, "k", b"mine", sleep=no_wait))
+        run(create_object(deaf, "k", b"mine", sleep=no_wait))
     assert run(store.get("k")) == b"mine"
 
 
 def test_ours_but_perhaps_not_durable_is_confirmed(store: Store, run: Run) -> None:
     """Read back as ours after an error, an entry may still be lost with the power: only an answer promises."""
     faults = iter([Fault.LOST_ANSWER, Fault.LOST_ANSWER, Fault.NONE])
-    assert run(create(FaultyStore(store, lambda: next(faults)), "k", b"mine", sleep=no_wait)) == Won()
+    assert run(create_object(FaultyStore(store, lambda: next(faults)), "k", b"mine", sleep=no_wait)) == Won()
     assert next(faults, None) is None
     with pytest.raises(Unresolved):
-        run(create(FaultyStore(store, lambda: Fault.LOST_ANSWER), "l", b"mine", sleep=no_wait))
+        run(create_object(FaultyStore(store, lambda: Fault.LOST_ANSWER), "l", b"mine", sleep=no_wait))
     loose = FaultyStore(store, lambda: Fault.LOST_ANSWER)
-    assert run(create(loose, "m", b"mine", durable=False, sleep=no_wait)) == Won()
+    assert run(create_object(loose, "m", b"mine", durable=False, sleep=no_wait)) == Won()
 
 
 class Refusing(FaultyStore):
@@ -118,9 +118,9 @@ class Refusing(FaultyStore):
 @pytest.mark.parametrize("error", [StoreRefused("full"), StoreMissing("gone")])
 def test_a_refusal_is_certain_only_at_first(store: Store, run: Run, error: Exception) -> None:
     with pytest.raises(type(error)):
-        run(create(Refusing(store, error, after=0), "k", b"mine", sleep=no_wait))
+        run(create_object(Refusing(store, error, after=0), "k", b"mine", sleep=no_wait))
     with pytest.raises(Unresolved, match="not known"):
-        run(create(Refusing(store, error, after=1), "k", b"mine", sleep=no_wait))
+        run(create_object(Refusing(store, error, after=1), "k", b"mine", sleep=no_wait))
 
 
 async def naive(store: Store, key: str, data: bytes) -> Won | Lost:
@@ -135,7 +135,7 @@ async def resolved(store: Store, key: str, data: bytes) -> Won | Lost:
     """Create as callers are to: again, with the same data, while it is not known."""
     for _ in range(20):
         try:
-            return await create(store, key, data, sleep=no_wait)
+            return await create_object(store, key, data, sleep=no_wait)
         except Unresolved:
             continue
     raise AssertionError("never resolved")

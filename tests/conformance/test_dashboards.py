@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from monkey.metrics import names
-from monkey.metrics.influx_points import job_point, point
+from monkey.metrics.influx_points import job_point, write_point
 from tests import digits as sweep_of_digits
 from tests import influx
 from tests.digits import METRIC, Digits
@@ -72,7 +72,7 @@ def _other() -> bytes:
                 summary={"rmse": {"last": 4.0, "min": 4.0, "max": 4.0}}, **about,
             ),
             *(
-                point(names.METRICS, {"sweep": "other", "job": "0123", "rank": str(rank), "host": "beta"},
+                write_point(names.METRICS, {"sweep": "other", "job": "0123", "rank": str(rank), "host": "beta"},
                       {"a/b.c": step / 2 + rank, "step": step}, int(at * S) + step)
                 for rank in (0, 1) for step in range(10)
             ),
@@ -84,7 +84,7 @@ def _machines(job: str) -> Iterator[bytes]:
     """Return ten minutes of machines; one was last heard of five minutes ago, one has two GPUs, and runs the job."""
     now = time.time_ns()
     for host in MACHINES:
-        tags = {names.HOST: host, names.FLEET: "lab", names.AGENT: f"{host}-agent"}
+        tags = {names.HOST: host, names.FLEET_TAG: "lab", names.AGENT: f"{host}-agent"}
         for ago in range(300 if host == "gone" else 0, 600, 15):
             at, count = now - ago * S, (600 - ago) / 15
             told = {
@@ -93,13 +93,15 @@ def _machines(job: str) -> Iterator[bytes]:
                 names.DISK_READ_BYTES: 15e6 * count, names.DISK_WRITE_BYTES: 30e6 * count,
                 names.NET_RECEIVED_BYTES: 45e6 * count, names.NET_SENT_BYTES: 60e6 * count,
             }  # fmt: skip
-            yield point(names.SYSTEM, tags, told, at)
+            yield write_point(names.SYSTEM, tags, told, at)
             gpu = {names.GPU_PERCENT: 90.0, names.GPU_MEMORY_BYTES: 7e10, names.GPU_POWER_WATTS: 650.0}
             if host == "alpha":
                 for index in ("0", "1"):
-                    yield point(names.SYSTEM, {**tags, names.GPU: index}, {**gpu, names.GPU_TEMPERATURE: 71.0}, at)
+                    yield write_point(
+                        names.SYSTEM, {**tags, names.GPU: index}, {**gpu, names.GPU_TEMPERATURE: 71.0}, at
+                    )
                 used = {names.CPU_PERCENT: 130.0, names.MEMORY_BYTES: 2e9, **gpu, names.DISK_READ_BYTES: 15e6 * count}
-                yield point(names.SYSTEM, {**tags, names.JOB: job}, {**used, names.DISK_WRITE_BYTES: 1.0}, at)
+                yield write_point(names.SYSTEM, {**tags, names.JOB: job}, {**used, names.DISK_WRITE_BYTES: 1.0}, at)
 
 
 def opened(name: str, database: Database, **wanted: str) -> Board:

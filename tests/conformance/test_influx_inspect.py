@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from monkey.apply.inspect.doctor_checks import _influx
-from monkey.metrics.influx_check import inspect
-from monkey.protocol.status.agent_views import JobView, State
+from monkey.metrics.influx_check import inspect_influx
+from monkey.protocol.status.agent_views import JobState, JobView
 from monkey.spec.project.influx_settings import parse_influx_settings
 from tests import influx
 from tests.loops import Run
@@ -19,7 +19,7 @@ DAY = 86400
 def test_one_that_takes_points_tells_how_long_it_keeps_them_and_writes_none(influx_server: influx.Server) -> None:
     for days in (0, 7):
         database = influx_server.database(days * DAY)
-        found = inspect(at(database), database.secrets)
+        found = inspect_influx(at(database), database.secrets)
         assert (found.trouble, found.retention) == ("", days * DAY)
         assert found.version == ("1.8.10" if influx_server.is_v1 else "2.9.1")
         assert database.rows("SHOW MEASUREMENTS") == []
@@ -63,7 +63,7 @@ def test_each_way_to_be_wrong_has_its_words_and_what_to_do(influx_server: influx
             (replace(place, org=""), ours.secrets, "found no `org:` in monkey.yaml", "add `org:`"),
         ]
     for there, secrets, said, hint in ways:
-        found = inspect(there, secrets)
+        found = inspect_influx(there, secrets)
         assert said in found.trouble and hint in found.hint, (there, found)
         assert not any(secret in f"{found}" for secret in ours.secrets.values())
         assert "--org " not in found.hint or f"--org {there.org or 'nobody'}" in found.hint
@@ -77,7 +77,7 @@ def test_a_sweep_older_than_what_is_kept_is_told(influx_server: influx.Server, r
     async def told(age: float) -> list[tuple[bool, str, str]]:
         import time
 
-        job = JobView("j", State.SUCCEEDED, started=time.time() - age)
+        job = JobView("j", JobState.SUCCEEDED, started=time.time() - age)
         view: Any = SimpleNamespace(state=SimpleNamespace(name="old"), ids=["j"], view=lambda _: job)
         return [(check.wrong, check.text, check.hint) async for check in _influx(at(database), [view])]
 

@@ -13,7 +13,7 @@ import pytest
 
 from monkey.errors import KeyMissing
 from monkey.store.open import open_store
-from monkey.store.probe import probe
+from monkey.store.probe import probe_store
 from monkey.store.store_port import Item, Store
 from tests.conformance.racer import race
 from tests.loops import Run
@@ -75,7 +75,7 @@ def test_of_eight_processes_one_wins_each_key(url: str, store: Store, run: Run) 
 
 def test_the_probe_passes_and_leaves_nothing(store: Store, run: Run) -> None:
     before = run(store.list(""))
-    run(probe(store))
+    run(probe_store(store))
     assert run(store.list("")) == before
 
 

@@ -11,7 +11,7 @@ from monkey.errors import JobFailed
 from monkey.protocol.layout import Keys
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.job.stop_when import StopEvidence
-from monkey_agent.ports import Attempt, Ending, Outcome, Running, Seat, Turn
+from monkey_agent.ports import Attempt, AttemptOutcome, Ending, LiveAttempt, Seat, Turn
 
 if TYPE_CHECKING:
     from tests.simulation.net import Host
@@ -29,7 +29,7 @@ class Execution:
         #: Begins when this one has exited by itself.
         self.follower: Execution | None = None
         self.over = asyncio.Event()
-        self.outcome: Outcome | None = None
+        self.outcome: AttemptOutcome | None = None
         rnd = self.world.random
         self.left = rnd.uniform(*self.world.jobs)
         self.verdict = rnd.choices([Ending.SUCCEEDED, Ending.FAILED, Ending.LOST], [16, 3, 0.3])[0]
@@ -62,7 +62,7 @@ class Execution:
         if self.begun or self.frozen or self.outcome is not None:
             return
         if self.body.late:
-            self.end(Outcome(Ending.STOPPED, "refused"))
+            self.end(AttemptOutcome(Ending.STOPPED, "refused"))
             return
         self.begun = True
         self.world.launched(self)
@@ -89,7 +89,9 @@ class Execution:
     def _finish(self) -> None:
         failed = self.verdict is Ending.FAILED
         summary = {self.met.metric: {"nonfinite": 1}} if self.met and self.met.value != self.met.value else {}
-        outcome = Outcome(self.verdict, "exit code 1" if failed else "", 1 if failed else 0, summary, met=self.met)
+        outcome = AttemptOutcome(
+            self.verdict, "exit code 1" if failed else "", 1 if failed else 0, summary, met=self.met
+        )
         if self.verdict in (Ending.SUCCEEDED, Ending.FAILED):
             self.body.host.exits[self.attempt.job] = (self.attempt.k, outcome)
         if self.verdict is not Ending.LOST:
@@ -103,7 +105,7 @@ class Execution:
             self.world.counts["begun in line"] += not self.follower.begun
             self.follower.begin()
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: AttemptOutcome) -> None:
         if self.outcome is None:
             self._halt()
             self.outcome = outcome
@@ -138,10 +140,10 @@ class Execution:
     async def stop(self, reason: str) -> None:
         if self.begun and not self.frozen:
             await self.body.host.sleep(self.world.random.choice([0.1, self.attempt.settings.grace]))
-        self.end(Outcome(Ending.STOPPED, reason))
+        self.end(AttemptOutcome(Ending.STOPPED, reason))
         await self.over.wait()
 
-    async def wait(self) -> Outcome:
+    async def wait(self) -> AttemptOutcome:
         await self.over.wait()
         await self.body.host.awake()
         assert self.outcome is not None
@@ -173,7 +175,7 @@ class Body:
     def late(self) -> bool:
         return self.warded and self.host.now() >= self.deadline
 
-    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> Running | None:
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LiveAttempt | None:
         k, outcome = self.host.exits.get(attempt.job, (0, None))
         if outcome and attempt.ours_since <= k < attempt.k:
             self.world.counts["exit of an earlier life"] += 1
@@ -190,7 +192,7 @@ class Body:
                 await self.host.sleep(self.world.random.choice([0, 0, 3]))
             raise
 
-    async def _start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> Running | None:
+    async def _start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LiveAttempt | None:
         rnd = self.world.random
         await self.host.sleep(self._preparation())
         if rnd.random() < 0.01 and not self.world.calm and self.world.weather.flaky:
@@ -249,7 +251,7 @@ class Body:
         if self._alarm:
             self._alarm.cancel()
         for execution in list(self.executions):
-            execution.end(Outcome(Ending.LOST, "killed"))
+            execution.end(AttemptOutcome(Ending.LOST, "killed"))
 
 
 class Seats:

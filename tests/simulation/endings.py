@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from monkey.protocol.entries import Claim, End, Ended, Entry
-from monkey.protocol.entry_log import Log, tally
+from monkey.protocol.entries import Claim, Ended, EndEntry, JobEntry
+from monkey.protocol.entry_log import EntryLog, tally_log
 from monkey.protocol.sweeps.revision import decode_order
-from monkey.protocol.sweeps.sweep_log import SweepState, fold
+from monkey.protocol.sweeps.sweep_log import SweepState, fold_entry
 from monkey.spec.job.stop_when import StopEvidence, StopRule, find_met_rule
 from tests.simulation.body import KEYS
 from tests.simulation.net import WALL
@@ -36,7 +36,7 @@ class Endings:
         if name not in ("a", "b"):
             return
         order, before = decode_order(key, data), self.states.get(name, SweepState(name))
-        state = self.states[name] = fold(before, order)
+        state = self.states[name] = fold_entry(before, order)
         if before.over(WALL + self.world.loop.time()) and not state.over(WALL + self.world.loop.time()):
             self.world.counts["opened after it expired"] += 1
         self.world.counts["fail_fast"] += "cause" in order and not order.get("goal", False)
@@ -49,21 +49,21 @@ class Endings:
             if not before.active:
                 self.world.violations["a goal ended what was not active"] += 1
 
-    def ended(self, job: str, entry: Entry, k: int) -> None:
+    def ended(self, job: str, entry: JobEntry, k: int) -> None:
         """An end was written: note what the machine saw, whatever the entry says of it."""
-        if isinstance(entry, End) and entry.outcome is Ended.STOPPED:
+        if isinstance(entry, EndEntry) and entry.outcome is Ended.STOPPED:
             self.world.counts["stopped by a condition"] += 1
             for execution in self.world.active[job]:
                 if execution.attempt.k == entry.out and execution.met:
                     self.met[job, k] = execution.met
 
-    def claimed(self, job: str, claim: Claim, log: Log) -> None:
+    def claimed(self, job: str, claim: Claim, log: EntryLog) -> None:
         """A job was claimed: is it one that had ended for good?"""
         last = log.entries[-2] if log.head > 1 else None
         state = self.states.get(claim.sweep)
         if state and not claim.continues and state.over(WALL + self.world.loop.time() - LATE):
             self.world.violations["a job was claimed though its sweep had expired"] += 1
-        if not isinstance(last, End) or last.outcome is not Ended.STOPPED or claim.sweep not in self.states:
+        if not isinstance(last, EndEntry) or last.outcome is not Ended.STOPPED or claim.sweep not in self.states:
             return
         self.world.counts["begun again after a condition"] += 1
         seen = self.met.get((job, log.head - 1))
@@ -78,7 +78,7 @@ class Endings:
             return
         for job in state.revision.table.ids:
             log = self.world.log(KEYS.job_log(job))
-            counted = tally(log)
+            counted = tally_log(log)
             for k, seen in counted.stopped.items():
                 if counted.succeeded and k < log.head:
                     continue  # it went on, under other conditions, and ended without meeting one

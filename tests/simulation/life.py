@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from monkey_agent.notifications.notice import Notice, Undelivered
-from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import Post
 from tests.simulation.body import Body, Seats
 from tests.simulation.net import Host, Net
@@ -37,7 +37,7 @@ class Life:
         host.lives.append(post.agent)
         rng = random.Random(world.random.random())
         self.seats = Seats(world.random.randint(1, 3))
-        self.agent = Agent(Net(world, host), post, host, self.body, self.seats, rng, mutant.parts)
+        self.agent = AgentDaemon(Net(world, host), post, host, self.body, self.seats, rng, mutant.parts)
         self.agent.heart.journal.limit = 4
         self.agent.observer.reads = world.random.choice([0, 1, 16])
         self.body.on_exit = self._exited

@@ -8,7 +8,7 @@ from typing import Any
 
 from monkey.errors import KeyMissing, StoreError, StoreUnavailable
 from monkey.protocol.claims import Claims, Held
-from monkey.protocol.entries import Claim, End, Torn
+from monkey.protocol.entries import Claim, EndEntry, Torn
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.observer import Observer
 from monkey.store.create import Lost, Won
@@ -105,7 +105,7 @@ class PermitUnasked(Claims):
 class EndAnything(Claims):
     """Ends whatever the last entry is, its own claim or not."""
 
-    async def end(self, held: Held, end: End) -> bool:
+    async def end(self, held: Held, end: EndEntry) -> bool:
         with contextlib.suppress(StoreError):
             await held.log.refresh(self._store)
         self.drop(held)
@@ -115,7 +115,7 @@ class EndAnything(Claims):
 class NoEvidence(Claims):
     """Ends what met a condition without a word of which."""
 
-    async def end(self, held: Held, end: End) -> bool:
+    async def end(self, held: Held, end: EndEntry) -> bool:
         return await super().end(held, replace(end, met={}))
 
 

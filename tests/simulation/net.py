@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from monkey.errors import KeyMissing, StoreUnavailable
 from monkey.store.store_port import Item
-from monkey_agent.ports import Outcome
+from monkey_agent.ports import AttemptOutcome
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -34,7 +34,7 @@ class Host:
         self.lives: list[str] = []
         #: Job to the position of the claim whose attempt exited, and how: kept until the agent gives it up. It outlives
         #: the agent's process, but no loss of power.
-        self.exits: dict[str, tuple[int, Outcome]] = {}
+        self.exits: dict[str, tuple[int, AttemptOutcome]] = {}
 
     def now(self) -> float:
         return self.world.loop.time() * self.drift

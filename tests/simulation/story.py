@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from monkey.errors import NotFound
-from monkey.protocol.entry_log import tally
-from monkey.protocol.status.store_snapshot import Reader, State
-from monkey.protocol.status.verdicts import Verdict, verdict
+from monkey.protocol.entry_log import tally_log
+from monkey.protocol.status.store_snapshot import JobState, Reader
+from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_order, append_revision, mark_queue, read_sweep
 from monkey.spec.job.job_table import JobTable, ParameterColumn
@@ -114,7 +114,7 @@ class Story:
         state = await read_sweep(self.net, KEYS, name)
         assert state.revision
         logs = {job: self.world.log(KEYS.job_log(job)) for job in state.revision.table.ids}
-        return {job: log.head for job, log in logs.items() if verdict(job, tally(log), state) in AGAIN}
+        return {job: log.head for job, log in logs.items() if judge_job(job, tally_log(log), state) in AGAIN}
 
     async def revise(self, name: str) -> None:
         self.world.counts["revision"] += 1
@@ -189,7 +189,7 @@ class Story:
             if state.goal or (state.cancelled and state.cancelled.startswith("fail_fast")):
                 continue
             for job in state.revision.table.ids:
-                if verdict(job, tally(self.world.log(KEYS.job_log(job))), state) is Verdict.OPEN:
+                if judge_job(job, tally_log(self.world.log(KEYS.job_log(job))), state) is Verdict.OPEN:
                     return False
         return True
 
@@ -219,8 +219,8 @@ class Story:
             for sweep in seen.sweeps.values():
                 assert sweep.unfinished <= sweep.counts.total() == len(list(sweep.jobs.values()))
                 met = [job for job in map(job_id, range(12)) if sweep.met(job)]
-                assert sweep.active or not sweep.counts[State.QUEUED], "nothing waits that may not run"
-                assert sweep.left_out + len(met) >= sweep.counts[State.STOPPED] and "nobody" not in sweep.jobs
+                assert sweep.active or not sweep.counts[JobState.QUEUED], "nothing waits that may not run"
+                assert sweep.left_out + len(met) >= sweep.counts[JobState.STOPPED] and "nobody" not in sweep.jobs
                 assert sweep.nonfinite == Counter(name for job in sweep.jobs.values() for name in job.metrics)
                 self.world.counts["nonfinite seen"] += sweep.nonfinite.total()
             assert len(seen.alive("f")) <= len(seen.agents)
@@ -277,7 +277,7 @@ class Story:
     def _check(self, job: str, known: set[str]) -> None:
         caps = [r.settings.max_retries for r in self.sweeps.values()]
         self.world.check_log(job, (1 + self.retries[job]) * (1 + max(2, *caps)))
-        succeeded = tally(self.world.log(KEYS.job_log(job))).succeeded
+        succeeded = tally_log(self.world.log(KEYS.job_log(job))).succeeded
         wanted = any(job in r.rows for r in self.sweeps.values())
         if wanted and succeeded and job not in known:
             self.world.violations["a success that no journal knows"] += 1

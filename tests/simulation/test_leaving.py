@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import Post
 from tests.simulation.body import Body, Seats
 from tests.simulation.net import Host, Net
@@ -24,7 +24,7 @@ def left_at(outage: tuple[float, float]) -> float:
     asyncio.set_event_loop(world.loop)
     host = Host(world, "h")
     post = Post("p", "f", "h", "b", idle_timeout=10)
-    agent = Agent(Net(world, host), post, host, Body(world, host), Seats(1), random.Random(1))
+    agent = AgentDaemon(Net(world, host), post, host, Body(world, host), Seats(1), random.Random(1))
     world.run(asyncio.wait_for(agent.run(), 5_000))
     return world.loop.time()
 

@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.protocol.entries import Claim, End, Ended, Torn, decode
-from monkey.protocol.entry_log import Log, got_on
+from monkey.protocol.entries import Claim, Ended, EndEntry, Torn, decode_entry
+from monkey.protocol.entry_log import EntryLog, got_on
 from monkey.store.memory import MemoryState
 from monkey.store.store_port import Item
 from monkey_agent.scheduling.agent_identity import Parts
@@ -134,18 +134,18 @@ class World:
             items.append(Item(key, len(objects[key][0]), str(objects[key][1])))
         return items
 
-    def log(self, base: str) -> Log:
-        log = Log(base)
+    def log(self, base: str) -> EntryLog:
+        log = EntryLog(base)
         while log.key(log.head + 1) in self.state.objects:
             key = log.key(log.head + 1)
-            log.entries.append(decode(key, self.state.objects[key][0]))
+            log.entries.append(decode_entry(key, self.state.objects[key][0]))
         return log
 
     # -- what must never happen, looked at the moment it would -------------------------------------------------------
 
     def _written(self, key: str, data: bytes) -> None:
         job = key.removeprefix(KEYS.jobs).partition("/")[0]
-        entry = decode(key, data)
+        entry = decode_entry(key, data)
         log = self.log(KEYS.job_log(job))
         if not isinstance(entry, Claim):
             self.endings.ended(job, entry, log.head)
@@ -250,14 +250,14 @@ class World:
     def check_log(self, job: str, failures: int) -> None:
         """Look at a job's log after the run; `failures`: the most failed ends that it may have."""
         entries = self.log(KEYS.job_log(job)).entries
-        ends = [e for e in entries if isinstance(e, End)]
+        ends = [e for e in entries if isinstance(e, EndEntry)]
         successes = [e for e in ends if e.outcome is Ended.SUCCEEDED]
         if len(successes) > 1 or (successes and entries[-1] is not successes[0]):
             self.violations["a success does not end its log"] += 1
         if sum(e.outcome is Ended.FAILED for e in ends) > failures:
             self.violations["more failures than allowed"] += 1
         for before, entry in zip([None, *entries], entries, strict=False):
-            if isinstance(entry, End) and not isinstance(before, Torn):
+            if isinstance(entry, EndEntry) and not isinstance(before, Torn):
                 mine = isinstance(before, Claim) and (before.agent, before.nonce) == (entry.agent, entry.nonce)
                 if not mine:
                     self.violations["an end of another's claim"] += 1

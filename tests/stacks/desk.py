@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
-from monkey_stacks.engine.engine_outcome import Outcome, Progress
+from monkey_stacks.engine.engine_outcome import EngineOutcome, EngineProgress
 from monkey_stacks.engine.pulumi_engine import Engine
 from tests.acceptance.ledger import whole_lines
 from tests.stacks.paper import Paper, identify
@@ -47,7 +47,7 @@ class Desk:
         self.base, self.url = base, url
         self.papers = base / "papers"
         self.ledger = base / "ledger"
-        self.seen: list[Progress] = []
+        self.seen: list[EngineProgress] = []
 
     def program(self, *sheets: Sheet) -> Callable[[], None]:
         def write() -> None:
@@ -84,13 +84,13 @@ class Desk:
 
         return asyncio.run(opened())
 
-    def up(self, *sheets: Sheet) -> Outcome:
+    def up(self, *sheets: Sheet) -> EngineOutcome:
         return self.run(lambda engine: engine.up(self.program(*sheets)))
 
-    def preview(self, *sheets: Sheet) -> Outcome:
+    def preview(self, *sheets: Sheet) -> EngineOutcome:
         return self.run(lambda engine: engine.preview(self.program(*sheets)))
 
-    def destroy(self) -> Outcome:
+    def destroy(self) -> EngineOutcome:
         return self.run(lambda engine: engine.destroy())
 
     def start(self, *sheets: Sheet, **env: str) -> subprocess.Popen[str]:
@@ -130,7 +130,7 @@ class Desk:
         return asyncio.run(read())
 
 
-def ops(outcome: Outcome) -> dict[str, str]:
+def ops(outcome: EngineOutcome) -> dict[str, str]:
     """Return what became of each paper, and what forced it: "update text"."""
     return {change.name: " ".join([change.op, *change.forced_by]) for change in outcome.changes}
 

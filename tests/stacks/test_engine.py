@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.engine.engine_outcome import Op, Outcome, Stage
+from monkey_stacks.engine.engine_outcome import EngineOutcome, Op, Stage
 from monkey_stacks.engine.pulumi_engine import Engine
-from monkey_stacks.engine.state_bucket import KEPT
+from monkey_stacks.engine.state_bucket import _KEPT
 from tests import services, sshd
 from tests.acceptance.shop import until
 from tests.stacks.desk import FLEET, HELD, PROJECT, Desk, Sheet, leftovers, ops
@@ -47,7 +47,7 @@ def test_life_of_papers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ops(desk.up(a, b, c)) == {"a": "update text", "b": "replace path", "c": "create"}
     assert desk.written == {"a": "other", "elsewhere": "second", "c": "third"}
     kept = [key for key in desk.stored() if "/history/" in key or "/backups/" in key]
-    assert len(kept) == 3 * KEPT, "history and backups grow for ever"
+    assert len(kept) == 3 * _KEPT, "history and backups grow for ever"
     steps = {(each.change.name, each.stage) for each in desk.seen}
     assert steps == {(name, stage) for name in "abc" for stage in (Stage.BEGAN, Stage.DONE)}
 
@@ -133,12 +133,12 @@ def test_without_the_plugin_that_runs_providers_the_error_says_where_it_is_from(
 def test_drift_is_seen_by_who_asks_and_mended(desk: Desk) -> None:
     wanted = desk.program(Sheet("a", "first"), Sheet("b", "second"))
 
-    async def looked(engine: Engine) -> list[Outcome]:
+    async def looked(engine: Engine) -> list[EngineOutcome]:
         plain = await engine.preview(wanted)
         asked = await engine.preview(wanted, refresh=True)
         return [plain, asked, await engine.up(wanted, refresh=True)]
 
-    async def refreshed(engine: Engine) -> tuple[Outcome, Outcome]:
+    async def refreshed(engine: Engine) -> tuple[EngineOutcome, EngineOutcome]:
         async with engine.hold() as session:
             return await session.refresh(), await session.up(wanted)
 
@@ -178,7 +178,7 @@ def test_two_at_once_take_turns_and_the_second_counts_again(desk: Desk, where: s
 
 
 def test_two_fleets_that_are_changed_at_once_do_not_meet(desk: Desk) -> None:
-    async def both(engine: Engine) -> tuple[Outcome, Outcome]:
+    async def both(engine: Engine) -> tuple[EngineOutcome, EngineOutcome]:
         other = replace(engine, fleet="other")
         one, two = Sheet("a", "one", seconds=1.0), Sheet("b", "two", seconds=1.0)
         first, second = await asyncio.gather(engine.up(desk.program(one)), other.up(desk.program(two)))
@@ -227,7 +227,7 @@ def test_state_is_in_the_store_wherever_that_is(
 def age(desk: Desk) -> None:
     """Let the stack have a long past."""
     state = Path(desk.url, f"projects/{PROJECT}/machines/{FLEET}/state/.pulumi")
-    for n in range(KEPT):
+    for n in range(_KEPT):
         for name in (
             f"history/shop/lab/lab-170000000000000000{n}.history.json",
             f"history/shop/lab/lab-170000000000000000{n}.checkpoint.json",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.engine.engine_outcome import Outcome
+from monkey_stacks.engine.engine_outcome import EngineOutcome
 from monkey_stacks.engine.pulumi_engine import Engine
 from tests.stacks.desk import FLEET, PROJECT, Desk, Sheet
 
@@ -81,10 +81,10 @@ def forge(desk: Desk, name: str, url: str) -> None:
 def test_no_plugin_is_fetched_on_the_word_of_a_state(desk: Desk, stranger: Stranger) -> None:
     wanted = desk.program(Sheet("a", "first"))
 
-    def plan(engine: Engine) -> Awaitable[Outcome]:
+    def plan(engine: Engine) -> Awaitable[EngineOutcome]:
         return engine.preview(wanted, refresh=True)
 
-    def apply(engine: Engine) -> Awaitable[Outcome]:
+    def apply(engine: Engine) -> Awaitable[EngineOutcome]:
         return engine.up(wanted)
 
     desk.run(apply)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ASK = "import sys; from monkey import origin; print(*map(origin.hint, sys.argv[1:]), sep='\\n')"
+ASK = "import sys; from monkey import origin; print(*map(origin.hint_install, sys.argv[1:]), sep='\\n')"
 PIP = f"run: {sys.executable} -m pip install"
 
 

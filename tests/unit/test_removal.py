@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from monkey.tree_removal import remove_tree
-from monkey_agent.checkpoints.local_checkpoints import Kept
+from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.execution.workspace import Workspaces
 from tests.nested import nest
 
@@ -38,7 +38,7 @@ def test_what_a_link_leads_to_stays(tmp_path: Path) -> None:
 def test_an_agent_starts_beside_a_checkpoint_that_is_too_deep(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     nest(tmp_path / "checkpoints" / "1.part", 1_500)
-    assert Kept(tmp_path).stuck == []
+    assert LocalCheckpoints(tmp_path).stuck == []
     assert list((tmp_path / "checkpoints").iterdir()) == []
 
 
@@ -82,7 +82,8 @@ def test_what_cannot_be_removed_is_told_and_hinders_nobody(tmp_path: Path, requi
         directory.chmod(0o777)
     told = unprivileged(
         tmp_path,
-        UNPRIVILEGED.format("monkey_agent.checkpoints.local_checkpoints", "Kept") + "print(Kept(Path('.')).stuck)",
+        UNPRIVILEGED.format("monkey_agent.checkpoints.local_checkpoints", "LocalCheckpoints")
+        + "print(LocalCheckpoints(Path('.')).stuck)",
     )
     assert told == "['./checkpoints/1.part']"
     assert (foreign / "file").exists()

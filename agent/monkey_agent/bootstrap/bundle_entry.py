@@ -17,27 +17,27 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import MonkeyError, StoreUnavailable
-from monkey.process_exit import leave
+from monkey.process_exit import exit_now
 from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS, UNFIT
 
 LOG = "agent.log"
 #: Bytes of agent.log after which it is begun anew when an agent starts (the old one stays beside it).
 LOG_LIMIT = 10_000_000
 #: Seconds between looks for a store that does not answer after a boot, and for how long: networks come up late.
-LOOK, BOOT = 10, 3600
+_POLL_SECONDS, BOOT = 10, 3600
 #: In the environment of the process that was begun anew with the right variables.
 _READY = "MONKEY_HOSTED"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def run_bundle(argv: Sequence[str] | None = None) -> None:
     """Run the agent of a directory, or check a store."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["--check"]:
-        leave(check(words[1]))
+        exit_now(check_store(words[1]))
     if words[:1] == ["--machine"]:
-        from monkey_agent.bootstrap.machine_setup import settle
+        from monkey_agent.bootstrap.machine_setup import prepare_machine
 
-        settle(json.load(sys.stdin), words[1], Path(sys.argv[0]))
+        prepare_machine(json.load(sys.stdin), words[1], Path(sys.argv[0]))
         return
     directory = Path(words[0])
     settings = json.loads((directory / SETTINGS).read_bytes())
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     del os.environ[_READY]
     if "--patient" in words:
         asyncio.run(_await_store(settings["store"]))
-    from monkey_agent.command_line import main as live
+    from monkey_agent.command_line import run_agent as live
 
     live([*settings["arguments"], "--state", str(directory)])
 
@@ -75,14 +75,14 @@ def _begin_anew(directory: Path, settings: dict[str, Any], words: list[str]) -> 
 def _read_secrets(machine: dict[str, Any]) -> dict[str, str]:
     """Return the jobs' secrets, which a rented machine may read itself; they are written down nowhere."""
     from monkey.fleet.secret_values import WITHHELD
-    from monkey_agent.lifecycle.cloud_notices import secrets
+    from monkey_agent.lifecycle.cloud_notices import read_secrets
 
     try:
-        found = secrets(machine)
+        found = read_secrets(machine)
         return {**found, WITHHELD: ",".join(found)}
     except MonkeyError as exc:
         print(f"error: {exc.message}\nhint: {exc.hint}", file=sys.stderr, flush=True)
-        leave(UNFIT)
+        exit_now(UNFIT)
 
 
 def _detach() -> None:
@@ -96,7 +96,7 @@ def _detach() -> None:
     os.close(null)
 
 
-def check(url: str) -> int:
+def check_store(url: str) -> int:
     """Create something in the store at `url`, read it, and say what hinders; returns what to exit with."""
     try:
         asyncio.run(_check(url))
@@ -117,7 +117,7 @@ async def _await_store(url: str) -> None:
             await (await open_store(url)).close()
         except StoreUnavailable as exc:
             print(exc.message, file=sys.stderr, flush=True)
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(_POLL_SECONDS)
         except MonkeyError:
             return
         else:
@@ -126,10 +126,10 @@ async def _await_store(url: str) -> None:
 
 async def _check(url: str) -> None:
     from monkey.store.open import open_store
-    from monkey.store.probe import probe
+    from monkey.store.probe import probe_store
 
     store = await open_store(url)
     try:
-        await probe(store)
+        await probe_store(store)
     finally:
         await store.close()

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.cloud.machine_paths import AGENT, CAUGHT, GOODBYE, LEFT, STATE
+from monkey.fleet.cloud.machine_paths import AGENT, BYE_FILES, CAUGHT, GOODBYE, STATE_ROOT
 from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS, UNFIT
 from monkey_agent.lifecycle import draining
 
@@ -54,7 +54,7 @@ WantedBy=multi-user.target
 """
 
 
-def settle(settings: Mapping[str, Any], name: str, bundle: Path) -> None:
+def prepare_machine(settings: Mapping[str, Any], name: str, bundle: Path) -> None:
     """Make the machine `name` ready for the agent whose code is `bundle`. Raises OSError, CalledProcessError."""
     uv = bundle / "tools/uv"
     if uv.exists():
@@ -66,9 +66,9 @@ def settle(settings: Mapping[str, Any], name: str, bundle: Path) -> None:
             fleet=settings["fleet"],
             user=USER,
             directory=AGENT,
-            left=LEFT,
+            left=BYE_FILES,
             goodbye=GOODBYE,
-            drain=draining.FILE,
+            drain=draining._DRAIN_FILE,
             python=sys.executable,
             bundle=bundle,
             unfit=UNFIT,
@@ -79,13 +79,13 @@ def settle(settings: Mapping[str, Any], name: str, bundle: Path) -> None:
 
 def _make_user() -> None:
     """See that there is a user for the agent, who has nothing but his own directories."""
-    STATE.mkdir(parents=True, exist_ok=True)
+    STATE_ROOT.mkdir(parents=True, exist_ok=True)
     try:
         pwd.getpwnam(USER)
     except KeyError:
-        home = ["--home-dir", str(STATE / "home"), "--create-home", "--shell", "/bin/bash"]
+        home = ["--home-dir", str(STATE_ROOT / "home"), "--create-home", "--shell", "/bin/bash"]
         subprocess.run(["useradd", "--system", "--user-group", *home, USER], stdin=subprocess.DEVNULL, check=True)
-    for directory in (AGENT, STATE / "cache"):
+    for directory in (AGENT, STATE_ROOT / "cache"):
         directory.mkdir(exist_ok=True, mode=0o700)
         shutil.chown(directory, USER, USER)
 
@@ -94,7 +94,11 @@ def _write_settings(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
     """Write down what `hosted` starts the agent with."""
     said = {"--store": settings["store"], "--project": settings["project"], "--fleet": settings["fleet"]}
     said |= {"--name": name, "--cloud": settings["cloud"], "--idle-timeout": settings["idle_timeout"]}
-    said |= {"--cache": STATE / "cache", "--max-slots": settings["max_slots"], "--cache-size": settings["cache_size"]}
+    said |= {
+        "--cache": STATE_ROOT / "cache",
+        "--max-slots": settings["max_slots"],
+        "--cache-size": settings["cache_size"],
+    }
     told = {
         "store": settings["store"],
         "arguments": [str(word) for flag, value in said.items() if value is not None for word in (flag, value)],
@@ -107,7 +111,7 @@ def _write_settings(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
 
 
 def _environment(settings: Mapping[str, Any], bundle: Path) -> dict[str, str]:
-    said = {"HOME": f"{STATE}/home", "USER": USER, "LOGNAME": USER, "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
+    said = {"HOME": f"{STATE_ROOT}/home", "USER": USER, "LOGNAME": USER, "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
     said["PATH"] = f"{bundle}/tools:{_PATH}"
     if settings["cloud"] == "aws":
         said |= {"AWS_REGION": settings["region"], "AWS_DEFAULT_REGION": settings["region"]}

@@ -24,15 +24,15 @@ from types import TracebackType
 from monkey_agent.cache import eviction
 
 #: Seconds between looks whether a lock is free.
-LOOK = 0.05
+_POLL_SECONDS = 0.05
 #: Of the disk, the part that the cache may fill where nobody said otherwise.
-SHARE = 0.5
+_DISK_SHARE = 0.5
 #: Bytes of a disk that are as good as none: programs that meet its end leave less.
 LITTLE = 32 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class Use:
+class CacheUse:
     """The right to use an entry: it is not removed while this is held."""
 
     __slots__ = ("_fd", "_file")
@@ -49,7 +49,7 @@ class Use:
             os.close(self._fd)
             self._fd = -1
 
-    def __enter__(self) -> Use:
+    def __enter__(self) -> CacheUse:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
@@ -64,12 +64,12 @@ class Cache:
         self.root, self._most = root, most
         self._trimming: asyncio.Task[bool] | None = None
 
-    async def use(self, entry: Path) -> Use:
+    async def use(self, entry: Path) -> CacheUse:
         """Return the right to use an entry, whether it is there yet or not. Raises OSError."""
         file = f"{entry}.use"
         fd = await _acquire(file, fcntl.LOCK_SH)  # waits only where it is just being removed
         os.utime(fd)
-        return Use(file, fd)
+        return CacheUse(file, fd)
 
     @asynccontextmanager
     async def making(self, entry: Path, within: float = math.inf) -> AsyncIterator[int]:
@@ -88,7 +88,7 @@ class Cache:
 
         Says whether anything was removed. What is in use stays, whatever that takes.
         """
-        return await asyncio.to_thread(eviction.trim, str(self.root), self.most(), urgent=urgent)
+        return await asyncio.to_thread(eviction.trim_cache, str(self.root), self.most(), urgent=urgent)
 
     def trim_soon(self) -> None:
         """Trim beside what goes on: whoever needs what was just added must not wait for it."""
@@ -119,7 +119,7 @@ class Cache:
         if self._most is not None:
             return self._most
         disk = os.statvfs(self.root)
-        return int(disk.f_frsize * disk.f_blocks * SHARE)
+        return int(disk.f_frsize * disk.f_blocks * _DISK_SHARE)
 
     @staticmethod
     def note(entry: Path) -> None:
@@ -136,15 +136,15 @@ class Cache:
 async def _acquire(file: str, kind: int, within: float = math.inf) -> int:
     until = time.monotonic() + within
     while True:
-        fd = lock(file, kind)
+        fd = try_lock(file, kind)
         if fd >= 0:
             return fd
         if time.monotonic() > until:
             raise OSError(errno.EBUSY, f"another process has been at it for {within:.0f} s, and holds", file)
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-def lock(file: str, kind: int) -> int:
+def try_lock(file: str, kind: int) -> int:
     """Return a descriptor of `file` that holds a lock of that kind, -1 where somebody holds it otherwise.
 
     Whoever removes an entry removes its lock files, too: one that was removed meanwhile protects nothing.

@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import JobFailed, KeyMissing
-from monkey.store.directory.publish import copy
+from monkey.store.directory.publish import copy_bytes
 from monkey.store.store_port import Store
 from monkey.tree_removal import remove_tree
-from monkey_agent.cache.cache import Cache, Use
+from monkey_agent.cache.cache import Cache, CacheUse
 from monkey_agent.cache.single_flight import Flights
 
 #: Files up to so many bytes are kept in memory, and so many bytes of a snapshot in all: most code is this small.
-SMALL, KEPT = 64 * 1024, 8 * 1024 * 1024
+_SMALL, _KEPT = 64 * 1024, 8 * 1024 * 1024
 #: A snapshot with more bytes or files than this is copied in another thread.
-LARGE, MANY = 4 * 1024 * 1024, 200
+_LARGE, _MANY = 4 * 1024 * 1024, 200
 
 
 @dataclass(frozen=True)
-class File:
+class SnapshotFile:
     """A file of a snapshot: path, permissions, and its bytes if they are few."""
 
     path: str
@@ -33,19 +33,19 @@ class File:
 
 
 @dataclass
-class Snapshot:
+class UnpackedSnapshot:
     """An unpacked snapshot, read once; never linked to, so that no job can change what another gets."""
 
     root: str
     directories: list[str] = field(default_factory=list)
-    files: list[File] = field(default_factory=list)
+    files: list[SnapshotFile] = field(default_factory=list)
     links: list[tuple[str, str]] = field(default_factory=list)
     size: int = 0
 
     @property
     def large(self) -> bool:
         """Say whether copying it takes long."""
-        return self.size > LARGE or len(self.files) > MANY
+        return self.size > _LARGE or len(self.files) > _MANY
 
     def copy_to(self, target: str) -> None:
         """Copy everything into an empty directory; raises OSError."""
@@ -66,7 +66,7 @@ class Snapshot:
     def _copy(self, path: str, target: int) -> None:
         source = os.open(f"{self.root}/{path}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            copy(source, target)
+            copy_bytes(source, target)
         finally:
             os.close(source)
 
@@ -87,9 +87,9 @@ def _same(one: Path, other: Path) -> bool:
     return True
 
 
-def read_snapshot(root: str) -> Snapshot:
+def read_snapshot(root: str) -> UnpackedSnapshot:
     """Read an unpacked snapshot, and take its files' write permission away."""
-    found = Snapshot(root)
+    found = UnpackedSnapshot(root)
     for directory, names, files in os.walk(root):
         below = directory[len(root) + 1 :]
         prefix = f"{below}/" if below else ""
@@ -104,13 +104,15 @@ def read_snapshot(root: str) -> Snapshot:
     return found
 
 
-def _read_file(found: Snapshot, full: str, path: str) -> None:
+def _read_file(found: UnpackedSnapshot, full: str, path: str) -> None:
     with open(full, "rb") as file:  # noqa: PTH123
         status = os.fstat(file.fileno())
         if status.st_mode & 0o222:
             os.chmod(full, status.st_mode & 0o555)
-        keep = status.st_size <= SMALL and found.size + status.st_size <= KEPT
-        found.files.append(File(path, 0o777 if status.st_mode & 0o100 else 0o666, file.read() if keep else None))
+        keep = status.st_size <= _SMALL and found.size + status.st_size <= _KEPT
+        found.files.append(
+            SnapshotFile(path, 0o777 if status.st_mode & 0o100 else 0o666, file.read() if keep else None)
+        )
         found.size += status.st_size
 
 
@@ -120,16 +122,16 @@ class CodeCache:
     def __init__(self, store: Store, cache: Cache) -> None:
         """Keep snapshots in `cache`."""
         self._store, self._cache, self._directory = store, cache, cache.root / "code"
-        self._flights: Flights[Snapshot] = Flights()
-        self._known: dict[str, Snapshot] = {}
+        self._flights: Flights[UnpackedSnapshot] = Flights()
+        self._known: dict[str, UnpackedSnapshot] = {}
         #: The rights to those that are known: they are asked for by every job, and cost nothing for as long as we live.
-        self._uses: dict[str, Use] = {}
+        self._uses: dict[str, CacheUse] = {}
 
-    def known(self, sha: str) -> Snapshot | None:
+    def known(self, sha: str) -> UnpackedSnapshot | None:
         """Return a snapshot that is at hand."""
         return self._known.get(sha)
 
-    async def get(self, sha: str, key: str) -> Snapshot:
+    async def get(self, sha: str, key: str) -> UnpackedSnapshot:
         """Return the snapshot `sha`, fetched from the store's `key` if need be.
 
         Raises StoreError, Corrupt, JobFailed (it is not in the store), OSError (the cache cannot be written).
@@ -138,7 +140,7 @@ class CodeCache:
             self._known[sha] = await self._flights.join(sha, lambda: self._load(sha, key))
         return self._known[sha]
 
-    async def _load(self, sha: str, key: str) -> Snapshot:
+    async def _load(self, sha: str, key: str) -> UnpackedSnapshot:
         into = self._directory / sha
         if sha not in self._uses:
             self._uses[sha] = await self._cache.use(into)
@@ -149,13 +151,13 @@ class CodeCache:
         return await asyncio.to_thread(read_snapshot, str(into))
 
     async def _fetch(self, sha: str, key: str, into: Path) -> None:
-        from monkey.transfer.code.extract import extract
+        from monkey.transfer.code.extract import extract_snapshot
 
         self._directory.mkdir(parents=True, exist_ok=True)
         archive = self._directory / f".{sha}.{secrets.token_hex(6)}.tar.gz"
         try:
             await self._store.get_file(key, archive)
-            await asyncio.to_thread(extract, archive, into, sha)
+            await asyncio.to_thread(extract_snapshot, archive, into, sha)
         except KeyMissing as exc:
             raise JobFailed(f"its code is not in the store: {key} (hint: run `monkey apply` again)") from exc
         finally:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from monkey.tree_removal import remove_tree
 
 #: Directories of the cache whose entries can be had again.
-KINDS = ("code", "environments", "datasets/trees")
+_CACHE_KINDS = ("code", "environments", "datasets/trees")
 #: The files of datasets by their hash; trees are links to them. And where trees are made.
 OBJECTS, ASIDE = "datasets/objects", "datasets/aside"
 TRASH = "trash"
@@ -23,7 +23,7 @@ BESIDE = (".use", ".lock", ".stamp", ".list", ".log", ".failed", ".txt", ".sh")
 
 
 @dataclass(frozen=True, order=True)
-class Entry:
+class CacheEntry:
     """Something in the cache: when it was last used (seconds since 1970), where it is, and what it takes in bytes."""
 
     used: float
@@ -31,7 +31,7 @@ class Entry:
     size: int
 
 
-def trim(root: str, most: int, *, urgent: bool = False) -> bool:
+def trim_cache(root: str, most: int, *, urgent: bool = False) -> bool:
     """Remove the least recently used entries until `most` bytes are left; `urgent`: at least one, if any can be.
 
     Says whether anything was removed. Slow: for another thread. One process at a time does it.
@@ -109,21 +109,21 @@ def _try_lock(file: str, *, wait: bool = False) -> int:
         return -1
 
 
-def _entries(root: str) -> Iterator[Entry]:
-    for kind in KINDS:
+def _entries(root: str) -> Iterator[CacheEntry]:
+    for kind in _CACHE_KINDS:
         with contextlib.suppress(FileNotFoundError), os.scandir(f"{root}/{kind}") as found:
             for item in found:
                 if not item.name.startswith(".") and not item.name.endswith(BESIDE):
                     yield _entry(item.path)
 
 
-def _entry(path: str) -> Entry:
+def _entry(path: str) -> CacheEntry:
     try:
         with open(f"{path}.use", "rb") as file:  # noqa: PTH123
             used, text = os.fstat(file.fileno()).st_mtime, file.read(32).strip()
     except FileNotFoundError:
         used, text = _changed(path), b""
-    return Entry(used, path, int(text) if text.isdigit() else disk_usage(path))
+    return CacheEntry(used, path, int(text) if text.isdigit() else disk_usage(path))
 
 
 def _changed(path: str) -> float:
@@ -148,7 +148,7 @@ def _objects(root: str) -> Iterator[tuple[str, os.stat_result]]:
                         yield item.path, item.stat(follow_symlinks=False)
 
 
-def _evict(root: str, entry: Entry) -> int:
+def _evict(root: str, entry: CacheEntry) -> int:
     """Remove an entry unless somebody uses or makes it; returns how many bytes that gave."""
     use = _try_lock(f"{entry.path}.use")
     if use < 0:

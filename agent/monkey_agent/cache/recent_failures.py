@@ -11,13 +11,13 @@ from monkey.errors import JobFailed
 Failed = TypeVar("Failed", bound=JobFailed)
 
 #: Seconds for which a failure is remembered.
-REMEMBERED = 60.0
+REMEMBERED_SECONDS = 60.0
 
 
 class Failures:
     """What could not be had lately, by name."""
 
-    def __init__(self, remembered: float = REMEMBERED) -> None:
+    def __init__(self, remembered: float = REMEMBERED_SECONDS) -> None:
         """Remember each for so many seconds."""
         self._remembered = remembered
         self._failed: dict[str, tuple[float, JobFailed]] = {}
@@ -26,15 +26,15 @@ class Failures:
         """Raise JobFailed as the last time, if that is not long ago."""
         at, failed = self._failed.get(name, (0.0, None))
         if failed is not None and time.monotonic() - at < self._remembered:
-            raise another(failed)
+            raise copy_error(failed)
         self._failed.pop(name, None)
 
     def remember(self, name: str, failed: JobFailed) -> JobFailed:
         """Note a failure, and return what to raise."""
         self._failed[name] = time.monotonic(), failed
-        return another(failed)
+        return copy_error(failed)
 
 
-def another(failed: Failed) -> Failed:
+def copy_error(failed: Failed) -> Failed:
     """Return an error of one's own: one that is raised twice grows its traceback."""
     return copy.copy(failed)

@@ -7,26 +7,26 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class _Flight(Generic[T]):
+class _Flight(Generic[_T]):
     """One piece of work under way; `ending` when nobody waits for it any more."""
 
     __slots__ = ("ending", "task", "waiting")
 
-    def __init__(self, task: asyncio.Task[T]) -> None:
+    def __init__(self, task: asyncio.Task[_T]) -> None:
         self.task, self.waiting, self.ending = task, 0, False
 
 
-class Flights(Generic[T]):
+class Flights(Generic[_T]):
     """What is under way, by name."""
 
     def __init__(self) -> None:
         """Start with nothing under way."""
-        self._flights: dict[str, _Flight[T]] = {}
+        self._flights: dict[str, _Flight[_T]] = {}
 
-    async def join(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def join(self, name: str, work: Callable[[], Awaitable[_T]]) -> _T:
         """Return what `work` returns, or what the one under way under this name will; so for what it raises.
 
         Who is cancelled leaves the others their result. The last one who is cancels the work, and waits for its end.
@@ -44,12 +44,12 @@ class Flights(Generic[T]):
                 flight.task.cancel()
                 await asyncio.wait([flight.task])
 
-    def _begin(self, name: str, work: Callable[[], Awaitable[T]]) -> _Flight[T]:
+    def _begin(self, name: str, work: Callable[[], Awaitable[_T]]) -> _Flight[_T]:
         flight = self._flights[name] = _Flight(asyncio.ensure_future(_run(work)))
         flight.task.add_done_callback(lambda done: self._landed(name, done))
         return flight
 
-    def _landed(self, name: str, task: asyncio.Task[T]) -> None:
+    def _landed(self, name: str, task: asyncio.Task[_T]) -> None:
         del self._flights[name]
         if not task.cancelled():
             task.exception()  # seen, though everybody who asked may be gone
@@ -62,11 +62,11 @@ class Flights(Generic[T]):
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _run(work: Callable[[], Awaitable[T]]) -> T:
+async def _run(work: Callable[[], Awaitable[_T]]) -> _T:
     return await work()
 
 
-async def to_its_end(work: Callable[[], T]) -> T:
+async def to_its_end(work: Callable[[], _T]) -> _T:
     """Return what `work` does in another thread, which cannot be cancelled: who is waits for it, then goes.
 
     For work under a lock: nobody is to have that while the thread goes on.

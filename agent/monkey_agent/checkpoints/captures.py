@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from monkey.files import open_regular
-from monkey.store.directory.publish import copy
+from monkey.store.directory.publish import copy_bytes
 from monkey.tree_removal import remove_tree
-from monkey_agent.checkpoints.directory_scan import Seen, Tree, is_inner, look, settled
+from monkey_agent.checkpoints.directory_scan import DirectoryScan, FileState, find_settled, is_inner, scan_directory
 from monkey_agent.machine import boot_id
 
 #: In a capture: the files, what they were when they were taken, and the mark of one that is in the store.
@@ -29,7 +29,7 @@ class Capture:
 
     root: str
     #: As it was in the job's directory.
-    tree: Tree
+    tree: DirectoryScan
 
     def path(self, file: str) -> str:
         """Return where a file of it lies."""
@@ -62,24 +62,24 @@ class Capture:
             os.symlink(target, f"{directory}/{path}")
 
 
-def _same(status: os.stat_result, seen: Seen) -> bool:
+def _same(status: os.stat_result, seen: FileState) -> bool:
     return (status.st_size, status.st_mtime_ns) == (seen.size, seen.mtime)
 
 
-def take(directory: str, before: Tree, root: str, *, copies: bool) -> Capture | None:
+def take_capture(directory: str, before: DirectoryScan, root: str, *, copies: bool) -> Capture | None:
     """Capture `directory` into the new directory `root`, if a look `before` saw what is there now.
 
     None where something is being written, and nothing is left of it. `copies`: links are not to be trusted.
     Raises OSError.
     """
-    now = look(directory)
-    tree = settled(directory, before, now)
+    now = scan_directory(directory)
+    tree = find_settled(directory, before, now)
     if tree is None:
         return None
     try:
         _fill(directory, tree, f"{root}/{TREE}", copies=copies)
         capture = Capture(root, tree)
-        if settled(directory, now, look(directory)) == tree and (copies or _is_linked(capture)):
+        if find_settled(directory, now, scan_directory(directory)) == tree and (copies or _is_linked(capture)):
             with open(f"{root}/{SEEN}", "w") as file:
                 json.dump(_to_json(tree), file)
             return capture
@@ -92,7 +92,7 @@ def take(directory: str, before: Tree, root: str, *, copies: bool) -> Capture | 
     return None
 
 
-def _fill(directory: str, tree: Tree, to: str, *, copies: bool) -> None:
+def _fill(directory: str, tree: DirectoryScan, to: str, *, copies: bool) -> None:
     os.makedirs(to)
     for path in sorted(tree.directories):
         os.makedirs(f"{to}/{path}", exist_ok=True)
@@ -103,12 +103,12 @@ def _fill(directory: str, tree: Tree, to: str, *, copies: bool) -> None:
             os.link(f"{directory}/{path}", f"{to}/{path}", follow_symlinks=False)
 
 
-def _copy(path: str, to: str, seen: Seen) -> None:
+def _copy(path: str, to: str, seen: FileState) -> None:
     source = open_regular(path, os.O_RDONLY)
     try:
         target = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            copy(source, target)
+            copy_bytes(source, target)
         finally:
             os.close(target)
     finally:
@@ -120,7 +120,7 @@ def _is_linked(capture: Capture) -> bool:
     return all(os.lstat(capture.path(path)).st_ino == seen.inode for path, seen in capture.tree.files.items())
 
 
-def read(root: str) -> Capture | None:
+def read_capture(root: str) -> Capture | None:
     """Return the capture in `root`; None where it cannot be relied on: damaged, or older than this boot.
 
     (What was not written with an fsync may have lost its bytes, and kept its size, with the machine's power.)
@@ -130,8 +130,8 @@ def read(root: str) -> Capture | None:
             told = json.load(file)
         if told["boot"] != boot_id():
             return None
-        tree = Tree(
-            {path: Seen(*seen) for path, seen in told["files"].items()},
+        tree = DirectoryScan(
+            {path: FileState(*seen) for path, seen in told["files"].items()},
             frozenset(told["directories"]),
             {path: target for path, target in told["links"].items() if is_inner(target)},
         )
@@ -141,5 +141,5 @@ def read(root: str) -> Capture | None:
     return capture if capture.is_whole else None
 
 
-def _to_json(tree: Tree) -> dict[str, Any]:
+def _to_json(tree: DirectoryScan) -> dict[str, Any]:
     return {"boot": boot_id(), "files": tree.files, "directories": sorted(tree.directories), "links": tree.links}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from monkey.errors import Corrupt
-from monkey.store.keys import encodable
+from monkey.store.keys import is_encodable
 from monkey_agent.checkpoints.directory_scan import is_inner
 
 _SHA256 = re.compile(r"[0-9a-f]{64}").fullmatch
@@ -42,7 +42,7 @@ class Manifest:
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decode(key: str, data: bytes) -> Manifest:
+def decode_manifest(key: str, data: bytes) -> Manifest:
     """Read a manifest; raises Corrupt for anything that is none, or that would leave the job's directory."""
     try:
         body = json.loads(data)
@@ -54,7 +54,7 @@ def decode(key: str, data: bytes) -> Manifest:
 
 
 def _path(path: Any) -> str:
-    if not isinstance(path, str) or not is_inner(path) or not encodable(path):
+    if not isinstance(path, str) or not is_inner(path) or not is_encodable(path):
         raise ValueError(f"{path!r} leads elsewhere")
     return path
 

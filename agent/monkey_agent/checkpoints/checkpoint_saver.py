@@ -12,32 +12,32 @@ import random
 from collections.abc import Callable
 
 from monkey.errors import StoreError
-from monkey.protocol.entries import End, Ended
-from monkey.protocol.entry_log import Log
+from monkey.protocol.entries import Ended, EndEntry
+from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import Keys
 from monkey.store.store_port import Store
 from monkey.tree_removal import remove_tree
 from monkey_agent.checkpoints import captures, remote_checkpoints
 from monkey_agent.checkpoints.captures import Capture
-from monkey_agent.checkpoints.directory_scan import Tree, look
-from monkey_agent.checkpoints.local_checkpoints import Kept
-from monkey_agent.checkpoints.remote_checkpoints import Shelf
-from monkey_agent.checkpoints.restore import Restored, restore
-from monkey_agent.local_files import is_touched, trouble
+from monkey_agent.checkpoints.directory_scan import DirectoryScan, scan_directory
+from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
+from monkey_agent.checkpoints.remote_checkpoints import RemoteCheckpoints
+from monkey_agent.checkpoints.restore import Restored, restore_checkpoint
+from monkey_agent.local_files import explain_os_error, is_touched
 from monkey_agent.ports import Attempt
 
 #: Seconds between looks at a job's directory.
-LOOK = 2.0
+_POLL_SECONDS = 2.0
 #: Seconds between looks where a copy is due and the job does not stop writing, at most.
 EAGER = 0.3
 #: Seconds in which nothing may have changed. A job that never rests so long is caught in a shorter pause: whoever
 #: replaces single files is whole at any moment, and who writes several should write aside and rename.
 QUIET = (1.0, 0.25, 0.03)
 #: Looks in vain before a shorter pause is enough.
-PATIENCE = 4
+_PATIENCE_SECONDS = 4
 #: Seconds that a job which is to be stopped may stand still for a last capture, and how often that is tried: what is
 #: half-written stays so while it stands.
-LAST, TRIES = 10.0, 3
+_LAST, _MAX_TRIES = 10.0, 3
 #: Reasons why something is left out that are told.
 NOTES = 5
 
@@ -45,7 +45,7 @@ NOTES = 5
 class Checkpoints:
     """The checkpoints of all jobs of an agent."""
 
-    def __init__(self, store: Store, keys: Keys, kept: Kept) -> None:
+    def __init__(self, store: Store, keys: Keys, kept: LocalCheckpoints) -> None:
         """Keep them in `store` and, on this machine, in `kept`."""
         self.store, self.keys, self.kept = store, keys, kept
 
@@ -53,7 +53,7 @@ class Checkpoints:
         """Fill the directory of a new attempt; a first one asks nobody. Raises StoreError, OSError."""
         checkpoint = Checkpoint(self, attempt, directory)
         if attempt.number > 1:
-            restored = await restore(self.store, self.keys, self.kept, attempt.job, directory)
+            restored = await restore_checkpoint(self.store, self.keys, self.kept, attempt.job, directory)
             await checkpoint.begin_from(restored)
         return checkpoint
 
@@ -61,15 +61,15 @@ class Checkpoints:
         """Remove all there is of a job that has succeeded; what the store does not take away now only takes room."""
         await asyncio.to_thread(self.kept.forget, job)
         with contextlib.suppress(StoreError):
-            await remote_checkpoints.remove(self.store, self.keys, job)
+            await remote_checkpoints.remove_checkpoints(self.store, self.keys, job)
 
     async def tidy(self) -> None:
         """Remove those of jobs that have succeeded elsewhere, or right before our predecessor died."""
         for job in self.kept.jobs:
             with contextlib.suppress(StoreError):
-                log = Log(self.keys.job_log(job))
+                log = EntryLog(self.keys.job_log(job))
                 await log.refresh(self.store)
-                if isinstance(log.tail, End) and log.tail.outcome is Ended.SUCCEEDED:
+                if isinstance(log.tail, EndEntry) and log.tail.outcome is Ended.SUCCEEDED:
                     await self.forget(job)
 
 
@@ -81,8 +81,8 @@ class Checkpoint:
         self._all, self._attempt, self._directory = checkpoints, attempt, directory
         self._newest: Capture | None = None
         #: What the store has, as it was in the directory.
-        self._sent: Tree | None = None
-        self._shelf: Shelf | None = None
+        self._sent: DirectoryScan | None = None
+        self._shelf: RemoteCheckpoints | None = None
         self._task: asyncio.Task[None] | None = None
         self._noted: set[str] = set()
         #: The job writes into its files instead of replacing them.
@@ -101,7 +101,7 @@ class Checkpoint:
         """Take note of what was brought back."""
         self.notes, self.restored = restored.notes, is_touched(self._directory)
         if restored.published:
-            self._sent = await asyncio.to_thread(look, self._directory)
+            self._sent = await asyncio.to_thread(scan_directory, self._directory)
 
     # -- while the job runs -------------------------------------------------------------------------------------------
 
@@ -121,9 +121,9 @@ class Checkpoint:
             except StoreError:
                 pass  # the store is away; the next round may meet it
             except OSError as exc:
-                self._tell(f"its checkpoint cannot be saved: {trouble(exc)}")
+                self._tell(f"its checkpoint cannot be saved: {explain_os_error(exc)}")
             left = self._due - asyncio.get_running_loop().time()
-            await asyncio.sleep(min(LOOK, max(EAGER, left)) if rests else random.uniform(0.05, EAGER))
+            await asyncio.sleep(min(_POLL_SECONDS, max(EAGER, left)) if rests else random.uniform(0.05, EAGER))
 
     async def _round(self) -> bool:
         """Capture what is new, and send it if it is time. False: it is time, and the job does not rest."""
@@ -141,17 +141,17 @@ class Checkpoint:
 
     def _missed(self) -> None:
         self._misses += 1
-        if self._misses % PATIENCE == 0:
+        if self._misses % _PATIENCE_SECONDS == 0:
             self._level = min(self._level + 1, len(QUIET) - 1)
 
     async def _capture(self, quiet: float) -> bool:
         """Capture the directory if nothing in it changes for so many seconds. Raises OSError."""
-        before = await asyncio.to_thread(look, self._directory)
+        before = await asyncio.to_thread(scan_directory, self._directory)
         if self._newest is not None and before == self._newest.tree:
             return True
         await asyncio.sleep(quiet)
         aside = self._all.kept.aside()
-        made = await asyncio.to_thread(captures.take, self._directory, before, aside, copies=self._copies)
+        made = await asyncio.to_thread(captures.take_capture, self._directory, before, aside, copies=self._copies)
         if made is not None:
             await self._keep(made)
         return made is not None
@@ -170,7 +170,7 @@ class Checkpoint:
         if newest is None or newest.tree == self._sent:
             return True
         if self._shelf is None:
-            self._shelf = Shelf(self._all.store, self._all.keys, self._attempt.job, self._attempt.k)
+            self._shelf = RemoteCheckpoints(self._all.store, self._all.keys, self._attempt.job, self._attempt.k)
         if not await self._shelf.publish(newest):
             self._newest, self._copies = None, True
             return False
@@ -195,12 +195,12 @@ class Checkpoint:
     async def last_moment(self) -> None:
         """Capture what a job has that stands still and is then asked to end: it may end in the middle of writing."""
         capture = asyncio.ensure_future(self._still())
-        await asyncio.wait([capture], timeout=LAST)
+        await asyncio.wait([capture], timeout=_LAST)
         capture.cancel()
         await asyncio.gather(capture, return_exceptions=True)
 
     async def _still(self) -> None:
-        for _ in range(TRIES):
+        for _ in range(_MAX_TRIES):
             if await self._capture(QUIET[-1]):
                 return
 
@@ -219,7 +219,7 @@ class Checkpoint:
             self._ended = True
             await self._publish()
         except OSError as exc:
-            self._tell(f"its checkpoint cannot be saved: {trouble(exc)}")
+            self._tell(f"its checkpoint cannot be saved: {explain_os_error(exc)}")
         self._done = True
 
     async def succeeded(self) -> None:

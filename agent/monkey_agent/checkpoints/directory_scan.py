@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from monkey.files import stat_directory
-from monkey.store.keys import encodable
-from monkey.transfer.code.code_manifest import MAX_DEPTH
+from monkey.store.keys import is_encodable
+from monkey.transfer.code.code_manifest import MAX_TREE_DEPTH
 
 #: Names under which programs write what they rename when it is whole. While such a file is being written nobody waits
 #: for it: it is no part of the checkpoint yet.
@@ -27,7 +27,7 @@ _ASIDE = re.compile(
 )
 
 
-class Seen(NamedTuple):
+class FileState(NamedTuple):
     """What tells one state of a file from another; `mtime` in nanoseconds."""
 
     inode: int
@@ -37,10 +37,10 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tree:
+class DirectoryScan:
     """Everything below a directory; paths are relative, and two trees are equal if nothing seems to have changed."""
 
-    files: dict[str, Seen] = field(default_factory=dict)
+    files: dict[str, FileState] = field(default_factory=dict)
     directories: frozenset[str] = frozenset()
     #: Path to target, of links that stay below the directory.
     links: dict[str, str] = field(default_factory=dict)
@@ -53,9 +53,9 @@ class Tree:
         return sum(seen.size for seen in self.files.values())
 
 
-def look(root: str) -> Tree:
+def scan_directory(root: str) -> DirectoryScan:
     """Return what is below `root` now. Raises OSError where it cannot be read."""
-    tree, directories = Tree(), set()
+    tree, directories = DirectoryScan(), set()
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -70,20 +70,20 @@ def look(root: str) -> Tree:
                 if _add(tree, below + entry.name, entry):
                     directories.add(below + entry.name)
                     waiting.append(f"{below}{entry.name}/")
-    return Tree(tree.files, frozenset(directories), tree.links, tree.odd)
+    return DirectoryScan(tree.files, frozenset(directories), tree.links, tree.odd)
 
 
-def _add(tree: Tree, path: str, entry: os.DirEntry[str]) -> bool:
+def _add(tree: DirectoryScan, path: str, entry: os.DirEntry[str]) -> bool:
     """Add an entry; True for a directory, to be looked into."""
     status = entry.stat(follow_symlinks=False)
-    if not encodable(path):
+    if not is_encodable(path):
         tree.odd[path] = "its name is not UTF-8"
     elif stat.S_ISDIR(status.st_mode):
-        if path.count("/") < MAX_DEPTH:
+        if path.count("/") < MAX_TREE_DEPTH:
             return True
         tree.odd[path] = "it lies too deep"
     elif stat.S_ISREG(status.st_mode):
-        tree.files[path] = Seen(status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode & 0o777)
+        tree.files[path] = FileState(status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode & 0o777)
     elif stat.S_ISLNK(status.st_mode) and is_inner(os.readlink(entry.path)):
         tree.links[path] = os.readlink(entry.path)
     else:
@@ -94,7 +94,7 @@ def _add(tree: Tree, path: str, entry: os.DirEntry[str]) -> bool:
 
 def is_inner(target: str) -> bool:
     """Does a link's target lead nowhere but down?"""
-    return {"", ".", ".."}.isdisjoint(target.split("/")) and "\0" not in target and encodable(target)
+    return {"", ".", ".."}.isdisjoint(target.split("/")) and "\0" not in target and is_encodable(target)
 
 
 def is_written(path: str) -> bool:
@@ -119,7 +119,7 @@ def is_written(path: str) -> bool:
     return False
 
 
-def settled(root: str, before: Tree, now: Tree) -> Tree | None:
+def find_settled(root: str, before: DirectoryScan, now: DirectoryScan) -> DirectoryScan | None:
     """Return what of `now` is whole, where a look `before` saw the same; None where a file is being written.
 
     Files that have a name for half-written ones and are being written are left out, and nothing waits for them.
@@ -139,7 +139,7 @@ def settled(root: str, before: Tree, now: Tree) -> Tree | None:
         return None
     files = {path: seen for path, seen in now.files.items() if path not in loose}
     kept = {path for path in now.directories if any(file.startswith(f"{path}/") for file in files if is_aside(file))}
-    return Tree(files, directories | kept, now.links, now.odd)
+    return DirectoryScan(files, directories | kept, now.links, now.odd)
 
 
 def is_aside(path: str) -> bool:

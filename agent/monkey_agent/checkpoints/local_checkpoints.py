@@ -18,7 +18,7 @@ ABANDONED = 30
 _NAME = re.compile(r"([0-9a-zA-Z]+)\.([0-9]+)\.([0-9]+)").fullmatch
 
 
-class Kept:
+class LocalCheckpoints:
     """Captures in `checkpoints/` of the state directory, named JOB.K.N: the N-th of the attempt claimed at K."""
 
     def __init__(self, state: Path) -> None:
@@ -65,7 +65,7 @@ class Kept:
     def newest(self, job: str) -> tuple[int, Capture] | None:
         """Return the job's newest capture that is whole, and the claim under which it was made."""
         for spot in reversed(self._known.get(job, ())):
-            capture = captures.read(self._path(job, spot))
+            capture = captures.read_capture(self._path(job, spot))
             if capture is not None:
                 return spot[0], capture
         return None

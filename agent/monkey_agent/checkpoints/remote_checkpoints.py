@@ -12,19 +12,19 @@ from pathlib import Path
 
 from monkey.errors import Corrupt, KeyMissing
 from monkey.protocol.layout import Keys
-from monkey.store.create import Lost, create
+from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 from monkey.transfer.concurrency import in_lanes
 from monkey_agent.checkpoints.captures import Capture
-from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode
-from monkey_agent.checkpoints.directory_scan import Seen
-from monkey_agent.local_files import LARGE, UPLOADS, sha256
+from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode_manifest
+from monkey_agent.checkpoints.directory_scan import FileState
+from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
 
 #: Claim and number of a checkpoint.
 Spot = tuple[int, int]
 
 
-class Shelf:
+class RemoteCheckpoints:
     """What one attempt, claimed at `k`, has in the store."""
 
     def __init__(self, store: Store, keys: Keys, job: str, k: int) -> None:
@@ -32,7 +32,7 @@ class Shelf:
         self._store, self._keys, self._job, self._k = store, keys, job, k
         self._n = 0
         #: What was hashed: a file that did not change since has the same digest.
-        self._digests: dict[str, tuple[Seen, str]] = {}
+        self._digests: dict[str, tuple[FileState, str]] = {}
         self._sent: set[str] = set()
         self._manifests: dict[Spot, Manifest] = {}
 
@@ -53,11 +53,13 @@ class Shelf:
         await self._list(Manifest(pieces, sorted(capture.tree.directories), capture.tree.links))
         return True
 
-    async def _hash(self, capture: Capture, path: str, seen: Seen) -> None:
+    async def _hash(self, capture: Capture, path: str, seen: FileState) -> None:
         known = self._digests.get(path)
         if known is None or known[0] != seen:
             full = capture.path(path)
-            digest = await asyncio.to_thread(sha256, full) if seen.size > LARGE else sha256(full)
+            digest = (
+                await asyncio.to_thread(hash_local_file, full) if seen.size > LARGE_BYTES else hash_local_file(full)
+            )
             self._digests[path] = seen, digest
 
     async def _send(self, capture: Capture, digest: str, path: str) -> None:
@@ -67,7 +69,7 @@ class Shelf:
         data = manifest.encode()
         while True:
             key = self._keys.checkpoint(self._job, self._k, self._n + 1)
-            answer = await create(self._store, key, data)
+            answer = await create_object(self._store, key, data)
             self._n += 1
             if not isinstance(answer, Lost) or answer.existing == data:
                 self._manifests[self._k, self._n] = manifest
@@ -95,7 +97,7 @@ class Shelf:
         if spot not in self._manifests:
             key = self._keys.checkpoint(self._job, *spot)
             try:
-                return decode(key, await self._store.get(key))
+                return decode_manifest(key, await self._store.get(key))
             except (KeyMissing, Corrupt):
                 return None
         return self._manifests[spot]
@@ -110,7 +112,7 @@ def spots_of(paths: list[str]) -> list[Spot]:
     )
 
 
-async def remove(store: Store, keys: Keys, job: str) -> None:
+async def remove_checkpoints(store: Store, keys: Keys, job: str) -> None:
     """Remove all checkpoints of a job that needs none any more. Raises StoreError."""
     items = await store.list(keys.checkpoints(job))
     for item in sorted(items, key=lambda item: "/files/" in item.key):

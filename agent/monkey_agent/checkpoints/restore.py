@@ -16,10 +16,10 @@ from monkey.protocol.layout import Keys
 from monkey.store.store_port import Store
 from monkey.transfer.concurrency import in_lanes
 from monkey.tree_removal import remove_tree
-from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode
-from monkey_agent.checkpoints.local_checkpoints import Kept
+from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode_manifest
+from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.checkpoints.remote_checkpoints import Spot, spots_of
-from monkey_agent.local_files import LARGE, UPLOADS, sha256
+from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
 
 #: How often the store is asked anew for what there is, when something was gone: a late agent may have tidied up.
 ROUNDS = 3
@@ -35,7 +35,7 @@ class Restored:
     notes: list[str] = field(default_factory=list)
 
 
-async def restore(store: Store, keys: Keys, kept: Kept, job: str, directory: str) -> Restored:
+async def restore_checkpoint(store: Store, keys: Keys, kept: LocalCheckpoints, job: str, directory: str) -> Restored:
     """Fill the empty `directory` with the job's checkpoint, if it has one. Raises StoreError, OSError."""
     stat_directory(directory)
     done = Restored()
@@ -68,7 +68,7 @@ async def _newest(
     for spot in spots:
         key = keys.checkpoint(job, *spot)
         try:
-            manifest = decode(key, await store.get(key))
+            manifest = decode_manifest(key, await store.get(key))
             await _fetch(store, keys, job, spot[0], manifest, directory)
             await asyncio.to_thread(_finish, manifest, directory)
         except (Corrupt, KeyMissing) as exc:
@@ -88,7 +88,7 @@ async def _fetch(store: Store, keys: Keys, job: str, k: int, manifest: Manifest,
         key = keys.checkpoint_file(job, k, file.sha256)
         os.makedirs(path.rpartition("/")[0], exist_ok=True)
         await store.get_file(key, Path(path))
-        found = await asyncio.to_thread(sha256, path) if file.size > LARGE else sha256(path)
+        found = await asyncio.to_thread(hash_local_file, path) if file.size > LARGE_BYTES else hash_local_file(path)
         if found != file.sha256:
             raise Corrupt(key, f"has other bytes (SHA-256 {found[:16]}…)")
 

@@ -24,7 +24,7 @@ from monkey_agent.datasets import dataset_listing, dataset_trees
 #: Objects that are fetched at once.
 LANES = 16
 #: Times that an object is fetched that comes with wrong bytes, or that somebody removes before it is linked.
-TRIES = 3
+_MAX_TRIES = 3
 
 
 class Lacking(JobFailed):
@@ -74,7 +74,7 @@ class Fetch:
     async def _directory(self) -> None:
         files = await self._files()
         place = self._place()
-        making = dataset_trees.Tree(place)
+        making = dataset_trees.DatasetTree(place)
         await to_its_end(lambda: making.begin(files))
         await self._fill(place, files)
         await to_its_end(lambda: making.finish(files))
@@ -93,14 +93,14 @@ class Fetch:
         """Return path → MD5 of what is in the directory."""
         kept = Path(f"{self._tree}.list")
         with contextlib.suppress(FileNotFoundError, Corrupt):
-            return await asyncio.to_thread(lambda: dataset_listing.read(self._oid, kept.read_bytes()))
+            return await asyncio.to_thread(lambda: dataset_listing.parse_listing(self._oid, kept.read_bytes()))
         try:
-            data = await self._store.get(dataset_listing.key(self._oid))
+            data = await self._store.get(dataset_listing.spell_object_key(self._oid))
         except KeyMissing as exc:
-            raise Lacking.of(dataset_listing.key(self._oid), missing=True, why=exc.message) from exc
+            raise Lacking.of(dataset_listing.spell_object_key(self._oid), missing=True, why=exc.message) from exc
         if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
             raise await self._damaged(self._oid)
-        files = await asyncio.to_thread(dataset_listing.read, self._oid, data)
+        files = await asyncio.to_thread(dataset_listing.parse_listing, self._oid, data)
         await to_its_end(lambda: self._keep(data, kept))
         return files
 
@@ -129,13 +129,13 @@ class Fetch:
 
     async def _object(self, md5: str, targets: list[str]) -> None:
         source = f"{self._objects}/{md5[:2]}/{md5[2:]}"
-        for _ in range(TRIES):
+        for _ in range(_MAX_TRIES):
             if not await self._is_whole(source, md5):
                 await self._get(md5, source)
             # Whoever makes room may remove it before it is linked.
             with contextlib.suppress(FileNotFoundError):
                 for target in targets:
-                    dataset_trees.link(source, target)
+                    dataset_trees.link_object(source, target)
                 return
         raise JobFailed(f"files vanish from the cache {self._cache.root} as soon as they are there")
 
@@ -147,20 +147,20 @@ class Fetch:
             return False
         if stat.S_ISREG(status.st_mode) and await self._md5(source) == md5:
             if status.st_mode & 0o222 or status.st_mtime != dataset_trees.MODIFIED:
-                dataset_trees.seal(source)
+                dataset_trees.seal_file(source)
             return True
         self._cache.trash(Path(source))
         return False
 
     async def _get(self, md5: str, source: str) -> None:
-        key, incoming = dataset_listing.key(md5), f"{self._incoming}/{md5}"
-        for _ in range(TRIES):
+        key, incoming = dataset_listing.spell_object_key(md5), f"{self._incoming}/{md5}"
+        for _ in range(_MAX_TRIES):
             try:
                 await self._store.get_file(key, Path(incoming))
             except KeyMissing as exc:
                 raise Lacking.of(key, missing=True, why=exc.message) from exc
             if await self._md5(incoming) == md5:
-                dataset_trees.seal(incoming)
+                dataset_trees.seal_file(incoming)
                 os.makedirs(os.path.dirname(source), exist_ok=True)
                 os.rename(incoming, source)
                 return
@@ -170,11 +170,11 @@ class Fetch:
         """Have the object sent again by whoever has the data (its size may be right), and return what to raise."""
         with contextlib.suppress(StoreError):  # the next fetch finds it damaged, too
             await self._store.put(f"{DAMAGED}{oid}", b"")
-        why = f"{dataset_listing.key(oid)} is damaged in the store: its bytes have another MD5"
+        why = f"{dataset_listing.spell_object_key(oid)} is damaged in the store: its bytes have another MD5"
         return Lacking.of(f"{DAMAGED}{oid}", missing=False, why=why)
 
     async def _md5(self, path: str) -> str:
-        if os.stat(path).st_size <= dataset_trees.SMALL:
+        if os.stat(path).st_size <= dataset_trees._SMALL_BYTES:
             return dataset_trees.md5_of(path)
         return await asyncio.to_thread(dataset_trees.md5_of, path)
 

@@ -10,23 +10,23 @@ from pathlib import Path
 
 from monkey.errors import Corrupt, JobFailed
 from monkey.store.store_port import Store
-from monkey_agent.cache.cache import Cache, Use
-from monkey_agent.cache.recent_failures import Failures, another
+from monkey_agent.cache.cache import Cache, CacheUse
+from monkey_agent.cache.recent_failures import Failures, copy_error
 from monkey_agent.cache.single_flight import Flights
 from monkey_agent.datasets import dataset_listing, dataset_trees
 from monkey_agent.datasets.dataset_fetch import Fetch, Lacking
-from monkey_agent.local_files import trouble
+from monkey_agent.local_files import explain_os_error
 
 #: Seconds for which a failure is remembered: few, since an apply that sends what was missing must count.
-REMEMBERED = 5.0
+_REMEMBERED = 5.0
 #: Files up to which a look at a tree is no work: half a millisecond.
-FEW = 256
+_FEW_FILES = 256
 
 
 class Datasets:
     """The datasets in the cache."""
 
-    def __init__(self, store: Store, cache: Cache, remembered: float = REMEMBERED) -> None:
+    def __init__(self, store: Store, cache: Cache, remembered: float = _REMEMBERED) -> None:
         """Fetch from `store`; after a failure, rest `remembered` seconds."""
         self._store, self._cache = store, cache
         self._trees = cache.root / "datasets" / "trees"
@@ -39,17 +39,17 @@ class Datasets:
         self._begun: defaultdict[str, int] = defaultdict(int)
         self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def use(self, oid: str) -> tuple[Path, Use]:
+    async def use(self, oid: str) -> tuple[Path, CacheUse]:
         """Return where a dataset is, fetched if need be, and the right to use it; `look` before a job does.
 
         Raises JobFailed, Corrupt, StoreError.
         """
-        dataset_listing.key(oid)
+        dataset_listing.spell_object_key(oid)
         tree = self._trees / oid
         try:
             use = await self._cache.use(tree)
         except OSError as exc:
-            raise JobFailed(f"a dataset cannot be kept here: {trouble(exc)}") from exc
+            raise JobFailed(f"a dataset cannot be kept here: {explain_os_error(exc)}") from exc
         try:
             if not dataset_trees.is_there(str(tree)):
                 await self._fetches.join(oid, lambda: self._obtain(oid, tree))
@@ -70,7 +70,7 @@ class Datasets:
     async def _is_sound(self, oid: str, tree: str) -> bool:
         """Say whether no job has altered it, by a look that begins now or later; who asks together shares one."""
         stamp = dataset_trees.read_stamp(tree)
-        if stamp is None or stamp.files <= FEW:
+        if stamp is None or stamp.files <= _FEW_FILES:
             return dataset_trees.is_sound(tree, stamp)
         return await self._looks.join(f"{oid}/{self._begun[oid]}", lambda: self._look(oid, tree))
 
@@ -91,10 +91,12 @@ class Datasets:
                     await self._fetch(Fetch(self._store, self._cache, oid, str(tree)))
         except (JobFailed, Corrupt) as exc:
             if isinstance(exc, Lacking):
-                self._lacking[oid] = another(exc)
+                self._lacking[oid] = copy_error(exc)
             raise self._failures.remember(oid, JobFailed(f"a dataset cannot be had: {exc.message}")) from exc
         except OSError as exc:
-            raise self._failures.remember(oid, JobFailed(f"a dataset cannot be kept here: {trouble(exc)}")) from exc
+            raise self._failures.remember(
+                oid, JobFailed(f"a dataset cannot be kept here: {explain_os_error(exc)}")
+            ) from exc
         self._cache.trim_soon()
 
     async def _sent_since(self, oid: str) -> bool:
@@ -111,8 +113,8 @@ class Datasets:
         except OSError as exc:
             if exc.errno in (errno.ENOSPC, errno.EDQUOT):
                 await asyncio.to_thread(fetch.give_up)
-                where = f"{trouble(exc)} (hint: the cache {self._cache.root} holds nothing more that is not in use)"
-                raise JobFailed(where) from exc
+                hint = f"the cache {self._cache.root} holds nothing more that is not in use"
+                raise JobFailed(f"{explain_os_error(exc)} (hint: {hint})") from exc
             raise
 
     def named(self, tree: Path, name: str) -> Path:
@@ -129,7 +131,7 @@ class Datasets:
                 with contextlib.suppress(FileExistsError):  # another was faster
                     link.symlink_to(f"../../{self._trees.name}/{tree.name}")
         except OSError as exc:
-            raise JobFailed(f"a dataset cannot be kept here: {trouble(exc)}") from exc
+            raise JobFailed(f"a dataset cannot be kept here: {explain_os_error(exc)}") from exc
         return link
 
     async def close(self) -> None:

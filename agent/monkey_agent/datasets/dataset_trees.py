@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from monkey.tree_removal import remove_tree
-from monkey_agent.datasets.dataset_listing import directories
+from monkey_agent.datasets.dataset_listing import list_directories
 from monkey_agent.machine import boot_id
 
 #: Every file's time of modification, in seconds (the year 2000): the same on all machines, and long before any write
 #: that could follow within one tick of the file system's clock.
 MODIFIED = 946_684_800
 #: Bytes that are hashed without leaving the event loop.
-SMALL = 256 * 1024
+_SMALL_BYTES = 256 * 1024
 #: What is no link to the object: made so where an object has as many names as the file system allows.
 _FULL = (errno.EMLINK,)
 
@@ -105,7 +105,7 @@ def _identity(name: str, status: os.stat_result) -> bytes:
     return os.fsencode(f"{name}\0{numbers}\n")
 
 
-class Tree:
+class DatasetTree:
     """One tree in the making, or in repair, as a plain path."""
 
     def __init__(self, root: str) -> None:
@@ -116,7 +116,7 @@ class Tree:
         """Make all directories, writable, and remove what is none of `files`; raises OSError."""
         os.makedirs(self.root, exist_ok=True)
         os.chmod(self.root, 0o755)
-        wanted = set(directories(files))
+        wanted = set(list_directories(files))
         for directory, names, others in os.walk(self.root):
             below = directory[len(self.root) + 1 :]
             prefix = f"{below}/" if below else ""
@@ -129,18 +129,18 @@ class Tree:
             for name in others:
                 if prefix + name not in files:
                     os.unlink(f"{directory}/{name}")
-        for path in directories(files):
+        for path in list_directories(files):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(f"{self.root}/{path}")
 
     def finish(self, files: dict[str, str]) -> None:
         """Take the right to write to directories away; raises OSError."""
-        for path in reversed(directories(files)):
+        for path in reversed(list_directories(files)):
             os.chmod(f"{self.root}/{path}", 0o555)
         os.chmod(self.root, 0o555)
 
 
-def link(source: str, target: str) -> None:
+def link_object(source: str, target: str) -> None:
     """Give an object a name in a tree, in place of what has it; raises OSError (FileNotFoundError: no object)."""
     try:
         os.link(source, target)
@@ -164,11 +164,11 @@ def _renew(source: str) -> None:
     aside = f"{source}.{secrets.token_hex(4)}"
     with open(source, "rb") as file:
         Path(aside).write_bytes(file.read())
-    seal(aside)
+    seal_file(aside)
     os.replace(aside, source)
 
 
-def seal(path: str) -> None:
+def seal_file(path: str) -> None:
     """Make a file what jobs may see: read-only, and of the one time of modification."""
     os.chmod(path, 0o444)
     os.utime(path, (MODIFIED, MODIFIED))

@@ -17,7 +17,7 @@ from monkey.spec.yaml.units import format_duration
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import to_its_end
 from monkey_agent.environments import interpreters
-from monkey_agent.logs.job_log import bounded
+from monkey_agent.logs.job_log import bound_lines
 from monkey_agent.logs.masking import Mask
 from monkey_agent.supervisor import process_tree
 from monkey_agent.supervisor.process_tree import BUILD, MARK
@@ -27,9 +27,9 @@ BUILDER = 1
 #: The directory inside an environment in which its setup runs.
 SETUP = "setup"
 #: Lines of the build's log that its failure keeps, characters of the one that its reason quotes, and bytes looked at.
-LINES, QUOTED, END = 30, 160, 64 * 1024
+LINES, QUOTED, _END = 30, 160, 64 * 1024
 #: Seconds that killed processes may take to go.
-PATIENCE = 10.0
+_PATIENCE_SECONDS = 10.0
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Build:
 
     async def _with_venv(self, version: str | None) -> None:
         try:
-            python = await interpreters.find(version, self._env)
+            python = await interpreters.find_interpreter(version, self._env)
         except LookupError as exc:
             raise BuildFailed(str(exc)) from exc
         await self._must("make the environment", python, "-m", "venv", str(self._path))
@@ -138,7 +138,7 @@ class Build:
         directory = self._path / SETUP
         directory.mkdir()
         self._script.write_text(text)
-        env = activated(self._env, self._path)
+        env = activate_environment(self._env, self._path)
         await self._must("set the environment up", "/bin/sh", "-e", str(self._script), env=env, directory=directory)
 
     # -- a step -------------------------------------------------------------------------------------------------------
@@ -152,16 +152,16 @@ class Build:
             why = f"could not {what} within {format_duration(self._limit)}"
             hint = " (hint: it may hang; `environment: {timeout: …}` in the spec gives it more time)"
             lines = self._last_lines()
-            raise BuildFailed(why + _quoted(lines) + hint, log_tail=bounded(lines[-LINES:])) from None
+            raise BuildFailed(why + _quoted(lines) + hint, log_tail=bound_lines(lines[-LINES:])) from None
         if code:
             lines = self._last_lines()
             kind, how = (Killed, f"killed by signal {-code}") if code < 0 else (BuildFailed, f"exit code {code}")
-            raise kind(f"could not {what} ({how}){_quoted(lines)}", log_tail=bounded(lines[-LINES:]))
+            raise kind(f"could not {what} ({how}){_quoted(lines)}", log_tail=bound_lines(lines[-LINES:]))
 
     def _last_lines(self) -> list[str]:
         """Return the end of the log, of the last step alone."""
         with self._log.open("rb") as file:
-            file.seek(max(0, self._log.stat().st_size - END))
+            file.seek(max(0, self._log.stat().st_size - _END))
             log = [line.rstrip() for line in file.read().decode(errors="replace").splitlines()]
         return log[max((i for i, line in enumerate(log) if line.startswith("$ ")), default=0) :]
 
@@ -188,26 +188,28 @@ class Build:
         finally:
             process_tree.send_group(process.pid, process_tree.KILL)
             with contextlib.suppress(TimeoutError):  # a disk or share that does not answer holds it; nobody else
-                await asyncio.wait_for(process.wait(), PATIENCE)
+                await asyncio.wait_for(process.wait(), _PATIENCE_SECONDS)
 
     def _sweep(self) -> None:
         """Kill what left the sessions of its steps: it would hold the lock, and work beside the next build."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + _PATIENCE_SECONDS
         while (left := self._strays()) and time.monotonic() < until:
             for pid in left:
-                process_tree.send(pid, process_tree.KILL)
+                process_tree.send_signal(pid, process_tree.KILL)
             time.sleep(0.005)
 
     def _strays(self) -> list[int]:
         ours = os.getpid()
-        found = {pid for pid in process_tree.everyone() if pid != ours and process_tree.mark(pid) == self._mark}
-        found.update(process_tree.tree(list(found)))
+        found = {
+            pid for pid in process_tree.list_processes() if pid != ours and process_tree.read_mark(pid) == self._mark
+        }
+        found.update(process_tree.list_descendants(list(found)))
         # One that hides its environment has the lock still; not so our own children, which have it until they exec.
-        found.update(set(process_tree.holders(self._lock)) - {ours, *process_tree.children(ours)})
+        found.update(set(process_tree.list_lock_holders(self._lock)) - {ours, *process_tree.list_children(ours)})
         return [pid for pid in found if not process_tree.is_dead(pid)]
 
 
-def activated(env: Mapping[str, str], venv: Path) -> dict[str, str]:
+def activate_environment(env: Mapping[str, str], venv: Path) -> dict[str, str]:
     """Return the variables `env` as they are in a virtual environment."""
     inside = {name: value for name, value in env.items() if name != "PYTHONHOME"}
     return {**inside, "VIRTUAL_ENV": str(venv), "PATH": f"{venv}/bin{os.pathsep}{env.get('PATH', os.defpath)}"}

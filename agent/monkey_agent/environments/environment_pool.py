@@ -12,20 +12,20 @@ from pathlib import Path
 
 from monkey.errors import JobFailed
 from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS
-from monkey_agent.cache.cache import Cache, Use
-from monkey_agent.cache.recent_failures import REMEMBERED, Failures, another
+from monkey_agent.cache.cache import Cache, CacheUse
+from monkey_agent.cache.recent_failures import REMEMBERED_SECONDS, Failures, copy_error
 from monkey_agent.cache.single_flight import Flights
 from monkey_agent.environments.environment_build import BUILDER, Build, Killed
-from monkey_agent.local_files import trouble
+from monkey_agent.local_files import explain_os_error
 
 #: Times that a build is begun which somebody kills: that says nothing of it, unless it is always so (out of memory?).
-TRIES = 3
+_MAX_TRIES = 3
 
 
 class Environments:
     """The environments in a cache that all agents of the user share."""
 
-    def __init__(self, cache: Cache, env: Mapping[str, str], remembered: float = REMEMBERED) -> None:
+    def __init__(self, cache: Cache, env: Mapping[str, str], remembered: float = REMEMBERED_SECONDS) -> None:
         """Build into `cache`, with the variables `env`; after a failure, rest `remembered` seconds."""
         self._cache, self._env = cache, dict(env)
         self._directory = cache.root / "environments"
@@ -34,7 +34,7 @@ class Environments:
 
     async def use(
         self, wanted: Mapping[str, str], withheld: Set[str] = frozenset(), limit: float = BUILD_TIMEOUT_SECONDS
-    ) -> tuple[Path, Use]:
+    ) -> tuple[Path, CacheUse]:
         """Return the environment for {"requirements", "python", "setup"}, built if need be, and the right to use it.
 
         `withheld`: variables that the build is not to see. `limit`: seconds that it may take; who joins one that is
@@ -46,14 +46,14 @@ class Environments:
         try:
             use = await self._cache.use(path)
         except OSError as exc:
-            raise JobFailed(f"the environment cannot be built: {trouble(exc)}") from exc
+            raise JobFailed(f"the environment cannot be built: {explain_os_error(exc)}") from exc
         try:
             if not _complete(path):
                 await self._flights.join(name, lambda: self._obtain(name, wanted, withheld, limit))
         except BaseException as exc:
             use.close()
             if isinstance(exc, JobFailed):
-                raise another(exc) from exc  # those who waited together got one
+                raise copy_error(exc) from exc  # those who waited together got one
             raise
         return path, use
 
@@ -63,7 +63,7 @@ class Environments:
         try:
             await self._build_once(self._directory / name, wanted, withheld, limit)
         except OSError as exc:
-            failed = JobFailed(f"the environment cannot be built: {trouble(exc)}")
+            failed = JobFailed(f"the environment cannot be built: {explain_os_error(exc)}")
             raise self._failures.remember(tried, failed) from exc
         except JobFailed as exc:
             raise self._failures.remember(tried, exc) from exc
@@ -74,7 +74,7 @@ class Environments:
         env = {name: value for name, value in self._env.items() if name not in withheld}
         # The builders have the lock, too: while one of a dead agent still runs, nobody builds beside it.
         async with self._cache.making(path, within=limit) as lock:
-            for left in reversed(range(0 if _complete(path) else TRIES)):
+            for left in reversed(range(0 if _complete(path) else _MAX_TRIES)):
                 try:
                     await Build(self._cache, path, env, lock, limit).run(wanted)
                     await asyncio.to_thread(self._cache.note, path)

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterable, Mapping
 
 #: Seconds that a program may take to tell its version.
-PATIENCE = 20.0
+_PATIENCE_SECONDS = 20.0
 _NAME = re.compile(r"python3\.\d+")
 _VERSION = re.compile(r"cpython-(3\.\d+\.\d+)-")
 _ASK = "import platform; print(platform.python_version())"
 
 
-async def find(version: str | None, env: Mapping[str, str]) -> str:
+async def find_interpreter(version: str | None, env: Mapping[str, str]) -> str:
     """Return a Python of the `version` ("3.12", "3.12.1"; None: ours), ours or one on the PATH of `env`.
 
     Raises LookupError that says which there are.
@@ -80,7 +80,7 @@ async def _said(*command: str, env: Mapping[str, str]) -> str:
     except OSError:
         return ""
     try:
-        out, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+        out, _ = await asyncio.wait_for(process.communicate(), _PATIENCE_SECONDS)
     except TimeoutError:
         return ""
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 from monkey.errors import FleetError, JobFailed
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.sweep.datasets import format_dataset_variable
-from monkey_agent.cache.cache import Use
+from monkey_agent.cache.cache import CacheUse
 from monkey_agent.datasets.dataset_pool import Datasets
 from monkey_agent.environments.environment_build import BuildFailed
 from monkey_agent.environments.environment_pool import Environments
@@ -27,9 +27,9 @@ class Hold:
         self.datasets: dict[str, Path] = {}
         self.secrets: dict[str, str] = {}
         self.mask: Mask | None = None
-        self._uses: list[Use] = []
+        self._uses: list[CacheUse] = []
 
-    def add(self, use: Use) -> None:
+    def add(self, use: CacheUse) -> None:
         """Hold this, too."""
         self._uses.append(use)
 
@@ -39,7 +39,7 @@ class Hold:
             self._uses.pop().close()
 
 
-class Needs:
+class JobNeeds:
     """Provides what recipes need."""
 
     def __init__(self, environments: Environments, datasets: Datasets, secrets: SecretValues) -> None:
@@ -98,6 +98,6 @@ class Needs:
         await self._datasets.close()
 
 
-def variables(datasets: Mapping[str, Path]) -> dict[str, str]:
+def list_variables(datasets: Mapping[str, Path]) -> dict[str, str]:
     """Return the variables in which a job finds its datasets."""
     return {format_dataset_variable(name): str(path) for name, path in datasets.items()}

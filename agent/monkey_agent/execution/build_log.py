@@ -9,13 +9,13 @@ from collections.abc import Callable
 from monkey_agent.cache.single_flight import to_its_end
 from monkey_agent.environments.environment_build import BuildFailed
 from monkey_agent.execution.workspace import Workspace
-from monkey_agent.logs.job_log import Log
+from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import Mask
 from monkey_agent.ports import Attempt
 
 
-async def tell(
-    failed: BuildFailed, attempt: Attempt, space: Workspace, open_log: Callable[[str, Mask | None], Log]
+async def ship_build_log(
+    failed: BuildFailed, attempt: Attempt, space: Workspace, open_log: Callable[[str, Mask | None], AttemptLog]
 ) -> None:
     """Bring the whole log to the store by way of the fresh workspace `space`; one job's for all that fail alike.
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from monkey.plan.sizes import format_size
-from monkey_agent.local_files import trouble
+from monkey_agent.local_files import explain_os_error
 from monkey_agent.supervisor.process import Exit
 
 #: Exit codes of shells that ran nothing themselves.
@@ -21,7 +21,7 @@ def exit_code(code: int) -> int:
     return 128 - code if code < 0 else code
 
 
-def reason(how: Exit) -> str:
+def explain_exit(how: Exit) -> str:
     """Return why an attempt failed that ran and ended by itself; "" for exit code 0."""
     if how.code == 0:
         return ""
@@ -66,7 +66,7 @@ def not_started(how: Exit, program: str, work: str) -> str:
         return f"this machine has no room for another process ({os.strerror(how.code)})"
     if not how.code:
         return f"it could not be started: {how.file}"
-    return trouble(OSError(how.code, os.strerror(how.code), how.file))
+    return explain_os_error(OSError(how.code, os.strerror(how.code), how.file))
 
 
 def _not_found(program: str, work: str) -> str:

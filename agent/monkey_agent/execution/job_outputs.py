@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from monkey.files import stat_directory
-from monkey.store.keys import encodable, shown
+from monkey.store.keys import is_encodable, shorten_key
 from monkey.store.store_port import Store
 from monkey.transfer.concurrency import in_lanes
 from monkey.transfer.globs import Globs
-from monkey_agent.cache.code_cache import Snapshot
+from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.execution.workspace import Workspace
-from monkey_agent.local_files import LARGE, UPLOADS, sha256
+from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
 
 #: How often a file is sent that changes while it is sent.
 CHANGES = 3
@@ -28,7 +28,7 @@ MAX_PATH = 800
 Note = Callable[[str], None]
 
 
-def find(space: Workspace, globs: Globs | None, code: Snapshot | None, note: Note) -> dict[str, str]:
+def find_outputs(space: Workspace, globs: Globs | None, code: UnpackedSnapshot | None, note: Note) -> dict[str, str]:
     """Return path to file: all that is in MONKEY_OUTPUT_DIR, and what `globs` name in the working directory.
 
     Files of the code snapshot that the job left as they were are none of its outputs. What cannot be kept (links,
@@ -56,7 +56,7 @@ def _walk(root: str, note: Note, globs: Globs | None) -> Iterator[tuple[str, str
         except FileNotFoundError:
             continue  # the job removed it
         except OSError as exc:
-            note(f"{shown(below or root)} cannot be read, so nothing of it is kept: {exc.strerror}")
+            note(f"{shorten_key(below or root)} cannot be read, so nothing of it is kept: {exc.strerror}")
             continue
         for entry in entries:
             path = below + entry.name
@@ -65,13 +65,13 @@ def _walk(root: str, note: Note, globs: Globs | None) -> Iterator[tuple[str, str
             elif globs is None or globs.match(path):
                 why = _refusal(path, entry)
                 if why:
-                    note(f"{shown(path)!r} is not kept: {why}")
+                    note(f"{shorten_key(path)!r} is not kept: {why}")
                 else:
                     yield path, entry.path
 
 
 def _refusal(path: str, entry: os.DirEntry[str]) -> str:
-    if not encodable(path):
+    if not is_encodable(path):
         return "its name is not UTF-8"
     if len(path.encode()) > MAX_PATH:
         return f"its path has more than {MAX_PATH} bytes"
@@ -98,7 +98,11 @@ class Shipment:
         path, full = item
         for _ in range(CHANGES):
             before = os.stat(full)
-            digest = await asyncio.to_thread(sha256, full) if before.st_size > LARGE else sha256(full)
+            digest = (
+                await asyncio.to_thread(hash_local_file, full)
+                if before.st_size > LARGE_BYTES
+                else hash_local_file(full)
+            )
             await self._store.put_file(self._prefix + path, Path(full))
             if _same(before, os.stat(full)):
                 self.digests[path] = digest

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from monkey.transfer.globs import Globs
-from monkey_agent.cache.code_cache import Snapshot
+from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.checkpoints.checkpoint_saver import Checkpoint
 from monkey_agent.execution.workspace import Workspace
-from monkey_agent.logs.job_log import Log
+from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.supervisor.process import Process
 
 
@@ -18,9 +18,9 @@ class LaunchedProcess:
 
     process: Process
     space: Workspace
-    log: Log
+    log: AttemptLog
     checkpoint: Checkpoint
-    code: Snapshot
+    code: UnpackedSnapshot
     #: The files that are its outputs; None: its recipe names none.
     globs: Globs | None
     #: How the keys begin under which the store gets what it leaves.

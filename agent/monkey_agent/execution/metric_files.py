@@ -9,10 +9,10 @@ from typing import Any
 
 from monkey.files import open_regular, stat_directory
 from monkey.metrics.summary import Summary
-from monkey.store.keys import encodable
+from monkey.store.keys import is_encodable
 
 #: Bytes that are read at once: some milliseconds of parsing, so that heartbeats are not late for it.
-PIECE = 256 * 1024
+_PIECE_BYTES = 256 * 1024
 
 
 class MetricFiles:
@@ -41,7 +41,7 @@ class MetricFiles:
             stat_directory(self._directory)
             with os.scandir(self._directory) as found:
                 files = (entry.name for entry in found if entry.is_file(follow_symlinks=False))
-                return sorted(filter(encodable, files))
+                return sorted(filter(is_encodable, files))
         except OSError:
             return []
 
@@ -49,7 +49,7 @@ class MetricFiles:
         """Read a bit more, and return the summary so far."""
         if self._finished is not None:
             return self._finished
-        left = PIECE
+        left = _PIECE_BYTES
         for name in self.names():
             left -= self._feed(name, left)
             if left <= 0:
@@ -60,10 +60,10 @@ class MetricFiles:
         """Read the rest, and return the summary of all."""
         if self._finished is None:
             for name in self.names():
-                more = self._feed(name, PIECE)
+                more = self._feed(name, _PIECE_BYTES)
                 while more:
                     await asyncio.sleep(0)
-                    more = self._feed(name, PIECE)
+                    more = self._feed(name, _PIECE_BYTES)
             self._finished = self._summary.finish() if self._read else {}
         return self._finished
 

@@ -11,13 +11,13 @@ from monkey.spec.command.command import JobCommand, compile_command
 from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.job.recipe import Recipe
 from monkey.transfer.globs import Globs
-from monkey_agent.cache.code_cache import Snapshot
-from monkey_agent.environments.environment_build import activated
-from monkey_agent.execution.attempt_resources import Hold, variables
+from monkey_agent.cache.code_cache import UnpackedSnapshot
+from monkey_agent.environments.environment_build import activate_environment
+from monkey_agent.execution.attempt_resources import Hold, list_variables
 from monkey_agent.supervisor.supervisor_client import Launcher
 
 #: Recipes that are remembered.
-REMEMBERED = 64
+_REMEMBERED_RECIPES = 64
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Prepared:
     """A recipe, ready to run; `base` is its environment's number at the warden."""
 
     recipe: Recipe
-    code: Snapshot
+    code: UnpackedSnapshot
     base: int
     #: Variables that are not in its environment.
     withheld: frozenset[str]
@@ -41,7 +41,7 @@ class Prepared:
         return command
 
 
-def wanted(recipe: Recipe) -> Globs | None:
+def select_outputs(recipe: Recipe) -> Globs | None:
     """Return which of its files a job's outputs are, if the spec says so; raises JobFailed."""
     try:
         return Globs(recipe.outputs) if recipe.outputs else None
@@ -64,11 +64,11 @@ class Preparer:
         same = prepared is not None and prepared.recipe is recipe and prepared.withheld == withheld
         return prepared if same else None
 
-    def prepare(self, recipe: Recipe, code: Snapshot, hold: Hold | None, withheld: frozenset[str]) -> Prepared:
+    def prepare(self, recipe: Recipe, code: UnpackedSnapshot, hold: Hold | None, withheld: frozenset[str]) -> Prepared:
         """Prepare a recipe whose jobs are not to inherit the variables `withheld`; raises JobFailed, OSError."""
         base = self._launcher.base(self._environment(recipe, hold, withheld))
-        prepared = Prepared(recipe, code, base, withheld, wanted(recipe))
-        while len(self._known) >= REMEMBERED:
+        prepared = Prepared(recipe, code, base, withheld, select_outputs(recipe))
+        while len(self._known) >= _REMEMBERED_RECIPES:
             del self._known[next(iter(self._known))]
         self._known[id(recipe)] = prepared
         return prepared
@@ -79,8 +79,8 @@ class Preparer:
         env.setdefault("PYTHONUNBUFFERED", "1")
         env.update(recipe.env)
         if hold is not None and hold.venv is not None:
-            env = activated(env, hold.venv)
-        env |= variables(hold.datasets) if hold is not None else {}
+            env = activate_environment(env, hold.venv)
+        env |= list_variables(hold.datasets) if hold is not None else {}
         env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), self._client())))
         return env
 

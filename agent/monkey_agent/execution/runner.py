@@ -17,21 +17,21 @@ from monkey.protocol.layout import Keys
 from monkey.spec.command.command import CommandError
 from monkey.store.store_port import Store
 from monkey_agent.cache.cache import Cache
-from monkey_agent.cache.code_cache import CodeCache, Snapshot
+from monkey_agent.cache.code_cache import CodeCache, UnpackedSnapshot
 from monkey_agent.checkpoints.checkpoint_saver import Checkpoint, Checkpoints
-from monkey_agent.checkpoints.local_checkpoints import Kept
+from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.datasets.dataset_pool import Datasets
 from monkey_agent.environments.environment_build import BuildFailed
 from monkey_agent.environments.environment_pool import Environments
-from monkey_agent.execution.attempt_resources import Hold, Needs
-from monkey_agent.execution.build_log import tell
+from monkey_agent.execution.attempt_resources import Hold, JobNeeds
+from monkey_agent.execution.build_log import ship_build_log
 from monkey_agent.execution.launched_process import LaunchedProcess
-from monkey_agent.execution.recipes import Prepared, Preparer, wanted
+from monkey_agent.execution.recipes import Prepared, Preparer, select_outputs
 from monkey_agent.execution.running_attempt import RunningAttempt
-from monkey_agent.execution.unrecorded_attempts import Exited, Left
+from monkey_agent.execution.unrecorded_attempts import Exited, UnrecordedAttempts
 from monkey_agent.execution.workspace import Workspace, Workspaces, job_variables
-from monkey_agent.local_files import trouble
-from monkey_agent.logs.job_log import Log
+from monkey_agent.local_files import explain_os_error
+from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import Mask
 from monkey_agent.machine import MachineClock
 from monkey_agent.ports import Attempt, Turn
@@ -77,14 +77,14 @@ class LocalRunner:
         self.on_trouble: Callable[[OSError], None] = lambda exc: None
         #: Seconds that a job may take to end at most, whatever its sweep says.
         self.most_grace = float("inf")
-        self.left = Left(state, leftover_processes.exits(state))
+        self.left = UnrecordedAttempts(state, leftover_processes.read_exits(state))
         self.telemetry = Telemetry(state, machine, SecretValues(env))
-        self.spaces, self.checkpoints = Workspaces(state), Checkpoints(store, keys, Kept(state))
+        self.spaces, self.checkpoints = Workspaces(state), Checkpoints(store, keys, LocalCheckpoints(state))
         self._launcher, self._cache = Launcher(state, self.clock), Cache(cache, cache_size)
         self._code = CodeCache(store, self._cache)
         # Marked, so that our successor ends a build that outlives us.
         building = {**inherited, MARK: f"{state}:{BUILD}"}
-        self._needs = Needs(Environments(self._cache, building), Datasets(store, self._cache), SecretValues(env))
+        self._needs = JobNeeds(Environments(self._cache, building), Datasets(store, self._cache), SecretValues(env))
         self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
         self._deadline, self._followed = 0.0, False
         self._running: set[RunningAttempt] = set()
@@ -127,7 +127,7 @@ class LocalRunner:
                 raise
         except OSError as exc:
             self.on_trouble(exc)
-            raise JobFailed(f"the job could not be prepared: {trouble(exc)}") from exc
+            raise JobFailed(f"the job could not be prepared: {explain_os_error(exc)}") from exc
         except CommandError as exc:
             hint = f" (hint: {exc.hint})" if exc.hint else ""
             raise JobFailed(f"its command cannot be run: {exc.message}{hint}") from exc
@@ -148,7 +148,7 @@ class LocalRunner:
         worth, code, seconds, peak = exited
         recipe, prefix = attempt.recipe, self._keys.out(attempt.job, attempt.k)
         snapshot = await self._code.get(recipe.code, self._keys.code(recipe.code))
-        globs, space = wanted(recipe), self.left.workspace(attempt.job)
+        globs, space = select_outputs(recipe), self.left.workspace(attempt.job)
         space.hold = self._needs.secrets(attempt)
         log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
         process = self._launcher.exited(space.name, Exit("ended", code, seconds, peak))
@@ -182,11 +182,11 @@ class LocalRunner:
         """Let the log of the build that failed be read. Raises StoreError, OSError."""
         space = self.spaces.take(attempt.job, attempt.k)
         try:
-            await tell(failed, attempt, space, partial(self.open_log, self._keys.out(attempt.job, attempt.k)))
+            await ship_build_log(failed, attempt, space, partial(self.open_log, self._keys.out(attempt.job, attempt.k)))
         finally:
             self.give(space)
 
-    async def _fill(self, code: Snapshot, space: Workspace) -> None:
+    async def _fill(self, code: UnpackedSnapshot, space: Workspace) -> None:
         try:
             if code.large:
                 await asyncio.to_thread(code.copy_to, space.work)
@@ -280,9 +280,9 @@ class LocalRunner:
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
 
-    def open_log(self, prefix: str, path: str, mask: Mask | None) -> Log:
+    def open_log(self, prefix: str, path: str, mask: Mask | None) -> AttemptLog:
         """Return the log of an attempt."""
-        return Log(self.store, f"{prefix}log/", path, mask)
+        return AttemptLog(self.store, f"{prefix}log/", path, mask)
 
     async def close(self) -> None:
         """See `Runner.close`."""

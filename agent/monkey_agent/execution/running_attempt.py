@@ -10,25 +10,25 @@ from enum import Enum, auto
 from typing import Any, Protocol
 
 from monkey.metrics.summary import MAX_METRICS
-from monkey.metrics.usage import FILE
+from monkey.metrics.usage import USAGE_FILE
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints.checkpoint_saver import Checkpoints
 from monkey_agent.execution import exit_reasons
-from monkey_agent.execution.job_outputs import Shipment, find
+from monkey_agent.execution.job_outputs import Shipment, find_outputs
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.metric_files import MetricFiles
 from monkey_agent.execution.stop_conditions import Conditions
 from monkey_agent.execution.workspace import Workspace
-from monkey_agent.local_files import is_touched, trouble
-from monkey_agent.ports import Attempt, Ending, Outcome
+from monkey_agent.local_files import explain_os_error, is_touched
+from monkey_agent.ports import Attempt, AttemptOutcome, Ending
 from monkey_agent.supervisor.process import Exit
 from monkey_agent.supervisor.shared_state import NOTHING, OWN, SIGNALLED, TIMED_OUT
 from monkey_agent.telemetry.samples import Samples
 
 #: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
-LEAST = 0.2
+_MIN_PAUSE_SECONDS = 0.2
 #: Seconds that a job ended by SIGTERM waits for its verdict: a machine that goes down ends all at once, and us, too.
 GOING_DOWN = 1.0
 _TERMINATED = (-signal.SIGTERM, SIGNALLED + signal.SIGTERM)
@@ -92,7 +92,7 @@ class RunningAttempt:
         self._why: tuple[Why, str] | None = None
         self._asked = ""
         self._frozen = False
-        self._outcome: Outcome | None = None
+        self._outcome: AttemptOutcome | None = None
         self._lock = asyncio.Lock()
         limit = attempt.settings.timeout
         self._limit = asyncio.get_running_loop().create_task(self._time_out(limit)) if limit is not None else None
@@ -122,7 +122,7 @@ class RunningAttempt:
         """End it once it ran for `limit` seconds, by the warden's count: we may have stood still, and it not, or so."""
         left = limit
         while left > 0:
-            await asyncio.sleep(max(left, LEAST))
+            await asyncio.sleep(max(left, _MIN_PAUSE_SECONDS))
             left = limit - await self.process.active()
         if self._why is None and not self.process.ended.done():
             self.timed_out()
@@ -191,7 +191,7 @@ class RunningAttempt:
 
     # -- when it has ended --------------------------------------------------------------------------------------------
 
-    async def wait(self) -> Outcome:
+    async def wait(self) -> AttemptOutcome:
         """See `Running.wait`."""
         how = self.process.ended.result() if self.process.ended.done() else await asyncio.shield(self.process.ended)
         async with self._lock:
@@ -217,7 +217,7 @@ class RunningAttempt:
         if how.kind == "ended" and (self._why is None or self._why[0] is Why.TIMED_OUT):
             self.process.judge(OWN if self._why is None else TIMED_OUT)
 
-    async def _conclude(self, how: Exit) -> Outcome:
+    async def _conclude(self, how: Exit) -> AttemptOutcome:
         """Return the outcome once all that it names is in the store; may be begun again after a StoreError."""
         outcome = self._verdict(how)
         if outcome.ending in _KEPT and (replaced := self._space.replaced()):
@@ -229,11 +229,11 @@ class RunningAttempt:
             if usage := await self.samples.finish(how):
                 outcome = replace(outcome, usage=usage)
             if self.samples.any:
-                await self._shipment("").send({FILE: self.samples.path})
+                await self._shipment("").send({USAGE_FILE: self.samples.path})
             if outcome.ending in _KEPT and (outputs := await self._ship_outputs()):
                 outcome = replace(outcome, outputs=outputs)
         except OSError as exc:
-            text = f"what it made could not be read: {trouble(exc)}"
+            text = f"what it made could not be read: {explain_os_error(exc)}"
             outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text, met=None)
         if outcome.ending is Ending.SUCCEEDED:
             outcome = replace(outcome, met=self._conditions.met(sweep=True) if self._conditions else None)
@@ -241,9 +241,7 @@ class RunningAttempt:
         else:
             await self._checkpoint.finish(by_itself=how.kind == "ended" and 0 <= how.code < SIGNALLED)
         await self.log.ship(over=True)
-        if outcome.ending is Ending.FAILED:
-            outcome = replace(outcome, log_tail=self.log.tail())
-        return outcome
+        return replace(outcome, log_tail=self.log.tail()) if outcome.ending is Ending.FAILED else outcome
 
     def leave(self, *, recorded: bool) -> None:
         """See `Running.leave`."""
@@ -253,21 +251,22 @@ class RunningAttempt:
         if recorded and succeeded and self._checkpoint.left_any:
             self._services.spawn(self._services.checkpoints.forget(self._attempt.job))
 
-    def _verdict(self, how: Exit) -> Outcome:
+    def _verdict(self, how: Exit) -> AttemptOutcome:
         if how.kind == "lost":
-            return Outcome(Ending.LOST, "the warden died, and the job with it")
+            return AttemptOutcome(Ending.LOST, "the warden died, and the job with it")
         if how.kind == "refused":
-            return Outcome(Ending.STOPPED, self._why[1] if self._why else "out of touch with the store before it began")
+            why = self._why[1] if self._why else "out of touch with the store before it began"
+            return AttemptOutcome(Ending.STOPPED, why)
         if how.kind == "failed":
-            return Outcome(Ending.FAILED, exit_reasons.not_started(how, self._program, self._space.work))
-        outcome = Outcome(Ending.SUCCEEDED, "", exit_reasons.exit_code(how.code), seconds=how.seconds)
+            return AttemptOutcome(Ending.FAILED, exit_reasons.not_started(how, self._program, self._space.work))
+        outcome = AttemptOutcome(Ending.SUCCEEDED, "", exit_reasons.exit_code(how.code), seconds=how.seconds)
         if how.left:
             self._space.spoilt = True
             self.log.note(f"{how.left} of its processes could not be killed (a disk or share that does not answer?)")
         if self._why is not None:
             return replace(outcome, ending=_ENDINGS[self._why[0]], reason=self._why[1], met=self._met)
         if how.code:
-            return replace(outcome, ending=Ending.FAILED, reason=exit_reasons.reason(how))
+            return replace(outcome, ending=Ending.FAILED, reason=exit_reasons.explain_exit(how))
         return outcome
 
     async def _ship_metrics(self) -> dict[str, dict[str, Any]]:
@@ -292,7 +291,7 @@ class RunningAttempt:
     def _outputs(self) -> dict[str, str]:
         if self._found is None:
             notes: list[str] = []
-            self._found = find(self._space, self._globs, self._code, notes.append)
+            self._found = find_outputs(self._space, self._globs, self._code, notes.append)
             for note in notes[:NOTES]:
                 self.log.note(note)
             if len(notes) > NOTES:

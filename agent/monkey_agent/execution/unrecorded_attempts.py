@@ -16,12 +16,12 @@ from monkey_agent.execution.workspace import Workspace
 #: Beside what such an attempt left: how it exited.
 NOTE = "exit"
 #: Seconds after which nobody will ask for it any more.
-KEPT = 7 * 86400
+_KEPT_SECONDS = 7 * 86400
 #: How an attempt exited: what the exit is worth, code, seconds, peak, as the register has it.
 Exited = tuple[int, int, float, int]
 
 
-class Left:
+class UnrecordedAttempts:
     """The workspaces of such attempts, in `left/` of the state directory, until somebody gives them up."""
 
     def __init__(self, state: Path, exits: Mapping[str, Exited]) -> None:
@@ -45,7 +45,7 @@ class Left:
         note = space / NOTE
         try:
             worth, code, seconds, peak = json.loads(note.read_bytes())
-            if time.time() - note.stat().st_mtime < KEPT:
+            if time.time() - note.stat().st_mtime < _KEPT_SECONDS:
                 return job, (int(k), (worth, code, seconds, peak))
         except (OSError, ValueError, TypeError):
             pass  # half-written

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monkey.files import move_directory, stat_directory
-from monkey.metrics.usage import FILE
+from monkey.metrics.usage import USAGE_FILE
 from monkey.spec.job.job_table import nest_parameters
 from monkey.tree_removal import remove_tree
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Workspaces that are kept for the next jobs.
 SPARE = 64
 #: Entries of a directory that are removed at once; more go to the trash with all of the workspace.
-FEW = 64
+_FEW = 64
 
 
 class Workspace:
@@ -43,7 +43,7 @@ class Workspace:
         #: Holds stdout and stderr.
         self.log = f"{root}/log"
         #: Holds what was sampled of its processes; not there for one that was over before.
-        self.samples = f"{root}/{FILE}"
+        self.samples = f"{root}/{USAGE_FILE}"
         #: What its attempt uses of the machine: given back with it.
         self.hold: Hold | None = None
         #: May somebody still write into it? Then no other attempt gets it.
@@ -144,7 +144,7 @@ class Workspaces:
     def _clear(self, path: str) -> bool:
         with os.scandir(path) as found:
             entries = list(found)
-        if len(entries) > FEW:
+        if len(entries) > _FEW:
             return False
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -17,23 +17,23 @@ from monkey.errors import FleetError
 from monkey.fleet.cloud import instance_metadata
 from monkey.fleet.cloud.aws_machine import Aws
 from monkey.fleet.cloud.gcp_machine import Gcp
-from monkey.fleet.cloud.http_client import Away, Refused, persist
+from monkey.fleet.cloud.http_client import Away, Refused, retry_ask
 from monkey.fleet.cloud.machine_paths import GOODBYE, HEARD
 from monkey_agent.lifecycle import draining
-from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.agent_daemon import AgentDaemon
 
 CLOUDS: Mapping[str, type[Aws] | type[Gcp]] = {"aws": Aws, "gcp": Gcp}
 #: Seconds between questions whether the machine is about to be taken away, and between looks at the heartbeat.
-ASK, LOOK = 2.0, 5.0
+ASK, _POLL_SECONDS = 2.0, 5.0
 #: Seconds that a cloud leaves after its notice; and the part of them that jobs may take to end, for what they leave is
 #: to be sent as well.
 NOTICE: Mapping[str, float] = {"aws": 120.0, "gcp": 30.0}
-SHARE = 0.25
+_SHARE = 0.25
 #: Seconds for a role whose rights are not known everywhere yet.
 LATE = 60.0
 
 
-async def be_heard(agent: Agent, directory: Path) -> None:
+async def be_heard(agent: AgentDaemon, directory: Path) -> None:
     """Write down when the last heartbeat began that the store acknowledged, whenever there was one."""
     written = 0.0
     while True:
@@ -42,10 +42,10 @@ async def be_heard(agent: Agent, directory: Path) -> None:
             with contextlib.suppress(OSError):  # a full disk: then nobody is heard, which is told, and it ends
                 _write(directory / HEARD, f"{heard:.3f}")
                 written = heard
-        await asyncio.sleep(LOOK if written else LOOK / 10)
+        await asyncio.sleep(_POLL_SECONDS if written else _POLL_SECONDS / 10)
 
 
-async def heed(agent: Agent, cloud: str, directory: Path, hurry: Callable[[float], None]) -> None:
+async def leave_on_notice(agent: AgentDaemon, cloud: str, directory: Path, hurry: Callable[[float], None]) -> None:
     """Have the agent leave when its machine is about to be taken away, and drain when it may be.
 
     `hurry` is told how many seconds jobs then have to end.
@@ -54,9 +54,9 @@ async def heed(agent: Agent, cloud: str, directory: Path, hurry: Callable[[float
     while True:
         found = ""
         with contextlib.suppress(Refused, Away):  # asked again in a moment
-            found = await asyncio.to_thread(instance_metadata.notice, machine)
+            found = await asyncio.to_thread(instance_metadata.read_notice, machine)
         if found in (instance_metadata.SPOT, instance_metadata.OVER):
-            hurry(grace(cloud))
+            hurry(read_grace(cloud))
             _depart(agent, directory, found)
             agent.stop(found)
             if found == instance_metadata.OVER:
@@ -65,22 +65,22 @@ async def heed(agent: Agent, cloud: str, directory: Path, hurry: Callable[[float
         if found and not known:
             known = found
             _depart(agent, directory, found)
-            (directory / draining.FILE).touch()
+            (directory / draining._DRAIN_FILE).touch()
         await asyncio.sleep(ASK)
 
 
 async def _renew(machine: Aws | Gcp) -> None:
     """Have another one come in its place: it has minutes more than who is taken back, and still is the last to know."""
     with contextlib.suppress(Refused, Away):  # then its work waits for the next apply
-        await asyncio.to_thread(persist, partial(instance_metadata.renew, machine), LATE)
+        await asyncio.to_thread(retry_ask, partial(instance_metadata.replace_machine, machine), LATE)
 
 
-def grace(cloud: str) -> float:
+def read_grace(cloud: str) -> float:
     """Return the seconds that jobs have to end when their machine goes."""
-    return NOTICE[cloud] * SHARE
+    return NOTICE[cloud] * _SHARE
 
 
-def _depart(agent: Agent, directory: Path, why: str) -> None:
+def _depart(agent: AgentDaemon, directory: Path, why: str) -> None:
     """Write down why it leaves: somebody is to come in its place."""
     may = "may be" if why == instance_metadata.REBALANCE else "is"
     agent.say(f"{why}: this machine {may} taken away")
@@ -93,12 +93,12 @@ def _write(path: Path, text: str) -> None:
     aside.replace(path)
 
 
-def secrets(settings: Mapping[str, Any]) -> dict[str, str]:
+def read_secrets(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the values of the secrets that the settings name, read by the machine's role. Raises FleetError."""
     machine, found = CLOUDS[settings["cloud"]](settings), dict[str, str]()
     for name, where in settings["secrets"].items():
         try:
-            found[name] = persist(partial(instance_metadata.secret, machine, where), LATE)
+            found[name] = retry_ask(partial(instance_metadata.read_secret, machine, where), LATE)
         except (Refused, Away) as exc:
             raise FleetError(
                 f"the machine cannot read the secret {name} at {where}: {exc}",

@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 
 #: Lives that are remembered; what an older one left has long been taken over.
-REMEMBERED = 500
+_REMEMBERED_LIVES = 500
 
 
-def begin(directory: Path, agent: str) -> frozenset[str]:
+def record_life(directory: Path, agent: str) -> frozenset[str]:
     """Write down that `agent` ("fleet/name/boot") begins, and return those that began here before.
 
     The caller holds the directory's lock and has ended what they left. Durable before it returns: a life that is not
@@ -22,7 +22,7 @@ def begin(directory: Path, agent: str) -> frozenset[str]:
     path = directory / "lives"
     before: list[str] = []
     with contextlib.suppress(FileNotFoundError):
-        before = path.read_text(errors="replace").splitlines()[-REMEMBERED:]
+        before = path.read_text(errors="replace").splitlines()[-_REMEMBERED_LIVES:]
     aside = path.with_suffix(".new")
     with aside.open("w") as file:
         file.write("".join(f"{life}\n" for life in [*before, agent]))

@@ -6,11 +6,11 @@ from __future__ import annotations
 from monkey.metrics import names
 from monkey.metrics.influx_points import job_point, machine_of, system_point
 from monkey.protocol.claims import Held
-from monkey.protocol.entries import End
+from monkey.protocol.entries import EndEntry
 from monkey.spec.job.recipe import SweepSettings
 from monkey.spec.project.influx_settings import InfluxSettings
-from monkey_agent.scheduling.active_attempt import Work
-from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.active_attempt import ActiveAttempt
+from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.telemetry.sampler import Sample
 from monkey_agent.telemetry.spooling import Telemetry
 
@@ -18,20 +18,20 @@ from monkey_agent.telemetry.spooling import Telemetry
 class Points:
     """Tells the InfluxDBs of the sweeps that an agent works for."""
 
-    def __init__(self, telemetry: Telemetry, agent: Agent, slots: int) -> None:
+    def __init__(self, telemetry: Telemetry, agent: AgentDaemon, slots: int) -> None:
         """Send by `telemetry`; `slots`: jobs that the machine has room for."""
         self._telemetry, self._agent, self._slots = telemetry, agent, slots
 
-    def claimed(self, work: Work) -> None:
+    def claimed(self, work: ActiveAttempt) -> None:
         """An attempt begins, under a claim that is in the log; one that only goes on is no change of state."""
         if work.held is not None and not work.held.claim.continues:
             self._tell(work, work.held, None)
 
-    def ended(self, work: Work, held: Held, end: End) -> None:
+    def ended(self, work: ActiveAttempt, held: Held, end: EndEntry) -> None:
         """The end of an attempt is in the log, behind the claim `held`."""
         self._tell(work, held, end)
 
-    def _tell(self, work: Work, held: Held, end: End | None) -> None:
+    def _tell(self, work: ActiveAttempt, held: Held, end: EndEntry | None) -> None:
         settings, count = self._sweep(work)
         if settings.influx is None:
             return
@@ -54,7 +54,7 @@ class Points:
         )
         self._telemetry.add(settings.influx, line)
 
-    def _sweep(self, work: Work) -> tuple[SweepSettings, int | None]:
+    def _sweep(self, work: ActiveAttempt) -> tuple[SweepSettings, int | None]:
         state = self._agent.desk.sweeps.get(work.sweep)
         if state is None or state.revision is None:
             return work.attempt.settings, None

@@ -13,7 +13,7 @@ from monkey.errors import FleetError
 #: Seconds that a lock may be held by somebody who only asks whether an agent lives.
 GLANCE = 1.0
 #: The file that says that the last agent of a directory left in peace; who begins takes it away.
-LEFT = "left-in-peace"
+_GOODBYE_FILE = "left-in-peace"
 
 
 class Home:
@@ -31,7 +31,7 @@ class Home:
             self._acquire()
             os.truncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
-            (directory / LEFT).unlink(missing_ok=True)
+            (directory / _GOODBYE_FILE).unlink(missing_ok=True)
         except OSError as exc:
             raise FleetError(
                 f"the agent's directory {directory} cannot be used: {exc.strerror}",
@@ -58,7 +58,7 @@ class Home:
     def leave(self) -> None:
         """Write down that the agent left in peace: nobody needs to start it again by himself."""
         with contextlib.suppress(OSError):
-            (self.directory / LEFT).touch()
+            (self.directory / _GOODBYE_FILE).touch()
 
     def close(self) -> None:
         """Give the directory back."""

@@ -10,7 +10,7 @@ import stat
 
 from monkey.files import open_regular
 from monkey.protocol.layout import log_segment
-from monkey.store.create import Lost, create
+from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 from monkey_agent.logs.masking import Mask
 
@@ -19,10 +19,10 @@ SEGMENT = 4 * 1024 * 1024
 #: Lines, characters a line, and bytes in all, that a failure keeps: every agent and every reader holds them for ever.
 TAIL_LINES, TAIL_WIDTH, TAIL_BYTES = 100, 500, 8 * 1024
 #: Bytes at the end of a log that are looked at for that.
-END = 64 * 1024
+_END = 64 * 1024
 
 
-class Log:
+class AttemptLog:
     """The log of one attempt, and how much of it is in the store."""
 
     def __init__(self, store: Store, prefix: str, path: str, mask: Mask | None = None) -> None:
@@ -73,7 +73,7 @@ class Log:
 
     async def _segment(self, count: int, data: bytes) -> None:
         self._tried = count
-        won = await create(self._store, log_segment(self._prefix, self._segments), data)
+        won = await create_object(self._store, log_segment(self._prefix, self._segments), data)
         self._segments += 1
         # A key that holds other bytes is not ours to judge: the next number takes these.
         if not isinstance(won, Lost) or won.existing == data:
@@ -101,22 +101,22 @@ class Log:
 
     def tail(self) -> list[str]:
         """Return the last lines; bytes that are not UTF-8 are shown as U+FFFD."""
-        start = max(0, self.size - END)
+        start = max(0, self.size - _END)
         lines = self._end(start).decode(errors="replace").replace("\r\n", "\n").split("\n")
         if lines and not lines[-1]:
             lines.pop()
         if start and len(lines) > 1:
             lines = lines[1:]
-        return bounded(lines)
+        return bound_lines(lines)
 
     def _end(self, start: int) -> bytes:
         if self._mask is None:
-            return self._read(start, END)
+            return self._read(start, _END)
         before = min(start, self._mask.margin)
-        return self._mask.hide(self._read(start - before, before + END), before)
+        return self._mask.hide(self._read(start - before, before + _END), before)
 
 
-def bounded(lines: list[str]) -> list[str]:
+def bound_lines(lines: list[str]) -> list[str]:
     """Return as many of the last lines as a failure may keep."""
     kept: list[str] = []
     left = TAIL_BYTES

@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 #: What stands in a secret's place.
 STARS = b"***"
 #: Characters from which on a value is masked: shorter ones stand everywhere, and are no secrets.
-LEAST = 4
+_LEAST = 4
 #: Characters of a base64 form from which on it is masked.
 LEAST_ENCODED = 8
 #: Characters that lines of wrapped base64 have at least, and bytes between two of them at most (a break, an indent).
@@ -43,7 +43,7 @@ class Mask:
         values = list(values)
         found = {form for value in values for form in _forms(value)}
         self._patterns = sorted(found, key=len, reverse=True)
-        self._encoded = sorted({form for value in values if len(value) >= LEAST for form in _encoded(value)})
+        self._encoded = sorted({form for value in values if len(value) >= _LEAST for form in _encoded(value)})
         #: Bytes before and after a piece that tell whether a secret is cut by its ends.
         self.margin = max([0, *(len(p) - 1 for p in self._patterns), *(form.most + 1 for form in self._encoded)])
 
@@ -150,7 +150,7 @@ def _forms(value: str) -> set[bytes]:
     # JSON, and JSON as a text in JSON.
     for _ in range(2):
         texts |= {json.dumps(text, ensure_ascii=ascii)[1:-1] for text in list(texts) for ascii in (True, False)}
-    return {text.encode(errors="surrogateescape") for text in texts if len(text) >= LEAST}
+    return {text.encode(errors="surrogateescape") for text in texts if len(text) >= _LEAST}
 
 
 def _in_urls(text: str) -> Iterator[str]:

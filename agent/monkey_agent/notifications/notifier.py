@@ -14,8 +14,8 @@ from monkey.errors import Corrupt, KeyMissing, StoreError
 from monkey.fleet.secret_values import SecretValues
 from monkey.protocol.claims import Claims, Held
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import End, Ended
-from monkey.protocol.entry_log import Log
+from monkey.protocol.entries import Ended, EndEntry
+from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import BEAT, Heart, decode_beat
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.sweep_log import SweepState
@@ -219,9 +219,9 @@ class Herald:
     async def _see_to(self, base: str, channel: NotifyChannel, notice: Notice) -> None:
         """Tell somebody, unless another agent does or did."""
         try:
-            log = Log(base)
+            log = EntryLog(base)
             await log.refresh(self._store)
-            told = isinstance(log.tail, End) and log.tail.outcome is not Ended.RELEASED
+            told = isinstance(log.tail, EndEntry) and log.tail.outcome is not Ended.RELEASED
             if told or (self._claims.free(log) and await self._claim(log, channel, notice)):
                 self._settled.add(base)
         except StoreError:
@@ -232,7 +232,7 @@ class Herald:
         finally:
             self._at_work.discard(base)
 
-    async def _claim(self, log: Log, channel: NotifyChannel, notice: Notice) -> bool:
+    async def _claim(self, log: EntryLog, channel: NotifyChannel, notice: Notice) -> bool:
         """Claim the notice, send it and note that; says whether that is noted."""
         held = await self._claims.take(log, notice["sweep"])
         if held is None:
@@ -276,6 +276,6 @@ class Herald:
 
 
 async def _deliver(channel: NotifyChannel, notice: Notice) -> None:
-    from monkey_agent.notifications.webhook import deliver  # slow to import: it speaks HTTP
+    from monkey_agent.notifications.webhook import deliver_notice  # slow to import: it speaks HTTP
 
-    await deliver(channel, notice, SecretValues())
+    await deliver_notice(channel, notice, SecretValues())

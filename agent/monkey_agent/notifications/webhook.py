@@ -31,7 +31,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-async def deliver(channel: NotifyChannel, notice: Mapping[str, Any], secrets: SecretValues) -> None:
+async def deliver_notice(channel: NotifyChannel, notice: Mapping[str, Any], secrets: SecretValues) -> None:
     """Send a notice. Raises Undelivered."""
     try:
         values = secrets.get(channel.secrets)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monkey.protocol.claims import Held
-from monkey_agent.ports import Attempt, Running, Seat, Turn
+from monkey_agent.ports import Attempt, LiveAttempt, Seat, Turn
 
 
 @dataclass(eq=False)
-class Work:
+class ActiveAttempt:
     """An attempt from its claim to its end entry."""
 
     attempt: Attempt
@@ -22,10 +22,10 @@ class Work:
     #: None while it was claimed ahead, and waits for one.
     seat: Seat | None = None
     #: The one whose seat it is to have next, and the one that is to have its own.
-    follows: Work | None = None
-    follower: Work | None = None
+    follows: ActiveAttempt | None = None
+    follower: ActiveAttempt | None = None
     permit: tuple[int, Held] | None = None
-    running: Running | None = None
+    running: LiveAttempt | None = None
     #: While it is prepared, and waits for its seat; what it needs may take hours to be made.
     starting: asyncio.Future[None] | None = None
     #: Stopped by SIGSTOP until its claim was asked for again.
@@ -46,7 +46,7 @@ class Work:
         """The job's id."""
         return self.attempt.job
 
-    def follow(self, before: Work) -> None:
+    def follow(self, before: ActiveAttempt) -> None:
         """Begin when `before` has exited by itself, without anybody being asked."""
         self.follows, before.follower = before, self
         self.called.set()

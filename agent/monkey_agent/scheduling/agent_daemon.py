@@ -11,11 +11,11 @@ from monkey.errors import MonkeyError, StoreError, StoreReplaced
 from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.permits import Permits
-from monkey.protocol.wakeup import ring
+from monkey.protocol.wakeup import wake_agents
 from monkey.store.store_port import Store
 from monkey_agent.notifications.notifier import Herald
 from monkey_agent.ports import Clock, Runner
-from monkey_agent.scheduling.active_attempt import Work
+from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.agent_identity import PROTOCOL, Parts, Post
 from monkey_agent.scheduling.attempts import Attempts
 from monkey_agent.scheduling.claiming import Picker
@@ -29,10 +29,10 @@ BEAT_RETRY = 3.0
 #: Seconds between checks of the fence at the latest: timers of asyncio do not count the machine's sleep.
 FENCE = 5.0
 #: Seconds that a leaving agent waits for a store that does not answer, beyond its jobs' grace.
-PATIENCE = 60.0
+_PATIENCE_SECONDS = 60.0
 
 
-class Agent:
+class AgentDaemon:
     """One agent's life, from its first heartbeat to its last."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Agent:
         """Work until there has been nothing to do for a while, or stop() is called."""
         began = self.clock.now()
         while not await self.heart.beat():
-            if self._leaving.is_set() or self.clock.now() - began > PATIENCE + (self.post.idle_timeout or 0):
+            if self._leaving.is_set() or self.clock.now() - began > _PATIENCE_SECONDS + (self.post.idle_timeout or 0):
                 self.say("the store did not take a first heartbeat: giving up")
                 return
             await self.clock.sleep(BEAT_RETRY)
@@ -107,10 +107,10 @@ class Agent:
         self._leaving.set()
 
     async def _leave(self) -> None:
-        """Release what is in hand, seal the journal, say goodbye: as far as the store answers within PATIENCE."""
+        """Release what is in hand, seal the journal, say goodbye: as far as the store answers in time."""
         given_back = bool(self.attempts.in_hand)
         graces = [work.attempt.settings.grace for work in self.attempts.in_hand.values()]
-        until = self.clock.now() + PATIENCE + max(graces, default=0)
+        until = self.clock.now() + _PATIENCE_SECONDS + max(graces, default=0)
         while self.attempts.in_hand and self.clock.now() < until:
             for work in list(self.attempts.in_hand.values()):
                 if not work.stopping:
@@ -119,10 +119,10 @@ class Agent:
         for sweep in self.permits.idle:
             await self.permits.release(sweep)
         await self._abandon()
-        while self.clock.now() < until + PATIENCE:
+        while self.clock.now() < until + _PATIENCE_SECONDS:
             if await self._seal() and await self.heart.beat(left=True):
                 if given_back:
-                    await ring(self.store, self.keys)  # others go on with it at once
+                    await wake_agents(self.store, self.keys)  # others go on with it at once
                 return
             await self.clock.sleep(BEAT_RETRY)
 
@@ -222,7 +222,7 @@ class Agent:
     def _give_up_waiting(self) -> None:
         """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""
         silent = self.clock.now() - self.heart.acknowledged
-        if not self.attempts.in_hand and silent > PATIENCE + (self.post.idle_timeout or float("inf")):
+        if not self.attempts.in_hand and silent > _PATIENCE_SECONDS + (self.post.idle_timeout or float("inf")):
             self.say("the store is away, and nothing is in hand that would wait for it")
             self._leaving.set()
 
@@ -247,7 +247,7 @@ class Agent:
     def _at_work(self) -> set[str]:
         return {work.sweep for work in self.attempts.in_hand.values()}
 
-    def _mind(self, work: Work) -> None:
+    def _mind(self, work: ActiveAttempt) -> None:
         """See that an attempt is still wanted by its sweep; else by another; else release it."""
         if work.stopping or work.lock.locked() or self.desk.wanted(work.sweep, work.job):
             return

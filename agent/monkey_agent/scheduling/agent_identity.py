@@ -8,14 +8,14 @@ from monkey.protocol.claims import Claims
 from monkey.protocol.entry_log import Create
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.observer import Observer
-from monkey.store.create import create
+from monkey.store.create import create_object
 
 
 @dataclass(frozen=True)
 class Parts:
     """The protocol's moving parts; the simulation swaps them for mutants."""
 
-    create: Create = create
+    create: Create = create_object
     heart: type[Heart] = Heart
     observer: type[Observer] = Observer
     claims: type[Claims] = Claims

@@ -8,15 +8,15 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from monkey.errors import Corrupt, FleetError, JobFailed, StoreError
-from monkey.protocol.claims import RETRY, Claims, Held
+from monkey.protocol.claims import RETRY_SECONDS, Claims, Held
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import End, Ended
+from monkey.protocol.entries import Ended, EndEntry
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.sweeps.sweep_log import SweepState
-from monkey_agent.ports import Ending, Outcome, Runner, Running, Seat, Turn
-from monkey_agent.scheduling.active_attempt import Work
+from monkey_agent.ports import AttemptOutcome, Ending, LiveAttempt, Runner, Seat, Turn
+from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.claiming import Picker
 from monkey_agent.unexpected_errors import Mishaps
 
@@ -44,23 +44,23 @@ class Attempts:
         """Run attempts by `runner`; `spawn` starts a task that the agent looks after."""
         self._runner, self._claims, self._permits, self._picker = runner, claims, permits, picker
         self._heart, self._clock, self._spawn = heart, clock, spawn
-        self.in_hand: dict[str, Work] = {}
+        self.in_hand: dict[str, ActiveAttempt] = {}
         #: Attempts whose processes may still run, or may yet be started.
-        self.live: dict[Work, None] = {}
+        self.live: dict[ActiveAttempt, None] = {}
         #: Called when an attempt's process was started, or waits for its turn.
         self.on_started: Callable[[], None] = lambda: None
         #: Called when an attempt needs its seat no more, if it has one; says whether another was called to it.
-        self.on_vacant: Callable[[Work], bool] = lambda work: False
+        self.on_vacant: Callable[[ActiveAttempt], bool] = lambda work: False
         #: Called when an attempt was claimed, and when its end is in the log behind the claim.
-        self.on_claimed: Callable[[Work], None] = lambda work: None
-        self.on_recorded: Callable[[Work, Held, End], None] = lambda work, held, end: None
+        self.on_claimed: Callable[[ActiveAttempt], None] = lambda work: None
+        self.on_recorded: Callable[[ActiveAttempt, Held, EndEntry], None] = lambda work, held, end: None
         #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
-        self.on_over: Callable[[Work, Held | None], None] = lambda work, held: None
+        self.on_over: Callable[[ActiveAttempt, Held | None], None] = lambda work, held: None
         self.mishaps = Mishaps()
         #: What the store last refused to take, for people.
         self.trouble = ""
 
-    def begin(self, work: Work) -> None:
+    def begin(self, work: ActiveAttempt) -> None:
         """Run a claimed attempt to its end; one without a seat is prepared, and waits for one."""
         work.since = self._clock.now()
         self.in_hand[work.job] = work
@@ -70,7 +70,7 @@ class Attempts:
             self.seat(work, work.seat)
         self._spawn(self._live(work))
 
-    def seat(self, work: Work, seat: Seat) -> None:
+    def seat(self, work: ActiveAttempt, seat: Seat) -> None:
         """Let an attempt begin."""
         work.wait_for_nobody()
         work.seat, work.since, work.began = seat, self._clock.now(), self._clock.wall()
@@ -78,11 +78,11 @@ class Attempts:
         if work.running:
             work.running.begin()
 
-    def dismiss(self, work: Work, reason: str) -> None:
+    def dismiss(self, work: ActiveAttempt, reason: str) -> None:
         """Release an attempt."""
         self._spawn(work.stop(reason))
 
-    async def _live(self, work: Work) -> None:
+    async def _live(self, work: ActiveAttempt) -> None:
         outcome = await self._execute(work)
         self.live.pop(work)
         if self.on_vacant(work):
@@ -96,30 +96,30 @@ class Attempts:
         self.in_hand.pop(work.job, None)
         self.on_over(work, held)
 
-    async def _execute(self, work: Work) -> Outcome:
+    async def _execute(self, work: ActiveAttempt) -> AttemptOutcome:
         try:
             await self._begun(work)
             if work.running is None:
-                return Outcome(Ending.STOPPED, reason=work.stopping or "out of touch with the store")
+                return AttemptOutcome(Ending.STOPPED, reason=work.stopping or "out of touch with the store")
             return await self._outcome(work.running)
         except (JobFailed, Corrupt) as exc:
-            return Outcome(Ending.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
+            return AttemptOutcome(Ending.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
         except StoreError as exc:
-            return Outcome(Ending.STOPPED, reason=f"the store did not give what the job needs: {exc.message}")
+            return AttemptOutcome(Ending.STOPPED, reason=f"the store did not give what the job needs: {exc.message}")
         except FleetError:
             raise  # where no warden can be started, nothing can
         except Exception as exc:
             return await self._broken(work, exc)
 
-    async def _broken(self, work: Work, exc: Exception) -> Outcome:
+    async def _broken(self, work: ActiveAttempt, exc: Exception) -> AttemptOutcome:
         """End an attempt alone in which something happened that nobody expected."""
         reason = self.mishaps.tell(f"job {work.job}", exc)
         if work.running:
             with contextlib.suppress(Exception):
                 await work.running.stop(reason)
-        return Outcome(Ending.FAILED, reason=reason)
+        return AttemptOutcome(Ending.FAILED, reason=reason)
 
-    async def _begun(self, work: Work) -> None:
+    async def _begun(self, work: ActiveAttempt) -> None:
         """Wait until it runs, or will not: `work.stop` cancels what it waits for. Raises as `Runner.start` does."""
         if work.stopping:
             return
@@ -131,7 +131,7 @@ class Attempts:
             if not work.stopping or (task and task.cancelling()):
                 raise  # it is we who are to end
 
-    async def _start(self, work: Work) -> None:
+    async def _start(self, work: ActiveAttempt) -> None:
         running = work.running = await self._runner.start(work.attempt, lambda: self._turn(work))
         if running is None:
             return
@@ -144,15 +144,15 @@ class Attempts:
         self.check(work)
         self.on_started()
 
-    async def _outcome(self, running: Running) -> Outcome:
+    async def _outcome(self, running: LiveAttempt) -> AttemptOutcome:
         while True:
             try:
                 return await running.wait()
             except StoreError as exc:
                 self.trouble = exc.message
-                await self._clock.sleep(RETRY)
+                await self._clock.sleep(RETRY_SECONDS)
 
-    async def _conclude(self, work: Work, held: Held, outcome: Outcome) -> bool:
+    async def _conclude(self, work: ActiveAttempt, held: Held, outcome: AttemptOutcome) -> bool:
         """Append the end; says whether it is in the log."""
         if outcome.ending is Ending.LOST:
             # No end entry: the next claim makes it a loss, and too many losses end the job.
@@ -165,8 +165,8 @@ class Attempts:
             self.on_recorded(work, held, end)
         return recorded
 
-    def _end(self, work: Work, held: Held, outcome: Outcome) -> End:
-        return End(
+    def _end(self, work: ActiveAttempt, held: Held, outcome: AttemptOutcome) -> EndEntry:
+        return EndEntry(
             outcome=ENDED[outcome.ending],
             agent=held.claim.agent,
             nonce=held.claim.nonce,
@@ -185,7 +185,7 @@ class Attempts:
 
     # -- fencing ------------------------------------------------------------------------------------------------------
 
-    async def _turn(self, work: Work) -> Turn | None:
+    async def _turn(self, work: ActiveAttempt) -> Turn | None:
         """Return the attempt's turn once it has one; None where it may not run."""
         while True:
             await work.called.wait()
@@ -196,10 +196,10 @@ class Attempts:
                 return turn
             work.called.clear()  # the one that it was to follow is gone
 
-    def _in_order(self, work: Work) -> bool:
+    def _in_order(self, work: ActiveAttempt) -> bool:
         return all(map(self._heart.may_work, work.epochs()))
 
-    def check(self, work: Work) -> None:
+    def check(self, work: ActiveAttempt) -> None:
         """Freeze the attempt if its right to run is gone, and begin to ask for it again."""
         if work.frozen or work.held is None or self._in_order(work):
             return
@@ -211,19 +211,19 @@ class Attempts:
         for work in list(self.live):
             self.check(work)
 
-    async def _ask_again(self, work: Work) -> None:
+    async def _ask_again(self, work: ActiveAttempt) -> None:
         async with work.lock:
             # Job and permit must both have been claimed in the epoch that lasts: it may break in between.
             while work.held and not self._in_order(work):
                 while not self._heart.may_work(self._heart.epoch):
-                    await self._clock.sleep(RETRY)
+                    await self._clock.sleep(RETRY_SECONDS)
                 reason = await self._reclaim(work, work.sweep)
                 if reason:
                     await work.stop(reason)
                     return
             work.thaw()
 
-    async def _reclaim(self, work: Work, sweep: str) -> str:
+    async def _reclaim(self, work: ActiveAttempt, sweep: str) -> str:
         """Claim permit and job once more. Returns why that failed, or ''."""
         if work.permit:
             i, held = work.permit
@@ -237,7 +237,7 @@ class Attempts:
 
     # -- orders -------------------------------------------------------------------------------------------------------
 
-    async def hand_over(self, work: Work, to: SweepState) -> None:
+    async def hand_over(self, work: ActiveAttempt, to: SweepState) -> None:
         """Let another sweep that wants the job have it, without a restart; release it where that cannot be."""
         assert to.revision is not None
         async with work.lock:

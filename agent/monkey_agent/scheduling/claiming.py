@@ -8,19 +8,19 @@ from collections.abc import Callable, Container, Mapping
 
 from monkey.protocol.claims import Claims, Held
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import Claim, End, Ended, Torn
-from monkey.protocol.entry_log import Log, Tally, got_on, newest_checkpoint, tally
+from monkey.protocol.entries import Claim, Ended, EndEntry, Torn
+from monkey.protocol.entry_log import EntryLog, Tally, got_on, newest_checkpoint, tally_log
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import LOST, SAVED, Record, record_of
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import Observer
-from monkey.protocol.status.verdicts import Verdict, verdict
+from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.store.store_port import Store
 from monkey_agent.scheduling.job_candidates import Board
 
 #: Seconds before a failed job is tried again: doubles with each failure.
-BACKOFF = 1.0
+_BACKOFF_SECONDS = 1.0
 BACKOFF_MAX = 60.0
 #: How often in a row one job is claimed anew after another was faster, before it counts as busy.
 ROUNDS = 3
@@ -37,7 +37,7 @@ class Picker:
         """Pick for the agent whose heart and observer these are."""
         self._store, self._keys, self._claims = store, keys, claims
         self._heart, self._observer, self._clock = heart, observer, clock
-        self._logs: dict[str, Log] = {}
+        self._logs: dict[str, EntryLog] = {}
         self._journaled: set[tuple[str, int]] = set()
         #: Grows with every look at the other agents: what was busy is examined once a look.
         self.look = 0
@@ -50,7 +50,7 @@ class Picker:
         #: Entries that could not be read.
         self.torn: set[str] = set()
 
-    async def find(self, board: Board) -> tuple[str, Log] | None:
+    async def find(self, board: Board) -> tuple[str, EntryLog] | None:
         """Return the board's next job that can be claimed. None: nothing before the next look. Raises StoreError."""
         for turn in itertools.count(1):
             if turn % BREATH == 0:
@@ -71,14 +71,14 @@ class Picker:
                     return job, log
         raise AssertionError("unreachable")
 
-    async def _open(self, board: Board, job: str) -> Log | None:
+    async def _open(self, board: Board, job: str) -> EntryLog | None:
         """Return the job's log if a claim may be appended to it."""
-        log = self._logs.setdefault(job, Log(self._keys.job_log(job)))
+        log = self._logs.setdefault(job, EntryLog(self._keys.job_log(job)))
         if log.head or self._observer.tally(job):
             await log.refresh(self._store)
         return None if self.settle(board, job, log) or not self._claims.free(log) else log
 
-    async def claim(self, board: Board, job: str, log: Log) -> Held | None:
+    async def claim(self, board: Board, job: str, log: EntryLog) -> Held | None:
         """Claim a job that was found. None: another was faster, or the store does not answer."""
         for _ in range(ROUNDS):
             head = log.head
@@ -93,11 +93,11 @@ class Picker:
                 return None
         return None
 
-    def settle(self, board: Board, job: str, log: Log) -> bool:
+    def settle(self, board: Board, job: str, log: EntryLog) -> bool:
         """Note what the log says of the job. True: it cannot be claimed now (final, or it must wait)."""
         self._index(job, log)
-        counts = tally(log)
-        judged = verdict(job, counts, board.state)
+        counts = tally_log(log)
+        judged = judge_job(job, counts, board.state)
         if judged is not Verdict.OPEN:
             board.drop(job)
             self._logs.pop(job, None)
@@ -130,25 +130,25 @@ class Picker:
             if rule is not None and rule.sweep:
                 self.on_goal(board, job, k, rule.told(seen))
 
-    def _due(self, board: Board, job: str, log: Log, failed_at: list[int]) -> float:
+    def _due(self, board: Board, job: str, log: EntryLog, failed_at: list[int]) -> float:
         """When the job may be tried again. Counted from when this agent saw it fail: clocks are not compared."""
         tail = log.tail
-        if not isinstance(tail, End) or tail.outcome is Ended.SUCCEEDED:
+        if not isinstance(tail, EndEntry) or tail.outcome is Ended.SUCCEEDED:
             return 0.0
         failures = sum(k > board.state.retries.get(job, 0) for k in failed_at)
         ours = tail.agent == self._observer.me
         if tail.outcome is Ended.FAILED and failures:
-            delay = min(BACKOFF * 2.0 ** (failures - 1), BACKOFF_MAX)
+            delay = min(_BACKOFF_SECONDS * 2.0 ** (failures - 1), BACKOFF_MAX)
         else:
-            delay = BACKOFF if ours and tail.outcome is Ended.RELEASED else 0.0
+            delay = _BACKOFF_SECONDS if ours and tail.outcome is Ended.RELEASED else 0.0
         return board.due.setdefault((job, log.head), self._clock.now() + delay)
 
-    def _index(self, job: str, log: Log) -> None:
+    def _index(self, job: str, log: EntryLog) -> None:
         """Journal an end that nobody's journal has: its agent may be gone for good."""
         tail = log.tail
         if isinstance(tail, Torn):
             self.torn.add(tail.key)
-        if not isinstance(tail, End) or (job, log.head) in self._journaled:
+        if not isinstance(tail, EndEntry) or (job, log.head) in self._journaled:
             return
         known = self._observer.record(job)
         if known is None or known.k < log.head:
@@ -160,7 +160,7 @@ class Picker:
             return 0
         return await newest_checkpoint(self._store, self._keys.checkpoints(job))
 
-    def _mourn(self, job: str, log: Log, k: int, board: Board) -> None:
+    def _mourn(self, job: str, log: EntryLog, k: int, board: Board) -> None:
         """Journal that the claim before the one at k was lost with its agent."""
         before = log.entries[k - 2] if k > 1 else None
         if isinstance(before, Claim | Torn):

@@ -17,7 +17,7 @@ from monkey.protocol.entries import Claim
 from monkey.protocol.sweeps.permits import Permits
 from monkey.spec.job.recipe import JobResources
 from monkey_agent.ports import Attempt, Seat
-from monkey_agent.scheduling.active_attempt import Work
+from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.attempts import Attempts
 from monkey_agent.scheduling.claiming import Picker
 from monkey_agent.scheduling.job_candidates import Board
@@ -27,9 +27,9 @@ from monkey_agent.scheduling.sweep_queue import Desk
 #: agent cannot see to all jobs that are over in a moment one by one.
 SHORT, INSTANT = 10.0, 0.1
 #: Jobs that are claimed ahead for each seat.
-FEW, MANY = 0.5, 2.0
+_FEW, _MANY = 0.5, 2.0
 #: Seconds after which what was claimed ahead and got no seat is released.
-AHEAD = 5.0
+_AHEAD = 5.0
 
 
 class Seats(Protocol):
@@ -70,7 +70,7 @@ class Dispatcher:
         self._desk, self._picker, self._permits = desk, picker, permits
         self._seats, self._attempts, self._clock = seats, attempts, clock
         #: Claimed ahead: in the order in which they are called.
-        self._ahead: list[Work] = []
+        self._ahead: list[ActiveAttempt] = []
         #: Sweep to the seconds that its last attempt here had a seat.
         self._lasted: dict[str, float] = {}
         attempts.on_vacant, attempts.on_over, attempts.on_started = self._vacant, self._over, self._line_up
@@ -125,7 +125,7 @@ class Dispatcher:
         """Not of capped sweeps: what waits would hold a permit that another could use."""
         lasted = self._lasted.get(board.state.name, SHORT)
         ahead = len(self._ahead)
-        enough = (len(self._attempts.live) - ahead) * (MANY if lasted < INSTANT else FEW)
+        enough = (len(self._attempts.live) - ahead) * (_MANY if lasted < INSTANT else _FEW)
         short = lasted < SHORT and ahead < enough and board.revision.settings.max_concurrent_jobs is None
         return short and not self._seats.lacking
 
@@ -154,7 +154,7 @@ class Dispatcher:
                 return
             work.follow(before)
 
-    def _leaves_soon(self, before: Work, work: Work) -> bool:
+    def _leaves_soon(self, before: ActiveAttempt, work: ActiveAttempt) -> bool:
         return (
             before.running is not None
             and before.follower is None
@@ -168,7 +168,7 @@ class Dispatcher:
         now = self._clock.now()
         for work in self._ahead:
             begun = work.running and work.running.begun
-            if (self.closed or now - work.since > AHEAD) and not work.stopping and not begun:
+            if (self.closed or now - work.since > _AHEAD) and not work.stopping and not begun:
                 self._attempts.dismiss(work, "it was claimed ahead, and no seat came free")
 
     async def _waits(self, board: Board) -> bool:
@@ -195,7 +195,7 @@ class Dispatcher:
             self._line_up()
         return work is not None
 
-    async def _claim(self, board: Board, seat: Seat | None) -> Work | None:
+    async def _claim(self, board: Board, seat: Seat | None) -> ActiveAttempt | None:
         """Claim a job of the board, and before it a permit where the sweep is capped."""
         capped = board.revision.settings.max_concurrent_jobs is not None
         permit = held = None
@@ -208,13 +208,13 @@ class Dispatcher:
                     return None
                 held = await self._picker.claim(board, job, log)
                 if held:
-                    return Work(self._attempt(board, job, held), held, board.state.name, seat, permit=permit)
+                    return ActiveAttempt(self._attempt(board, job, held), held, board.state.name, seat, permit=permit)
             return None
         finally:
             if permit and not held:
                 self._permits.give(board.state.name, permit)
 
-    def _vacant(self, work: Work) -> bool:
+    def _vacant(self, work: ActiveAttempt) -> bool:
         next_one, seat = work.follower, work.seat
         work.step_out()
         called = False
@@ -232,7 +232,7 @@ class Dispatcher:
         self.on_change()  # last: who was called begins before the next is claimed
         return called
 
-    def _over(self, work: Work, held: Held | None) -> None:
+    def _over(self, work: ActiveAttempt, held: Held | None) -> None:
         if work.permit:
             self._permits.give(work.sweep, work.permit)
         board = self._desk.boards.get(work.sweep)

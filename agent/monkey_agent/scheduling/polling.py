@@ -12,7 +12,7 @@ from monkey.store.store_port import Store
 
 #: Seconds after its start in which an agent without work looks more often: every so many seconds where looking costs
 #: nothing, and where it costs money.
-FRESH = 3.0
+_FRESH = 3.0
 FRESH_POLL, FRESH_POLL_DEAR = 0.02, 1.0
 
 
@@ -33,7 +33,7 @@ class Pauses:
         money the bell is heard meanwhile, and `every_second` called, which says whether to look at once.
         """
         dear = self._store.poll >= SELDOM
-        if idle and self._clock.now() - self._born < FRESH:
+        if idle and self._clock.now() - self._born < _FRESH:
             await self._clock.sleep(FRESH_POLL if self._store.poll < 1 else FRESH_POLL_DEAR)
             return
         pause = self._store.poll * self._random.uniform(0.8, 1.2)

@@ -6,12 +6,12 @@ import random
 from collections.abc import Callable
 
 from monkey.errors import Corrupt, StoreError
-from monkey.fleet.machine_capacity import counted
+from monkey.fleet.machine_capacity import format_count
 from monkey.protocol.clock import Clock
 from monkey.protocol.entry_log import Create
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import Observer
-from monkey.protocol.status.verdicts import Verdict, verdict
+from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.sweep_log import SweepState, append_order, end_marker, open_markers, read_sweep
 from monkey.spec.job.recipe import JobResources
 from monkey.store.store_port import Store
@@ -157,7 +157,7 @@ class Desk:
             if not self.wanted(name, job):
                 continue
             known = self._observer.tally(job)
-            if known is None or verdict(job, known, board.state) is Verdict.OPEN:
+            if known is None or judge_job(job, known, board.state) is Verdict.OPEN:
                 return board.state
         return None
 
@@ -261,5 +261,5 @@ class Desk:
 
 
 def _words(need: JobResources) -> str:
-    asked = [counted(need.cpus, "CPU"), counted(need.gpus, "GPU"), f"{need.memory / 2**30:.1f} GiB of memory"]
+    asked = [format_count(need.cpus, "CPU"), format_count(need.gpus, "GPU"), f"{need.memory / 2**30:.1f} GiB of memory"]
     return ", ".join(word for word, amount in zip(asked, (need.cpus, need.gpus, need.memory), strict=True) if amount)

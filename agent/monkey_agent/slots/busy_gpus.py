@@ -9,13 +9,13 @@ from collections.abc import Callable
 from monkey.fleet import gpus
 
 #: Seconds for which an answer holds.
-FRESH = 3.0
+_FRESH = 3.0
 
 
 class Foreign:
     """Who uses this machine's GPUs besides us. On one that no job of ours has, any process is somebody else's."""
 
-    def __init__(self, ask: Callable[[], frozenset[str]] = gpus.busy) -> None:
+    def __init__(self, ask: Callable[[], frozenset[str]] = gpus.list_busy_gpus) -> None:
         """Find out by `ask`, which may take seconds."""
         self._ask = ask
         self._known: frozenset[str] = frozenset()
@@ -26,7 +26,7 @@ class Foreign:
 
     def busy(self) -> frozenset[str] | None:
         """Return the GPUs that somebody computes on; None where that is being asked, and `on_answer` will tell."""
-        if time.monotonic() - self._since <= FRESH:
+        if time.monotonic() - self._since <= _FRESH:
             return self._known
         if self._asking is None or self._asking.done():
             self._asking = asyncio.get_running_loop().create_task(self._find_out())

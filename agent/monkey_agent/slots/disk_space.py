@@ -11,7 +11,7 @@ from pathlib import Path
 from monkey.plan.sizes import format_size
 
 #: Bytes that must be free for a job to begin, or this part of the disk where that is less.
-LEAST, PART = 64 << 20, 0.01
+_LEAST, _PART = 64 << 20, 0.01
 #: Seconds without a job after one found no room, though there seemed to be some: it needs more than others.
 PAUSE = 60.0
 
@@ -36,7 +36,7 @@ class Room:
             disk = _disk(place)
             if disk is None:
                 continue  # a job will say what is wrong there
-            least = min(LEAST, PART * disk.f_blocks * disk.f_frsize)
+            least = min(_LEAST, _PART * disk.f_blocks * disk.f_frsize)
             free = disk.f_bavail * disk.f_frsize
             if free < least:
                 needed = format_size(least)

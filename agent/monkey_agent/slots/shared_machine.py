@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from monkey.fleet.agent_state import lives
+from monkey.fleet.agent_state import is_agent_alive
 
 #: The file, in an agent's directory.
-FILE = "seats.json"
+_SLOTS_FILE = "seats.json"
 #: Seconds for which an answer holds.
-FRESH = 0.5
+_FRESH = 0.5
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Taken:
         return Taken(slots, cpus, self.memory + other.memory, self.gpus + other.gpus)
 
 
-def tell(directory: Path, taken: Taken) -> None:
+def write_slots(directory: Path, taken: Taken) -> None:
     """Write down what the jobs of the agent of this directory hold; what cannot be written is not told."""
-    aside = directory / f"{FILE}.new"
+    aside = directory / f"{_SLOTS_FILE}.new"
     with contextlib.suppress(OSError):
         aside.write_text(json.dumps(asdict(taken)))
-        aside.replace(directory / FILE)
+        aside.replace(directory / _SLOTS_FILE)
 
 
 class Neighbours:
@@ -54,8 +54,8 @@ class Neighbours:
 
     def taken(self) -> Taken:
         """Return what their jobs hold now."""
-        if self._directories and self._clock() - self._since > FRESH:
-            self._directories = [directory for directory in self._directories if lives(directory)]
+        if self._directories and self._clock() - self._since > _FRESH:
+            self._directories = [directory for directory in self._directories if is_agent_alive(directory)]
             self._known = sum(map(_told, self._directories), Taken())
             self._since = self._clock()
         return self._known
@@ -63,7 +63,7 @@ class Neighbours:
 
 def _told(directory: Path) -> Taken:
     try:
-        said = json.loads((directory / FILE).read_bytes())
+        said = json.loads((directory / _SLOTS_FILE).read_bytes())
         return Taken(int(said["slots"]), int(said["cpus"]), int(said["memory"]), tuple(map(str, said["gpus"])))
     except (OSError, ValueError, KeyError, TypeError):
         return Taken()  # it has not begun any job

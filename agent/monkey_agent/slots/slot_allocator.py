@@ -9,7 +9,7 @@ from monkey.spec.job.recipe import JobResources
 from monkey_agent.ports import Seat
 from monkey_agent.slots.busy_gpus import Foreign
 from monkey_agent.slots.disk_space import Room
-from monkey_agent.slots.shared_machine import Neighbours, Taken, tell
+from monkey_agent.slots.shared_machine import Neighbours, Taken, write_slots
 
 
 class MachineSeats:
@@ -79,7 +79,7 @@ class MachineSeats:
         if self._directory is not None:
             cpus, memory = _milli(self.capacity.cpus) - self._cpus, self.capacity.memory - self._memory
             gpus = tuple(gpu for gpu in self.capacity.gpus if gpu not in self._gpus)
-            tell(self._directory, Taken(self._taken, cpus, memory, gpus))
+            write_slots(self._directory, Taken(self._taken, cpus, memory, gpus))
 
     def fits(self, resources: JobResources) -> bool:
         """Could the machine ever have such a seat?"""

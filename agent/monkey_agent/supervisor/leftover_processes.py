@@ -15,12 +15,12 @@ from monkey_agent.supervisor.shared_state import GUARD, Register
 #: Seconds that a warden or guard that outlived its agent has to kill the jobs itself: it knows of more than we can see.
 GRACE = 3.0
 #: Seconds that killed processes may take to go.
-PATIENCE = 30.0
+_PATIENCE_SECONDS = 30.0
 #: How far the kernel's record of a process's start may be from the clock around its launch, in seconds.
 SLACK = 0.05
 
 
-def clear(state: Path, *, builds: bool = True) -> int:
+def clear_leftovers(state: Path, *, builds: bool = True) -> int:
     """Kill everything that earlier agents of this state directory left; the caller holds its lock, or is the agent.
 
     `builds`: also builds of environments; an agent that lives wants to keep its own.
@@ -30,11 +30,11 @@ def clear(state: Path, *, builds: bool = True) -> int:
     entries = _entries(state)
     _await_end([entry for entry in entries[: GUARD + 1] if entry[0]], GRACE)
     killed: set[int] = set()
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + _PATIENCE_SECONDS
     while left := _left(state, entries, builds):
         killed.update(left)
         for pid in left:
-            process_tree.send(pid, KILL)
+            process_tree.send_signal(pid, KILL)
             if not process_tree.HAS_PROC:
                 process_tree.send_group(pid, KILL)
         if time.monotonic() > until:
@@ -46,7 +46,7 @@ def clear(state: Path, *, builds: bool = True) -> int:
     return len(killed)
 
 
-def exits(state: Path) -> dict[str, tuple[int, int, float, int]]:
+def read_exits(state: Path) -> dict[str, tuple[int, int, float, int]]:
     """Return how attempts exited whose end may not be recorded: name to (worth, code, seconds, peak), as noted."""
     try:
         register = Register(str(state / "register"))
@@ -77,7 +77,7 @@ def _await_end(entries: list[tuple[int, float, float]], seconds: float) -> None:
 def _is(entry: tuple[int, float, float]) -> bool:
     """Say whether the process of an entry lives: the one that was started then, not one that has its pid now."""
     pid, before, after = entry
-    born = process_tree.started(pid)
+    born = process_tree.read_start_time(pid)
     if born is None:
         return not process_tree.HAS_PROC and _alive_since(pid, before, after)
     return before - SLACK <= born <= after + SLACK and not process_tree.is_dead(pid)
@@ -87,13 +87,13 @@ def _left(state: Path, entries: list[tuple[int, float, float]], builds: bool) ->
     """Return what is left: what the register names, what is marked as ours, and all below it. Never ourselves."""
     roots = [entry[0] for entry in entries if entry[0] and _is(entry)]
     if process_tree.HAS_PROC:
-        roots += [pid for pid in process_tree.everyone() if _marked(pid, state, builds)]
-    found = {*roots, *process_tree.tree(roots)} - {os.getpid()}
+        roots += [pid for pid in process_tree.list_processes() if _marked(pid, state, builds)]
+    found = {*roots, *process_tree.list_descendants(roots)} - {os.getpid()}
     return [pid for pid in found if not process_tree.HAS_PROC or not process_tree.is_dead(pid)]
 
 
 def _marked(pid: int, state: Path, builds: bool) -> bool:
-    whose, _, key = (process_tree.mark(pid) or "").rpartition(":")
+    whose, _, key = (process_tree.read_mark(pid) or "").rpartition(":")
     return whose == str(state) and (builds or key.partition(".")[0] != process_tree.BUILD)
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # the warden starts without typing
     from typing import Any
 
 
-def encode(*message: Any) -> bytes:
+def encode_message(*message: Any) -> bytes:
     """Return a message as it is sent."""
     data = marshal.dumps(message)
     return len(data).to_bytes(4, "little") + data
@@ -52,7 +52,7 @@ class Pipe:
 
     def tell(self, *message: Any) -> None:
         """Have a message sent with the next `flush`."""
-        self._outbox += encode(*message)
+        self._outbox += encode_message(*message)
 
     @property
     def blocked(self) -> bool:

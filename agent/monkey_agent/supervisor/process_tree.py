@@ -23,7 +23,7 @@ BUILD = "build"
 KILL, STOP, CONT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
 
 
-def read(path: str) -> bytes:
+def read_proc(path: str) -> bytes:
     """Return what is in a file of /proc, b"" where it is gone or not ours."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -40,7 +40,7 @@ def read(path: str) -> bytes:
         os.close(fd)
 
 
-def everyone() -> list[int]:
+def list_processes() -> list[int]:
     """Return all processes."""
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
@@ -50,10 +50,10 @@ def everyone() -> list[int]:
 
 def _stat(pid: int) -> list[bytes]:
     """Return the fields of /proc/PID/stat from the third (state) on; the second may hold anything, even brackets."""
-    return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
-def started(pid: int) -> float | None:
+def read_start_time(pid: int) -> float | None:
     """Return when a process began, in seconds since the boot (to 10 ms); None where it is not known."""
     fields = _stat(pid)
     return int(fields[19]) / os.sysconf("SC_CLK_TCK") if len(fields) > 19 else None
@@ -64,21 +64,21 @@ def is_dead(pid: int) -> bool:
     return _stat(pid)[:1] in ([], [b"Z"], [b"X"])
 
 
-def mark(pid: int) -> str | None:
+def read_mark(pid: int) -> str | None:
     """Return the mark in a process's first environment; None where it has none, or hides it."""
-    _, found, rest = (b"\0" + read(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())
+    _, found, rest = (b"\0" + read_proc(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())
     return os.fsdecode(rest.partition(b"\0")[0]) if found else None
 
 
-def holders(lock: int) -> list[int]:
+def list_lock_holders(lock: int) -> list[int]:
     """Return the processes that have the descriptor `lock` of ours, which holds a lock, or copies of it."""
     inode, found = f":{os.fstat(lock).st_ino} ".encode(), []
-    for pid in everyone():
+    for pid in list_processes():
         try:
             names = os.listdir(f"/proc/{pid}/fdinfo")
         except OSError:  # gone, or not ours
             continue
-        if any(_locks(read(f"/proc/{pid}/fdinfo/{name}"), inode) for name in names):
+        if any(_locks(read_proc(f"/proc/{pid}/fdinfo/{name}"), inode) for name in names):
             found.append(pid)
     return found
 
@@ -88,23 +88,23 @@ def _locks(told: bytes, inode: bytes) -> bool:
     return any(line.startswith(b"lock:") and inode in line for line in told.splitlines())
 
 
-def children(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
     """Return the children of all threads of a process."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    return [int(child) for thread in threads for child in read(f"/proc/{pid}/task/{thread}/children").split()]
+    return [int(child) for thread in threads for child in read_proc(f"/proc/{pid}/task/{thread}/children").split()]
 
 
-def tree(roots: list[int]) -> list[int]:
+def list_descendants(roots: list[int]) -> list[int]:
     """Return everything below `roots`, the nearest first; zombies may be among it."""
     parents = None if LISTS_CHILDREN or not HAS_PROC else _by_parent()
     found: list[int] = []
     seen = set(roots)
     level = list(roots)
     while level:
-        below = [c for pid in level for c in (children(pid) if parents is None else parents.get(pid, ()))]
+        below = [c for pid in level for c in (list_children(pid) if parents is None else parents.get(pid, ()))]
         level = [pid for pid in below if pid not in seen and not seen.add(pid)]  # type: ignore[func-returns-value]  # add() is the point
         found += level
     return found
@@ -112,14 +112,14 @@ def tree(roots: list[int]) -> list[int]:
 
 def _by_parent() -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
-    for pid in everyone():
+    for pid in list_processes():
         fields = _stat(pid)
         if len(fields) > 1:
             found.setdefault(int(fields[1]), []).append(pid)
     return found
 
 
-def send(pid: int, number: int) -> bool:
+def send_signal(pid: int, number: int) -> bool:
     """Signal a process; False where it is gone or out of our reach (a job may start what belongs to root)."""
     try:
         os.kill(pid, number)
@@ -136,7 +136,7 @@ def send_group(pid: int, number: int) -> None:
         return
 
 
-def session(pid: int) -> int:
+def read_session(pid: int) -> int:
     """Return a process's session, -1 where it is gone."""
     try:
         return os.getsid(pid)
@@ -144,7 +144,7 @@ def session(pid: int) -> int:
         return -1
 
 
-def group(pid: int) -> int:
+def read_group(pid: int) -> int:
     """Return a process's group, -1 where it is gone."""
     try:
         return os.getpgid(pid)

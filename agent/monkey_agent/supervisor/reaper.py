@@ -11,10 +11,10 @@ import os
 import signal
 import time
 
-from monkey_agent.supervisor.process_tree import KILL, STOP, adopt_orphans, send, tree
+from monkey_agent.supervisor.process_tree import KILL, STOP, adopt_orphans, list_descendants, send_signal
 
 #: Seconds after which we give up on what does not die though killed (a dead network disk).
-PATIENCE = 10.0
+_PATIENCE_SECONDS = 10.0
 #: Signals that end others; we go when the warden has gone.
 ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
@@ -42,16 +42,16 @@ def stand_guard(socket: int) -> int:
 
 def kill_all() -> None:
     """Kill every descendant, and those that they fork meanwhile, until none is left or none can be killed."""
-    until, pause = time.monotonic() + PATIENCE, 0.0005
+    until, pause = time.monotonic() + _PATIENCE_SECONDS, 0.0005
     while time.monotonic() < until:
         # Stopped first: who does not run forks nobody, and tells nobody of who was killed.
         stopped: set[int] = set()
-        while (new := set(tree([os.getpid()])) - stopped) and time.monotonic() < until:
+        while (new := set(list_descendants([os.getpid()])) - stopped) and time.monotonic() < until:
             for pid in new:
-                send(pid, STOP)
+                send_signal(pid, STOP)
             stopped |= new
         for pid in stopped:
-            send(pid, KILL)
+            send_signal(pid, KILL)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

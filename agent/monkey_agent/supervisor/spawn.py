@@ -12,7 +12,7 @@ import signal
 _IGNORED = [number for name in ("SIGPIPE", "SIGXFSZ") if (number := getattr(signal, name, None))]
 
 
-def encoded(env: dict[str, str]) -> dict[bytes, bytes]:
+def encode_environment(env: dict[str, str]) -> dict[bytes, bytes]:
     """Return variables as they are handed to a process; once for many jobs, since it takes its time."""
     return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
 

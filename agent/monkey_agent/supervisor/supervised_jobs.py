@@ -10,13 +10,13 @@ from monkey_agent.supervisor.process_tree import (
     HAS_PROC,
     LISTS_CHILDREN,
     STOP,
-    group,
-    mark,
-    send,
+    list_descendants,
+    read_group,
+    read_mark,
+    read_session,
+    read_start_time,
     send_group,
-    session,
-    started,
-    tree,
+    send_signal,
 )
 
 TYPE_CHECKING = False
@@ -95,8 +95,8 @@ class Wards:
         if self._children >= 0:
             pids = [int(pid) for pid in os.pread(self._children, 1 << 20, 0).split()]
         elif HAS_PROC:
-            ours = tree([os.getpid()])
-            below = set(tree(ours))
+            ours = list_descendants([os.getpid()])
+            below = set(list_descendants(ours))
             pids = [pid for pid in ours if pid not in below]
         else:
             return []
@@ -107,22 +107,22 @@ class Wards:
         roots = [pid for pid in self.strays() if self._belongs(pid, job)]
         if job.status is None:
             roots.append(job.pid)
-        return roots + tree(roots)
+        return roots + list_descendants(roots)
 
     def _belongs(self, pid: int, job: Job) -> bool:
         """Say whether a stray is this job's: by its session, its mark, or because no other can have made it."""
-        leader = session(pid)
+        leader = read_session(pid)
         for other in self.jobs.values():
             if other.pid == leader:
                 return other is job
         over = job.status is not None
-        marked = (mark(pid) or "").rpartition(":")
+        marked = (read_mark(pid) or "").rpartition(":")
         if marked[0] == self.state and marked[2].isdigit():
             key = int(marked[2])
             # Of a job that is not known any more: it goes with whoever ends next.
             return key == job.key or (over and key not in self.jobs)
         # It hides whose it is (`env -i`, a title over its environment). Never take it from a job that may be its own.
-        born = started(pid)
+        born = read_start_time(pid)
         rivals = (other for other in self.jobs.values() if other is not job and other.status is None)
         return over and born is not None and all(other.began > born + TICK for other in rivals)
 
@@ -131,8 +131,8 @@ class Wards:
         if job.status is None:
             send_group(job.pid, number)
         for pid in self.members(job):
-            if job.status is not None or group(pid) != job.pid:
-                send(pid, number)
+            if job.status is not None or read_group(pid) != job.pid:
+                send_signal(pid, number)
 
     def freeze(self, job: Job) -> None:
         """Stop everything of a job. Looks again until nobody new is found: who is stopped cannot fork."""
@@ -142,7 +142,7 @@ class Wards:
         stopped: set[int] = set()
         while new := set(self.members(job)) - stopped:
             for pid in new:
-                send(pid, STOP)
+                send_signal(pid, STOP)
             stopped |= new
 
     def freeze_all(self) -> None:
@@ -150,9 +150,9 @@ class Wards:
         for job in self.jobs.values():
             self.freeze(job)
         stopped: set[int] = set()
-        while new := set(tree([os.getpid()])) - stopped:
+        while new := set(list_descendants([os.getpid()])) - stopped:
             for pid in new:
-                send(pid, STOP)
+                send_signal(pid, STOP)
             stopped |= new
 
     def go_on(self, job: Job) -> None:
@@ -164,5 +164,5 @@ class Wards:
     def go_on_unknown(self) -> None:
         """Let strays go on that no job can be told to own (`freeze_all` stopped them)."""
         known = {pid for job in self.jobs.values() for pid in self.members(job)}
-        for pid in set(tree([os.getpid()])) - known:
-            send(pid, CONT)
+        for pid in set(list_descendants([os.getpid()])) - known:
+            send_signal(pid, CONT)

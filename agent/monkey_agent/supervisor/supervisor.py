@@ -23,18 +23,18 @@ if __name__ == "__main__":
 
 from monkey_agent.supervisor.messages import Pipe
 from monkey_agent.supervisor.pending import Turns, Waiting
-from monkey_agent.supervisor.process_tree import KILL, MARK, adopt_orphans, send, send_group
+from monkey_agent.supervisor.process_tree import KILL, MARK, adopt_orphans, send_group, send_signal
 from monkey_agent.supervisor.reaper import kill_all, stand_guard, wake_on_signals
 from monkey_agent.supervisor.shared_state import GUARD, NOTHING, OWN, SIGNALLED, WARDEN, Register
-from monkey_agent.supervisor.spawn import Launch, encoded
+from monkey_agent.supervisor.spawn import Launch, encode_environment
 from monkey_agent.supervisor.supervised_jobs import Job, Wards
 
 #: Milliseconds between looks at the clock while jobs run: a poll does not count the machine's sleep, the deadline does.
-LOOK = 1000
+_POLL_MILLISECONDS = 1000
 #: Milliseconds between kills of what does not want to go.
 HUNT = 5
 #: Seconds after which the end of a job is reported though something of it cannot be killed (a dead network disk).
-PATIENCE = 5.0
+_PATIENCE_SECONDS = 5.0
 
 
 class Warden:
@@ -90,7 +90,7 @@ class Warden:
             return HUNT
         if not self.wards.jobs or self.late:
             return None
-        return max(0.0, min(LOOK, (self.register.deadline - self.now()) * 1000 + 1))
+        return max(0.0, min(_POLL_MILLISECONDS, (self.register.deadline - self.now()) * 1000 + 1))
 
     # -- the agent ----------------------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Warden:
 
     def do_base(self, number: int, env: dict[str, str]) -> None:
         """Keep an environment that many jobs share."""
-        self.bases[number] = encoded(env)
+        self.bases[number] = encode_environment(env)
 
     def do_spawn(
         self, key: int, after: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str
@@ -144,7 +144,7 @@ class Warden:
             self.pipe.tell("refused", key)
             return
         try:
-            marked = encoded({**env, MARK: f"{self.state}:{key}"})
+            marked = encode_environment({**env, MARK: f"{self.state}:{key}"})
             pid = self.launch(argv, {**self.bases[base], **marked}, cwd, log)
         except Exception as exc:  # of the machine, or what is no word: of another type, or with a NUL in it
             self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or repr(exc))
@@ -261,8 +261,8 @@ class Warden:
                 send_group(job.pid, KILL)
             left = self.wards.members(job)
             for pid in left:
-                send(pid, KILL)
-            if job.status is not None and (not left or self.now() - job.hunted > PATIENCE):
+                send_signal(pid, KILL)
+            if job.status is not None and (not left or self.now() - job.hunted > _PATIENCE_SECONDS):
                 self.wards.hopeless.update(left)
                 self.report(job, len(left))
 
@@ -281,7 +281,7 @@ class Warden:
             self.start_if_free(follower)
 
 
-def main(socket: str, register: str, clock: str, state: str) -> None:
+def run_supervisor(socket: str, register: str, clock: str, state: str) -> None:
     """Serve the agent at the other end of the descriptor `socket`."""
     guard = stand_guard(int(socket))
     os.set_blocking(int(socket), False)
@@ -297,4 +297,4 @@ def main(socket: str, register: str, clock: str, state: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run_supervisor(*sys.argv[1:])

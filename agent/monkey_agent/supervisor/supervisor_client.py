@@ -14,14 +14,14 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey_agent.machine import CLOCK, MachineClock, boot_id
 from monkey_agent.supervisor import leftover_processes
-from monkey_agent.supervisor.messages import Inbox, encode
+from monkey_agent.supervisor.messages import Inbox, encode_message
 from monkey_agent.supervisor.process import Exit, Process
 from monkey_agent.supervisor.process_tree import MARK
 from monkey_agent.supervisor.shared_state import WARDEN, Register
 
 PROGRAM = Path(__file__).with_name("supervisor.py")
 #: Seconds that a warden may take to say that it is ready, or to kill everything and go.
-PATIENCE = 30.0
+_PATIENCE_SECONDS = 30.0
 #: The key of what no warden of ours started.
 EARLIER = -1
 
@@ -60,7 +60,7 @@ class Launcher:
                 raise FleetError(f"the warden could not be started: {exc}") from exc
         if not self._ready.done():
             try:
-                await asyncio.wait_for(asyncio.shield(self._ready), PATIENCE)
+                await asyncio.wait_for(asyncio.shield(self._ready), _PATIENCE_SECONDS)
             except TimeoutError:
                 raise FleetError(f"the warden does not start ({PROGRAM})") from None
 
@@ -152,7 +152,7 @@ class Launcher:
         if self._socket is None:
             return
         waits = bool(self._outbox)
-        self._outbox += encode(*message)
+        self._outbox += encode_message(*message)
         if not waits:
             self._write()
 
@@ -234,9 +234,9 @@ class Launcher:
     def _bury(self) -> None:
         if self._warden is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._warden.wait(PATIENCE)
+                self._warden.wait(_PATIENCE_SECONDS)
         if not self._closing:
-            leftover_processes.clear(self._state, builds=False)
+            leftover_processes.clear_leftovers(self._state, builds=False)
 
     def _buried(self, burial: asyncio.Future[None], orphans: list[Process]) -> None:
         if burial.exception() is None:
@@ -253,7 +253,7 @@ class Launcher:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._gone), PATIENCE)
+            await asyncio.wait_for(asyncio.shield(self._gone), _PATIENCE_SECONDS)
         if self._warden is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._warden.wait(1)

@@ -15,7 +15,7 @@ from typing import Any
 
 READER = Path(__file__).with_name("gpu_reader.py")
 #: Seconds that an answer may take: a driver that nobody keeps loaded needs some for the first.
-PATIENCE = 10.0
+_PATIENCE_SECONDS = 10.0
 #: Seconds before a reader is started again after one that hung or died.
 AGAIN = 300.0
 
@@ -25,7 +25,7 @@ Gpu = dict[str, Any]
 class GpuMeter:
     """Keeps a reader while there are GPUs. Blocks: to be used by a thread that nobody waits for."""
 
-    def __init__(self, patience: float = PATIENCE, again: float = AGAIN) -> None:
+    def __init__(self, patience: float = _PATIENCE_SECONDS, again: float = AGAIN) -> None:
         """Start nothing yet."""
         self._patience, self._again = patience, again
         self._reader: subprocess.Popen[bytes] | None = None

@@ -19,7 +19,7 @@ if __name__ == "__main__":
     sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 
-def answer(nvml: Any) -> dict[str, Any]:
+def read_gpus(nvml: Any) -> dict[str, Any]:
     """Read all GPUs."""
     return {"gpus": [_gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]}
 
@@ -64,7 +64,7 @@ def _parts(nvml: Any, gpu: Any) -> dict[str, int]:
     return found
 
 
-def main() -> None:
+def run_gpu_reader() -> None:
     """Answer until nobody asks any more."""
     try:
         import pynvml as nvml
@@ -75,11 +75,11 @@ def main() -> None:
         return
     for _ in sys.stdin:
         try:
-            told = answer(nvml)
+            told = read_gpus(nvml)
         except nvml.NVMLError as exc:
             told = {"trouble": str(exc)}
         print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    run_gpu_reader()

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from monkey.fleet.machine_capacity import memory_in_use
-from monkey_agent.supervisor.process_tree import HAS_PROC, read
+from monkey_agent.supervisor.process_tree import HAS_PROC, read_proc
 from monkey_agent.telemetry.meters import Meter, disk_room
 
 #: Bytes of a sector as /proc/diskstats counts, whatever the disk's are.
@@ -52,7 +52,7 @@ class HostMeter:
 def _cpu_times() -> tuple[int, int]:
     """Return all time of all CPUs so far, and the idle part of it, in the kernel's ticks."""
     # user, nice, system, idle, iowait, irq, softirq, steal; what guests take is in the first two.
-    times = [int(word) for word in read("/proc/stat").partition(b"\n")[0].split()[1:9]]
+    times = [int(word) for word in read_proc("/proc/stat").partition(b"\n")[0].split()[1:9]]
     return sum(times), sum(times[3:5])
 
 
@@ -63,7 +63,7 @@ def _memory() -> dict[str, float]:
 
 def _disks() -> dict[str, float]:
     real = _real("/sys/block", _UNREAL)
-    fields = [line.split() for line in read("/proc/diskstats").decode().splitlines()]
+    fields = [line.split() for line in read_proc("/proc/diskstats").decode().splitlines()]
     mine = [line for line in fields if line[2] in real]
     if not mine:
         return {}
@@ -75,7 +75,7 @@ def _disks() -> dict[str, float]:
 
 def _network() -> dict[str, float]:
     real = _real("/sys/class/net", ("lo",))
-    lines = [line.partition(":") for line in read("/proc/net/dev").decode().splitlines()]
+    lines = [line.partition(":") for line in read_proc("/proc/net/dev").decode().splitlines()]
     mine = [rest.split() for name, _, rest in lines if name.strip() in real]
     if not mine:
         return {}

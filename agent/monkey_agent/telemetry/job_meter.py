@@ -10,8 +10,15 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from monkey_agent.supervisor.process_tree import HAS_PROC, children, mark, read, session, tree
-from monkey_agent.telemetry.meters import JobMeter, Use
+from monkey_agent.supervisor.process_tree import (
+    HAS_PROC,
+    list_children,
+    list_descendants,
+    read_mark,
+    read_proc,
+    read_session,
+)
+from monkey_agent.telemetry.meters import JobMeter, ProcessUsage
 
 #: The part of the time that may go into exact counts of shared memory: a job of 100 GB takes a quarter of a second.
 EXACT = 1 / 500
@@ -37,11 +44,11 @@ class ProcJobMeter:
         self._counted: dict[int, Counted] = {}
         self._shared: dict[int, Shared] = {}
 
-    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, Use]:
+    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
         """See `JobMeter.read`."""
         found = {}
         for key, roots in self._roots(warden, mains).items():
-            pids = roots + tree(roots)
+            pids = roots + list_descendants(roots)
             told = [(pid, fields) for pid in pids if (fields := _stat(pid))]
             if told:
                 found[key] = self._use(key, told)
@@ -53,23 +60,23 @@ class ProcJobMeter:
     def _roots(self, warden: int, mains: Mapping[int, int]) -> dict[int, list[int]]:
         roots = {key: [pid] for key, pid in mains.items()}
         keys = {pid: key for key, pid in mains.items()}
-        for stray in children(warden) if warden else ():
+        for stray in list_children(warden) if warden else ():
             if stray not in keys:
-                owner = keys.get(session(stray)) or self._marked(stray)
+                owner = keys.get(read_session(stray)) or self._marked(stray)
                 if owner in roots:
                     roots[owner].append(stray)
         return roots
 
     def _marked(self, pid: int) -> int:
-        state, _, key = (mark(pid) or "").rpartition(":")
+        state, _, key = (read_mark(pid) or "").rpartition(":")
         return int(key) if state == self._state and key.isdigit() else 0
 
-    def _use(self, key: int, told: list[tuple[int, list[bytes]]]) -> Use:
+    def _use(self, key: int, told: list[tuple[int, list[bytes]]]) -> ProcessUsage:
         cpu = sum(sum(map(int, fields[11:15])) for _, fields in told) / _TICKS
         moved = [_moved(pid) for pid, _ in told]
         counted = self._counted.setdefault(key, Counted())
         resident = [(pid, int(fields[21]) * _PAGE) for pid, fields in told]
-        return Use(
+        return ProcessUsage(
             round(counted.cpu.up_to(cpu), 2),
             self._shared.setdefault(key, Shared(self._clock)).memory(resident),
             int(counted.read.up_to(sum(bytes_read for bytes_read, _ in moved))),
@@ -126,18 +133,18 @@ class Shared:
 
 def _stat(pid: int) -> list[bytes]:
     """Return the fields of /proc/PID/stat from the third on; [] for one that is gone or a zombie of no memory."""
-    return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def _moved(pid: int) -> tuple[int, int]:
     """Return the bytes that a process had from disks and gave to them; 0 where that is not ours to know."""
-    told = dict(line.split(b": ") for line in read(f"/proc/{pid}/io").splitlines())
+    told = dict(line.split(b": ") for line in read_proc(f"/proc/{pid}/io").splitlines())
     return int(told.get(b"read_bytes", 0)), int(told.get(b"write_bytes", 0))
 
 
 def _proportional(pid: int, has: int) -> int:
     """Return a process's share of the memory that it has with others; all of it where that is not ours to know."""
-    for line in read(f"/proc/{pid}/smaps_rollup").splitlines():
+    for line in read_proc(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) * 1024
     return has

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 
-class Use(NamedTuple):
+class ProcessUsage(NamedTuple):
     """What the processes of a job have used so far, and hold now."""
 
     cpu_seconds: float
@@ -20,7 +20,7 @@ class Use(NamedTuple):
 class JobMeter(Protocol):
     """Reads what jobs use."""
 
-    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, Use]:
+    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
         """Return what each job uses; `mains`: key to the first process. A job without processes is left out."""
 
 

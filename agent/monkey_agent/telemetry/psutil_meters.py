@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from monkey_agent.telemetry.meters import Use, disk_room
+from monkey_agent.telemetry.meters import ProcessUsage, disk_room
 
 
 class PortableHostMeter:
@@ -36,12 +36,12 @@ class PortableHostMeter:
 class PortableJobMeter:
     """See `job_meter.JobMeter`; a process whose parent died is not found, memory that is shared counts twice."""
 
-    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, Use]:
+    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
         """See `JobMeter.read`."""
         return {key: use for key, pid in mains.items() if (use := _use(pid)) is not None}
 
 
-def _use(main: int) -> Use | None:
+def _use(main: int) -> ProcessUsage | None:
     cpu, memory, found = 0.0, 0, False
     try:
         family = [first := psutil.Process(main), *first.children(recursive=True)]
@@ -55,4 +55,4 @@ def _use(main: int) -> Use | None:
                 found = True
         except psutil.Error:
             continue
-    return Use(round(cpu, 2), memory, 0, 0) if found else None
+    return ProcessUsage(round(cpu, 2), memory, 0, 0) if found else None

@@ -18,15 +18,15 @@ from monkey_agent.supervisor.process import Process
 from monkey_agent.telemetry.gpu_meter import Gpu, GpuMeter, of_gpu, of_job
 from monkey_agent.telemetry.host_meter import host_meter
 from monkey_agent.telemetry.job_meter import job_meter
-from monkey_agent.telemetry.meters import JobMeter, Meter, Use
+from monkey_agent.telemetry.meters import JobMeter, Meter, ProcessUsage
 from monkey_agent.telemetry.samples import Samples
 
 #: Seconds between samples.
 EVERY = 15.0
 #: Seconds that the warden may take to name the jobs' processes.
-PATIENCE = 5.0
+_PATIENCE_SECONDS = 5.0
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class SampledAttempt(Protocol):
@@ -64,7 +64,7 @@ class Reading(NamedTuple):
     #: The same, by a clock that is never set.
     clock: float
     host: dict[str, float]
-    jobs: dict[int, Use]
+    jobs: dict[int, ProcessUsage]
     gpus: list[Gpu]
 
 
@@ -93,7 +93,7 @@ class Sampler:
         """Sample until cancelled, at even distances however long a reading takes."""
         began, count = time.monotonic(), 0
         while True:
-            count, wait = following(time.monotonic() - began, count, self._every)
+            count, wait = find_next_sample(time.monotonic() - began, count, self._every)
             await asyncio.sleep(wait)
             with contextlib.suppress(
                 OSError, ValueError, LookupError
@@ -105,7 +105,7 @@ class Sampler:
         if self._meters is None or (self._thread is not None and self._thread.is_alive()):
             return
         try:
-            warden, mains = await asyncio.wait_for(self._launcher.mains(), PATIENCE)
+            warden, mains = await asyncio.wait_for(self._launcher.mains(), _PATIENCE_SECONDS)
         except TimeoutError:
             return
         reading = await self._aside(lambda: self._read(warden, mains))
@@ -142,12 +142,12 @@ class Sampler:
         if lost:
             self.vitals["trouble"] = "; ".join(lost)
 
-    async def _aside(self, work: Callable[[], T]) -> T:
+    async def _aside(self, work: Callable[[], _T]) -> _T:
         """Do it in a thread of its own, which holds up nobody's leaving (those of asyncio's pool are waited for)."""
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
+        done: asyncio.Future[_T] = loop.create_future()
 
-        def settle(value: T | None, error: BaseException | None) -> None:
+        def settle(value: _T | None, error: BaseException | None) -> None:
             if not done.done():
                 done.set_exception(error) if error else done.set_result(value)  # type: ignore[arg-type]  # one of both
 
@@ -169,7 +169,7 @@ class Sampler:
             self._gpus.close()
 
 
-def following(passed: float, count: int, every: float) -> tuple[int, float]:
+def find_next_sample(passed: float, count: int, every: float) -> tuple[int, float]:
     """Return the number of the sample that follows the `count`-th, `passed` seconds after the beginning, and the wait.
 
     What a slow reading or a machine that stood still made us miss is left out.

@@ -8,12 +8,12 @@ import sys
 import time
 
 from monkey.files import open_regular
-from monkey.metrics.usage import Usage, line
+from monkey.metrics.usage import Usage, write_sample
 from monkey_agent.supervisor.process import Exit
-from monkey_agent.telemetry.meters import Use
+from monkey_agent.telemetry.meters import ProcessUsage
 
 #: Seconds that an attempt must have run for its end to tell what it used: below, it says nothing, in every record.
-LEAST = 1.0
+_LEAST = 1.0
 
 
 class Samples:
@@ -27,7 +27,7 @@ class Samples:
         self._cpu = 0.0
         self._count = 0
 
-    def add(self, at: int, clock: float, use: Use, gpus: dict[str, float]) -> dict[str, float]:
+    def add(self, at: int, clock: float, use: ProcessUsage, gpus: dict[str, float]) -> dict[str, float]:
         """Take a sample, `at` in nanoseconds since the epoch; returns its fields.
 
         One that cannot be written is not kept.
@@ -46,7 +46,7 @@ class Samples:
         except OSError:
             return fields
         try:
-            os.write(fd, line(at, fields))
+            os.write(fd, write_sample(at, fields))
         except OSError:
             pass  # the disk is full: the job will say so
         finally:
@@ -72,7 +72,7 @@ class Samples:
 
     async def finish(self, how: Exit) -> dict[str, float]:
         """Return what it used in all."""
-        if how.seconds < LEAST:
+        if how.seconds < _LEAST:
             return {}
         if not self._count and self.any:
             self._usage.feed(await asyncio.to_thread(self._earlier))

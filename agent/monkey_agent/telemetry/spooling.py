@@ -21,17 +21,17 @@ from monkey.errors import FleetError
 from monkey.files import is_directory
 from monkey.fleet.secret_values import SecretValues
 from monkey.metrics import names
-from monkey.metrics.spool import Spool, influx_of, load, owed, rescue, spools
-from monkey.metrics.spool import names as names_in
+from monkey.metrics.spool import Spool, influx_of, is_owed, list_spools, load_json, rescue_points
+from monkey.metrics.spool import list_names as names_in
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.local_files import is_touched
 from monkey_agent.ports import Attempt
 from monkey_agent.supervisor.process_tree import MARK
 
 #: Seconds between looks at the courier; between looks whether secrets have changed.
-LOOK, SECRETS = 1.0, 30.0
+_POLL_SECONDS, SECRETS = 1.0, 30.0
 #: Seconds that a courier must have lived to be started again at once; the pause where it has not, doubled each time.
-LIVED, PAUSE, MOST = 10.0, 0.5, 60.0
+LIVED, PAUSE, _MOST = 10.0, 0.5, 60.0
 #: Seconds that an agent which leaves gives to what was not sent yet.
 DRAIN = 10.0
 
@@ -46,7 +46,7 @@ class Telemetry:
         """
         self._state, self._machine, self._secrets = state, machine, secrets
         self._root = f"{state}/metrics"
-        rescue(str(state), self._root)
+        rescue_points(str(state), self._root)
         self._spools: dict[InfluxSettings, Spool] = {}
         #: Attempt's name to the spool where it is registered.
         self._attempts: dict[str, Spool] = {}
@@ -56,7 +56,7 @@ class Telemetry:
         self._courier: subprocess.Popen[bytes] | None = None
         self._began = 0.0
         self._told: dict[str, str] = {}
-        for path in spools(self._root):
+        for path in list_spools(self._root):
             with contextlib.suppress(OSError, ValueError, TypeError):
                 spool = self._spool(influx_of(path))
                 self._attempts |= dict.fromkeys(names_in(f"{path}/sources"), spool)
@@ -114,7 +114,7 @@ class Telemetry:
 
     def wake(self) -> None:
         """See that a courier is there if there is anything to send."""
-        if self._keeper is None and any(owed(spool.path) for spool in self._spools.values()):
+        if self._keeper is None and any(is_owed(spool.path) for spool in self._spools.values()):
             self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def _keep(self) -> None:
@@ -122,16 +122,16 @@ class Telemetry:
         while True:
             if self._courier is None or self._courier.poll() is not None:
                 if self._courier is not None:
-                    pause = PAUSE if time.monotonic() - self._began >= LIVED else min(2 * pause, MOST)
+                    pause = PAUSE if time.monotonic() - self._began >= LIVED else min(2 * pause, _MOST)
                     await asyncio.sleep(pause)
                 self._start()
                 due = 0.0
             if time.monotonic() >= due:
                 self._tell_secrets(again=due == 0.0)
                 due = time.monotonic() + SECRETS
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(_POLL_SECONDS)
             if any(influx.secrets and not self._told.keys() >= set(influx.secrets) for influx in self._spools):
-                due = min(due, time.monotonic() + LOOK)
+                due = min(due, time.monotonic() + _POLL_SECONDS)
 
     def _start(self) -> None:
         self._began = time.monotonic()
@@ -176,7 +176,7 @@ class Telemetry:
             await asyncio.gather(self._keeper, return_exceptions=True)
             self._keeper = None
         if self._courier is not None:
-            self._say({"drain": DRAIN if any(owed(spool.path) for spool in self._spools.values()) else 0})
+            self._say({"drain": DRAIN if any(is_owed(spool.path) for spool in self._spools.values()) else 0})
             await asyncio.to_thread(self._end, self._courier)
             self._courier = None
         for spool in self._spools.values():
@@ -199,6 +199,6 @@ class Telemetry:
         told = []
         for influx, spool in self._spools.items():
             with contextlib.suppress(OSError):
-                state = {"url": influx.url, **load(f"{spool.path}/state.json")}
+                state = {"url": influx.url, **load_json(f"{spool.path}/state.json")}
                 told.append(state | ({"error": self.trouble} if self.trouble and not state.get("error") else {}))
         return {"metrics": told} if told else {}

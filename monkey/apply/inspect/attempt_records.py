@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from monkey.apply.world.world import World
 from monkey.errors import NotFound
-from monkey.protocol.entries import Claim, Entry
-from monkey.protocol.entry_log import Log
+from monkey.protocol.entries import Claim, JobEntry
+from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.status.store_snapshot import SweepView
 
 
-class Attempt(NamedTuple):
+class AttemptRecord(NamedTuple):
     """One try at a job."""
 
     #: 1 for the first.
@@ -21,35 +21,35 @@ class Attempt(NamedTuple):
     k: int
     claim: Claim
     #: The entry that is over it: its end, the claim of another, or bytes that are no entry; None while there is none.
-    after: Entry | None
+    after: JobEntry | None
 
 
-def owner(view: SweepView, job: str) -> str:
+def find_owner(view: SweepView, job: str) -> str:
     """Return the job whose log and files a job of the sweep has: its own, but where it adopts a result."""
     return view.state.revision.adopted.get(job, job) if view.state.revision else job
 
 
-async def read_attempts(world: World, view: SweepView, job: str) -> list[Attempt]:
+async def read_attempts(world: World, view: SweepView, job: str) -> list[AttemptRecord]:
     """Read the log of a job of the sweep; returns its attempts, the first one first. Raises StoreError."""
-    log = Log(world.keys.job_log(owner(view, job)))
+    log = EntryLog(world.keys.job_log(find_owner(view, job)))
     await log.refresh(world.at)
-    return attempts(log)
+    return list_attempts(log)
 
 
-def attempts(log: Log) -> list[Attempt]:
+def list_attempts(log: EntryLog) -> list[AttemptRecord]:
     """Return the attempts of a job whose log was read from its beginning."""
-    found: list[Attempt] = []
+    found: list[AttemptRecord] = []
     for k, entry in enumerate(log.entries, 1):
         if isinstance(entry, Claim) and entry.continues:
             continue  # the same attempt goes on
         if found and found[-1].after is None:
             found[-1] = found[-1]._replace(after=entry)
         if isinstance(entry, Claim):
-            found.append(Attempt(len(found) + 1, k, entry, None))
+            found.append(AttemptRecord(len(found) + 1, k, entry, None))
     return found
 
 
-def find_attempt(found: Sequence[Attempt], number: int, job: str) -> Attempt:
+def find_attempt(found: Sequence[AttemptRecord], number: int, job: str) -> AttemptRecord:
     """Return the attempt of that number. Raises NotFound, naming those there are."""
     if not found:
         raise NotFound(

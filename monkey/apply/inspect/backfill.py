@@ -20,10 +20,10 @@ from monkey.errors import KeyMissing, MonkeyError, NotFound
 from monkey.metrics import names
 from monkey.metrics.influx_points import job_point, machine_of, metric_tags, system_point
 from monkey.metrics.records import Records
-from monkey.metrics.usage import FILE
-from monkey.protocol.entries import Claim, End
-from monkey.protocol.entry_log import Log
-from monkey.protocol.layout import number
+from monkey.metrics.usage import USAGE_FILE
+from monkey.protocol.entries import Claim, EndEntry
+from monkey.protocol.entry_log import EntryLog
+from monkey.protocol.layout import spell_number
 from monkey.protocol.sweeps.revision import Revision, decode_order
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 #: Jobs whose logs are read at once.
 READERS = 16
 #: Bytes of a file that are converted at once, and of points in one request.
-PIECE, BATCH = 1 << 20, 1 << 20
+_PIECE, _BATCH = 1 << 20, 1 << 20
 #: Seconds after which it is tried again while InfluxDB does not answer, at most; tries before that is an error.
-MOST, TRIES = 10.0, 8
+_MOST, _MAX_TRIES = 10.0, 8
 
 
 @dataclass
@@ -71,7 +71,7 @@ class _Job:
     files: Sequence[_File]
 
 
-async def backfill(world: World, sweep: str, influx: InfluxSettings, client: Client) -> Backfilled:
+async def backfill_sweep(world: World, sweep: str, influx: InfluxSettings, client: Client) -> Backfilled:
     """Send all points of a sweep to `influx`, by this client; those that are there are written over.
 
     Raises NotFound, StoreError, and MonkeyError where InfluxDB does not take them.
@@ -100,7 +100,7 @@ async def _revisions(world: World, sweep: str) -> list[tuple[float, Revision]]:
     k = 0
     while True:
         k += 1
-        key = world.keys.sweep_log(sweep) + number(k)
+        key = world.keys.sweep_log(sweep) + spell_number(k)
         try:
             order = decode_order(key, await world.at.get(key))
         except KeyMissing:
@@ -126,7 +126,7 @@ async def _jobs(world: World, sweep: str, revisions: Sequence[tuple[float, Revis
 
 
 async def _job(world: World, sweep: str, job: str, revisions: Sequence[tuple[float, Revision]]) -> _Job:
-    log = Log(world.keys.job_log(job))
+    log = EntryLog(world.keys.job_log(job))
     await log.refresh(world.at)
     ours = [(at, revision) for at, revision in revisions if job in revision.rows]
     states, files = b"", list[_File]()
@@ -140,7 +140,7 @@ async def _job(world: World, sweep: str, job: str, revisions: Sequence[tuple[flo
             mine += 1
             files += await _files(world, job, k, entry, attempts)
             states += _state(sweep, job, attempts, k, entry, entry, ours) if entry.at else b""
-        elif isinstance(entry, End) and claim is not None and (entry.sweep or claim.sweep) == sweep:
+        elif isinstance(entry, EndEntry) and claim is not None and (entry.sweep or claim.sweep) == sweep:
             states += _state(sweep, job, attempts, k, claim, entry, ours)
     return _Job(states, mine, files)
 
@@ -152,7 +152,7 @@ async def _files(world: World, job: str, k: int, claim: Claim, attempt: int) -> 
         if "/" not in name:
             tags = metric_tags(claim.sweep, job, attempt, machine_of(claim.agent), name)
             found.append(_File(item.key, item.size, job, claim.agent, tags))
-    samples = await world.at.list(f"{prefix}{FILE}")
+    samples = await world.at.list(f"{prefix}{USAGE_FILE}")
     return found + [_File(item.key, item.size, job, claim.agent, {}) for item in samples]
 
 
@@ -162,13 +162,13 @@ def _state(
     attempt: int,
     k: int,
     claim: Claim,
-    entry: Claim | End,
+    entry: Claim | EndEntry,
     revisions: Sequence[tuple[float, Revision]],
 ) -> bytes:
     """Return the point of a claim, or of the end of one, by the revision that there was then."""
     before = [revision for at, revision in revisions if at <= entry.at]
     revision = before[-1] if before else revisions[0][1]
-    end = entry if isinstance(entry, End) else None
+    end = entry if isinstance(entry, EndEntry) else None
     return job_point(
         sweep,
         job,
@@ -199,7 +199,7 @@ async def _points(world: World, file: _File, done: Backfilled) -> AsyncIterator[
         return
     records, at = Records(file.tags), 0
     while at < len(data):
-        end = data.find(b"\n", at + PIECE) + 1 or len(data)
+        end = data.find(b"\n", at + _PIECE) + 1 or len(data)
         yield await asyncio.to_thread(records.convert, data[at:end])
         at = end
     done.garbage += records.garbage
@@ -228,7 +228,7 @@ class _Sender:
     async def add(self, lines: bytes) -> None:
         self._waiting.append(lines)
         self._size += len(lines)
-        if self._size >= BATCH:
+        if self._size >= _BATCH:
             await self.flush()
 
     async def flush(self) -> None:
@@ -239,15 +239,15 @@ class _Sender:
 
     async def _send(self, lines: bytes) -> list[bytes]:
         """Send lines; returns the halves of what is to be sent in parts, since something in it is refused."""
-        from monkey.metrics.influx_client import Denied, Refused, Unavailable
+        from monkey.metrics.influx_client import Denied, LinesRefused, Unavailable
 
         count = lines.count(b"\n")
-        for tries in range(1, TRIES + 1):
+        for tries in range(1, _MAX_TRIES + 1):
             try:
                 await asyncio.to_thread(self._client.write, lines)
                 self._done.points += count
                 return []
-            except Refused as exc:
+            except LinesRefused as exc:
                 if count > 1 and exc.dropped < count:
                     return _halves(lines)
                 self._done.refused += count
@@ -256,10 +256,10 @@ class _Sender:
             except Denied as exc:
                 raise MonkeyError(f"{self._influx.url} does not take them: {exc}", hint="`monkey doctor`") from exc
             except Unavailable as exc:
-                if tries == TRIES:
+                if tries == _MAX_TRIES:
                     hint = "`monkey doctor` tells more; what was sent is there, and the next backfill sends all again"
                     raise MonkeyError(f"{self._influx.url} does not answer: {exc}", hint=hint) from exc
-                await asyncio.sleep(min(2.0**tries / 4, MOST) * random.uniform(0.5, 1))
+                await asyncio.sleep(min(2.0**tries / 4, _MOST) * random.uniform(0.5, 1))
         return []
 
 

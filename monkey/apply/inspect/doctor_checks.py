@@ -13,17 +13,17 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from monkey import origin
-from monkey.apply.inspect.departed_machines import departed, likely_waits, number, ways
-from monkey.apply.world.fleets import MODULES, fleets
+from monkey.apply.inspect.departed_machines import find_departed_agents, likely_waits, read_count, read_exporter_states
+from monkey.apply.world.fleets import FLEET_MODULES, open_fleets
 from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError, MonkeyError, SpecError
 from monkey.fleet.fleet_port import Fleet
 from monkey.fleet.secret_values import SecretValues
 from monkey.plan.explain import format_seconds
 from monkey.plan.sizes import format_size
-from monkey.protocol.status.store_snapshot import AgentView, Snapshot, SweepView
+from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot, SweepView
 from monkey.spec.project.influx_settings import InfluxSettings
-from monkey.store.probe import probe
+from monkey.store.probe import probe_store
 
 if TYPE_CHECKING:
     from monkey.spec.project.project import Project
@@ -46,7 +46,7 @@ class Check:
     wrong: bool = False
 
 
-async def examine(project: Project) -> AsyncIterator[Check]:
+async def check_project(project: Project) -> AsyncIterator[Check]:
     """Look at everything, one thing after the other; what hinders one look hinders no other."""
     specs: list[Spec] = []
     for check in _specs(project, specs):
@@ -65,7 +65,7 @@ async def examine(project: Project) -> AsyncIterator[Check]:
                 yield check
     except MonkeyError as exc:
         yield _wrong("store", exc)
-        for check in await _clouds(fleets(project, project.store, lambda: None)):
+        for check in await _clouds(open_fleets(project, project.store, lambda: None)):
             yield check
     for check in _agents(snapshot):
         yield check
@@ -113,16 +113,16 @@ def _specs(project: Project, into: list[Spec]) -> Iterator[Check]:
 def _programs(project: Project) -> Iterator[Check]:
     """Look for what this machine needs to make others."""
     types = {provider.type for provider in project.providers.values()}
-    if not types & MODULES.keys():
+    if not types & FLEET_MODULES.keys():
         return
-    stacks = MODULES["ssh"].partition(".")[0]
-    yield _looked(import_module(f"{stacks}.engine.installation").look)
+    stacks = FLEET_MODULES["ssh"].partition(".")[0]
+    yield _looked(import_module(f"{stacks}.engine.installation").check_pulumi)
     for type_ in sorted(types & _PACKAGES.keys()):
         missing = list(filter(_missing, _PACKAGES[type_]))
         for package in missing:
-            yield Check("pulumi", f"{package} is not installed here", origin.hint(type_), wrong=True)
+            yield Check("pulumi", f"{package} is not installed here", origin.hint_install(type_), wrong=True)
         if not missing:
-            yield _looked(partial(import_module(f"{stacks}.engine.plugins").look, type_))
+            yield _looked(partial(import_module(f"{stacks}.engine.plugins").check_plugin, type_))
     if "ssh" in types and shutil.which("ssh") is None:
         yield Check("ssh", "there is no program `ssh` on the PATH", "install OpenSSH's client", wrong=True)
 
@@ -161,11 +161,11 @@ def _secrets(world: World, specs: list[Spec]) -> Iterator[Check]:
 async def _store(world: World) -> Check:
     if world.store is None:
         return Check("store", f"nothing was applied yet; {world.project.store} can be one")
-    await probe(world.store)
+    await probe_store(world.store)
     return Check("store", f"{world.store.url} can be read and written, and create-if-absent holds")
 
 
-def _agents(snapshot: Snapshot | None) -> Iterator[Check]:
+def _agents(snapshot: StoreSnapshot | None) -> Iterator[Check]:
     if snapshot is None:
         return
     alive = [agent for agent in snapshot.agents if agent.alive]
@@ -173,8 +173,8 @@ def _agents(snapshot: Snapshot | None) -> Iterator[Check]:
     yield from (Check("agents", problem, hint, wrong=True) for problem in snapshot.problems)
     for agent in alive:
         yield from _metrics(agent)
-    for agent in departed(snapshot.agents):
-        for way in ways(agent):
+    for agent in find_departed_agents(snapshot.agents):
+        for way in read_exporter_states(agent):
             yield from _left_over(agent, way)
             yield from _lost(agent, way)
     count = "1 is alive" if len(alive) == 1 else f"{len(alive)} are alive"
@@ -183,9 +183,9 @@ def _agents(snapshot: Snapshot | None) -> Iterator[Check]:
 
 def _metrics(agent: AgentView) -> Iterator[Check]:
     """Look at what an agent says of its way to InfluxDB."""
-    for way in ways(agent):
+    for way in read_exporter_states(agent):
         if way.get("error"):
-            waits = f"; {format_size(number(way, 'owed'))} wait there" if number(way, "owed") else ""
+            waits = f"; {format_size(read_count(way, 'owed'))} wait there" if read_count(way, "owed") else ""
             text = f"agent {agent.id} cannot send to {way.get('url', '?')}: {way['error']}{waits}"
             yield Check("agents", text, "points wait on its disk, and are sent when that is mended", wrong=True)
         yield from _lost(agent, way)
@@ -193,10 +193,11 @@ def _metrics(agent: AgentView) -> Iterator[Check]:
 
 def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
     """Say what an agent that is gone had not sent when it was last heard of."""
-    if not number(way, "owed"):
+    if not read_count(way, "owed"):
         return
     why = f" ({way['error']})" if way.get("error") else ""
-    text = f"agent {agent.id} left with {format_size(number(way, 'owed'))} that may wait for {way.get('url', '?')}{why}"
+    owed = format_size(read_count(way, "owed"))
+    text = f"agent {agent.id} left with {owed} that may wait for {way.get('url', '?')}{why}"
     hint = "the next agent there sends them; `monkey metrics backfill SWEEP` sends them now, from the store"
     wrong = likely_waits(agent, way)
     yield Check("agents", text if wrong else f"{text}, or were sent since", hint if wrong else "", wrong=wrong)
@@ -205,14 +206,14 @@ def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
 def _lost(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
     """Say what an agent counted as refused, and as dropped."""
     for key, what in (("dead", "points that InfluxDB refused"), ("dropped", "points that its disk had no room for")):
-        if number(way, key):
+        if read_count(way, key):
             hint = "metrics/*/dead.lp in its directory has them, each with the reason"
             hint = hint if key == "dead" else "raise `spool:`; `monkey metrics backfill SWEEP` brings them back"
-            text = f"agent {agent.id} has {number(way, key):,} {what} ({way.get('url', '?')})"
+            text = f"agent {agent.id} has {read_count(way, key):,} {what} ({way.get('url', '?')})"
             yield Check("agents", text, hint, wrong=True)
 
 
-async def _influxes(project: Project, snapshot: Snapshot | None) -> AsyncIterator[Check]:
+async def _influxes(project: Project, snapshot: StoreSnapshot | None) -> AsyncIterator[Check]:
     """Look at the InfluxDB of the project, and at others where sweeps that are at work still send."""
     sweeps = list(snapshot.sweeps.values()) if snapshot else []
     used: dict[InfluxSettings, list[SweepView]] = {project.influx: []} if project.influx else {}
@@ -234,14 +235,14 @@ def _place(influx: InfluxSettings | None) -> str:
 
 
 async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterator[Check]:
-    from monkey.metrics.influx_check import inspect, retention_hint
+    from monkey.metrics.influx_check import inspect_influx, retention_hint
 
     try:
         values = SecretValues().get(influx.secrets)
     except FleetError as exc:
         yield _wrong("influxdb", exc)
         return
-    found = await asyncio.to_thread(inspect, influx, values)
+    found = await asyncio.to_thread(inspect_influx, influx, values)
     if found.trouble:
         yield Check("influxdb", found.trouble, found.hint, wrong=True)
         return

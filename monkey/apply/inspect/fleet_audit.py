@@ -17,7 +17,7 @@ from monkey.plan.cost import format_dollars
 _FORGOTTEN = "monkey_stacks.unlisted_fleets"
 
 
-async def forgotten(world: World, torn: dict[str, Corrupt] | None = None) -> dict[str, Fleet]:
+async def find_forgotten_fleets(world: World, torn: dict[str, Corrupt] | None = None) -> dict[str, Fleet]:
     """Return fleets that have machines, and that monkey.yaml no longer names.
 
     Raises StoreError; and Corrupt for a state that cannot be read, unless `torn` takes it, by its fleet.
@@ -26,7 +26,9 @@ async def forgotten(world: World, torn: dict[str, Corrupt] | None = None) -> dic
     found: dict[str, Fleet] = {}
     for name in await _unnamed(world):
         try:
-            fleet: Fleet | None = await import_module(_FORGOTTEN).fleet(name, project, url, lambda: world.store)
+            fleet: Fleet | None = await import_module(_FORGOTTEN).open_unlisted_fleet(
+                name, project, url, lambda: world.store
+            )
         except Corrupt as exc:
             if torn is None:
                 raise
@@ -41,7 +43,7 @@ async def left_behind(world: World) -> tuple[str, ...]:
     """Return warnings of machines whose provider monkey.yaml no longer names; asks no machine. Raises StoreError."""
     found, project = [], world.project.name
     for name in await _unnamed(world):
-        if await import_module(_FORGOTTEN).remains(name, project, lambda: world.store):
+        if await import_module(_FORGOTTEN).has_remains(name, project, lambda: world.store):
             what = "monkey.yaml no longer names this provider, and it has machines"
             found.append(f"`monkey destroy --fleet {name}`: {what}")
     return tuple(found)
@@ -56,10 +58,10 @@ async def _unnamed(world: World) -> list[str]:
     return sorted(names - world.fleets.keys())
 
 
-async def audit(world: World) -> list[tuple[str, Finding]]:
+async def audit_fleets(world: World) -> list[tuple[str, Finding]]:
     """Return what is not as it was written down, by fleets; asks all machines. Raises FleetError, StoreError."""
     torn: dict[str, Corrupt] = {}
-    unnamed = await forgotten(world, torn)
+    unnamed = await find_forgotten_fleets(world, torn)
     found = [(name, _torn(exc)) for name, exc in torn.items()]
     found += [
         (
@@ -86,12 +88,12 @@ def _torn(exc: Corrupt) -> Finding:
     return Finding("state", exc.message, exc.hint or "bring back an older version of it")
 
 
-async def holdings(world: World) -> list[tuple[str, Holding]]:
+async def list_holdings(world: World) -> list[tuple[str, Holding]]:
     """Return what clouds have of ours, by fleets, those that monkey.yaml no longer names included; each thing once.
 
     Raises FleetError, StoreError.
     """
-    fleets = [*world.fleets.values(), *(await forgotten(world, {})).values()]
+    fleets = [*world.fleets.values(), *(await find_forgotten_fleets(world, {})).values()]
     asked = await asyncio.gather(*(fleet.holdings() for fleet in fleets))
     held = [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
     once: dict[tuple[str, str, str], tuple[str, Holding]] = {}
@@ -100,7 +102,7 @@ async def holdings(world: World) -> list[tuple[str, Holding]]:
     return list(once.values())
 
 
-def strangers(held: Iterable[tuple[str, Holding]]) -> list[tuple[str, Finding]]:
+def find_strangers(held: Iterable[tuple[str, Holding]]) -> list[tuple[str, Finding]]:
     """Return what is tagged as the project's and is of none of its fleets here, a finding for each stack."""
     lots: dict[tuple[str, str, Stranger], list[Holding]] = {}
     for name, each in held:

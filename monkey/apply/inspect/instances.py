@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.apply.inspect.fleet_audit import forgotten
+from monkey.apply.inspect.fleet_audit import find_forgotten_fleets
 from monkey.apply.world.world import World
 from monkey.fleet.fleet_port import Instance
 from monkey.protocol.status.store_snapshot import AgentView
 
 
 @dataclass(frozen=True)
-class Row:
+class InstanceRow:
     """A machine and one of its agents; a machine without one, or an agent whose machine nobody made, too."""
 
     fleet: str
@@ -33,22 +33,22 @@ class Row:
     load: dict[str, Any] = field(default_factory=dict)
 
 
-async def instances(world: World) -> list[Row]:
+async def list_instances(world: World) -> list[InstanceRow]:
     """Return them all, by fleets. Raises FleetError, StoreError."""
     agents = list((await world.reader().read([])).agents) if world.store is not None else []
-    rows: list[Row] = []
-    for name, fleet in {**world.fleets, **await forgotten(world)}.items():
+    rows: list[InstanceRow] = []
+    for name, fleet in {**world.fleets, **await find_forgotten_fleets(world)}.items():
         rows += _rows(name, await fleet.instances(), [agent for agent in agents if agent.fleet == name])
     return rows
 
 
-def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> Iterator[Row]:
+def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> Iterator[InstanceRow]:
     living = {agent.id: agent for agent in agents if agent.alive}
     machines = list(machines)
     source = "machines" if any(machine.runs for machine in machines) else "no machine"
     for machine in machines:
         if not machine.runs:
-            yield Row(fleet, machine.machine, "", source, 0, None, machine.about)
+            yield InstanceRow(fleet, machine.machine, "", source, 0, None, machine.about)
             continue
         mine = [agent for agent in living.values() if agent.machine in machine.agents]
         for agent in mine:
@@ -57,15 +57,17 @@ def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> 
         if not mine:
             last = [agent for agent in agents if agent.machine in machine.agents]
             heard = max((agent.at for agent in last), default=None)
-            yield Row(fleet, machine.machine, "", "silent" if last else "not heard of", 0, _since(heard), machine.about)
+            yield InstanceRow(
+                fleet, machine.machine, "", "silent" if last else "not heard of", 0, _since(heard), machine.about
+            )
     for agent in living.values():
         yield _row(agent.machine, agent, "joined by itself")
 
 
-def _row(machine: str, agent: AgentView, about: str) -> Row:
+def _row(machine: str, agent: AgentView, about: str) -> InstanceRow:
     state = "draining" if agent.vitals.get("draining") else "alive"
     load = {name: agent.system[name] for name in ("cpu", "memory", "gpus") if agent.system.get(name) is not None}
-    return Row(agent.fleet, machine, agent.id, state, agent.jobs, _since(agent.at), about, load)
+    return InstanceRow(agent.fleet, machine, agent.id, state, agent.jobs, _since(agent.at), about, load)
 
 
 def _since(at: float | None) -> float | None:

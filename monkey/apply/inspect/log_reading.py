@@ -6,17 +6,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from monkey.apply.inspect.attempt_records import owner
+from monkey.apply.inspect.attempt_records import find_owner
 from monkey.apply.world.world import World
 from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
 from monkey.protocol.layout import Keys, log_segment
-from monkey.protocol.status.store_snapshot import JobView, Reader, State
+from monkey.protocol.status.store_snapshot import JobState, JobView, Reader
 from monkey.store.store_port import Store
 
 #: States in which a job may still write.
-AT_WORK = (State.QUEUED, State.RUNNING, State.FROZEN)
+AT_WORK = (JobState.QUEUED, JobState.RUNNING, JobState.FROZEN)
 #: Seconds between looks; agents ship every second while somebody follows.
-LOOK = 0.3
+_POLL_SECONDS = 0.3
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Follow:
             except (StoreUnavailable, StoreMissing):
                 if not follow:
                     raise
-            await self.sleep(LOOK)
+            await self.sleep(_POLL_SECONDS)
 
     async def _look(self, reader: Reader) -> AsyncIterator[tuple[str, bytes]]:
         """Read once. A job's state is taken before its log: a log read after the end is whole."""
@@ -95,7 +95,7 @@ class Follow:
                 continue
             seen = view.view(job)
             if attempt := self.only or seen.attempt:
-                log = self._logs.setdefault(job, JobLog(owner(view, job)))
+                log = self._logs.setdefault(job, JobLog(find_owner(view, job)))
                 async for data in log.more(self.world.at, self.world.keys, attempt):
                     yield job, data
             if self._writes(seen):

@@ -7,16 +7,16 @@ import time
 from collections.abc import Collection
 
 from monkey.apply.fleet_work import with_work, work_left
-from monkey.fleet.fleet_port import Fleet, silent
+from monkey.fleet.fleet_port import Fleet, keep_silent
 from monkey.protocol.status.store_snapshot import Reader
 
 #: Seconds that are waited for the first heartbeat of an agent that is not going to be watched.
 BEGUN_WITHIN = 15.0
 #: Seconds between looks for it.
-LOOK = 0.05
+_POLL_SECONDS = 0.05
 
 
-async def begun(reader: Reader, fleets: Collection[Fleet]) -> None:
+async def wait_for_agents(reader: Reader, fleets: Collection[Fleet]) -> None:
     """Wait until every fleet has an agent that beats, for whoever will not watch: a stillborn one must not go unseen.
 
     One whose agents left while their work was on its way is converged again. Raises FleetError where one could not
@@ -27,7 +27,7 @@ async def begun(reader: Reader, fleets: Collection[Fleet]) -> None:
             continue
         work = work_left(with_work(await reader.read(), fleet.name))
         if work.jobs:
-            await fleet.converge(work, silent)
+            await fleet.converge(work, keep_silent)
             await _begins(reader, fleet)
 
 
@@ -37,5 +37,5 @@ async def _begins(reader: Reader, fleet: Fleet) -> bool:
     while await fleet.check():
         if fleet.booting or time.monotonic() > until or (await reader.read([])).alive(fleet.name):
             return True
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(_POLL_SECONDS)
     return False

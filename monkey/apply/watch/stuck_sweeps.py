@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from monkey.errors import FleetError
-from monkey.protocol.status.store_snapshot import AgentView, Snapshot, State
+from monkey.protocol.status.store_snapshot import AgentView, JobState, StoreSnapshot
 
 if TYPE_CHECKING:
-    from monkey.apply.watch.sweep_progress import Progress
+    from monkey.apply.watch.sweep_progress import SweepProgress
 
 #: Seconds, and heartbeats of every agent, over which nothing must have been able to run: an agent's word may be of the
 #: revision before.
@@ -25,7 +25,7 @@ class Stuck:
         #: Agents that can do nothing for us, with the heartbeat that said so first.
         self._first: dict[str, int] = {}
 
-    def look(self, snapshot: Snapshot, working: Sequence[Progress], now: float) -> None:
+    def look(self, snapshot: StoreSnapshot, working: Sequence[SweepProgress], now: float) -> None:
         """Take in one look at the sweeps that have work left. Raises FleetError where nothing could run for long."""
         agents = _useless(snapshot, working)
         if not agents or self._first.keys() != {agent.id for agent in agents}:
@@ -40,13 +40,13 @@ class Stuck:
             )
 
 
-def _useless(snapshot: Snapshot, working: Sequence[Progress]) -> list[AgentView]:
+def _useless(snapshot: StoreSnapshot, working: Sequence[SweepProgress]) -> list[AgentView]:
     """Return the agents of these sweeps, if not one of them can do anything for any of the sweeps."""
     found: dict[str, AgentView] = {}
     for one in working:
         revision = one.view.state.revision
         agents = [agent for fleet in revision.settings.providers for agent in snapshot.alive(fleet)] if revision else []
-        at_work = one.counts.get(State.RUNNING) or one.counts.get(State.FROZEN)
+        at_work = one.counts.get(JobState.RUNNING) or one.counts.get(JobState.FROZEN)
         if at_work or not agents or any(one.name not in _unfit(agent) for agent in agents):
             return []
         found |= {agent.id: agent for agent in agents}

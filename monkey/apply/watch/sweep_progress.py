@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from monkey.fleet.fleet_port import Fleet
-from monkey.protocol.status.store_snapshot import Snapshot, State, SweepView
+from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, SweepView
 
 #: Seconds over which the rate of ending jobs is taken.
 RATE_WINDOW = 60.0
@@ -37,19 +37,19 @@ class Wait(StrEnum):
         return self in (Wait.SUCCEEDED, Wait.STOPPED)
 
 
-def judge(counts: Mapping[State, int]) -> Wait:
+def judge_counts(counts: Mapping[JobState, int]) -> Wait:
     """Say whether waiting for a sweep with these jobs makes sense, and else what became of it."""
-    if unfinished(counts):
+    if count_unfinished(counts):
         return Wait.WORKING
-    for state in (State.EXPIRED, State.FAILED, State.CANCELLED, State.PAUSED, State.STOPPED):
+    for state in (JobState.EXPIRED, JobState.FAILED, JobState.CANCELLED, JobState.PAUSED, JobState.STOPPED):
         if counts.get(state):
             return Wait(state.value)
     return Wait.SUCCEEDED
 
 
-def unfinished(counts: Mapping[State, int]) -> int:
+def count_unfinished(counts: Mapping[JobState, int]) -> int:
     """Return how many of these jobs will still be worked on, as things are."""
-    return sum(counts.get(state, 0) for state in (State.QUEUED, State.RUNNING, State.FROZEN))
+    return sum(counts.get(state, 0) for state in (JobState.QUEUED, JobState.RUNNING, JobState.FROZEN))
 
 
 class Pace:
@@ -75,12 +75,12 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """How far one sweep is."""
 
     view: SweepView
     #: Taken once a look: the view counts anew each time it is asked.
-    counts: Mapping[State, int]
+    counts: Mapping[JobState, int]
     #: Jobs that end a second, and seconds until none is left; None where not known.
     rate: float | None = None
     eta: float | None = None
@@ -93,7 +93,7 @@ class Progress:
     @property
     def wait(self) -> Wait:
         """What becomes of waiting for it."""
-        return judge(self.counts)
+        return judge_counts(self.counts)
 
     @property
     def total(self) -> int:
@@ -103,14 +103,14 @@ class Progress:
     @property
     def unfinished(self) -> int:
         """How many of them will still be worked on."""
-        return unfinished(self.counts)
+        return count_unfinished(self.counts)
 
 
 #: Is shown each look at the world: the snapshot (None: the store is away, and the message says how), and the progress.
-Show = Callable[[Snapshot | None, list[Progress], str], None]
+Show = Callable[[StoreSnapshot | None, list[SweepProgress], str], None]
 
 
-def needed(fleets: Mapping[str, Fleet], progress: Collection[Progress]) -> list[Fleet]:
+def find_needed_fleets(fleets: Mapping[str, Fleet], progress: Collection[SweepProgress]) -> list[Fleet]:
     """Return the fleets that unfinished sweeps are queued on."""
     names = {
         name

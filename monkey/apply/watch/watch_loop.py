@@ -13,12 +13,21 @@ from dataclasses import dataclass, field
 
 from monkey.apply.fleet_work import work_left
 from monkey.apply.watch.stuck_sweeps import Stuck
-from monkey.apply.watch.sweep_progress import DEAR, QUICKEST, Pace, Progress, Show, Wait, needed, unfinished
+from monkey.apply.watch.sweep_progress import (
+    DEAR,
+    QUICKEST,
+    Pace,
+    Show,
+    SweepProgress,
+    Wait,
+    count_unfinished,
+    find_needed_fleets,
+)
 from monkey.errors import FleetError, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
-from monkey.fleet.fleet_port import Fleet, silent
+from monkey.fleet.fleet_port import Fleet, keep_silent
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Reader, SweepView
-from monkey.protocol.wakeup import ring
+from monkey.protocol.wakeup import wake_agents
 from monkey.store.store_port import Store
 
 #: Seconds between looks at whether an agent lives.
@@ -59,13 +68,13 @@ class Watch:
     _refused: float | None = None
     _stuck: Stuck = field(default_factory=Stuck)
 
-    async def run(self) -> list[Progress]:
+    async def run(self) -> list[SweepProgress]:
         """Return what became of every sweep. Raises FleetError where no agent can be kept at work, or do any of it, and
         StoreRefused, StoreReplaced.
         """
-        progress: list[Progress] = []
+        progress: list[SweepProgress] = []
         began = self.now()
-        async with watching(self.store, self.keys) as writing:
+        async with announce_watcher(self.store, self.keys) as writing:
             while True:
                 looked = self.now()
                 try:
@@ -107,27 +116,27 @@ class Watch:
             return min(self.store.poll, DEAR)
         return min(self.store.poll, max(QUICKEST, waited / 40)) + 5 * cost
 
-    def _progress(self, view: SweepView) -> Progress:
+    def _progress(self, view: SweepView) -> SweepProgress:
         counts = view.counts
-        left = unfinished(counts)
+        left = count_unfinished(counts)
         pace = self._paces.setdefault(view.state.name, Pace())
         pace.see(self.now(), sum(counts.values()) - left)
-        return Progress(view, counts, pace.rate, left / pace.rate if pace.rate else None)
+        return SweepProgress(view, counts, pace.rate, left / pace.rate if pace.rate else None)
 
-    async def _keep_going(self, progress: list[Progress]) -> None:
+    async def _keep_going(self, progress: list[SweepProgress]) -> None:
         """Start an agent again where it left although there is work, unless that has proved useless."""
         if self.now() - self._checked < FLEET_CHECK:
             return
         self._checked = self.now()
         ended = sum(one.total - one.unfinished for one in progress)
-        for fleet in needed(self.fleets, progress):
+        for fleet in find_needed_fleets(self.fleets, progress):
             if await fleet.check():
                 continue
             self._left = self._left + 1 if ended == self._ended else 1
             self._ended = ended
             if self._left > GIVE_UP_AFTER:
                 raise self._useless(fleet)
-            await fleet.converge(work_left(one.view for one in progress if one.unfinished), silent)
+            await fleet.converge(work_left(one.view for one in progress if one.unfinished), keep_silent)
 
     def _useless(self, fleet: Fleet) -> FleetError:
         why = self._alerts.get(fleet.name)
@@ -147,7 +156,7 @@ class Writing:
 
 
 @asynccontextmanager
-async def watching(store: Store, keys: Keys) -> AsyncIterator[Writing]:
+async def announce_watcher(store: Store, keys: Keys) -> AsyncIterator[Writing]:
     """Let the agents know that somebody watches, for as long as this is open; say whether the store can be written."""
     gc.enable()  # the command line starts without: this is where it may run for days
     key = keys.watcher(secrets.token_hex(4))
@@ -159,7 +168,7 @@ async def watching(store: Store, keys: Keys) -> AsyncIterator[Writing]:
                 await store.put(key, b'{"beat":%d}' % beat)
                 writing.trouble = ""
                 if not beat:
-                    await ring(store, keys)
+                    await wake_agents(store, keys)
             except StoreError as exc:
                 writing.trouble = exc.message  # agents meet the same: ends that cannot be recorded look like work
             await asyncio.sleep(WATCHER_BEAT)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from monkey.errors import MonkeyError, SpecError
 from monkey.protocol.sweeps.sweep_log import list_sweeps, peek_sweep
 from monkey.transfer.datasets.dataset import DIR
-from monkey.transfer.datasets.dataset_upload import holds
+from monkey.transfer.datasets.dataset_upload import is_stored
 
 if TYPE_CHECKING:
     from monkey.apply.world.world import World
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedDataset:
     """A dataset's hash, and who names it: for people."""
 
     oid: str
@@ -37,7 +37,7 @@ class Absent:
     """A dataset of a spec that is not on this machine."""
 
     path: str
-    named: Named
+    named: NamedDataset
     #: Makes the error, with the spec's line, for a message and a hint.
     refuse: Callable[[str, str], MonkeyError]
 
@@ -52,10 +52,10 @@ class Absent:
 
 
 #: Sweep and path to the hash that revisions name; a path alone ("" for the sweep) to what other sweeps' agree on.
-Recalled = Mapping[tuple[str, str], Named]
+Recalled = Mapping[tuple[str, str], NamedDataset]
 
 
-async def recall(world: World, specs: Iterable[Spec]) -> Recalled | None:
+async def recall_datasets(world: World, specs: Iterable[Spec]) -> Recalled | None:
     """Return what revisions name of those paths of the specs where nothing is; None where no store is yet.
 
     Raises StoreError. Revisions are read only where a dataset is absent.
@@ -63,14 +63,14 @@ async def recall(world: World, specs: Iterable[Spec]) -> Recalled | None:
     if world.store is None:
         return None
     absent = {path for spec in specs for path in spec.datasets.values() if not _is_here(world, path)}
-    found: dict[tuple[str, str], Named] = {}
-    votes: dict[str, dict[str, Named]] = {path: {} for path in absent}
+    found: dict[tuple[str, str], NamedDataset] = {}
+    votes: dict[str, dict[str, NamedDataset]] = {path: {} for path in absent}
     for sweep in await list_sweeps(world.at, world.keys) if absent else ():
         state = await peek_sweep(world.at, world.keys, sweep)
         if state.revision is not None:
             for path, oid in _taken(state.revision):
                 if path in absent:
-                    named = Named(oid, f"revision {state.revision_at} of {sweep} took ({_when(state.revision)})")
+                    named = NamedDataset(oid, f"revision {state.revision_at} of {sweep} took ({_when(state.revision)})")
                     found[sweep, path] = votes[path][oid] = named
     return {**{("", path): one for path, named in votes.items() if len(named) == 1 for one in named.values()}, **found}
 
@@ -101,7 +101,7 @@ def _when(revision: Revision) -> str:
 
 async def check_held(store: Store, name: str, absent: Absent) -> None:
     """Raise the error for an absent dataset that the store does not have whole. Raises StoreError."""
-    if not await holds(store, absent.named.oid):
+    if not await is_stored(store, absent.named.oid):
         raise absent.refuse(
             f"dataset {name!r}: there is no {absent.path} here, and the store does not have all of "
             f"{absent.named.oid}, which {absent.named.by}",

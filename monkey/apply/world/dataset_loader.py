@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monkey.apply.world.absent_datasets import Absent, Named, Recalled
-from monkey.apply.world.upload_progress import Begin, silent
+from monkey.apply.world.absent_datasets import Absent, NamedDataset, Recalled
+from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import Corrupt, DatasetElsewhere, DatasetError, DvcMissing, KeyMissing, MonkeyError
 from monkey.fleet.agent_state import cache_home
 from monkey.plan.desired import UploadSize
@@ -17,9 +17,9 @@ from monkey.store.content.objects import object_key
 from monkey.store.store_port import Store
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import DIR, Dataset, changed_files, read_listing
-from monkey.transfer.datasets.dataset_upload import missing, upload
+from monkey.transfer.datasets.dataset_upload import find_missing_files, upload_dataset
 from monkey.transfer.datasets.hashing import hash_dataset
-from monkey.transfer.datasets.missing_files import whole
+from monkey.transfer.datasets.missing_files import list_all_files
 
 if TYPE_CHECKING:
     from monkey.plan.observed import ObservedSweep
@@ -34,10 +34,10 @@ def state_home() -> Path:
     return cache_home() / "datasets"
 
 
-class Shelf:
+class DatasetLoader:
     """The datasets of one command: each path is hashed once, whatever many specs name it."""
 
-    def __init__(self, root: Path, begin: Begin = silent, recalled: Recalled | None = None) -> None:
+    def __init__(self, root: Path, begin: Begin = show_no_progress, recalled: Recalled | None = None) -> None:
         """Take paths from the project's root on; `recalled`: see `absent.recall`."""
         self._root, self._begin, self._recalled = root, begin, recalled
         self._known: dict[Path, Dataset] = {}
@@ -65,15 +65,15 @@ class Shelf:
 
     def _is_known(self, path: str) -> bool:
         """Is anything there, or would DVC know it?"""
-        return os.path.lexists(self._root / path) or dvc_files.repository(Path(self._root, path)) is not None
+        return os.path.lexists(self._root / path) or dvc_files.find_dvc_root(Path(self._root, path)) is not None
 
-    def _named(self, spec: Spec, path: str, exc: DatasetError) -> Named | None:
+    def _named(self, spec: Spec, path: str, exc: DatasetError) -> NamedDataset | None:
         """Return the hash of what is not here; None where it is here and cannot be taken, or nobody names one."""
         # Without DVC, the `.dvc` file is not read, and a revision may name older data than it does.
         if self._recalled is None or os.path.lexists(self._root / path) or isinstance(exc, DvcMissing):
             return None
         if isinstance(exc, DatasetElsewhere):
-            return Named(exc.oid, exc.by)
+            return NamedDataset(exc.oid, exc.by)
         return self._recalled.get((spec.name, path)) or self._recalled.get(("", path))
 
     def _at(self, path: Path, name: str) -> Dataset:
@@ -91,7 +91,7 @@ def _refuse(spec: Spec, name: str, message: str, hint: str) -> MonkeyError:
 def check_dvc(root: Path, spec: Spec) -> None:
     """Raise SpecError, with the line, where a dataset lies in a DVC repository and DVC is not installed here."""
     for name, path in spec.datasets.items():
-        if (repository := dvc_files.repository(Path(root, path))) is None:
+        if (repository := dvc_files.find_dvc_root(Path(root, path))) is None:
             continue
         try:
             dvc_files.check_installed(repository)
@@ -99,20 +99,20 @@ def check_dvc(root: Path, spec: Spec) -> None:
             raise _refuse(spec, name, f"dataset {name!r}: {exc.message}", exc.hint or "") from exc
 
 
-def total(dataset: Dataset) -> UploadSize:
+def measure_dataset(dataset: Dataset) -> UploadSize:
     """Return all bytes and objects of the dataset."""
-    lacks = whole(dataset)
+    lacks = list_all_files(dataset)
     return UploadSize(lacks.bytes, lacks.objects)
 
 
-async def lacking(store: Store, datasets: Iterable[Dataset]) -> dict[str, UploadSize]:
+async def find_lacking_objects(store: Store, datasets: Iterable[Dataset]) -> dict[str, UploadSize]:
     """Return what of each dataset, by its hash, the store lacks. Raises StoreError."""
     distinct = list({dataset.oid: dataset for dataset in datasets}.values())
-    found = await missing(store, distinct)
+    found = await find_missing_files(store, distinct)
     return {dataset.oid: UploadSize(lacks.bytes, lacks.objects) for dataset, lacks in zip(distinct, found, strict=True)}
 
 
-async def differences(store: Store, seen: ObservedSweep, datasets: Mapping[str, Dataset]) -> dict[str, str]:
+async def describe_changes(store: Store, seen: ObservedSweep, datasets: Mapping[str, Dataset]) -> dict[str, str]:
     """Say of each changed dataset of a sweep how much of it changed: "3 of 10,000 files"."""
     before = seen.applied.recipe.datasets if seen.applied else {}
     found = {}
@@ -128,15 +128,17 @@ async def differences(store: Store, seen: ObservedSweep, datasets: Mapping[str, 
     return found
 
 
-async def send(store: Store, datasets: Mapping[str, Dataset], begin: Begin = silent) -> dict[str, UploadSize]:
+async def send_datasets(
+    store: Store, datasets: Mapping[str, Dataset], begin: Begin = show_no_progress
+) -> dict[str, UploadSize]:
     """Send what the store lacks of these datasets; returns what was sent of each.
 
     Raises DatasetError where one is not what it was, and StoreError.
     """
     sent = {}
     for name, dataset in datasets.items():
-        (lacks,) = await missing(store, [dataset])
+        (lacks,) = await find_missing_files(store, [dataset])
         if lacks.objects:
-            await upload(store, dataset, lacks, begin(f"{name}: uploading", lacks.bytes, lacks.objects))
+            await upload_dataset(store, dataset, lacks, begin(f"{name}: uploading", lacks.bytes, lacks.objects))
         sent[name] = UploadSize(lacks.bytes, lacks.objects)
     return sent

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.apply.world.absent_datasets import Absent, Recalled
-from monkey.apply.world.dataset_loader import Shelf, total
-from monkey.apply.world.upload_progress import Begin, silent
+from monkey.apply.world.dataset_loader import DatasetLoader, measure_dataset
+from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import MonkeyError, PlanError
 from monkey.plan.desired import DesiredSweep
 from monkey.plan.observed import ObservedProject
 from monkey.spec.job.job_id import assign_job_ids
-from monkey.transfer.code.code_snapshot import CodeSnapshot, descends, git_info, snapshot
+from monkey.transfer.code.code_snapshot import CodeSnapshot, git_info, is_descendant, read_code
 from monkey.transfer.datasets.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _REPOSITORY = (
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LoadedSpec:
     """One spec, ready to be compared and applied."""
 
     desired: DesiredSweep
@@ -93,13 +93,13 @@ def _no_plugins() -> Iterator[None]:
 
 
 def desire_specs(
-    project: Project, specs: Sequence[Spec], begin: Begin = silent, recalled: Recalled | None = None
-) -> list[Wanted]:
+    project: Project, specs: Sequence[Spec], begin: Begin = show_no_progress, recalled: Recalled | None = None
+) -> list[LoadedSpec]:
     """Say what these specs want; `begin` is told of datasets that are hashed, `recalled` names those that are not here.
 
     Raises SpecError, and PlanError for code that cannot be taken.
     """
-    shelf = Shelf(project.root, begin, recalled)
+    shelf = DatasetLoader(project.root, begin, recalled)
     git: Mapping[str, Any] | None = git_info(project.root)
     leave_out = {path.relative_to(project.root) for path in (project.root / SPECS).glob("*") if _is_spec(path)}
     leave_out |= {Path(spec.source) for spec in specs}
@@ -147,11 +147,11 @@ class _Codes:
             at = self._root / root
             names = {os.path.relpath(self._root / path, at) for path in self._leave_out}
             trees = [os.path.relpath(self._root / path, at) for path in data]
-            self._known[root, include, data] = snapshot(at, include, names, without=trees, project=self._root)
+            self._known[root, include, data] = read_code(at, include, names, without=trees, project=self._root)
         return self._known[root, include, data]
 
 
-def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Shelf) -> Wanted:
+def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: DatasetLoader) -> LoadedSpec:
     from monkey.spec.sweep.expand import expand_spec_with_notes
 
     code, (datasets, absent) = codes.of(spec), shelf.of(spec)
@@ -166,7 +166,7 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: She
         table=assign_job_ids(table, recipe),
         code_files=code.files,
         code_bytes=code.size,
-        datasets={name: total(dataset) for name, dataset in datasets.items()},
+        datasets={name: measure_dataset(dataset) for name, dataset in datasets.items()},
         git=git,
         warnings=(
             *notes,
@@ -175,7 +175,7 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: She
             *(one.words(name) for name, one in absent.items()),
         ),
     )
-    return Wanted(desired, code, spec.text, datasets, absent)
+    return LoadedSpec(desired, code, spec.text, datasets, absent)
 
 
 def _file_names(datasets: Mapping[str, Dataset], absent: Mapping[str, Absent]) -> dict[str, str]:
@@ -183,7 +183,7 @@ def _file_names(datasets: Mapping[str, Dataset], absent: Mapping[str, Absent]) -
     return names | {name: Path(one.path).name for name, one in absent.items() if one.is_file}
 
 
-def check_providers(project: Project, wanted: Iterable[Wanted]) -> None:
+def check_providers(project: Project, wanted: Iterable[LoadedSpec]) -> None:
     """Raise PlanError for a sweep whose provider the project does not have."""
     for want in wanted:
         for name in want.desired.settings.providers:
@@ -195,7 +195,7 @@ def check_providers(project: Project, wanted: Iterable[Wanted]) -> None:
                 )
 
 
-def placed_in_history(project: Project, wanted: Sequence[Wanted], observed: ObservedProject) -> list[Wanted]:
+def placed_in_history(project: Project, wanted: Sequence[LoadedSpec], observed: ObservedProject) -> list[LoadedSpec]:
     """Note which of the specs come from a commit that does not descend from the one that was applied last.
 
     A commit that this clone does not even have is newer than it, or of another branch: it counts as not an ancestor.
@@ -208,4 +208,4 @@ def _placed(root: Path, desired: DesiredSweep, observed: ObservedProject) -> Des
     then = seen.applied.git if seen is not None and seen.applied is not None else None
     if desired.git is None or then is None or then["commit"] == desired.git["commit"]:
         return desired
-    return replace(desired, descends=descends(root, then["commit"], desired.git["commit"]) is True)
+    return replace(desired, descends=is_descendant(root, then["commit"], desired.git["commit"]) is True)

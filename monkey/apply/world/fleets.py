@@ -7,31 +7,31 @@ from importlib import import_module
 
 from monkey.fleet.fleet_port import Fleet
 from monkey.fleet.local_fleet import LocalFleet
-from monkey.protocol.status.store_snapshot import Snapshot
+from monkey.protocol.status.store_snapshot import StoreSnapshot
 from monkey.spec.project.project import Project
 from monkey.store.store_port import Store
 
 #: Type of a provider to the module that makes its fleets: found by name, so that who has none of them imports none.
-MODULES = {"ssh": "monkey_stacks.ssh.fleet", "aws": "monkey_stacks.aws.fleet", "gcp": "monkey_stacks.gcp.fleet"}
+FLEET_MODULES = {"ssh": "monkey_stacks.ssh.fleet", "aws": "monkey_stacks.aws.fleet", "gcp": "monkey_stacks.gcp.fleet"}
 
 #: Returns the store, once there is one.
 Opened = Callable[[], Store | None]
 
 
-def fleets(project: Project, store_url: str, store: Opened) -> dict[str, Fleet]:
+def open_fleets(project: Project, store_url: str, store: Opened) -> dict[str, Fleet]:
     """Return the fleet of every provider of the project."""
     return {name: _fleet(project, store_url, store, name) for name in project.providers}
 
 
 def _fleet(project: Project, store_url: str, store: Opened, name: str) -> Fleet:
     of = project.providers[name]
-    if of.type in MODULES:
-        made: Fleet = import_module(MODULES[of.type]).make(name, of, project.name, store_url, store)
+    if of.type in FLEET_MODULES:
+        made: Fleet = import_module(FLEET_MODULES[of.type]).make_fleet(name, of, project.name, store_url, store)
         return made
     return LocalFleet(store_url, project.name, name, of.max_slots, of.idle_timeout, of.cache_size)
 
 
-async def living(fleet: Fleet, snapshot: Snapshot | None) -> int:
+async def count_living_agents(fleet: Fleet, snapshot: StoreSnapshot | None) -> int:
     """Say how many agents of a fleet live: by what this machine sees, else by their heartbeats."""
     here = await fleet.living()
     if here is not None:

@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from monkey.errors import NotFound
-from monkey.protocol.status.store_snapshot import Snapshot, SweepView
+from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 
 #: What a job's id, or its beginning, looks like.
 _ID = re.compile(r"[0-9a-f]{1,16}").fullmatch
 
 
-class Found(NamedTuple):
+class LookupResult(NamedTuple):
     """A sweep, or one job of it."""
 
     view: SweepView
@@ -22,18 +22,18 @@ class Found(NamedTuple):
     job: str | None = None
 
 
-def find(snapshot: Snapshot, what: str) -> Found:
+def find_sweep_or_job(snapshot: StoreSnapshot, what: str) -> LookupResult:
     """Return the sweep of that name, or the job whose id begins so, in the first sweep that has it.
 
     Raises NotFound, and Corrupt where nothing of the sweep can be read.
     """
     if what in snapshot.sweeps and (snapshot.sweeps[what].state.revision or snapshot.sweeps[what].state.corrupt):
-        return Found(find_sweep(snapshot, what))
+        return LookupResult(find_sweep(snapshot, what))
     matches = _jobs(snapshot.sweeps.values(), what)
     if not matches:
-        raise nothing(what, snapshot.sweeps, "sweep or job")
+        raise make_not_found(what, snapshot.sweeps, "sweep or job")
     job = _one(what, matches)
-    return Found(matches[job], job)
+    return LookupResult(matches[job], job)
 
 
 def find_job(view: SweepView, beginning: str) -> str:
@@ -44,17 +44,17 @@ def find_job(view: SweepView, beginning: str) -> str:
     return _one(beginning, matches)
 
 
-def find_sweep(snapshot: Snapshot, name: str) -> SweepView:
+def find_sweep(snapshot: StoreSnapshot, name: str) -> SweepView:
     """Return the sweep of that name. Raises NotFound, and Corrupt where nothing of it can be read."""
     view = snapshot.sweeps.get(name)
     if view is not None and view.state.revision is not None:
         return view
     if view is not None and view.state.corrupt:
         raise view.state.corrupt
-    raise nothing(name, snapshot.sweeps, "sweep")
+    raise make_not_found(name, snapshot.sweeps, "sweep")
 
 
-def nothing(what: str, sweeps: Iterable[str], kind: str) -> NotFound:
+def make_not_found(what: str, sweeps: Iterable[str], kind: str) -> NotFound:
     """Return the error for a name that means nothing, with the nearest that would."""
     near = get_close_matches(what, list(sweeps), n=1)
     hint = f"did you mean {near[0]!r}?" if near else "`monkey list sweeps` and `monkey list jobs` name what there is"

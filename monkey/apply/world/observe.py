@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from monkey.apply.world.absent_datasets import check_held
-from monkey.apply.world.dataset_loader import differences, lacking
-from monkey.apply.world.desired_state import Wanted
-from monkey.apply.world.fleets import living
+from monkey.apply.world.dataset_loader import describe_changes, find_lacking_objects
+from monkey.apply.world.desired_state import LoadedSpec
+from monkey.apply.world.fleets import count_living_agents
 from monkey.apply.world.sweep_status import lack_data
 from monkey.apply.world.world import World
 from monkey.errors import FleetError, MonkeyError, Problem, SpecError
@@ -18,7 +18,7 @@ from monkey.fleet.fleet_port import Fleet
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.desired import UploadSize
 from monkey.plan.observed import ObservedProject, ObservedSweep
-from monkey.protocol.status.store_snapshot import Snapshot, State, SweepView
+from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, SweepView
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.spec.project.cloud import CLOUD_KEYS as CLOUDS
 from monkey.spec.project.cloud import MACHINE_TYPE_KEYS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     pass
 
 
-async def observe(world: World, wants: Sequence[Wanted]) -> tuple[ObservedProject, Snapshot | None]:
+async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[ObservedProject, StoreSnapshot | None]:
     """Look at everything that a plan for what is wanted is compared with; None where there is no store yet.
 
     Raises Corrupt where a desired sweep's log cannot be read: to plan over it would be to guess.
@@ -49,14 +49,14 @@ async def observe(world: World, wants: Sequence[Wanted]) -> tuple[ObservedProjec
         _refuse_torn(snapshot.sweeps[name], snapshot)
     code = {want.recipe.code for want in desired if want.recipe.code}
     there = {sha for sha in code if await _exists(world, world.keys.code(sha))}
-    agents = {name: await living(fleet, snapshot) for name, fleet in world.fleets.items()}
+    agents = {name: await count_living_agents(fleet, snapshot) for name, fleet in world.fleets.items()}
     lacks, within = await _datasets(world, wants, sweeps)
     store = world.memo.id(world.at.url)
     return ObservedProject(sweeps, snapshot.succeeded, there, agents, store, lacks, within, now), snapshot
 
 
 async def _datasets(
-    world: World, wants: Sequence[Wanted], sweeps: Mapping[str, ObservedSweep]
+    world: World, wants: Sequence[LoadedSpec], sweeps: Mapping[str, ObservedSweep]
 ) -> tuple[Mapping[str, UploadSize], Mapping[str, Mapping[str, str]]]:
     """Return what of each dataset is missing, and what changed within those of each sweep.
 
@@ -68,16 +68,16 @@ async def _datasets(
         applied = seen.applied if seen else None
         same = applied is not None and applied.recipe.datasets == want.desired.recipe.datasets
         if seen is not None and not same:
-            within[want.desired.name] = await differences(world.at, seen, want.datasets)
+            within[want.desired.name] = await describe_changes(world.at, seen, want.datasets)
         done = applied is not None and applied.table.ids == want.desired.table.ids and not (seen and seen.unfinished)
         if not (same and done):
             asked += want.datasets.values()
             for name, absent in want.absent.items():
                 await check_held(world.at, name, absent)
-    return await lacking(world.at, asked), within
+    return await find_lacking_objects(world.at, asked), within
 
 
-def _refuse_torn(view: SweepView, snapshot: Snapshot) -> None:
+def _refuse_torn(view: SweepView, snapshot: StoreSnapshot) -> None:
     base = f"sweeps/{view.state.name}/"
     for problem in snapshot.problems:
         if base in problem:
@@ -87,18 +87,18 @@ def _refuse_torn(view: SweepView, snapshot: Snapshot) -> None:
             )
 
 
-def _sweep(view: SweepView, snapshot: Snapshot) -> ObservedSweep:
+def _sweep(view: SweepView, snapshot: StoreSnapshot) -> ObservedSweep:
     state = view.state
-    places: dict[State, set[str]] = {State.SUCCEEDED: set(), State.FAILED: set(), State.RUNNING: set()}
+    places: dict[JobState, set[str]] = {JobState.SUCCEEDED: set(), JobState.FAILED: set(), JobState.RUNNING: set()}
     stopped: dict[str, StopEvidence] = {}
     for job in view.ids:
         where = view.where(job)
-        where = State.RUNNING if where is State.FROZEN else where
+        where = JobState.RUNNING if where is JobState.FROZEN else where
         if where in places:
             places[where].add(job)
-        if where is State.STOPPED and (met := view.met(job)):
+        if where is JobState.STOPPED and (met := view.met(job)):
             stopped[job] = met
-    left = len(view.ids) - len(places[State.SUCCEEDED]) - len(places[State.FAILED]) - len(stopped)
+    left = len(view.ids) - len(places[JobState.SUCCEEDED]) - len(places[JobState.FAILED]) - len(stopped)
     return ObservedSweep(
         head=state.head,
         applied=state.revision,
@@ -106,18 +106,18 @@ def _sweep(view: SweepView, snapshot: Snapshot) -> ObservedSweep:
         paused=state.paused,
         cancelled=state.cancelled,
         goal=state.goal,
-        succeeded=places[State.SUCCEEDED],
-        failed=places[State.FAILED],
+        succeeded=places[JobState.SUCCEEDED],
+        failed=places[JobState.FAILED],
         stopped=stopped,
-        running=places[State.RUNNING],
-        lacks_data=lack_data(view, places[State.FAILED]),
+        running=places[JobState.RUNNING],
+        lacks_data=lack_data(view, places[JobState.FAILED]),
         expires=state.expires,
         over=view.over,
         unmarked=_unmarked(view, snapshot) if left and view.active else (),
     )
 
 
-def _unmarked(view: SweepView, snapshot: Snapshot) -> tuple[str, ...]:
+def _unmarked(view: SweepView, snapshot: StoreSnapshot) -> tuple[str, ...]:
     """Return the fleets that have work left and were never told, or were told and think that it is done."""
     assert view.state.revision is not None
     name = view.state.name
@@ -128,7 +128,7 @@ async def _exists(world: World, key: str) -> bool:
     return any(item.key == key for item in await world.at.list(key))
 
 
-def check_secrets(world: World, plan: Plan, wanted: Sequence[Wanted]) -> None:
+def check_secrets(world: World, plan: Plan, wanted: Sequence[LoadedSpec]) -> None:
     """Raise SpecError, with their lines, for secrets that a fleet which has jobs to run does not know."""
     texts = {want.desired.name: want.text for want in wanted}
     problems: dict[Problem, None] = {}  # that monkey.yaml lacks one is said once for all sweeps

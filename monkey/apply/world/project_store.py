@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from monkey.apply.world.known_stores import Memo
 from monkey.errors import StoreError, StoreMissing
 from monkey.spec.yaml import document
-from monkey.store.open import check_room, locate, open_store
+from monkey.store.open import check_room, locate_url, open_store
 from monkey.store.store_port import Store
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def store_url(project: Project) -> str:
     """Return where the project's store is. Raises SpecError, with the line of monkey.yaml, where that is no place."""
     try:
-        return locate(project.store)
+        return locate_url(project.store)
     except StoreError as exc:
         from monkey.spec.project.project import PROJECT_FILE
         from monkey.spec.yaml.mistakes import Mistake

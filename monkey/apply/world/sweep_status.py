@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from monkey.plan.advice import SweepSituation
-from monkey.protocol.status.store_snapshot import State, SweepView
+from monkey.protocol.status.store_snapshot import JobState, SweepView
 from monkey.store.content.objects import SEND_AGAIN
 
 
-def standing(view: SweepView, counts: Mapping[State, int] | None = None) -> SweepSituation:
+def judge_standing(view: SweepView, counts: Mapping[JobState, int] | None = None) -> SweepSituation:
     """Return how the sweep stands; `counts`: of its jobs, where they were counted already."""
     counts = view.counts if counts is None else counts
-    failed = counts.get(State.FAILED, 0)
+    failed = counts.get(JobState.FAILED, 0)
     return SweepSituation(
         view.state.name,
         failed,
-        sum(counts.values()) - failed - counts.get(State.SUCCEEDED, 0) - counts.get(State.STOPPED, 0) + view.left_out,
+        sum(counts.values())
+        - failed
+        - counts.get(JobState.SUCCEEDED, 0)
+        - counts.get(JobState.STOPPED, 0)
+        + view.left_out,
         view.state.paused,
         view.state.cancelled is not None,
         view.state.revision is not None and view.state.revision.settings.fail_fast,
-        lack_data(view, (job for job in view.ids if view.where(job) is State.FAILED)) if failed else False,
+        lack_data(view, (job for job in view.ids if view.where(job) is JobState.FAILED)) if failed else False,
         view.over,
     )
 

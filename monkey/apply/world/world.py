@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from monkey.apply.world.fleets import fleets
+from monkey.apply.world.fleets import open_fleets
 from monkey.apply.world.known_stores import Memo
 from monkey.apply.world.project_store import open_known, store_url
-from monkey.apply.world.upload_progress import Begin, silent
+from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import FleetError, StoreMissing
-from monkey.fleet.boot_failures import Boot, failed
+from monkey.fleet.boot_failures import Boot, read_boot_failures
 from monkey.fleet.fleet_port import Fleet
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Reader
@@ -30,7 +30,7 @@ class World:
     #: None: nothing was ever applied, and there is no store yet.
     store: Store | None
     #: Is told of bytes that are hashed or sent.
-    bars: Begin = silent
+    bars: Begin = show_no_progress
 
     @property
     def at(self) -> Store:
@@ -58,7 +58,7 @@ class World:
 
     async def boots(self) -> list[Boot]:
         """Return why rented machines gave up, where any are rented. Raises StoreError."""
-        return await failed(self.at, self.keys.boots) if self.rented else []
+        return await read_boot_failures(self.at, self.keys.boots) if self.rented else []
 
     def fleet(self, name: str) -> Fleet:
         """Return the fleet of that provider. Raises FleetError."""
@@ -79,7 +79,7 @@ async def open_world(project: Project) -> AsyncIterator[World]:
     url, memo = store_url(project), Memo(project.root)
     store = await open_known(url, memo, begin=False)
     world = World(project, Keys(project.name), {}, memo, store)
-    world.fleets = fleets(project, url, lambda: world.store)
+    world.fleets = open_fleets(project, url, lambda: world.store)
     try:
         yield world
     finally:

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import click
 
-from monkey.apply.agent_environment import suit
-from monkey.apply.execute import check_descent, execute
+from monkey.apply.agent_environment import renew_idle_agents
+from monkey.apply.execute import check_descent, execute_plan
 from monkey.apply.planning import Planned, make_plan, read_saved, remake_plan
-from monkey.apply.watch.startup import begun
-from monkey.apply.watch.sweep_progress import Progress
+from monkey.apply.watch.startup import wait_for_agents
+from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
 from monkey.cli.commands.plan import keep_stale_option
 from monkey.cli.exit_codes import INTERRUPTED
-from monkey.cli.order_reports import say
-from monkey.cli.render.apply_outcome import detached
+from monkey.cli.order_reports import print_order
+from monkey.cli.render.apply_outcome import format_detached
 from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.session import in_world
-from monkey.cli.terminal.prompts import agreed
-from monkey.cli.terminal.text import terminal
+from monkey.cli.terminal.prompts import ask_consent
+from monkey.cli.terminal.text import detect_terminal
 from monkey.cli.watching import watch_to_end
 from monkey.errors import MonkeyError
 from monkey.plan.change import Plan
@@ -54,7 +54,7 @@ class Order:
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the work is handed over; nothing is watched.")
 @click.option("--rollback", is_flag=True, help="Apply a commit that does not descend from the one applied last.")
 @keep_stale_option
-def command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, keep_stale: tuple[str, ...]) -> int:
+def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, keep_stale: tuple[str, ...]) -> int:
     """Make what SPECs want so (default: all in specs/), and watch until it is done.
 
     PLAN.json, saved by `monkey plan -o`, is applied as it was shown, or refused. An interrupt (Ctrl-C) of the watching
@@ -66,7 +66,7 @@ def command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, kee
     except KeyboardInterrupt:
         if not order.watched:
             raise
-        click.echo("\n".join(["", *detached(order.watched)]))
+        click.echo("\n".join(["", *format_detached(order.watched)]))
         return INTERRUPTED
 
 
@@ -82,15 +82,15 @@ async def _apply(world: World, order: Order) -> int:
         await world.begin()
     else:
         _warn(planned.plan)
-    await suit(world, planned.plan, say)
+    await renew_idle_agents(world, planned.plan, print_order)
     if planned.plan.changes:
-        await execute(world, planned.plan, planned.wanted, say, rollback=order.rollback)
+        await execute_plan(world, planned.plan, planned.wanted, print_order, rollback=order.rollback)
     at_work = [sweep.name for sweep in planned.plan.sweeps if find_remaining_work(sweep).count]
     if order.detach:
         return await _detach(world, planned, at_work)
     order.watched = at_work
 
-    def looked(progress: Sequence[Progress]) -> None:
+    def looked(progress: Sequence[SweepProgress]) -> None:
         order.watched = [one.name for one in progress if one.unfinished]
 
     names = [sweep.name for sweep in planned.plan.sweeps]
@@ -101,8 +101,8 @@ async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
     if not planned.plan.changes:
         click.echo("Nothing to change.")
         return 0
-    await begun(world.reader(), [world.fleet(part.fleet) for part in planned.plan.fleets if part.jobs])
-    click.echo("\n".join(detached(names)) if names else "Applied; nothing is left to run.")
+    await wait_for_agents(world.reader(), [world.fleet(part.fleet) for part in planned.plan.fleets if part.jobs])
+    click.echo("\n".join(format_detached(names)) if names else "Applied; nothing is left to run.")
     return 0
 
 
@@ -116,7 +116,7 @@ async def _planned(world: World, order: Order) -> Planned:
 
 
 def _show(planned: Planned) -> None:
-    click.echo("\n".join([*plan_lines(planned.plan, terminal()), ""]))
+    click.echo("\n".join([*plan_lines(planned.plan, detect_terminal()), ""]))
 
 
 def _warn(plan: Plan) -> None:
@@ -136,7 +136,7 @@ def _confirm(planned: Planned, order: Order) -> None:
         would = ", and ".join(f"{verb} {what}" for verb, what in asked)
         raise MonkeyError(f"applying would {would}", hint="--yes agrees to that")
     for verb, what in asked:
-        if not agreed(f"{verb.capitalize()} {what}?"):
+        if not ask_consent(f"{verb.capitalize()} {what}?"):
             raise MonkeyError("nothing was applied")
 
 

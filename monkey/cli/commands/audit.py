@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.inspect.fleet_audit import audit, holdings, strangers
+from monkey.apply.inspect.fleet_audit import audit_fleets, find_strangers, list_holdings
 from monkey.apply.world.world import World
 from monkey.cli.render.list_tables import findings_json, findings_lines, holdings_json, holdings_lines
 from monkey.cli.session import in_world, json_option
-from monkey.cli.terminal.text import json_text, terminal
+from monkey.cli.terminal.text import detect_terminal, json_text
 
 
 @click.command("audit")
 @json_option
-def command(as_json: bool) -> int:
+def audit_command(as_json: bool) -> int:
     """Ask every machine what is there, and every cloud, and compare it with what was written down.
 
     What clouds have that is tagged as ours is listed by region, with what it costs an hour. Exits with 1 where anything
@@ -23,10 +23,10 @@ def command(as_json: bool) -> int:
 
 
 async def _audit(world: World, as_json: bool) -> int:
-    found, held = await audit(world), await holdings(world)
-    found += strangers(held)
+    found, held = await audit_fleets(world), await list_holdings(world)
+    found += find_strangers(held)
     if as_json:
         click.echo(json_text({"findings": findings_json(found), "holdings": holdings_json(held)}, indent=2))
     else:
-        click.echo("\n".join([*holdings_lines(held, terminal()), *findings_lines(found, terminal())]))
+        click.echo("\n".join([*holdings_lines(held, detect_terminal()), *findings_lines(found, detect_terminal())]))
     return 1 if found else 0

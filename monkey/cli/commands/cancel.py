@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.orders import cancel
-from monkey.cli.order_reports import report
+from monkey.apply.orders import cancel_sweep
+from monkey.cli.order_reports import report_order
 from monkey.cli.session import in_world, names_complete
 
 
 @click.command("cancel")
 @click.argument("sweep", shell_complete=names_complete)
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Say why, for whoever looks later.")
-def command(sweep: str, reason: str) -> None:
+def cancel_command(sweep: str, reason: str) -> None:
     """Stop SWEEP for good: what runs is stopped, what is queued is never begun. What is finished stays."""
-    done = in_world(lambda world: cancel(world, sweep, reason))
-    report(done, "cancel", "cancelled", f"`monkey resume {sweep}` would go on after all")
+    done = in_world(lambda world: cancel_sweep(world, sweep, reason))
+    report_order(done, "cancel", "cancelled", f"`monkey resume {sweep}` would go on after all")

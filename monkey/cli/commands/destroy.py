@@ -7,10 +7,10 @@ from functools import partial
 
 import click
 
-from monkey.apply.inspect.fleet_audit import forgotten
+from monkey.apply.inspect.fleet_audit import find_forgotten_fleets
 from monkey.apply.world.world import World
 from monkey.cli.session import in_world
-from monkey.cli.terminal.prompts import agreed
+from monkey.cli.terminal.prompts import ask_consent
 from monkey.errors import FleetError, MonkeyError
 from monkey.fleet.fleet_port import Fleet, Instance
 
@@ -20,7 +20,7 @@ from monkey.fleet.fleet_port import Fleet, Instance
     "--fleet", "names", multiple=True, metavar="NAME", help="Only machines of this provider; may be repeated."
 )
 @click.option("-y", "--yes", is_flag=True, help="Take them away without asking.")
-def command(names: tuple[str, ...], yes: bool) -> int:
+def destroy_command(names: tuple[str, ...], yes: bool) -> int:
     """Take away all machines of this project: agents end, and what was set up for them goes.
 
     Jobs that run are stopped and queued again, for whatever machines are left or come. What is in the store stays. Also
@@ -30,7 +30,7 @@ def command(names: tuple[str, ...], yes: bool) -> int:
 
 
 async def _destroy(world: World, names: tuple[str, ...], yes: bool) -> int:
-    world.fleets = known = {**world.fleets, **await forgotten(world)}
+    world.fleets = known = {**world.fleets, **await find_forgotten_fleets(world)}
     wrong = [name for name in names if name not in known]
     if wrong:
         raise FleetError(f"expected a provider ({', '.join(sorted(known))}), found {wrong[0]!r}")
@@ -74,5 +74,5 @@ async def _confirm(world: World, there: dict[str, tuple[Instance, ...]], yes: bo
         return
     if not sys.stdin.isatty():
         raise MonkeyError(f"nothing was taken away.{stops}", hint="--yes agrees to it")
-    if not agreed(f"Take these away?{stops}"):
+    if not ask_consent(f"Take these away?{stops}"):
         raise MonkeyError("nothing was taken away")

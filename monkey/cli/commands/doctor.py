@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import click
 
-from monkey.apply.inspect.doctor_checks import Check, examine
-from monkey.cli.session import json_option, project
-from monkey.cli.terminal.text import json_text, one_line, plural, terminal
+from monkey.apply.inspect.doctor_checks import Check, check_project
+from monkey.cli.session import find_project, json_option
+from monkey.cli.terminal.text import detect_terminal, format_plural, json_text, one_line
 
 
 @click.command("doctor")
 @json_option
-def command(as_json: bool) -> int:
+def doctor_command(as_json: bool) -> int:
     """Look at the project's specs, its store, its agents, Pulumi, the clouds that it rents from, and InfluxDB, and say
     how to mend what is wrong.
 
@@ -22,11 +22,11 @@ def command(as_json: bool) -> int:
     import asyncio
     from dataclasses import asdict
 
-    here = project()
+    here = find_project()
     found: list[Check] = []
 
     async def look() -> None:
-        async for check in examine(here):
+        async for check in check_project(here):
             found.append(check)
             if not as_json:
                 click.echo(_line(check))
@@ -40,7 +40,7 @@ def command(as_json: bool) -> int:
 
 
 def _line(check: Check) -> str:
-    to = terminal()
+    to = detect_terminal()
     mark, colour = ("!", "yellow") if check.wrong else ("✓", "green")
     line = to.paint(f"{mark} {check.about}: {one_line(check.text)}", colour if check.wrong else "")
     return line + (to.paint(f"\n      {one_line(check.hint)}", "dim") if check.hint else "")
@@ -48,4 +48,4 @@ def _line(check: Check) -> str:
 
 def _sum(found: Sequence[Check]) -> str:
     wrong = sum(check.wrong for check in found)
-    return f"\n{plural(wrong, 'thing')} to mend." if wrong else "\nAll is well."
+    return f"\n{format_plural(wrong, 'thing')} to mend." if wrong else "\nAll is well."

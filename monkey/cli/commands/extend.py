@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.orders import extend
-from monkey.apply.world.sweep_status import standing
-from monkey.cli.order_reports import report, say
-from monkey.cli.rent_prompt import agreeing, yes_option
+from monkey.apply.orders import extend_sweep
+from monkey.apply.world.sweep_status import judge_standing
+from monkey.cli.order_reports import print_order, report_order
+from monkey.cli.rent_prompt import make_rent_prompt, yes_option
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.terminal.text import one_line
 from monkey.errors import MonkeyError
@@ -20,7 +20,7 @@ from monkey.spec.yaml.mistakes import MistakesError
 @click.argument("sweep", shell_complete=names_complete)
 @click.argument("time", metavar="TIME")
 @yes_option
-def command(sweep: str, time: str, yes: bool) -> None:
+def extend_command(sweep: str, time: str, yes: bool) -> None:
     """Let SWEEP expire later: by TIME (6h), or at a time with its zone (2026-12-01T18:00:00Z).
 
     What a sweep that has expired already gets begins now.
@@ -33,9 +33,9 @@ def command(sweep: str, time: str, yes: bool) -> None:
         )
     except MistakesError as exc:
         raise MonkeyError(exc.mistakes[0].message, hint=exc.mistakes[0].hint) from exc
-    done, until = in_world(lambda world: extend(world, sweep, asked, agreeing(yes=yes), say))
+    done, until = in_world(lambda world: extend_sweep(world, sweep, asked, make_rent_prompt(yes=yes), print_order))
     if until is None:
         click.echo(f"{one_line(sweep)}: it never expires; nothing to extend. `expires:` in its spec says when it does.")
         return
-    then = one_line(suggest_next_step(replace(standing(done.view), over=False)))
-    report(done, "extend", f"expires at {format_utc_time(until)}", then)
+    then = one_line(suggest_next_step(replace(judge_standing(done.view), over=False)))
+    report_order(done, "extend", f"expires at {format_utc_time(until)}", then)

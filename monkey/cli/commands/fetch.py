@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from monkey.apply.world.lookup import find
+from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
 from monkey.cli.render.fetch_report import Bar, brought_lines, failed_text
 from monkey.cli.session import in_world, json_option, names_complete
@@ -16,9 +16,9 @@ from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.agent_views import JobView, SweepView
 from monkey.results.export import row_json, rows_csv
-from monkey.results.result_rows import Results, choose, gather
+from monkey.results.result_rows import Results, filter_results, gather_results
 from monkey.transfer.code.file_selection import FETCHED
-from monkey.transfer.download import Brought, Download, File, check_path
+from monkey.transfer.download import Brought, Download, DownloadFile, check_path
 from monkey.transfer.globs import Globs
 
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
@@ -27,7 +27,7 @@ ENDED = ("succeeded", "failed", "cancelled", "stopped")
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _FetchOptions:
     what: str
     output: Path | None
     where: str | None
@@ -43,7 +43,7 @@ class _Asked:
 @click.option("--where", metavar="CONDITION", help="Only such jobs: 'lr < 0.1 and state == \"succeeded\"'.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N jobs, as `results` ranks them.")
 @json_option
-def command(
+def fetch_command(
     what: str, output: Path | None, only: tuple[str, ...], where: str | None, top: int | None, as_json: bool
 ) -> None:
     """Bring the outputs of JOB, or of all jobs of SWEEP that succeeded or met stop_when, into a directory.
@@ -51,12 +51,12 @@ def command(
     Of a sweep, each job has a directory of its own, named by its id; results.csv and results.json say what each was
     run with. Every file is held against the digest that its job recorded. What is there already is not fetched again.
     """
-    asked = _Asked(what, output, where, top, only, as_json)
+    asked = _FetchOptions(what, output, where, top, only, as_json)
     click.echo(in_world(lambda world: _fetch(world, asked)))
 
 
-async def _fetch(world: World, asked: _Asked) -> str:
-    found = find(await world.reader().read(), asked.what)
+async def _fetch(world: World, asked: _FetchOptions) -> str:
+    found = find_sweep_or_job(await world.reader().read(), asked.what)
     if found.job is not None and (asked.where or asked.top):
         raise MonkeyError("--where and --top choose jobs of a sweep, and this is one job")
     results = None if found.job else _chosen(found.view, asked)
@@ -72,20 +72,22 @@ async def _fetch(world: World, asked: _Asked) -> str:
     return _told(brought, files, directory, as_json=asked.as_json)
 
 
-def _chosen(view: SweepView, asked: _Asked) -> Results:
+def _chosen(view: SweepView, asked: _FetchOptions) -> Results:
     """Return the jobs to fetch, the best first."""
     from dataclasses import replace
 
     revision = view.state.revision
     assert revision is not None  # find sees to it
-    results = gather(revision.table, revision.settings, view.jobs)
+    results = gather_results(revision.table, revision.settings, view.jobs)
     if asked.where:
-        results = choose(results, asked.where)
+        results = filter_results(results, asked.where)
     states = ENDED if asked.where else ("succeeded", "stopped")
     return replace(results, rows=tuple(row for row in results.rows if row.state in states)[: asked.top])
 
 
-def _files(keys: Keys, view: SweepView, jobs: list[str], asked: _Asked, *, alone: bool) -> dict[str, list[File]]:
+def _files(
+    keys: Keys, view: SweepView, jobs: list[str], asked: _FetchOptions, *, alone: bool
+) -> dict[str, list[DownloadFile]]:
     """Return job to its files; `alone`: they need no directory of their own."""
     try:
         globs = Globs(asked.only) if asked.only else None
@@ -94,7 +96,7 @@ def _files(keys: Keys, view: SweepView, jobs: list[str], asked: _Asked, *, alone
     return {job: _of_job(keys, view, view.view(job), globs, "" if alone else f"{job}/") for job in jobs}
 
 
-def _of_job(keys: Keys, view: SweepView, job: JobView, globs: object, below: str) -> list[File]:
+def _of_job(keys: Keys, view: SweepView, job: JobView, globs: object, below: str) -> list[DownloadFile]:
     if job.state not in ENDED:
         return []  # what is recorded is of an earlier attempt
     revision = view.state.revision
@@ -103,13 +105,13 @@ def _of_job(keys: Keys, view: SweepView, job: JobView, globs: object, below: str
     for path in job.outputs:
         check_path(path)  # before it becomes part of a key
     return [
-        File(prefix + path, below + path, digest)
+        DownloadFile(prefix + path, below + path, digest)
         for path, digest in job.outputs.items()
         if not isinstance(globs, Globs) or globs.match(path)
     ]
 
 
-def _nothing(view: SweepView, jobs: list[str], asked: _Asked) -> NotFound:
+def _nothing(view: SweepView, jobs: list[str], asked: _FetchOptions) -> NotFound:
     name = view.state.name
     if not jobs:
         return NotFound(f"no job of {name!r} fits, or none has succeeded yet", hint=f"see `monkey list jobs {name}`")
@@ -127,12 +129,12 @@ def _mark(directory: Path) -> None:
         (directory / FETCHED).write_text("Made by `monkey fetch`. What is here is no part of a job's code.\n")
 
 
-async def _download(world: World, files: list[File], directory: Path) -> Brought:
+async def _download(world: World, files: list[DownloadFile], directory: Path) -> Brought:
     with Bar(len(files)) as bar:
         return await Download(world.at, directory, bar.show).run(files)
 
 
-def _index(directory: Path, results: Results, files: dict[str, list[File]]) -> None:
+def _index(directory: Path, results: Results, files: dict[str, list[DownloadFile]]) -> None:
     """Write what each job was run with and what came of it."""
     directory.mkdir(parents=True, exist_ok=True)
     rows = [row_json(row) | {"files": {f.path: f.sha256 for f in files[row.job]}} for row in results.rows]
@@ -142,7 +144,7 @@ def _index(directory: Path, results: Results, files: dict[str, list[File]]) -> N
         aside.replace(directory / name)
 
 
-def _told(brought: Brought, files: dict[str, list[File]], directory: Path, *, as_json: bool) -> str:
+def _told(brought: Brought, files: dict[str, list[DownloadFile]], directory: Path, *, as_json: bool) -> str:
     if brought.failed:
         raise MonkeyError(failed_text(brought), hint="what came is whole; `monkey fetch` again tries the rest")
     if as_json:

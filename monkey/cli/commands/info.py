@@ -5,29 +5,29 @@ from __future__ import annotations
 import click
 
 from monkey.apply.inspect.attempt_records import read_attempts
-from monkey.apply.world.lookup import find
+from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
 from monkey.cli.render import job_details as render
 from monkey.cli.session import in_world, json_option, names_complete
-from monkey.cli.terminal.text import json_text, terminal
+from monkey.cli.terminal.text import detect_terminal, json_text
 
 
 @click.command("info")
 @click.argument("what", metavar="JOB|SWEEP", shell_complete=names_complete)
 @json_option
-def command(what: str, as_json: bool) -> None:
+def info_command(what: str, as_json: bool) -> None:
     """Show all about JOB (its id, or the beginning of it) or SWEEP."""
     click.echo(in_world(lambda world: _info(world, what, as_json=as_json)))
 
 
 async def _info(world: World, what: str, *, as_json: bool) -> str:
     snapshot = await world.reader().read()
-    found = find(snapshot, what)
+    found = find_sweep_or_job(snapshot, what)
     if found.job is None:
         if as_json:
             return json_text(render.sweep_info_json(found.view), indent=2)
-        return "\n".join(render.sweep_info(found.view, snapshot, terminal()))
+        return "\n".join(render.sweep_info(found.view, snapshot, detect_terminal()))
     tries = await read_attempts(world, found.view, found.job)
     if as_json:
         return json_text(render.job_info_json(found.view, found.job, tries), indent=2)
-    return "\n".join(render.job_info(found.view, found.job, tries, world.keys, world.at.url, terminal()))
+    return "\n".join(render.job_info(found.view, found.job, tries, world.keys, world.at.url, detect_terminal()))

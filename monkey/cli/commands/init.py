@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from monkey.cli.cloud_setup import Wanted, add, prepare, then
-from monkey.cli.terminal.text import json_text, plural
+from monkey.cli.cloud_setup import CloudOptions, add_provider, list_next_steps, prepare_cloud
+from monkey.cli.terminal.text import format_plural, json_text
 from monkey.errors import MonkeyError
 from monkey.spec.sweep.json_schema import build_spec_schema
 
@@ -97,7 +97,7 @@ if __name__ == "__main__":
 @click.option("--store", metavar="URL", help="Where its results go: s3://bucket/prefix.")
 @click.option("--gcp-project", metavar="ID", help="For gcp: the project that pays.")
 @click.option("--create-bucket", "bucket", is_flag=True, help="Make that bucket, if it is not there.")
-def command(
+def init_command(
     directory: str,
     provider: str | None,
     region: str | None,
@@ -118,18 +118,18 @@ def command(
             raise MonkeyError(said, hint=f"--provider {'gcp' if gcp_project else 'aws'}")
         _start(root, directory)
         return
-    wanted = Wanted(provider, region, kind, store, gcp_project, bucket)
+    wanted = CloudOptions(provider, region, kind, store, gcp_project, bucket)
     if not (root / "monkey.yaml").exists():
         wanted.check()
         _start(root, directory, "".join(wanted.lines.values()))
-        steps = then(str(root / "specs/experiment.yaml"))
-    elif add(root / "monkey.yaml", wanted):
+        steps = list_next_steps(str(root / "specs/experiment.yaml"))
+    elif add_provider(root / "monkey.yaml", wanted):
         click.echo("Added to monkey.yaml: store and providers.", err=True)
-        steps = then("your spec")
+        steps = list_next_steps("your spec")
     else:
         steps = []
     try:
-        prepare(root, provider, bucket=bucket)
+        prepare_cloud(root, provider, bucket=bucket)
     finally:  # what was written is there, whatever fails now
         for step in steps:
             click.echo(step, err=True)
@@ -147,7 +147,7 @@ def _start(root: Path, directory: str, machines: str = "") -> None:
     for name, content in files.items():
         _write_new(root / name, content)
     _ignore(root / ".gitignore")
-    click.echo(f"Wrote {plural(len(files), 'file')}: {', '.join(files)}.", err=bool(machines))
+    click.echo(f"Wrote {format_plural(len(files), 'file')}: {', '.join(files)}.", err=bool(machines))
     into = "" if root.resolve() == Path.cwd() else f"cd {directory} && "
     if not machines:
         click.echo(f"Next: {into}monkey plan, then monkey apply.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.inspect.instances import instances
-from monkey.apply.world.fleets import living
+from monkey.apply.inspect.instances import list_instances
+from monkey.apply.world.fleets import count_living_agents
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.render.list_tables import (
@@ -19,26 +19,26 @@ from monkey.cli.render.list_tables import (
     sweeps_lines,
 )
 from monkey.cli.session import in_world, json_option, names_complete
-from monkey.cli.terminal.text import json_text, one_line, terminal
-from monkey.protocol.status.agent_views import State
+from monkey.cli.terminal.text import detect_terminal, json_text, one_line
+from monkey.protocol.status.agent_views import JobState
 
 
 @click.group("list")
-def command() -> None:
+def list_command() -> None:
     """List jobs, sweeps, providers or instances."""
 
 
-@command.command("jobs")
+@list_command.command("jobs")
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=names_complete)
 @click.option(
     "--state",
     "states",
     multiple=True,
-    type=click.Choice([state.value for state in State]),
+    type=click.Choice([state.value for state in JobState]),
     help="Only jobs in this state.",
 )
 @json_option
-def jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
+def show_jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
     """List the jobs of SWEEPs (default: all sweeps) with their state and parameters."""
 
     async def show(world: World) -> str:
@@ -46,14 +46,14 @@ def jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> Non
         views = [find_sweep(snapshot, name) for name in sweeps] or list(snapshot.sweeps.values())
         if as_json:
             return json_text(jobs_json(views, states), indent=1)
-        return "\n".join(jobs_lines(views, states, terminal()))
+        return "\n".join(jobs_lines(views, states, detect_terminal()))
 
     click.echo(in_world(show))
 
 
-@command.command("sweeps")
+@list_command.command("sweeps")
 @json_option
-def sweeps(as_json: bool) -> None:
+def show_sweeps(as_json: bool) -> None:
     """List the sweeps that were applied."""
 
     async def show(world: World) -> str:
@@ -62,33 +62,39 @@ def sweeps(as_json: bool) -> None:
         for view in snapshot.sweeps.values():
             if view.state.corrupt:
                 click.echo(f"warning: {one_line(view.state.corrupt.message)}", err=True)
-        return json_text(sweeps_json(views), indent=2) if as_json else "\n".join(sweeps_lines(views, terminal()))
+        return json_text(sweeps_json(views), indent=2) if as_json else "\n".join(sweeps_lines(views, detect_terminal()))
 
     click.echo(in_world(show))
 
 
-@command.command("providers")
+@list_command.command("providers")
 @json_option
-def providers(as_json: bool) -> None:
+def show_providers(as_json: bool) -> None:
     """List where jobs can run, and what is there now."""
 
     async def show(world: World) -> str:
         snapshot = await world.reader().read([]) if world.store is not None else None
-        counted = [(fleet.name, fleet.type, await living(fleet, snapshot)) for fleet in world.fleets.values()]
+        counted = [
+            (fleet.name, fleet.type, await count_living_agents(fleet, snapshot)) for fleet in world.fleets.values()
+        ]
         if as_json:
             return json_text(providers_json(counted), indent=2)
-        return "\n".join(providers_lines(counted, terminal()))
+        return "\n".join(providers_lines(counted, detect_terminal()))
 
     click.echo(in_world(show))
 
 
-@command.command("instances")
+@list_command.command("instances")
 @json_option
-def list_instances(as_json: bool) -> None:
+def show_instances(as_json: bool) -> None:
     """List machines and the agents on them, by what is written down and by their heartbeats."""
 
     async def show(world: World) -> str:
-        found = await instances(world)
-        return json_text(instances_json(found), indent=2) if as_json else "\n".join(instances_lines(found, terminal()))
+        found = await list_instances(world)
+        return (
+            json_text(instances_json(found), indent=2)
+            if as_json
+            else "\n".join(instances_lines(found, detect_terminal()))
+        )
 
     click.echo(in_world(show))

@@ -6,12 +6,12 @@ import click
 
 from monkey.apply.inspect.attempt_records import find_attempt, read_attempts
 from monkey.apply.inspect.log_reading import Follow
-from monkey.apply.watch.watch_loop import watching
-from monkey.apply.world.lookup import Found, find
+from monkey.apply.watch.watch_loop import announce_watcher
+from monkey.apply.world.lookup import LookupResult, find_sweep_or_job
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
-from monkey.cli.render.apply_outcome import silence
-from monkey.cli.render.attempt_lines import ending
+from monkey.cli.render.apply_outcome import explain_silence
+from monkey.cli.render.attempt_lines import format_ending
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.terminal.log_output import Sink
 from monkey.errors import NotFound
@@ -21,7 +21,7 @@ from monkey.errors import NotFound
 @click.argument("what", metavar="JOB|SWEEP", shell_complete=names_complete)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job (or all of the sweep's) has ended.")
 @click.option("--attempt", type=int, metavar="N", help="Show the N-th attempt at JOB, from 1.")
-def command(what: str, follow: bool, attempt: int | None) -> int:
+def logs_command(what: str, follow: bool, attempt: int | None) -> int:
     """Show what JOB wrote to stdout and stderr, or what all jobs of SWEEP did, each line behind its job's id.
 
     Of a job that was tried more than once, its newest attempt is shown; `monkey info JOB` numbers them.
@@ -38,12 +38,12 @@ async def _logs(world: World, what: str, attempt: int | None, *, follow: bool) -
     import asyncio
     from contextlib import nullcontext
 
-    found = find(await world.reader().read(), what)
+    found = find_sweep_or_job(await world.reader().read(), what)
     only = await _claim(world, found, attempt) if attempt is not None else 0
     jobs = [found.job] if found.job else found.view.ids
     sink = _sink(prefixed=len(jobs) > 1)
     logs = Follow(world, found.view.state.name, [found.job] if found.job else None, asyncio.sleep, only)
-    async with watching(world.at, world.keys) if follow else nullcontext():
+    async with announce_watcher(world.at, world.keys) if follow else nullcontext():
         async for job, data in logs.chunks(follow=follow):
             sink.write(job, data)
     sink.close()
@@ -52,7 +52,7 @@ async def _logs(world: World, what: str, attempt: int | None, *, follow: bool) -
     return 0
 
 
-async def _claim(world: World, found: Found, attempt: int) -> int:
+async def _claim(world: World, found: LookupResult, attempt: int) -> int:
     """Return the position of the attempt's claim. Raises NotFound."""
     if found.job is None:
         name = found.view.state.name
@@ -62,13 +62,13 @@ async def _claim(world: World, found: Found, attempt: int) -> int:
     return find_attempt(await read_attempts(world, found.view, found.job), attempt, found.job).k
 
 
-async def _silence(world: World, found: Found, what: str, attempt: int | None) -> list[str]:
+async def _silence(world: World, found: LookupResult, what: str, attempt: int | None) -> list[str]:
     """Return why nothing was shown, as of now."""
     view = (await world.reader().read([found.view.state.name])).sweeps[found.view.state.name]
     if attempt is None or found.job is None:
-        return silence(what, [view.view(job) for job in ([found.job] if found.job else view.ids)])
+        return explain_silence(what, [view.view(job) for job in ([found.job] if found.job else view.ids)])
     tried = find_attempt(await read_attempts(world, view, found.job), attempt, found.job)
-    return [f"attempt {attempt} of {found.job} wrote nothing; {ending(tried, view.view(found.job))}"]
+    return [f"attempt {attempt} of {found.job} wrote nothing; {format_ending(tried, view.view(found.job))}"]
 
 
 def _sink(*, prefixed: bool) -> Sink:

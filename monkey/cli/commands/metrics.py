@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.inspect.backfill import Backfilled, backfill
+from monkey.apply.inspect.backfill import Backfilled, backfill_sweep
 from monkey.apply.world.world import World
 from monkey.cli.session import in_world, names_complete
-from monkey.cli.terminal.text import one_line, plural
+from monkey.cli.terminal.text import format_plural, one_line
 from monkey.errors import MonkeyError
 from monkey.fleet.secret_values import SecretValues
 from monkey.metrics.influx_client import Client, Denied
 
 
 @click.group("metrics")
-def command() -> None:
+def metrics_command() -> None:
     """Look after the copy of metrics in InfluxDB."""
 
 
-@command.command("backfill")
+@metrics_command.command("backfill")
 @click.argument("sweep", shell_complete=names_complete)
 def backfill_metrics(sweep: str) -> int:
     """Send SWEEP's metrics, and the states of its jobs, from the store to the InfluxDB that monkey.yaml names.
@@ -27,11 +27,13 @@ def backfill_metrics(sweep: str) -> int:
     for a sweep that is older than it. What running attempts log is sent by their agents.
     """
     done = in_world(lambda world: _backfill(world, sweep))
-    click.echo(f"{one_line(sweep)}: {plural(done.points, 'point')} of {plural(done.attempts, 'attempt')} sent.")
+    click.echo(
+        f"{one_line(sweep)}: {format_plural(done.points, 'point')} of {format_plural(done.attempts, 'attempt')} sent."
+    )
     if done.garbage:
         click.echo(f"Lines that were no records were passed over: {done.garbage:,}.")
     if done.refused:
-        click.echo(f"InfluxDB refused {plural(done.refused, 'point')}: {one_line(done.why)}")
+        click.echo(f"InfluxDB refused {format_plural(done.refused, 'point')}: {one_line(done.why)}")
     return 1 if done.refused else 0
 
 
@@ -45,6 +47,6 @@ async def _backfill(world: World, sweep: str) -> Backfilled:
     except Denied as exc:
         raise MonkeyError(f"{influx.url} cannot be used: {exc}", hint="`monkey doctor`") from exc
     try:
-        return await backfill(world, sweep, influx, client)
+        return await backfill_sweep(world, sweep, influx, client)
     finally:
         client.close()

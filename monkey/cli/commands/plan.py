@@ -10,8 +10,8 @@ import click
 
 from monkey.apply.planning import Planned, make_plan
 from monkey.cli.render.plan_lines import plan_lines
-from monkey.cli.session import in_world, json_option, one_format, project
-from monkey.cli.terminal.text import json_text, terminal
+from monkey.cli.session import find_project, in_world, json_option, one_format
+from monkey.cli.terminal.text import detect_terminal, json_text
 from monkey.errors import MonkeyError
 from monkey.plan.saved_plan import dump_saved_plan, serialize_plan
 from monkey.plan.text.markdown import format_markdown
@@ -37,7 +37,7 @@ keep_stale_option = click.option(
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 0: nothing to do, 1: an error, 2: changes.")
 @click.option("--all", "everything", is_flag=True, help="Show what stays as it is, too.")
 @keep_stale_option
-def command(
+def plan_command(
     specs: tuple[str, ...],
     output: str | None,
     as_json: bool,
@@ -68,11 +68,11 @@ def _shown(planned: Planned, *, as_json: bool, as_markdown: bool, everything: bo
         return json_text(serialize_plan(planned.plan), indent=2)
     if as_markdown:
         return format_markdown(planned.plan).rstrip("\n")
-    return "\n".join(plan_lines(planned.plan, terminal(), everything=everything))
+    return "\n".join(plan_lines(planned.plan, detect_terminal(), everything=everything))
 
 
 def _save(planned: Planned, output: str, keep_stale: Sequence[str]) -> None:
-    root, target = project().root, Path(output)
+    root, target = find_project().root, Path(output)
     if target.absolute().is_relative_to(root) and not (target.name == PLAN or target.name.endswith("." + PLAN)):
         raise MonkeyError(
             f"{output!r} would become part of the project's code, and the plan be stale at once",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monkey.cli.push_report import push_paths, told
+from monkey.cli.push_report import format_push, push_paths
 from monkey.cli.session import in_world
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 @click.command("push")
 @click.argument("specs", nargs=-1, metavar="[SPEC]...")
 @click.option("-p", "--path", "paths", multiple=True, metavar="PATH", help="Send this file or directory instead.")
-def command(specs: tuple[str, ...], paths: tuple[str, ...]) -> int:
+def push_command(specs: tuple[str, ...], paths: tuple[str, ...]) -> int:
     """Upload the datasets of SPECs (default: all in specs/) to the store, and run nothing.
 
     What the store has is not sent again. Prints each dataset's hash, by which `dvc pull` finds it there, too.
     """
     if specs and paths:
         raise click.UsageError("SPEC and --path exclude each other")
-    click.echo(told(push_paths(paths) if paths else _specs(specs)))
+    click.echo(format_push(push_paths(paths) if paths else _specs(specs)))
     return 0
 
 

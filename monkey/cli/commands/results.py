@@ -10,16 +10,16 @@ from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.render.results_table import groups_lines, results_lines
 from monkey.cli.session import in_world, json_option, names_complete, one_format
-from monkey.cli.terminal.text import json_text, one_line, terminal
+from monkey.cli.terminal.text import detect_terminal, json_text, one_line
 from monkey.errors import MonkeyError, NotFound
-from monkey.protocol.status.store_snapshot import Snapshot, SweepView
+from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 from monkey.results.export import groups_csv, row_json, rows_csv
-from monkey.results.groups import group, group_json
-from monkey.results.result_rows import Pick, Results, choose, gather, unmeasured
+from monkey.results.groups import group_json, group_results
+from monkey.results.result_rows import Pick, Results, explain_unmeasured, filter_results, gather_results
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _ResultsOptions:
     sweep: str | None
     group_by: tuple[str, ...]
     where: str | None
@@ -39,7 +39,7 @@ class _Asked:
 @click.option("--all", "everything", is_flag=True, help="Show all columns.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @json_option
-def command(
+def results_command(
     sweep: str | None,
     group_by: str | None,
     where: str | None,
@@ -52,23 +52,23 @@ def command(
     """Show the jobs of SWEEP with their metrics, best first by the metric of its spec."""
     one_format(**{"--csv": as_csv, "--json": as_json})
     names = tuple(name.strip() for name in group_by.split(",")) if group_by else ()
-    asked = _Asked(sweep, names, where, best, top, everything, as_csv, as_json)
+    asked = _ResultsOptions(sweep, names, where, best, top, everything, as_csv, as_json)
     click.echo(in_world(lambda world: _results(world, asked)), nl=not as_csv)
 
 
-async def _results(world: World, asked: _Asked) -> str:
+async def _results(world: World, asked: _ResultsOptions) -> str:
     view = _one(await world.reader().read(), asked.sweep)
     revision = view.state.revision
     assert revision is not None  # _one sees to it
-    results = gather(revision.table, revision.settings, view.jobs, Pick.BEST if asked.best else Pick.LAST)
-    if missing := unmeasured(results):
+    results = gather_results(revision.table, revision.settings, view.jobs, Pick.BEST if asked.best else Pick.LAST)
+    if missing := explain_unmeasured(results):
         click.echo(f"warning: {one_line(missing)}", err=True)
     if asked.where:
-        results = choose(results, asked.where)
+        results = filter_results(results, asked.where)
     return _grouped(results, asked) if asked.group_by else _listed(results, asked)
 
 
-def _one(snapshot: Snapshot, name: str | None) -> SweepView:
+def _one(snapshot: StoreSnapshot, name: str | None) -> SweepView:
     if name is not None:
         return find_sweep(snapshot, name)
     views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
@@ -80,21 +80,21 @@ def _one(snapshot: Snapshot, name: str | None) -> SweepView:
     return views[0]
 
 
-def _listed(results: Results, asked: _Asked) -> str:
+def _listed(results: Results, asked: _ResultsOptions) -> str:
     from dataclasses import replace
 
     if asked.as_json:
         return json_text([row_json(row) for row in results.rows[: asked.top]], indent=1)
     if asked.as_csv:
         return rows_csv(replace(results, rows=results.rows[: asked.top]))
-    return "\n".join(results_lines(results, terminal(), everything=asked.everything, top=asked.top))
+    return "\n".join(results_lines(results, detect_terminal(), everything=asked.everything, top=asked.top))
 
 
-def _grouped(results: Results, asked: _Asked) -> str:
-    groups = group(results, asked.group_by)
+def _grouped(results: Results, asked: _ResultsOptions) -> str:
+    groups = group_results(results, asked.group_by)
     if asked.as_json:
         return json_text([group_json(made) for made in groups[: asked.top]], indent=1)
     if asked.as_csv:
         return groups_csv(groups[: asked.top], asked.group_by, results.metrics)
-    to = terminal()
+    to = detect_terminal()
     return "\n".join(groups_lines(groups, asked.group_by, results, to, everything=asked.everything, top=asked.top))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.orders import Done, resume
-from monkey.apply.world.sweep_status import standing
-from monkey.cli.order_reports import report, say
-from monkey.cli.rent_prompt import agreeing, yes_option
+from monkey.apply.orders import Done, resume_sweep
+from monkey.apply.world.sweep_status import judge_standing
+from monkey.cli.order_reports import print_order, report_order
+from monkey.cli.rent_prompt import make_rent_prompt, yes_option
 from monkey.cli.session import in_world, names_complete
 from monkey.plan.advice import suggest_extension, suggest_retry
 
@@ -15,15 +15,15 @@ from monkey.plan.advice import suggest_extension, suggest_retry
 @click.command("resume")
 @click.argument("sweep", shell_complete=names_complete)
 @yes_option
-def command(sweep: str, yes: bool) -> None:
+def resume_command(sweep: str, yes: bool) -> None:
     """Go on with SWEEP, which was paused or cancelled."""
-    done = in_world(lambda world: resume(world, sweep, agreeing(yes=yes), say))
-    report(done, "resume", "goes on", _then(done))
+    done = in_world(lambda world: resume_sweep(world, sweep, make_rent_prompt(yes=yes), print_order))
+    report_order(done, "resume", "goes on", _then(done))
 
 
 def _then(done: Done) -> str:
     """Return what may be done next; where jobs failed, that they are not tried again by this."""
-    at = standing(done.view)
+    at = judge_standing(done.view)
     if at.over:
         return f"Its time is over: {suggest_extension(at.name)}"
     watch = f"`monkey status -w {at.name}` watches"

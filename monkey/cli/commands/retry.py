@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.orders import retry
-from monkey.cli.order_reports import report, say
-from monkey.cli.rent_prompt import agreeing, yes_option
+from monkey.apply.orders import retry_jobs
+from monkey.cli.order_reports import print_order, report_order
+from monkey.cli.rent_prompt import make_rent_prompt, yes_option
 from monkey.cli.session import in_world, names_complete
 from monkey.plan.advice import suggest_extension
 
@@ -16,12 +16,14 @@ from monkey.plan.advice import suggest_extension
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @click.option("--stopped", is_flag=True, help="All that met a condition of stop_when, too.")
 @yes_option
-def command(sweep: str, jobs: tuple[str, ...], stopped: bool, yes: bool) -> None:
+def retry_command(sweep: str, jobs: tuple[str, ...], stopped: bool, yes: bool) -> None:
     """Give failed or stopped JOBs of SWEEP (default: all that failed) another chance, as if nothing had been."""
-    done = in_world(lambda world: retry(world, sweep, jobs, stopped=stopped, agree=agreeing(yes=yes), say=say))
+    done = in_world(
+        lambda world: retry_jobs(world, sweep, jobs, stopped=stopped, agree=make_rent_prompt(yes=yes), say=print_order)
+    )
     if done.view.over:
-        report(done, "retry", "would try again", f"Its time is over: {suggest_extension(sweep)}")
+        report_order(done, "retry", "would try again", f"Its time is over: {suggest_extension(sweep)}")
     elif done.view.state.paused:
-        report(done, "retry", "would try again", f"It is paused: `monkey resume {sweep}` goes on")
+        report_order(done, "retry", "would try again", f"It is paused: `monkey resume {sweep}` goes on")
     else:
-        report(done, "retry", "tries again", f"`monkey status -w {sweep}` watches")
+        report_order(done, "retry", "tries again", f"`monkey status -w {sweep}` watches")

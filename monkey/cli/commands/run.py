@@ -10,19 +10,19 @@ from typing import Any
 
 import click
 
-from monkey.apply.agent_environment import suit
+from monkey.apply.agent_environment import renew_idle_agents
 from monkey.apply.cost_limits import Agree
-from monkey.apply.execute import execute
+from monkey.apply.execute import execute_plan
 from monkey.apply.inspect.log_reading import Follow
 from monkey.apply.planning import plan_for
 from monkey.apply.watch.watch_loop import Watch
 from monkey.apply.world.desired_state import check_providers, desire_specs
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
-from monkey.cli.rent_prompt import agreeing, yes_option
+from monkey.cli.rent_prompt import make_rent_prompt, yes_option
 from monkey.cli.session import in_world
 from monkey.cli.terminal.log_output import Sink
-from monkey.cli.terminal.text import json_text, printable
+from monkey.cli.terminal.text import json_text, make_printable
 from monkey.errors import MonkeyError, Problem, SpecError
 from monkey.protocol.status.store_snapshot import JobView
 from monkey.spec.sweep.load import parse_spec
@@ -34,11 +34,11 @@ SOURCE = "(monkey run)"
 #: Options that are keys of that spec.
 _OPTIONS = ("name", "cpus", "gpus", "memory", "timeout", "provider", "expires")
 #: What is returned where it is monkey that failed, not the command (as env, timeout and docker do).
-OURS = 125
+_OWN_FAILURE = 125
 
 
 @dataclass
-class _Asked:
+class _RunOptions:
     spec: dict[str, Any]
     detach: bool
     #: Is asked where machines are rented for it.
@@ -61,19 +61,19 @@ class _Asked:
 @click.option("--expires", metavar="TIME", help="Nothing of it runs after so long, or after this time: 12h.")
 @yes_option
 @click.option("-d", "--detach", is_flag=True, help="Do not wait for it.")
-def command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any) -> int:
+def run_command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any) -> int:
     """Run CMD once, as a job: in a copy of the project's code, its output shown here and kept in the store.
 
     CMD's stdin is empty. Exits with CMD's exit code, or with 125 where it could not be run. An interrupt (Ctrl-C)
     detaches.
     """
-    asked = _Asked(_spec(words, options), detach, agreeing(yes=yes))
+    asked = _RunOptions(_spec(words, options), detach, make_rent_prompt(yes=yes))
     try:
         return in_world(lambda world: _run(world, asked))
     except SpecError as exc:
         raise _as_said(exc) from exc
     except MonkeyError as exc:
-        exc.exit_code = OURS
+        exc.exit_code = _OWN_FAILURE
         raise
     except KeyboardInterrupt:
         if asked.applied is None:
@@ -85,12 +85,12 @@ def command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any) -> 
 def _as_said(error: SpecError) -> MonkeyError:
     """Return what is wrong with the spec that nobody wrote as what is wrong with the options that it is made of."""
     if any(problem.file != SOURCE for problem in error.problems):
-        error.exit_code = OURS
+        error.exit_code = _OWN_FAILURE
         return error
     names = "|".join(_OPTIONS)
     hint = re.sub(rf"\b({names}): (?=[\w.])", r"--\1 ", error.problems[0].hint or "")
     told = MonkeyError("; ".join(map(_named, error.problems)), hint=hint or None)
-    told.exit_code = OURS
+    told.exit_code = _OWN_FAILURE
     return told
 
 
@@ -119,7 +119,7 @@ def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     return spec | {name: options[name] for name in ("timeout", "provider", "expires") if options[name] is not None}
 
 
-async def _run(world: World, asked: _Asked) -> int:
+async def _run(world: World, asked: _RunOptions) -> int:
     spec = parse_spec(json_text(asked.spec), SOURCE, world.project.root, world.project.providers)
     wanted = desire_specs(world.project, [spec])
     check_providers(world.project, wanted)
@@ -132,8 +132,8 @@ async def _run(world: World, asked: _Asked) -> int:
     if costs := {part.fleet: part.cost for part in planned.plan.rented if part.cost}:
         asked.agree(costs)
     await world.begin()
-    await suit(world, planned.plan, lambda what, done: click.echo(f"{what}: {done}", err=True))
-    await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+    await renew_idle_agents(world, planned.plan, lambda what, done: click.echo(f"{what}: {done}", err=True))
+    await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
     job = wanted[0].desired.table.ids[0]
     asked.applied = spec.name, job
     if asked.detach:
@@ -170,11 +170,11 @@ async def _follow(world: World, sweep: str, job: str) -> JobView:
 def _exit_code(job: JobView) -> int:
     if job.state == "succeeded":
         return 0
-    why = printable(job.reason or str(job.state))
+    why = make_printable(job.reason or str(job.state))
     if job.exit_code:
         if why != f"exit code {job.exit_code}":
             click.echo(f"error: {why}", err=True)
         return job.exit_code
-    tail = [f"  │ {printable(line)}" for line in job.log_tail if not job.attempt or job.exit_code is None]
+    tail = [f"  │ {make_printable(line)}" for line in job.log_tail if not job.attempt or job.exit_code is None]
     click.echo("\n".join([f"error: the command was not run to its end: {why}", *tail]), err=True)
-    return OURS
+    return _OWN_FAILURE

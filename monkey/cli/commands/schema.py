@@ -9,7 +9,7 @@ from monkey.spec.sweep.json_schema import build_spec_schema
 
 
 @click.command("schema")
-def command() -> None:
+def schema_command() -> None:
     """Print the JSON schema of specs.
 
     An editor with the YAML language server checks a spec that begins with

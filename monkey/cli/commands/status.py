@@ -9,14 +9,14 @@ from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.render.status_lines import status_json, status_lines
 from monkey.cli.session import in_world, json_option, names_complete
-from monkey.cli.terminal.text import json_text, terminal
+from monkey.cli.terminal.text import detect_terminal, json_text
 
 
 @click.command("status")
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=names_complete)
 @click.option("-w", "--watch", is_flag=True, help="Watch until nothing is being worked on, as apply does.")
 @json_option
-def command(sweeps: tuple[str, ...], watch: bool, as_json: bool) -> int:
+def status_command(sweeps: tuple[str, ...], watch: bool, as_json: bool) -> int:
     """Show how SWEEPs (default: all) are doing, who works on them, and what needs attention."""
     try:
         return in_world(lambda world: _status(world, sweeps, watch=watch, as_json=as_json))
@@ -37,5 +37,5 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
     if as_json:
         click.echo(json_text(status_json(world.at.url, snapshot, views, boots), indent=2))
     else:
-        click.echo("\n".join(status_lines(world.at.url, snapshot, views, terminal(), boots, world.rented)))
+        click.echo("\n".join(status_lines(world.at.url, snapshot, views, detect_terminal(), boots, world.rented)))
     return 0

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from monkey.apply.inspect.log_reading import AT_WORK
-from monkey.apply.watch.sweep_progress import Progress, Wait, judge
-from monkey.apply.world.sweep_status import standing
-from monkey.cli.render.failure_groups import failures
-from monkey.cli.render.progress_lines import Best, best_text, counts_text
-from monkey.cli.terminal.text import Terminal, one_line, printable
+from monkey.apply.watch.sweep_progress import SweepProgress, Wait, judge_counts
+from monkey.apply.world.sweep_status import judge_standing
+from monkey.cli.render.failure_groups import format_failures
+from monkey.cli.render.progress_lines import BestJob, best_text, counts_text
+from monkey.cli.terminal.text import Terminal, make_printable, one_line
 from monkey.plan.advice import suggest_next_step
-from monkey.protocol.status.store_snapshot import JobView, State, SweepView
+from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
 from monkey.spec.job.expires import format_utc_time
 
 
-def outcome(
-    progress: Sequence[Progress],
-    best: Mapping[str, Best],
+def format_outcome(
+    progress: Sequence[SweepProgress],
+    best: Mapping[str, BestJob],
     tables: Mapping[str, Sequence[str]],
     to: Terminal,
     *,
@@ -29,46 +29,46 @@ def outcome(
         lines += ["", *_ended(one, to, changed=changed)] if lines else _ended(one, to, changed=changed)
         if one.name in best:
             lines.append(best_text(best[one.name]))
-        if tables.get(one.name) and (changed or one.counts.get(State.FAILED)):
+        if tables.get(one.name) and (changed or one.counts.get(JobState.FAILED)):
             lines += ["", *tables[one.name]]
-        lines += failures(one, to)
+        lines += format_failures(one, to)
     return lines
 
 
-def _ended(one: Progress, to: Terminal, *, changed: bool) -> list[str]:
+def _ended(one: SweepProgress, to: Terminal, *, changed: bool) -> list[str]:
     name = to.paint(one_line(one.name), "bold")
     if one.wait is Wait.SUCCEEDED:
         done = f"{name}: " + to.paint(all_succeeded(one.total), "green")
         return [f"{done}." if changed else f"{done}; nothing to do."]
     more = "; nothing to do" if one.wait is Wait.STOPPED and not (changed or one.view.state.goal) else ""
-    return [f"{name}: {counts_text(one.counts, to)}{more}.", *held(one)]
+    return [f"{name}: {counts_text(one.counts, to)}{more}.", *explain_hold(one)]
 
 
-def held(one: Progress) -> list[str]:
+def explain_hold(one: SweepProgress) -> list[str]:
     """Return which order keeps a sweep from going on, and what helps; nothing where none does."""
-    at, why = standing(one.view, one.counts), one.view.state.cancelled
+    at, why = judge_standing(one.view, one.counts), one.view.state.cancelled
     orders = ["is paused"] if at.paused else []
     what = "reached its goal" if one.view.state.goal else "was cancelled"
     orders += [what + (f" ({one_line(why)})" if why != "cancelled" else "")] if why is not None else []
-    orders += [over] if (over := expired(one.view, one.counts)) else []
+    orders += [over] if (over := explain_expiry(one.view, one.counts)) else []
     # What helps where jobs failed is told behind the failures.
     then = "" if at.failed else f"; {one_line(suggest_next_step(at))}"
     return [f"It {' and '.join(orders)}{then}."] if orders else []
 
 
-def expired(view: SweepView, counts: Mapping[State, int]) -> str:
+def explain_expiry(view: SweepView, counts: Mapping[JobState, int]) -> str:
     """Return that a sweep has expired, when, and what is left of it; "" where it has not, or nothing is."""
-    left = counts.get(State.EXPIRED, 0) + counts.get(State.RUNNING, 0) + counts.get(State.FROZEN, 0)
+    left = counts.get(JobState.EXPIRED, 0) + counts.get(JobState.RUNNING, 0) + counts.get(JobState.FROZEN, 0)
     if not view.over or not left or view.state.expires is None or view.state.cancelled is not None:
         return ""
     jobs = "1 job" if left == 1 else f"{left:,} jobs"
     return f"has expired ({format_utc_time(view.state.expires)}) with {jobs} left"
 
 
-def stands(view: SweepView) -> str:
+def summarize_states(view: SweepView) -> str:
     """Return how a sweep's jobs stand, and why it was cancelled: "2 succeeded, 4 cancelled (enough)"."""
     counts, why = view.counts, view.state.cancelled
-    if judge(counts) is Wait.SUCCEEDED:
+    if judge_counts(counts) is Wait.SUCCEEDED:
         return all_succeeded(sum(counts.values()))
     reason = f" ({one_line(why)})" if why is not None and why != "cancelled" else ""
     return counts_text(counts, Terminal()) + reason
@@ -79,9 +79,9 @@ def all_succeeded(jobs: int) -> str:
     return f"all {jobs:,} jobs succeeded" if jobs > 1 else "its job succeeded"
 
 
-def silence(what: str, jobs: Sequence[JobView]) -> list[str]:
+def explain_silence(what: str, jobs: Sequence[JobView]) -> list[str]:
     """Return why there is no log: the jobs may still write, or have ended without a word, or never began."""
-    what, failed = one_line(what), next((job for job in jobs if job.state is State.FAILED), None)
+    what, failed = one_line(what), next((job for job in jobs if job.state is JobState.FAILED), None)
     if any(job.state in AT_WORK for job in jobs):
         state = f"it is {jobs[0].state}" if len(jobs) == 1 else "none of its jobs has"
         return [f"{what} has written nothing yet ({state}); a log comes every 30 s, with -f every second"]
@@ -89,16 +89,17 @@ def silence(what: str, jobs: Sequence[JobView]) -> list[str]:
         who = "" if len(jobs) == 1 else f"the first that failed: job {failed.job}: "
         said = [f"{what} wrote nothing; {who}{one_line(failed.reason or 'it failed, and no reason was recorded')}"]
         return said + [f"  │ {one_line(line)}" for line in failed.log_tail]
-    state = f"; it {jobs[0].state}" if len(jobs) == 1 and jobs[0].state is State.SUCCEEDED else ""
+    state = f"; it {jobs[0].state}" if len(jobs) == 1 and jobs[0].state is JobState.SUCCEEDED else ""
     return [f"{what} wrote nothing{state}"]
 
 
-def detached(names: Sequence[str]) -> list[str]:
+def format_detached(names: Sequence[str]) -> list[str]:
     """Return how to come back to sweeps that go on without us."""
     which = " ".join(names) if len(names) == 1 else ""
     some = names[0] if names else "NAME"
+    listed, go = ", ".join(map(make_printable, names)), "goes" if len(names) == 1 else "go"
     return [
-        f"Detached: {', '.join(map(printable, names))} {'goes' if len(names) == 1 else 'go'} on without this terminal.",
+        f"Detached: {listed} {go} on without this terminal.",
         f"  monkey status {which}".rstrip().ljust(34) + "how it is doing",
         f"  monkey status -w {which}".rstrip().ljust(34) + "watch again",
         f"  monkey cancel {some}".ljust(34) + "stop it",

@@ -6,30 +6,30 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from monkey.apply.inspect.attempt_records import Attempt
-from monkey.cli.terminal.text import Terminal, duration, one_line, table
-from monkey.protocol.entries import End, Ended, Torn
-from monkey.protocol.status.store_snapshot import JobView, State
+from monkey.apply.inspect.attempt_records import AttemptRecord
+from monkey.cli.terminal.text import Terminal, format_elapsed, lay_out_table, one_line
+from monkey.protocol.entries import Ended, EndEntry, Torn
+from monkey.protocol.status.store_snapshot import JobState, JobView
 
 
-def attempts_lines(found: Sequence[Attempt], seen: JobView, to: Terminal) -> list[str]:
+def attempts_lines(found: Sequence[AttemptRecord], seen: JobView, to: Terminal) -> list[str]:
     """Return a line an attempt; `seen`: the job, as the journals tell of it."""
     rows = [
-        [one.number, one.claim.agent.rpartition("/")[0], one.claim.sweep, *_when(one, seen), ending(one, seen)]
+        [one.number, one.claim.agent.rpartition("/")[0], one.claim.sweep, *_when(one, seen), format_ending(one, seen)]
         for one in found
     ]
-    return table(["ATTEMPT", "AGENT", "SWEEP", "ENDED", "TIME", "HOW"], rows, to)
+    return lay_out_table(["ATTEMPT", "AGENT", "SWEEP", "ENDED", "TIME", "HOW"], rows, to)
 
 
-def _when(one: Attempt, seen: JobView) -> list[str]:
-    if isinstance(one.after, End):
-        return [_ago(one.after.at), duration(one.after.seconds)]
-    return [_ago(seen.ended or 0.0), duration(seen.seconds)] if _journalled(one, seen) else ["", ""]
+def _when(one: AttemptRecord, seen: JobView) -> list[str]:
+    if isinstance(one.after, EndEntry):
+        return [_ago(one.after.at), format_elapsed(one.after.seconds)]
+    return [_ago(seen.ended or 0.0), format_elapsed(seen.seconds)] if _journalled(one, seen) else ["", ""]
 
 
-def ending(one: Attempt, seen: JobView) -> str:
+def format_ending(one: AttemptRecord, seen: JobView) -> str:
     """Return how an attempt ended, in a line."""
-    if isinstance(one.after, End):
+    if isinstance(one.after, EndEntry):
         return (
             "succeeded"
             if one.after.outcome is Ended.SUCCEEDED
@@ -42,20 +42,20 @@ def ending(one: Attempt, seen: JobView) -> str:
     damaged = f"its end, {one.after.key}, was emptied or cut short"
     if not _journalled(one, seen):
         return f"not known: {damaged}"
-    how = "succeeded" if seen.state is State.SUCCEEDED else one_line(seen.reason or "it ended")
+    how = "succeeded" if seen.state is JobState.SUCCEEDED else one_line(seen.reason or "it ended")
     return f"{how}, says its agent's journal; {damaged}"
 
 
-def _journalled(one: Attempt, seen: JobView) -> bool:
+def _journalled(one: AttemptRecord, seen: JobView) -> bool:
     """Does a journal tell how an attempt ended whose own entry cannot be read? All counts go by the journal."""
     return isinstance(one.after, Torn) and seen.attempt == one.k and seen.ended is not None
 
 
 def _ago(at: float) -> str:
-    return f"{duration(time.time() - at)} ago" if at else ""
+    return f"{format_elapsed(time.time() - at)} ago" if at else ""
 
 
-def attempts_json(found: Sequence[Attempt]) -> list[dict[str, Any]]:
+def attempts_json(found: Sequence[AttemptRecord]) -> list[dict[str, Any]]:
     """Return the attempts for programs; `claim` is the position in the job's log, which names files in the store."""
     return [
         {
@@ -71,7 +71,7 @@ def attempts_json(found: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 
 def _ending_json(entry: object) -> dict[str, Any]:
-    if not isinstance(entry, End):
+    if not isinstance(entry, EndEntry):
         return dict.fromkeys(("outcome", "reason", "seconds", "started", "ended"))
     return {
         "outcome": str(entry.outcome),

@@ -6,16 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from monkey.apply.watch.sweep_progress import Progress
-from monkey.apply.world.sweep_status import standing
+from monkey.apply.watch.sweep_progress import SweepProgress
+from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.render.parameter_text import parameters_of, parameters_text
-from monkey.cli.terminal.text import Terminal, cut, one_line, plural
+from monkey.cli.terminal.text import Terminal, cut_text, format_plural, one_line
 from monkey.plan.advice import suggest_next_step
-from monkey.protocol.status.store_snapshot import JobView, State
+from monkey.protocol.status.store_snapshot import JobState, JobView
 from monkey.spec.job.job_table import ParameterValue
 
 #: Kinds of failure that are shown; the rest are counted.
-KINDS = 3
+_MAX_KINDS = 3
 #: Last lines of a log that are shown.
 LOG_LINES = 10
 #: Begins the reason of an attempt that ended by itself: only then is the last line of its log about the failure.
@@ -42,7 +42,7 @@ class _Kind:
     count: int = 0
 
 
-def alike(text: str, parameters: Mapping[str, ParameterValue] | None = None) -> str:
+def normalize_failure(text: str, parameters: Mapping[str, ParameterValue] | None = None) -> str:
     """Return the text less what differs between jobs that fail alike: their parameters, paths, addresses, numbers."""
     for value in (parameters or {}).values():
         if isinstance(value, str) and len(value) >= TELLING and value in text:
@@ -54,23 +54,23 @@ def alike(text: str, parameters: Mapping[str, ParameterValue] | None = None) -> 
 
 def last_words(job: JobView) -> str:
     """Return the last line that a job wrote before it failed by itself; "" where that says nothing of the failure."""
-    if job.state is not State.FAILED or not (job.reason or _EXIT).startswith(_EXIT):
+    if job.state is not JobState.FAILED or not (job.reason or _EXIT).startswith(_EXIT):
         return ""
     return next((line.strip()[:COMPARED] for line in reversed(job.log_tail) if line.strip()), "")
 
 
-def failures(one: Progress, to: Terminal) -> list[str]:
+def format_failures(one: SweepProgress, to: Terminal) -> list[str]:
     """Return what went wrong: the commonest kinds of failure, the log's end for the first of each, and what helps."""
-    if not one.counts.get(State.FAILED):
+    if not one.counts.get(JobState.FAILED):
         return []
     kinds = _kinds(one)
     lines: list[str] = []
-    for kind in kinds[:KINDS]:
+    for kind in kinds[:_MAX_KINDS]:
         lines += ["", *_told(one, kind, to)]
-    if rest := kinds[KINDS:]:
-        count = plural(sum(kind.count for kind in rest), "more job")
+    if rest := kinds[_MAX_KINDS:]:
+        count = format_plural(sum(kind.count for kind in rest), "more job")
         lines += ["", f"… and {count} failed: {_in_short(rest)}. {_listing(one)} shows each."]
-    at = standing(one.view, one.counts)
+    at = judge_standing(one.view, one.counts)
     changed = "" if at.paused or (at.lacks_data and len(kinds) == 1) else "; after a change of the code, `monkey apply`"
     return [
         *lines,
@@ -85,11 +85,13 @@ def _in_short(kinds: Sequence[_Kind]) -> str:
     for kind in kinds:
         reason = _reason(kind.first)
         said[reason] = said.get(reason, 0) + bool(last_words(kind.first))
-    told = [reason + (f" with {plural(lines, 'other last line')}" if lines else "") for reason, lines in said.items()]
-    return ", ".join([*told[:KINDS], *(["…"] if len(told) > KINDS else [])])
+    told = [
+        reason + (f" with {format_plural(lines, 'other last line')}" if lines else "") for reason, lines in said.items()
+    ]
+    return ", ".join([*told[:_MAX_KINDS], *(["…"] if len(told) > _MAX_KINDS else [])])
 
 
-def _listing(one: Progress) -> str:
+def _listing(one: SweepProgress) -> str:
     return f"`monkey list jobs {one_line(one.name)} --state failed`"
 
 
@@ -97,25 +99,29 @@ def _reason(job: JobView) -> str:
     return one_line(job.reason or "no reason was recorded")
 
 
-def _told(one: Progress, kind: _Kind, to: Terminal) -> list[str]:
+def _told(one: SweepProgress, kind: _Kind, to: Terminal) -> list[str]:
     told = parameters_text(parameters_of(one.view, kind.first.job))
     who = f"{told}; job {kind.first.job}" if told else f"job {kind.first.job}"
     which = who if kind.count == 1 else f"the first: {who}"
-    head = to.paint(f"{plural(kind.count, 'job')} failed: {_reason(kind.first)}", "red") + f" ({which})"
+    head = to.paint(f"{format_plural(kind.count, 'job')} failed: {_reason(kind.first)}", "red") + f" ({which})"
     return [head, *(_quoted(line, to) for line in kind.first.log_tail[-LOG_LINES:])]
 
 
-def _kinds(one: Progress) -> list[_Kind]:
+def _kinds(one: SweepProgress) -> list[_Kind]:
     """Return the kinds of failure, the commonest first."""
     kinds: dict[tuple[int | None, str, str], _Kind] = {}
     for job in one.view.ids:
-        if one.view.where(job) is State.FAILED:
+        if one.view.where(job) is JobState.FAILED:
             view = one.view.view(job)
-            key = view.exit_code, alike(view.reason or ""), alike(last_words(view), parameters_of(one.view, job))
+            key = (
+                view.exit_code,
+                normalize_failure(view.reason or ""),
+                normalize_failure(last_words(view), parameters_of(one.view, job)),
+            )
             kinds.setdefault(key, _Kind(view)).count += 1
     return sorted(kinds.values(), key=lambda kind: -kind.count)
 
 
 def _quoted(line: str, to: Terminal) -> str:
     shown = f"  │ {one_line(line)}"
-    return to.paint(cut(shown, to.width) if to.width else shown, "dim")
+    return to.paint(cut_text(shown, to.width) if to.width else shown, "dim")

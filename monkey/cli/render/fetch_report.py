@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from monkey.cli.terminal.text import one_line, plural
+from monkey.cli.terminal.text import format_plural, one_line
 from monkey.plan.sizes import format_size
 from monkey.transfer.download import Brought
 
@@ -43,14 +43,14 @@ class Bar:
     def show(self, brought: Brought) -> None:
         """Show how far it is."""
         if self._bar is not None:
-            text = f"{brought.done:,} of {plural(self._files, 'file')}, {format_size(brought.size)}"
+            text = f"{brought.done:,} of {format_plural(self._files, 'file')}, {format_size(brought.size)}"
             self._bar.update(self._task, completed=brought.done, description=text)
 
 
 def brought_lines(brought: Brought, jobs: int, directory: str) -> list[str]:
     """Say what came."""
-    files = f"{plural(brought.fetched, 'file')} ({format_size(brought.size)}) of {plural(jobs, 'job')}"
-    kept = f"; {plural(brought.kept, 'file')} there already" if brought.kept else ""
+    files = f"{format_plural(brought.fetched, 'file')} ({format_size(brought.size)}) of {format_plural(jobs, 'job')}"
+    kept = f"; {format_plural(brought.kept, 'file')} there already" if brought.kept else ""
     return [f"Fetched {files} into {one_line(directory)}{kept}."]
 
 
@@ -58,4 +58,4 @@ def failed_text(brought: Brought) -> str:
     """Say what did not come, and why."""
     some = [f"{one_line(path)}: {why}" for path, why in list(brought.failed.items())[:NAMED]]
     more = [f"and {len(brought.failed) - NAMED} more"] if len(brought.failed) > NAMED else []
-    return "\n  ".join([f"{plural(len(brought.failed), 'file')} could not be fetched:", *some, *more])
+    return "\n  ".join([f"{format_plural(len(brought.failed), 'file')} could not be fetched:", *some, *more])

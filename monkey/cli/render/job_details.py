@@ -5,34 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from monkey.apply.inspect.attempt_records import Attempt, owner
+from monkey.apply.inspect.attempt_records import AttemptRecord, find_owner
 from monkey.cli.render.attempt_lines import attempts_json, attempts_lines
 from monkey.cli.render.list_tables import job_json, sweeps_json
 from monkey.cli.render.parameter_text import parameters_text
 from monkey.cli.render.progress_lines import counts_text
-from monkey.cli.render.status_lines import why, word
-from monkey.cli.terminal.text import Terminal, cut, duration, one_line, plural, table, text
+from monkey.cli.render.status_lines import explain_state, name_standing
+from monkey.cli.terminal.text import (
+    Terminal,
+    cut_text,
+    format_cell,
+    format_elapsed,
+    format_plural,
+    lay_out_table,
+    one_line,
+)
 from monkey.plan.explain import find_setting_changes, format_listed_setting, format_seconds
 from monkey.plan.sizes import format_size
 from monkey.plan.text.describe import describe_jobs
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import Snapshot, SweepView
+from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.recipe import JobResources, SweepSettings
 
 #: Settings that are times, and the one that is a size.
 _TIMES, _MEMORY = ("timeout", "grace", "checkpoint_every"), "resources.memory"
 #: Last lines of the log that are shown, and the files of code or outputs.
-LOG_LINES, FILES = 10, 20
+LOG_LINES, _MAX_FILES = 10, 20
 
 
-def job_info(view: SweepView, job: str, found: Sequence[Attempt], keys: Keys, store: str, to: Terminal) -> list[str]:
+def job_info(
+    view: SweepView, job: str, found: Sequence[AttemptRecord], keys: Keys, store: str, to: Terminal
+) -> list[str]:
     """Return a job: what it is, how it went, each attempt, what it measured and left."""
     revision, seen = view.state.revision, view.view(job)
     assert revision is not None  # the job was found in it
     parameters = revision.table.parameters(revision.rows[job])
-    files = f"{store}/{keys.out(owner(view, job), seen.attempt)}"
-    reason = why(view, seen)
+    files = f"{store}/{keys.out(find_owner(view, job), seen.attempt)}"
+    reason = explain_state(view, seen)
     state = f"{seen.state}: {reason}" if reason and seen.state not in ("running", "cancelled") else str(seen.state)
     facts = [
         ("job", job),
@@ -42,7 +52,7 @@ def job_info(view: SweepView, job: str, found: Sequence[Attempt], keys: Keys, st
         ("command", _command(revision.recipe.command, parameters)),
         ("adopts", revision.adopted.get(job, "")),
         ("agent", seen.agent or ""),
-        ("time", duration(seen.seconds)),
+        ("time", format_elapsed(seen.seconds)),
         ("files", files if seen.attempt else ""),
     ]
     lines = _facts(facts, to) + _part("attempts", attempts_lines(found, seen, to), to)
@@ -53,7 +63,7 @@ def job_info(view: SweepView, job: str, found: Sequence[Attempt], keys: Keys, st
     ]
     lines += _part("outputs", _some(outputs), to)
     tail = [f"│ {one_line(line)}" for line in seen.log_tail[-LOG_LINES:]]
-    return lines + _part("end of its log", [cut(line, to.width) if to.width else line for line in tail], to)
+    return lines + _part("end of its log", [cut_text(line, to.width) if to.width else line for line in tail], to)
 
 
 def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
@@ -80,17 +90,17 @@ def usage_lines(usage: dict[str, float], asked: JobResources) -> list[str]:
 def _metrics(metrics: dict[str, dict[str, Any]], to: Terminal) -> list[str]:
     names = ("last", "min", "max", "step", "count", "nonfinite")
     rows = [[metric, *(summary.get(name) for name in names)] for metric, summary in metrics.items()]
-    return table(["METRIC", *(name.upper() for name in names)], rows, to)
+    return lay_out_table(["METRIC", *(name.upper() for name in names)], rows, to)
 
 
-def sweep_info(view: SweepView, snapshot: Snapshot, to: Terminal) -> list[str]:
+def sweep_info(view: SweepView, snapshot: StoreSnapshot, to: Terminal) -> list[str]:
     """Return a sweep: its newest revision, settings, code, and how far it is."""
     revision, counts = view.state.revision, view.counts
     assert revision is not None  # it was found
     waiting = {fleet: marks for fleet, of in snapshot.queue.items() if (marks := of.get(view.state.name))}
     facts = [
         ("sweep", view.state.name),
-        ("state", word(view, counts)),
+        ("state", name_standing(view, counts)),
         ("jobs", counts_text(counts, to)),
         ("revision", f"{view.state.revision_at}, applied {revision.at} by {revision.author}"),
         ("spec", revision.source),
@@ -98,11 +108,13 @@ def sweep_info(view: SweepView, snapshot: Snapshot, to: Terminal) -> list[str]:
         ("command", _command(revision.recipe.command, {})),
         (
             "code",
-            f"{revision.recipe.code[:12]}, {plural(len(revision.code_files), 'file')}" if revision.recipe.code else "",
+            f"{revision.recipe.code[:12]}, {format_plural(len(revision.code_files), 'file')}"
+            if revision.recipe.code
+            else "",
         ),
         ("settings", _settings(revision.settings)),
         ("queued on", ", ".join(waiting)),
-        ("adopted", plural(len(revision.adopted), "result") if revision.adopted else ""),
+        ("adopted", format_plural(len(revision.adopted), "result") if revision.adopted else ""),
     ]
     matrix = describe_jobs(revision.table, range(len(revision.table)))
     lines = _facts(facts, to) + _part("matrix", [one_line(line) for line in matrix], to)
@@ -127,12 +139,14 @@ def _settings(settings: SweepSettings) -> str:
 def _setting(name: str, value: Any) -> str:
     if (listed := format_listed_setting(name, value)) is not None:
         return listed
-    return format_seconds(value) if name in _TIMES else format_size(value) if name == _MEMORY else text(value)
+    return format_seconds(value) if name in _TIMES else format_size(value) if name == _MEMORY else format_cell(value)
 
 
 def _some(lines: Iterable[str]) -> list[str]:
     every = list(lines)
-    return every if len(every) <= FILES else [*every[: FILES - 1], f"… and {len(every) - FILES + 1} more"]
+    return (
+        every if len(every) <= _MAX_FILES else [*every[: _MAX_FILES - 1], f"… and {len(every) - _MAX_FILES + 1} more"]
+    )
 
 
 def _facts(facts: Iterable[tuple[str, str]], to: Terminal) -> list[str]:
@@ -143,7 +157,7 @@ def _part(title: str, lines: list[str], to: Terminal) -> list[str]:
     return ["", to.paint(title, "bold"), *(f"  {line}" for line in lines)] if lines else []
 
 
-def job_info_json(view: SweepView, job: str, found: Sequence[Attempt]) -> dict[str, Any]:
+def job_info_json(view: SweepView, job: str, found: Sequence[AttemptRecord]) -> dict[str, Any]:
     """Return a job for programs, with its attempts."""
     revision = view.state.revision
     assert revision is not None  # the job was found in it

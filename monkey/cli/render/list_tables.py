@@ -6,19 +6,19 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from monkey.apply.inspect.instances import Row
+from monkey.apply.inspect.instances import InstanceRow
 from monkey.cli.render.failure_groups import last_words
 from monkey.cli.render.parameter_text import parameters_text
-from monkey.cli.render.status_lines import sweep_json, why, word
-from monkey.cli.terminal.text import Terminal, duration, one_line, plural, table
+from monkey.cli.render.status_lines import explain_state, name_standing, sweep_json
+from monkey.cli.terminal.text import Terminal, format_elapsed, format_plural, lay_out_table, one_line
 from monkey.fleet.fleet_port import Finding, Holding
 from monkey.plan.cost import format_dollars
-from monkey.protocol.status.store_snapshot import JobView, State, SweepView
+from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
 from monkey.spec.job.job_table import ParameterValue
 
 #: Columns of how busy machines are; left out where no agent tells of one.
 _LOAD = ("CPU", "MEMORY", "GPUS")
-_COLOURS = {State.FAILED: "red", State.RUNNING: "cyan", State.FROZEN: "yellow", State.SUCCEEDED: "green"}
+_COLOURS = {JobState.FAILED: "red", JobState.RUNNING: "cyan", JobState.FROZEN: "yellow", JobState.SUCCEEDED: "green"}
 
 
 def _jobs(
@@ -44,16 +44,16 @@ def jobs_lines(views: Sequence[SweepView], states: Collection[str], to: Terminal
             job.job,
             str(job.state) + (" (shared)" if job.shared else ""),
             job.failures or "",
-            duration(job.seconds),
+            format_elapsed(job.seconds),
             parameters_text(parameters),
-            ": ".join(filter(None, (why(view, job), one_line(last_words(job))))),
+            ": ".join(filter(None, (explain_state(view, job), one_line(last_words(job))))),
         ]
         for view, job, parameters in found
     ]
     headers = [*(["SWEEP"] if many else []), "JOB", "STATE", "FAILURES", "TIME", "PARAMETERS", "REASON"]
     used = [i for i, head in enumerate(headers) if head in ("JOB", "STATE") or any(row[i] for row in rows)]
     colours = {i: _COLOURS.get(job.state, "") for i, (_, job, _) in enumerate(found)}
-    return table([headers[i] for i in used], [[row[i] for i in used] for row in rows], to, colours)
+    return lay_out_table([headers[i] for i in used], [[row[i] for i in used] for row in rows], to, colours)
 
 
 def job_json(view: SweepView, job: JobView, parameters: dict[str, ParameterValue]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def job_json(view: SweepView, job: JobView, parameters: dict[str, ParameterValue
         "ran_for": job.sweep,
         "shared": list(job.shared),
         "exit_code": job.exit_code,
-        "reason": why(view, job) if job.state in (State.CANCELLED, State.STOPPED) else job.reason,
+        "reason": explain_state(view, job) if job.state in (JobState.CANCELLED, JobState.STOPPED) else job.reason,
         "seconds": job.seconds,
         "started": job.started,
         "ended": job.ended,
@@ -97,13 +97,13 @@ def sweeps_lines(views: Sequence[SweepView], to: Terminal) -> list[str]:
                 view.state.name,
                 view.state.revision_at,
                 sum(counts.values()),
-                word(view, counts),
+                name_standing(view, counts),
                 revision.source,
                 revision.at.replace("T", " ").removesuffix("+00:00"),
                 revision.author,
             ]
         )
-    return table(["SWEEP", "REVISION", "JOBS", "STATE", "SPEC", "APPLIED (UTC)", "BY"], rows, to)
+    return lay_out_table(["SWEEP", "REVISION", "JOBS", "STATE", "SPEC", "APPLIED (UTC)", "BY"], rows, to)
 
 
 def sweeps_json(views: Sequence[SweepView]) -> list[dict[str, Any]]:
@@ -119,8 +119,8 @@ def sweeps_json(views: Sequence[SweepView]) -> list[dict[str, Any]]:
 
 def providers_lines(counted: Sequence[tuple[str, str, int]], to: Terminal) -> list[str]:
     """Return a line a provider: its name, its type, how many agents of it live."""
-    rows = [[name, kind, plural(count, "agent") if count else "none"] for name, kind, count in counted]
-    return table(["PROVIDER", "TYPE", "AGENTS"], rows, to)
+    rows = [[name, kind, format_plural(count, "agent") if count else "none"] for name, kind, count in counted]
+    return lay_out_table(["PROVIDER", "TYPE", "AGENTS"], rows, to)
 
 
 def providers_json(counted: Sequence[tuple[str, str, int]]) -> list[dict[str, Any]]:
@@ -128,7 +128,7 @@ def providers_json(counted: Sequence[tuple[str, str, int]]) -> list[dict[str, An
     return [{"name": name, "type": kind, "agents": count} for name, kind, count in counted]
 
 
-def instances_lines(found: Sequence[Row], to: Terminal) -> list[str]:
+def instances_lines(found: Sequence[InstanceRow], to: Terminal) -> list[str]:
     """Return a line an agent, and one for each machine without any."""
     if not found:
         return ["There are no machines, and no agents; `monkey apply` starts them."]
@@ -149,7 +149,7 @@ def instances_lines(found: Sequence[Row], to: Terminal) -> list[str]:
     colours = {i: "yellow" for i, row in enumerate(found) if row.state != "alive"}
     heads = ["PROVIDER", "MACHINE", "AGENT", "STATE", "JOBS", *_LOAD, "HEARD OF", "ABOUT"]
     used = [i for i, head in enumerate(heads) if head not in _LOAD or any(row[i] for row in rows)]
-    return table([heads[i] for i in used], [[row[i] for i in used] for row in rows], to, colours)
+    return lay_out_table([heads[i] for i in used], [[row[i] for i in used] for row in rows], to, colours)
 
 
 def _percent(value: float | None) -> str:
@@ -157,10 +157,10 @@ def _percent(value: float | None) -> str:
 
 
 def _heard(seconds: float | None) -> str:
-    return "" if seconds is None else f"{duration(seconds)} ago"
+    return "" if seconds is None else f"{format_elapsed(seconds)} ago"
 
 
-def instances_json(found: Sequence[Row]) -> list[dict[str, Any]]:
+def instances_json(found: Sequence[InstanceRow]) -> list[dict[str, Any]]:
     """Return machines and agents for programs."""
     return [asdict(row) for row in found]
 
@@ -189,9 +189,9 @@ def holdings_lines(found: Sequence[tuple[str, Holding]], to: Terminal) -> list[s
         unknown = any(holding.price is None for _, holding in here)
         known = format_dollars(sum(holding.price or 0.0 for _, holding in here))
         cost = f"{known} an hour" + (", and what nobody knows the price of" if unknown else "")
-        lines.append(to.paint(f"{one_line(region)}: {plural(len(here), 'thing')}, {cost}", "bold"))
+        lines.append(to.paint(f"{one_line(region)}: {format_plural(len(here), 'thing')}, {cost}", "bold"))
         rows = [[_whose(fleet, holding), holding.kind, holding.id, _price(holding.price)] for fleet, holding in here]
-        lines += [*table(["PROVIDER", "WHAT", "ID", "AN HOUR"], rows, to), ""]
+        lines += [*lay_out_table(["PROVIDER", "WHAT", "ID", "AN HOUR"], rows, to), ""]
     return lines
 
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from monkey.apply.inspect.departed_machines import departed, likely_waits, number, ways
-from monkey.cli.terminal.text import duration, one_line
+from monkey.apply.inspect.departed_machines import find_departed_agents, likely_waits, read_count, read_exporter_states
+from monkey.cli.terminal.text import format_elapsed, one_line
 from monkey.plan.sizes import format_size
 from monkey.protocol.status.store_snapshot import AgentView
 
@@ -18,21 +18,26 @@ def telemetry_lines(agents: Sequence[AgentView]) -> list[str]:
         one_line(line)
         for agent in agents
         if agent.alive
-        for told in ways(agent)
+        for told in read_exporter_states(agent)
         for line in _lines(agent.machine, told)
     ]
 
 
 def left_lines(agents: Sequence[AgentView]) -> list[str]:
     """Return a line for each agent that is gone with points unsent, and for what was refused or dropped there."""
-    return [one_line(line) for agent in departed(agents) for told in ways(agent) for line in _left(agent, told)]
+    return [
+        one_line(line)
+        for agent in find_departed_agents(agents)
+        for told in read_exporter_states(agent)
+        for line in _left(agent, told)
+    ]
 
 
 def _left(agent: AgentView, told: Mapping[str, Any]) -> Iterator[str]:
     if likely_waits(agent, told):
         why = f" ({told['error']})" if told.get("error") else ""
         yield (
-            f"metrics: {agent.machine} left with {format_size(number(told, 'owed'))} that may wait for "
+            f"metrics: {agent.machine} left with {format_size(read_count(told, 'owed'))} that may wait for "
             f"{told.get('url')}"
             f"{why}: the next agent there sends them, or `monkey metrics backfill SWEEP` does"
         )
@@ -40,17 +45,17 @@ def _left(agent: AgentView, told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lines(machine: str, told: Mapping[str, Any]) -> Iterator[str]:
-    url, owed = told.get("url"), number(told, "owed")
+    url, owed = told.get("url"), read_count(told, "owed")
     if told.get("error"):
-        since = number(told, "since")
-        ago = f" for {duration(max(time.time() - since, 0))}" if since else ""
+        since = read_count(told, "since")
+        ago = f" for {format_elapsed(max(time.time() - since, 0))}" if since else ""
         wait = f"; {format_size(owed)} wait" if owed else ""
         yield f"metrics: {machine} cannot send to {url}{ago}: {told['error']}{wait}"
     yield from _lost(machine, told)
 
 
 def _lost(machine: str, told: Mapping[str, Any]) -> Iterator[str]:
-    url, dead, dropped = told.get("url"), number(told, "dead"), number(told, "dropped")
+    url, dead, dropped = told.get("url"), read_count(told, "dead"), read_count(told, "dropped")
     if dead:
         yield f"metrics: {url} refused {dead:,} points of {machine}; `monkey doctor` tells where they are kept"
     if dropped:

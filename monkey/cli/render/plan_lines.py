@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monkey.cli.terminal.text import Terminal, cut, one_line, plural
+from monkey.cli.terminal.text import Terminal, cut_text, format_plural, one_line
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.text.lines import (
     LineMark,
@@ -40,17 +40,17 @@ def plan_lines(plan: Plan, to: Terminal, *, everything: bool = False) -> list[st
     fleets = [*(line for fleet in shown for line in format_fleet_plan(fleet)), *format_warnings(plan)]
     if fleets:
         lines += [to.paint("machines", "bold"), *(_line(line, to) for line in fleets), ""]
-    return [*lines, to.paint(verdict(plan), "bold")]
+    return [*lines, to.paint(format_verdict(plan), "bold")]
 
 
-def verdict(plan: Plan) -> str:
+def format_verdict(plan: Plan) -> str:
     """Return the last line: what applying would do, in a sentence."""
     if not plan.changes:
         return "No changes: " + summarize_plan(plan).removeprefix("nothing to do: ") + "."
     stops = f" {plan.released:,} running job{'s' * (plan.released != 1)} will be stopped." if plan.released else ""
     if plan.uprooted:
-        stops += f" {plural(plan.uprooted, 'running job')} on machines that go will be stopped and queued again."
-    again = f" {plural(plan.redone, 'finished job')} will be run again: see why above." if plan.redone else ""
+        stops += f" {format_plural(plan.uprooted, 'running job')} on machines that go will be stopped and queued again."
+    again = f" {format_plural(plan.redone, 'finished job')} will be run again: see why above." if plan.redone else ""
     return f"Plan: {summarize_plan(plan)}.{again}{stops}"
 
 
@@ -62,5 +62,5 @@ def _sweep(sweep: SweepPlan, to: Terminal) -> list[str]:
 def _line(line: PlanLine, to: Terminal) -> str:
     text = f"      {one_line(line.text)}" if line.detail else f"  {line.mark} {one_line(line.text)}"
     if to.width is not None and not line.detail and line.mark is not LineMark.COST:
-        text = cut(text, to.width)
+        text = cut_text(text, to.width)
     return to.paint(text, _COLOURS[line.mark] if not line.detail else "dim")

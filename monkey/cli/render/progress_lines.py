@@ -5,28 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from monkey.apply.watch.sweep_progress import Progress
+from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.cli.render.machine_usage import telemetry_lines
-from monkey.cli.terminal.text import Terminal, bar, cut, duration, one_line, plural, text, width_of
-from monkey.protocol.status.store_snapshot import AgentView, Snapshot, State
+from monkey.cli.terminal.text import (
+    Terminal,
+    cut_text,
+    draw_bar,
+    format_cell,
+    format_elapsed,
+    format_plural,
+    one_line,
+    width_of,
+)
+from monkey.protocol.status.store_snapshot import AgentView, JobState, StoreSnapshot
 
 #: The colour of each state, in the order in which bars and counts tell them.
 STATES = {
-    State.SUCCEEDED: "green",
-    State.FAILED: "red",
-    State.RUNNING: "cyan",
-    State.FROZEN: "yellow",
-    State.QUEUED: "dim",
-    State.PAUSED: "yellow",
-    State.CANCELLED: "yellow",
-    State.STOPPED: "cyan",
-    State.EXPIRED: "yellow",
+    JobState.SUCCEEDED: "green",
+    JobState.FAILED: "red",
+    JobState.RUNNING: "cyan",
+    JobState.FROZEN: "yellow",
+    JobState.QUEUED: "dim",
+    JobState.PAUSED: "yellow",
+    JobState.CANCELLED: "yellow",
+    JobState.STOPPED: "cyan",
+    JobState.EXPIRED: "yellow",
 }
 #: Columns that a bar takes where there is room, and at the least.
 BAR, SHORT_BAR = 36, 10
 
 
-class Best(NamedTuple):
+class BestJob(NamedTuple):
     """The best job so far: by which metric, its value, and what tells the job from others."""
 
     metric: str
@@ -35,7 +44,7 @@ class Best(NamedTuple):
     parameters: str
 
 
-def counts_text(counts: Mapping[State, int], to: Terminal, *, leave_out: Sequence[State] = ()) -> str:
+def counts_text(counts: Mapping[JobState, int], to: Terminal, *, leave_out: Sequence[JobState] = ()) -> str:
     """Return "12 succeeded, 2 running, 10 queued"; states without jobs are left out, as are those of `leave_out`."""
     told = [
         to.paint(f"{counts[state]:,} {state}", colour if colour != "dim" else "")
@@ -45,8 +54,12 @@ def counts_text(counts: Mapping[State, int], to: Terminal, *, leave_out: Sequenc
     return ", ".join(told) or ("" if leave_out else "no jobs")
 
 
-def drawn(
-    snapshot: Snapshot | None, progress: Sequence[Progress], best: Mapping[str, Best], trouble: str, to: Terminal
+def draw_progress(
+    snapshot: StoreSnapshot | None,
+    progress: Sequence[SweepProgress],
+    best: Mapping[str, BestJob],
+    trouble: str,
+    to: Terminal,
 ) -> list[str]:
     """Return the picture of one look: two lines a sweep, one for the agents, and what is wrong."""
     lines: list[str] = []
@@ -60,9 +73,9 @@ def drawn(
     return lines
 
 
-def _sweep(one: Progress, best: Best | None, widest: int, to: Terminal) -> list[str]:
+def _sweep(one: SweepProgress, best: BestJob | None, widest: int, to: Terminal) -> list[str]:
     done = one.total - one.unfinished
-    name = cut(one_line(one.name), widest)
+    name = cut_text(one_line(one.name), widest)
     head = f"{name}{' ' * (widest - width_of(name))}"
     share = f"{done:,}/{one.total:,}"
     tail = "  ".join([share, *_pace(one)])
@@ -76,20 +89,20 @@ def _sweep(one: Progress, best: Best | None, widest: int, to: Terminal) -> list[
     return lines
 
 
-def _bar(one: Progress, columns: int, to: Terminal) -> str:
-    parts = [(one.counts.get(state, 0), colour) for state, colour in STATES.items() if state is not State.QUEUED]
-    return bar(parts, one.total, max(columns, SHORT_BAR), to)
+def _bar(one: SweepProgress, columns: int, to: Terminal) -> str:
+    parts = [(one.counts.get(state, 0), colour) for state, colour in STATES.items() if state is not JobState.QUEUED]
+    return draw_bar(parts, one.total, max(columns, SHORT_BAR), to)
 
 
-def best_text(best: Best) -> str:
+def best_text(best: BestJob) -> str:
     """Return "best loss 0.12 (lr=0.1 seed=3)"."""
-    return f"best {one_line(best.metric)} {text(best.value)} ({one_line(best.parameters)})"
+    return f"best {one_line(best.metric)} {format_cell(best.value)} ({one_line(best.parameters)})"
 
 
-def _pace(one: Progress) -> list[str]:
+def _pace(one: SweepProgress) -> list[str]:
     if one.rate is None or not one.unfinished:
         return []
-    return [rate_text(one.rate), f"{duration(one.eta)} left"]
+    return [rate_text(one.rate), f"{format_elapsed(one.eta)} left"]
 
 
 def rate_text(rate: float) -> str:
@@ -99,7 +112,7 @@ def rate_text(rate: float) -> str:
     return f"{rate:.1f}/s" if rate < 10 else f"{rate:.0f}/s"
 
 
-def _agents(snapshot: Snapshot, progress: Sequence[Progress], to: Terminal) -> list[str]:
+def _agents(snapshot: StoreSnapshot, progress: Sequence[SweepProgress], to: Terminal) -> list[str]:
     fleets = {
         fleet for one in progress if one.view.state.revision for fleet in one.view.state.revision.settings.providers
     }
@@ -118,17 +131,19 @@ def _alerts(agents: Sequence[AgentView]) -> list[str]:
 
 def agents_text(alive: Sequence[AgentView]) -> str:
     """Return "2 agents at work", or that one is being started."""
-    return f"{plural(len(alive), 'agent')} at work" if alive else "an agent is starting"
+    return f"{format_plural(len(alive), 'agent')} at work" if alive else "an agent is starting"
 
 
-def said(snapshot: Snapshot | None, progress: Sequence[Progress], best: Mapping[str, Best], trouble: str) -> list[str]:
+def format_progress(
+    snapshot: StoreSnapshot | None, progress: Sequence[SweepProgress], best: Mapping[str, BestJob], trouble: str
+) -> list[str]:
     """Return one plain line a sweep, and one for each thing that an agent complains of."""
     plain = Terminal()
     if trouble:
         return [f"{one_line(trouble)}; waiting for the store"]
     lines = []
     for one in progress:
-        rest = counts_text(one.counts, plain, leave_out=[State.SUCCEEDED])
+        rest = counts_text(one.counts, plain, leave_out=[JobState.SUCCEEDED])
         found = best.get(one.name)
         parts = [f"{one.total - one.unfinished:,}/{one.total:,} done", rest, ", ".join(_pace(one))]
         parts += [best_text(found)] if found else []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from monkey.cli.terminal.text import Terminal, one_line, plural, table
-from monkey.results.groups import Group
+from monkey.cli.terminal.text import Terminal, format_plural, lay_out_table, one_line
+from monkey.results.groups import ResultGroup
 from monkey.results.result_rows import Results
 from monkey.results.result_table import Table, groups_table, rows_table
 
@@ -21,7 +21,13 @@ def results_lines(
 
 
 def groups_lines(
-    groups: Sequence[Group], names: Sequence[str], results: Results, to: Terminal, *, everything: bool, top: int | None
+    groups: Sequence[ResultGroup],
+    names: Sequence[str],
+    results: Results,
+    to: Terminal,
+    *,
+    everything: bool,
+    top: int | None,
 ) -> list[str]:
     """Return a line a group, best mean first."""
     return _lines(groups_table(groups, names, results, everything=everything), to, {}, top, "")
@@ -29,8 +35,8 @@ def groups_lines(
 
 def _lines(made: Table, to: Terminal, colours: dict[int, str], top: int | None, more: str) -> list[str]:
     rows = made.rows[:top]
-    lines = table(made.names, rows, to, colours, made.right)
+    lines = lay_out_table(made.names, rows, to, colours, made.right)
     below = [made.left_out] if made.left_out else []
     if left := len(made.rows) - len(rows):
-        below.insert(0, f"{plural(left, 'more row')}" + (f" ({more})" if more else ""))
+        below.insert(0, f"{format_plural(left, 'more row')}" + (f" ({more})" if more else ""))
     return [*lines, *(to.paint(one_line(f"… {'; '.join(below)}"), "dim") for _ in below[:1])]

@@ -7,15 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from monkey.apply.watch.sweep_progress import Progress, Wait, judge
-from monkey.cli.render.apply_outcome import expired, held
-from monkey.cli.render.failure_groups import failures
+from monkey.apply.watch.sweep_progress import SweepProgress, Wait, judge_counts
+from monkey.cli.render.apply_outcome import explain_expiry, explain_hold
+from monkey.cli.render.failure_groups import format_failures
 from monkey.cli.render.machine_usage import left_lines, telemetry_lines
-from monkey.cli.terminal.text import Terminal, duration, one_line, plural, table
+from monkey.cli.terminal.text import Terminal, format_elapsed, format_plural, lay_out_table, one_line
 from monkey.fleet.boot_failures import Boot
-from monkey.fleet.boot_failures import told as given_up
+from monkey.fleet.boot_failures import format_boot_failures as given_up
 from monkey.plan.advice import suggest_extension
-from monkey.protocol.status.store_snapshot import AgentView, JobView, Snapshot, State, SweepView
+from monkey.protocol.status.store_snapshot import AgentView, JobState, JobView, StoreSnapshot, SweepView
 from monkey.spec.job.expires import format_utc_time
 
 #: Metrics that are named where values of them were no numbers.
@@ -23,7 +23,12 @@ METRICS = 3
 #: Seconds before a sweep expires in which the command is named that gives it more time.
 SOON = 3600.0
 #: Columns of the table: state of jobs by heading. Frozen jobs run, as far as these counts go.
-_COUNTED = {"DONE": State.SUCCEEDED, "FAILED": State.FAILED, "RUNNING": State.RUNNING, "QUEUED": State.QUEUED}
+_COUNTED = {
+    "DONE": JobState.SUCCEEDED,
+    "FAILED": JobState.FAILED,
+    "RUNNING": JobState.RUNNING,
+    "QUEUED": JobState.QUEUED,
+}
 _COLOURS = {
     Wait.FAILED: "red",
     Wait.PAUSED: "yellow",
@@ -36,7 +41,7 @@ _COLOURS = {
 
 def status_lines(
     store: str,
-    snapshot: Snapshot,
+    snapshot: StoreSnapshot,
     views: Sequence[SweepView],
     to: Terminal,
     boots: Sequence[Boot] = (),
@@ -57,7 +62,7 @@ def status_lines(
     lines += _told(views, counts, to)
     lines += [line for view in views for line in _nonfinite(view)]
     shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
-    lines += [f"{name}: {plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
+    lines += [f"{name}: {format_plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
     wrong = [*map(one_line, [*snapshot.problems, *given_up(boots)]), *telemetry_lines(snapshot.agents)]
     wrong += left_lines(snapshot.agents)
     if wrong:
@@ -65,33 +70,33 @@ def status_lines(
     return lines
 
 
-def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
+def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[JobState, int]], to: Terminal) -> list[str]:
     """Return of one sweep what keeps it and what failed, as `apply` says it; of many, who tells that."""
     if len(views) == 1:
-        one = Progress(views[0], counts[views[0].state.name])
-        kept = held(one)
-        return (["", *kept] if kept else []) + failures(one, to)
-    names = {view.state.name: expired(view, counts[view.state.name]) for view in views}
+        one = SweepProgress(views[0], counts[views[0].state.name])
+        kept = explain_hold(one)
+        return (["", *kept] if kept else []) + format_failures(one, to)
+    names = {view.state.name: explain_expiry(view, counts[view.state.name]) for view in views}
     over = [f"{name}: {left}; {suggest_extension(name)}." for name, left in names.items() if left]
-    failed = [(name, seen[State.FAILED]) for name, seen in counts.items() if seen.get(State.FAILED)]
-    lines = [f"{name}: {plural(jobs, 'job')} failed; `monkey status {name}` says why." for name, jobs in failed]
+    failed = [(name, seen[JobState.FAILED]) for name, seen in counts.items() if seen.get(JobState.FAILED)]
+    lines = [f"{name}: {format_plural(jobs, 'job')} failed; `monkey status {name}` says why." for name, jobs in failed]
     return ["", *map(one_line, over + lines)] if over or lines else []
 
 
-def _time_left(view: SweepView, counts: Mapping[State, int]) -> list[str]:
+def _time_left(view: SweepView, counts: Mapping[JobState, int]) -> list[str]:
     """Return when a sweep that is worked on expires, and what gives it more time where that is soon."""
     ends = view.state.expires
-    if ends is None or not view.active or judge(counts) is not Wait.WORKING:
+    if ends is None or not view.active or judge_counts(counts) is not Wait.WORKING:
         return []
     left = ends - time.time()
     more = f"; {suggest_extension(view.state.name)} for longer" if left < SOON else ""
-    return [one_line(f"{view.state.name}: expires at {format_utc_time(ends)}, in {duration(left)}{more}.")]
+    return [one_line(f"{view.state.name}: expires at {format_utc_time(ends)}, in {format_elapsed(left)}{more}.")]
 
 
 def _nonfinite(view: SweepView) -> list[str]:
     name, found = view.state.name, view.nonfinite
-    told = [f"{metric} in {plural(jobs, 'job')}" for metric, jobs in sorted(found.items())]
-    more = f", and {plural(len(told) - METRICS, 'more metric')}" if len(told) > METRICS else ""
+    told = [f"{metric} in {format_plural(jobs, 'job')}" for metric, jobs in sorted(found.items())]
+    more = f", and {format_plural(len(told) - METRICS, 'more metric')}" if len(told) > METRICS else ""
     if not told:
         return []
     return [
@@ -99,63 +104,63 @@ def _nonfinite(view: SweepView) -> list[str]:
     ]
 
 
-def _sweeps(views: Sequence[SweepView], counts: Mapping[str, Mapping[State, int]], to: Terminal) -> list[str]:
+def _sweeps(views: Sequence[SweepView], counts: Mapping[str, Mapping[JobState, int]], to: Terminal) -> list[str]:
     rows, colours, columns = [], {}, dict(_COUNTED)
-    if any(seen.get(State.STOPPED) for seen in counts.values()):
-        columns["STOPPED"] = State.STOPPED
+    if any(seen.get(JobState.STOPPED) for seen in counts.values()):
+        columns["STOPPED"] = JobState.STOPPED
     for i, view in enumerate(views):
         seen = counts[view.state.name]
         told = [seen.get(state, 0) for state in columns.values()]
-        told[2] += seen.get(State.FROZEN, 0)
-        rows.append([view.state.name, sum(seen.values()), *told, word(view, seen)])
-        colours[i] = _COLOURS.get(judge(seen), "")
-    return table(["SWEEP", "JOBS", *columns, "STATE"], rows, to, colours)
+        told[2] += seen.get(JobState.FROZEN, 0)
+        rows.append([view.state.name, sum(seen.values()), *told, name_standing(view, seen)])
+        colours[i] = _COLOURS.get(judge_counts(seen), "")
+    return lay_out_table(["SWEEP", "JOBS", *columns, "STATE"], rows, to, colours)
 
 
-def word(view: SweepView, counts: Mapping[State, int]) -> str:
+def name_standing(view: SweepView, counts: Mapping[JobState, int]) -> str:
     """Return the sweep's state in a word or two."""
     if view.state.cancelled is not None:
         what = "stopped" if view.state.goal else "cancelled"
         return f"{what}: {one_line(view.state.cancelled)}" if view.state.cancelled != "cancelled" else what
     if view.state.paused:
         return "paused"
-    if counts.get(State.EXPIRED):
+    if counts.get(JobState.EXPIRED):
         return "expired"
-    if counts.get(State.FROZEN):
+    if counts.get(JobState.FROZEN):
         return "frozen: its agent cannot reach the store"
-    return str(judge(counts))
+    return str(judge_counts(counts))
 
 
-def why(view: SweepView, job: JobView) -> str:
+def explain_state(view: SweepView, job: JobView) -> str:
     """Return why a job stands where it does: the sweep's reason where that was cancelled, else its last attempt's."""
-    if job.state is State.CANCELLED or (job.state is State.STOPPED and view.met(job.job) is None):
-        return word(view, {})
+    if job.state is JobState.CANCELLED or (job.state is JobState.STOPPED and view.met(job.job) is None):
+        return name_standing(view, {})
     return one_line((job.reason or "").partition("\n")[0])
 
 
 def _agents(
-    snapshot: Snapshot,
+    snapshot: StoreSnapshot,
     views: Sequence[SweepView],
-    counts: Mapping[str, Mapping[State, int]],
+    counts: Mapping[str, Mapping[JobState, int]],
     rented: Collection[str],
     to: Terminal,
 ) -> list[str]:
     alive = [agent for agent in snapshot.agents if agent.alive]
     if not alive:
-        left = [view.state.revision for view in views if judge(counts[view.state.name]) is Wait.WORKING]
+        left = [view.state.revision for view in views if judge_counts(counts[view.state.name]) is Wait.WORKING]
         if not left:
             return ["No agent is at work."]
         if any(not set(rented).isdisjoint(of.settings.providers) for of in left if of):
             told = "rented machines take minutes to come, `monkey list instances` shows them; `monkey apply` rents them"
             return [to.paint(f"No agent is at work; {told}.", "yellow")]
         return [to.paint("No agent is at work; `monkey apply` starts one.", "yellow")]
-    rows = [[agent.id.rpartition("/")[0], heard(agent), agent.jobs] for agent in alive]
-    return table(["AGENT", "HEARD OF", "JOBS"], rows, to)
+    rows = [[agent.id.rpartition("/")[0], format_last_heard(agent), agent.jobs] for agent in alive]
+    return lay_out_table(["AGENT", "HEARD OF", "JOBS"], rows, to)
 
 
-def heard(agent: AgentView) -> str:
+def format_last_heard(agent: AgentView) -> str:
     """Return how long ago the agent was heard of, by its clock and ours."""
-    return f"{duration(time.time() - agent.at)} ago"
+    return f"{format_elapsed(time.time() - agent.at)} ago"
 
 
 def _shared(views: Sequence[SweepView]) -> dict[str, int]:
@@ -170,7 +175,7 @@ def _shared(views: Sequence[SweepView]) -> dict[str, int]:
 
 
 def status_json(
-    store: str, snapshot: Snapshot, views: Sequence[SweepView], boots: Sequence[Boot] = ()
+    store: str, snapshot: StoreSnapshot, views: Sequence[SweepView], boots: Sequence[Boot] = ()
 ) -> dict[str, Any]:
     """Return the same for programs: `sweeps`, `agents`, `problems`, `boots`."""
     shared = _shared(views)
@@ -201,8 +206,8 @@ def sweep_json(view: SweepView, shared: int = 0) -> dict[str, Any]:
         "name": view.state.name,
         "revision": view.state.revision_at,
         "jobs": sum(counts.values()),
-        "states": {str(state): counts.get(state, 0) for state in State},
-        "state": str(judge(counts)),
+        "states": {str(state): counts.get(state, 0) for state in JobState},
+        "state": str(judge_counts(counts)),
         "paused": view.state.paused,
         "cancelled": view.state.cancelled,
         "expires": view.state.expires,

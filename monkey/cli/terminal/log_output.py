@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 #: Bytes of a line that are waited for; a longer one is broken.
-LONGEST = 1_000_000
+_MAX_LINE_BYTES = 1_000_000
 #: Characters of a job's id in front of its lines.
 SHOWN = 8
 
@@ -26,7 +26,7 @@ class Sink:
             self._out.write(data)
         else:
             whole, newline, rest = (self._rest.get(job, b"") + data).rpartition(b"\n")
-            if len(rest) > LONGEST:
+            if len(rest) > _MAX_LINE_BYTES:
                 whole, newline, rest = whole + newline + rest, b"\n", b""
             self._rest[job] = rest
             self._lines(job, whole + newline)
@@ -42,9 +42,9 @@ class Sink:
 
     def _lines(self, job: str, data: bytes) -> None:
         if not self._raw:
-            from monkey.cli.terminal.text import printable
+            from monkey.cli.terminal.text import make_printable
 
-            data = printable(data.decode(errors="replace")).encode()
+            data = make_printable(data.decode(errors="replace")).encode()
         if self._prefixed:
             front = f"{job[:SHOWN]} │ ".encode()
             data = b"".join(front + line for line in data.splitlines(keepends=True))

@@ -70,13 +70,13 @@ class Bars:
         return f"{self._what} {'█' * full}{'░' * (BAR - full)} {share:4.0%}  {told}"
 
     def _show(self, text: str) -> None:
-        from monkey.cli.terminal.text import cut, printable, terminal
+        from monkey.cli.terminal.text import cut_text, detect_terminal, make_printable
 
         if self._redraws:
-            text = cut(printable(text), (terminal(self._stream).width or 80) - 1)
+            text = cut_text(make_printable(text), (detect_terminal(self._stream).width or 80) - 1)
             self._stream.write(f"\r\x1b[K{text}")
         else:
-            self._stream.write(f"{printable(text)}\n")
+            self._stream.write(f"{make_printable(text)}\n")
         self._stream.flush()
         self._drawn = True
 

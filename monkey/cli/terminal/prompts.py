@@ -7,7 +7,7 @@ import signal
 import click
 
 
-def agreed(question: str) -> bool:
+def ask_consent(question: str) -> bool:
     """Ask on the terminal, and return whether it was agreed to. Raises Abort at a Ctrl-C or the end of what is typed.
 
     The loop that this stands in would make of a first Ctrl-C a cancellation, which waits for the answer.

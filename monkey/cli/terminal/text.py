@@ -29,7 +29,7 @@ _COLOURS = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2"
 NARROWEST = 8
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Return the text without anything that a terminal would obey; lines and tabs stay."""
     if _PLAIN(text):
         return text
@@ -40,7 +40,7 @@ def one_line(text: str) -> str:
     """Return the text as one printable line: a newline shows as ⏎, a tab as a space."""
     if _PLAIN(text) and "\n" not in text and "\t" not in text:
         return text
-    return printable(text).replace("\n", "⏎").replace("\t", " ")
+    return make_printable(text).replace("\n", "⏎").replace("\t", " ")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Terminal:
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self.colour and text and colour else text
 
 
-def terminal(stream: TextIO | None = None) -> Terminal:
+def detect_terminal(stream: TextIO | None = None) -> Terminal:
     """Find out where the stream (default: stdout) goes. NO_COLOR and FORCE_COLOR are heeded, as is COLUMNS."""
     stream = stream or sys.stdout
     tty = stream.isatty()
@@ -85,7 +85,7 @@ def width_of(text: str) -> int:
     return sum(0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def cut(text: str, width: int) -> str:
+def cut_text(text: str, width: int) -> str:
     """Return the text in at most `width` columns, its loss shown by '…'."""
     if width_of(text) <= width:
         return text
@@ -100,7 +100,7 @@ def cut(text: str, width: int) -> str:
     return "".join(kept) + "…"
 
 
-def table(
+def lay_out_table(
     headers: Sequence[str],
     rows: Iterable[Sequence[Any]],
     to: Terminal,
@@ -111,7 +111,7 @@ def table(
 
     `colours` colours whole rows, by their index; `right`: which columns stand to the right (None: those of numbers).
     """
-    cells = [[text(value) for value in row] for row in rows]
+    cells = [[format_cell(value) for value in row] for row in rows]
     if not cells:
         return []
     right = right or [_numbers([row[i] for row in cells]) for i in range(len(headers))]
@@ -143,14 +143,14 @@ def _stacked(headers: Sequence[str], rows: list[list[str]], to: Terminal, colour
         for head, cell in zip(headers, row, strict=True):
             if cell:
                 front = one_line(head) + " " * (widest - width_of(head))
-                lines.append(to.paint(cut(f"{front}  {cell}", to.width or 80), colours.get(i, "")))
+                lines.append(to.paint(cut_text(f"{front}  {cell}", to.width or 80), colours.get(i, "")))
     return lines
 
 
 def _line(cells: Sequence[str], widths: list[int], right: Sequence[bool]) -> str:
     shown = []
     for value, width, to_right in zip(cells, widths, right, strict=True):
-        value = cut(value, width)
+        value = cut_text(value, width)
         space = " " * (width - width_of(value))
         shown.append(space + value if to_right else value + space)
     return "  ".join(shown).rstrip()
@@ -160,7 +160,7 @@ def _numbers(column: Sequence[str]) -> bool:
     return any(column) and all(_NUMBER(cell) for cell in column if cell)
 
 
-def text(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """Return a value as a cell shows it: strings as they are, floats with at most six digits that count."""
     if isinstance(value, str):
         return one_line(value)
@@ -193,13 +193,13 @@ def _finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def plural(count: int, noun: str) -> str:
+def format_plural(count: int, noun: str) -> str:
     """Return "1 job", "2 jobs", "1,000 jobs"."""
     ending = "" if count == 1 else "es" if noun.endswith(("s", "x", "ch")) else "s"
     return f"{count:,} {noun}{ending}"
 
 
-def duration(seconds: float | None) -> str:
+def format_elapsed(seconds: float | None) -> str:
     """Return seconds as people say them: "0.3s", "12s", "3m04s", "2h05m", "3d04h"."""
     if seconds is None:
         return ""
@@ -216,7 +216,7 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
 
 
-def bar(parts: Iterable[tuple[int, str]], total: int, width: int, to: Terminal) -> str:
+def draw_bar(parts: Iterable[tuple[int, str]], total: int, width: int, to: Terminal) -> str:
     """Draw a bar of `width` columns whose parts are (count, colour); what is left of the total stays dotted."""
     drawn, used = [], 0
     for count, colour in parts:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
-from monkey.fleet.cloud.http_client import Refused, ask
-from monkey.fleet.cloud.signing import AwsKeys, signed
+from monkey.fleet.cloud.http_client import Refused, ask_api
+from monkey.fleet.cloud.signing import AwsKeys, sign_request
 
 #: Seconds that a token for the metadata is good for.
 TOKEN = 21600
@@ -37,10 +37,10 @@ class Aws:
             if not self._token:
                 ttl = {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN)}
                 url = f"{self._metadata}/latest/api/token"
-                self._token = ask("PUT", url, ttl, b"", limit=NEAR, direct=True).decode()
+                self._token = ask_api("PUT", url, ttl, b"", limit=NEAR, direct=True).decode()
             try:
                 said = {"X-aws-ec2-metadata-token": self._token}
-                return ask("GET", f"{self._metadata}/latest/{path}", said, limit=NEAR, direct=True).decode()
+                return ask_api("GET", f"{self._metadata}/latest/{path}", said, limit=NEAR, direct=True).decode()
             except Refused as exc:
                 if exc.status == 404:
                     return ""
@@ -65,8 +65,8 @@ class Aws:
 
     def call(self, method: str, url: str, region: str, service: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Return what a service answers to who has the machine's role. Raises Refused, Away."""
-        said = signed(method, url, region, service, self._keys(), body, headers, time.time())
-        return ask(method, url, said, body if method != "GET" else None)
+        said = sign_request(method, url, region, service, self._keys(), body, headers, time.time())
+        return ask_api(method, url, said, body if method != "GET" else None)
 
     def at(self, service: str, region: str) -> str:
         """Return where a service is: Amazon's tools read the same variables."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from monkey.fleet.cloud.http_client import Refused, ask
+from monkey.fleet.cloud.http_client import Refused, ask_api
 
 #: Seconds within which the metadata answer: they are on the machine's own host.
 CLOSE = 5.0
@@ -33,7 +33,7 @@ class Gcp:
         """Return what the metadata say at a path, "" where there is nothing. Raises Refused, Away."""
         url = f"{self._metadata}/computeMetadata/v1/instance/{path}"
         try:
-            return ask("GET", url, {"Metadata-Flavor": "Google"}, limit=CLOSE, direct=True).decode().strip()
+            return ask_api("GET", url, {"Metadata-Flavor": "Google"}, limit=CLOSE, direct=True).decode().strip()
         except Refused as exc:
             if exc.status == 404:
                 return ""
@@ -51,7 +51,7 @@ class Gcp:
         token = json.loads(found)["access_token"]
         self.seen.add(token)
         said = {"Authorization": f"Bearer {token}", **({"Content-Type": kind} if body is not None else {})}
-        return ask(method, url, said, body)
+        return ask_api(method, url, said, body)
 
     def _object(self, key: str) -> str:
         parts = urlsplit(self.settings["store"])

@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: What a cloud answers where it may be otherwise in a moment: rights reach all of its servers late. Some of Amazon's
 #: services say all of it by 400, and a word.
@@ -34,7 +34,7 @@ class Away(Exception):
     """The cloud did not answer."""
 
 
-def ask(
+def ask_api(
     method: str,
     url: str,
     headers: Mapping[str, str] | None = None,
@@ -59,7 +59,7 @@ def ask(
         raise Away(f"{what}: {exc!r}") from None
 
 
-def persist(try_it: Callable[[], T], patience: float, silent: float | None = None, pause: float = 2.0) -> T:
+def retry_ask(try_it: Callable[[], _T], patience: float, silent: float | None = None, pause: float = 2.0) -> _T:
     """Return what `try_it` does, tried for `patience` seconds while that may help. Raises Refused, Away.
 
     `silent`: how many of these seconds for who does not answer at all, all by default; `pause`: seconds between tries.

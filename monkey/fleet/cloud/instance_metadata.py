@@ -15,7 +15,7 @@ from monkey.fleet.cloud.http_client import Refused
 SPOT, REBALANCE, OVER = "spot notice", "rebalance", "its time is over"
 
 
-def notice(cloud: Aws | Gcp) -> str:
+def read_notice(cloud: Aws | Gcp) -> str:
     """Return SPOT, REBALANCE, OVER, or "" where nothing was said. Raises Refused, Away."""
     if isinstance(cloud, Gcp):
         return SPOT if cloud.about("preempted") == "TRUE" else OVER if cloud.outlived() else ""
@@ -24,7 +24,7 @@ def notice(cloud: Aws | Gcp) -> str:
     return REBALANCE if cloud.about("meta-data/events/recommendations/rebalance") else ""
 
 
-def secret(cloud: Aws | Gcp, where: str) -> str:
+def read_secret(cloud: Aws | Gcp, where: str) -> str:
     """Return a secret's value: it is at `where`, as monkey.yaml says it. Raises Refused, Away."""
     try:
         return _of_google(cloud, where) if isinstance(cloud, Gcp) else _of_amazon(cloud, where)
@@ -58,7 +58,7 @@ def _of_google(cloud: Gcp, where: str) -> str:
     return base64.b64decode(found["payload"]["data"]).decode()
 
 
-def renew(cloud: Aws | Gcp) -> None:
+def replace_machine(cloud: Aws | Gcp) -> None:
     """Have another machine come in this one's place, where its group does not see to that. Raises Refused, Away."""
     if isinstance(cloud, Gcp):
         cloud.renew()

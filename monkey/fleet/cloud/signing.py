@@ -19,7 +19,7 @@ class AwsKeys:
     token: str
 
 
-def signed(
+def sign_request(
     method: str, url: str, region: str, service: str, keys: AwsKeys, body: bytes, headers: Mapping[str, str], now: float
 ) -> dict[str, str]:
     """Return the headers of a request, with its signature at `now` (seconds since 1970). The URL is quoted already."""

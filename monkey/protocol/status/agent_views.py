@@ -10,12 +10,12 @@ from typing import Any
 
 from monkey.protocol.journal import LOST, SAVED
 from monkey.protocol.observer import Index
-from monkey.protocol.status.verdicts import Verdict, stopped_at, verdict
+from monkey.protocol.status.verdicts import Verdict, judge_job, stopped_at
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """Where a job stands, for a sweep."""
 
     QUEUED = "queued"
@@ -31,7 +31,7 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
-_LEFT = (State.QUEUED, State.RUNNING, State.FROZEN, State.PAUSED, State.EXPIRED)
+_LEFT = (JobState.QUEUED, JobState.RUNNING, JobState.FROZEN, JobState.PAUSED, JobState.EXPIRED)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class JobView:
     """One job, as a sweep sees it."""
 
     job: str
-    state: State
+    state: JobState
     #: Position of its newest claim in its log (names its directory of outputs); 0 if it never began.
     attempt: int = 0
     #: Failed attempts that are known.
@@ -105,7 +105,7 @@ class SweepView:
         self,
         state: SweepState,
         index: Index,
-        running: Mapping[str, Running],
+        running: Mapping[str, RunningJob],
         others: list[SweepState],
         *,
         over: bool = False,
@@ -125,7 +125,7 @@ class SweepView:
         return self.state.active and not self.over
 
     @property
-    def counts(self) -> Counter[State]:
+    def counts(self) -> Counter[JobState]:
         """How many jobs are in each state."""
         return Counter(map(self.where, self.ids))
 
@@ -139,24 +139,24 @@ class SweepView:
         """How many jobs are not final."""
         return len(self.left)
 
-    def where(self, job: str) -> State:
+    def where(self, job: str) -> JobState:
         """Return the state of one job, without the rest."""
         revision = self.state.revision
         job = revision.adopted.get(job, job) if revision and revision.adopted else job
         if job in self._index.succeeded:
-            return State.SUCCEEDED
+            return JobState.SUCCEEDED
         running = self._running.get(job)
         if running:
-            return State.FROZEN if running.frozen else State.RUNNING
+            return JobState.FROZEN if running.frozen else JobState.RUNNING
         known = self._index.tally(job)
-        judged = verdict(job, known, self.state) if known else Verdict.OPEN
+        judged = judge_job(job, known, self.state) if known else Verdict.OPEN
         if judged is not Verdict.OPEN:
-            return State(judged)
+            return JobState(judged)
         if self.state.cancelled is not None:
-            return State.STOPPED if self.state.goal else State.CANCELLED
+            return JobState.STOPPED if self.state.goal else JobState.CANCELLED
         if self.state.paused:
-            return State.PAUSED
-        return State.EXPIRED if self.over else State.QUEUED
+            return JobState.PAUSED
+        return JobState.EXPIRED if self.over else JobState.QUEUED
 
     def met(self, job: str) -> StopEvidence | None:
         """Return what met a condition of the sweep and ended the job; None where nothing did."""
@@ -177,7 +177,7 @@ class SweepView:
         """How many jobs did not end because the sweep reached its goal before."""
         if not self.state.goal:
             return 0
-        return sum(self.where(job) is State.STOPPED and self.met(job) is None for job in self.ids)
+        return sum(self.where(job) is JobState.STOPPED and self.met(job) is None for job in self.ids)
 
     @property
     def jobs(self) -> Mapping[str, JobView]:
@@ -228,7 +228,7 @@ class SweepView:
                 "exit_code": None,
             }
         where = self.where(job)
-        if where is State.STOPPED and record and tally and not running:
+        if where is JobState.STOPPED and record and tally and not running:
             # Of the attempt that the rest is about: another sweep may have had the job tried again since.
             view["goal"] = self._met_goal(tally.stopped.get(record.k))
         return JobView(job, where, **view)
@@ -255,7 +255,7 @@ class _Jobs(Mapping[str, JobView]):
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningJob:
     """What a heartbeat tells of a job in hand."""
 
     agent: str

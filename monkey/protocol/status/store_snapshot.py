@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from monkey.protocol.entries import End, Torn
-from monkey.protocol.entry_log import Log
+from monkey.protocol.entries import EndEntry, Torn
+from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import TAKE, Beat
 from monkey.protocol.journal import record_of
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import Index
-from monkey.protocol.status.agent_views import AgentView, JobView, Running, State, SweepView
+from monkey.protocol.status.agent_views import AgentView, JobState, JobView, RunningJob, SweepView
 from monkey.protocol.sweeps.sweep_log import SweepState, list_sweeps, open_markers, peek_sweep
 from monkey.store.store_port import Store
 
@@ -24,13 +24,13 @@ REPAIRS = 2_000
 _TOLD = ("sweep", "began", "frozen", "metrics", "usage")
 
 #: States that one more record could change.
-_DOUBTFUL = (State.QUEUED, State.FAILED, State.STOPPED, State.CANCELLED, State.PAUSED, State.EXPIRED)
+_DOUBTFUL = (JobState.QUEUED, JobState.FAILED, JobState.STOPPED, JobState.CANCELLED, JobState.PAUSED, JobState.EXPIRED)
 
-__all__ = ["AgentView", "JobView", "Reader", "Snapshot", "State", "SweepView"]
+__all__ = ["AgentView", "JobState", "JobView", "Reader", "StoreSnapshot", "SweepView"]
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class StoreSnapshot:
     """Everything, as of one reading."""
 
     sweeps: dict[str, SweepView]
@@ -60,7 +60,7 @@ class Reader:
         self._moved: dict[str, tuple[int, float]] = {}
         self._repaired: set[str] = set()
 
-    async def read(self, sweeps: Collection[str] | None = None) -> Snapshot:
+    async def read(self, sweeps: Collection[str] | None = None) -> StoreSnapshot:
         """Read the named sweeps (None: all) and all agents. A name that was never applied has a state of head 0.
 
         Raises StoreError.
@@ -90,7 +90,7 @@ class Reader:
         problems += [f"{key}: cut short (power was lost?); the job will be run again" for key in sorted(self._torn)]
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
         problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
-        return Snapshot(views, agents, problems, self._index.succeeded, queue)
+        return StoreSnapshot(views, agents, problems, self._index.succeeded, queue)
 
     async def _queue(self, states: list[SweepState]) -> dict[str, dict[str, list[int]]]:
         fleets = {fleet for s in states if s.revision for fleet in s.revision.settings.providers}
@@ -126,8 +126,8 @@ class Reader:
                 held[job] = max(k, held.get(job, 0))
         return held
 
-    def _running(self, agents: list[AgentView]) -> dict[str, Running]:
-        running: dict[str, Running] = {}
+    def _running(self, agents: list[AgentView]) -> dict[str, RunningJob]:
+        running: dict[str, RunningJob] = {}
         for agent in agents:
             if not agent.alive:
                 continue
@@ -137,7 +137,7 @@ class Reader:
             for job in held.keys() - agent.vitals.get("idle", ()):
                 record, k = self._index.record(job), held[job]
                 if record is None or record.k < k:  # else it has ended since that heartbeat
-                    running[job] = Running(agent.id, k, **{n: told[job][n] for n in _TOLD if n in told.get(job, ())})
+                    running[job] = RunningJob(agent.id, k, **{n: told[job][n] for n in _TOLD if n in told.get(job, ())})
         return running
 
     async def _repair(self, views: Collection[SweepView]) -> None:
@@ -152,10 +152,10 @@ class Reader:
                 await self._read_log(job)
 
     async def _read_log(self, job: str) -> None:
-        log = Log(self._keys.job_log(job))
+        log = EntryLog(self._keys.job_log(job))
         await log.refresh(self._store)
         for k, entry in enumerate(log.entries, 1):
-            if isinstance(entry, End):
+            if isinstance(entry, EndEntry):
                 self._index.note(record_of(job, k, entry))
             elif isinstance(entry, Torn):
                 self._torn.add(entry.key)

@@ -26,7 +26,7 @@ class Verdict(StrEnum):
     STOPPED = "stopped"
 
 
-def verdict(job: str, tally: Tally, sweep: SweepState) -> Verdict:
+def judge_job(job: str, tally: Tally, sweep: SweepState) -> Verdict:
     """Judge the job for this sweep: failures count since the sweep's last retry of it."""
     if tally.succeeded:
         return Verdict.SUCCEEDED

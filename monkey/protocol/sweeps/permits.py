@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from monkey.errors import StoreError
 from monkey.protocol.claims import Claims, Held
 from monkey.protocol.entries import Claim
-from monkey.protocol.entry_log import Log
+from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import Observer
@@ -23,7 +23,7 @@ LOOKS = 32
 
 @dataclass
 class _Pool:
-    logs: dict[int, Log] = field(default_factory=dict)
+    logs: dict[int, EntryLog] = field(default_factory=dict)
     #: In hand, but no job runs under them now: (i, held).
     idle: list[tuple[int, Held]] = field(default_factory=list)
 
@@ -68,10 +68,10 @@ class Permits:
             return True
         return False
 
-    async def _free(self, sweep: str, cap: int, pool: _Pool) -> AsyncIterator[tuple[int, Log]]:
+    async def _free(self, sweep: str, cap: int, pool: _Pool) -> AsyncIterator[tuple[int, EntryLog]]:
         """Yield permits that nobody seems to have, with their logs."""
         for i in self._random.sample(range(cap), min(cap, LOOKS)):
-            log = pool.logs.setdefault(i, Log(self._keys.permit_log(sweep, i)))
+            log = pool.logs.setdefault(i, EntryLog(self._keys.permit_log(sweep, i)))
             if self._known_busy(log):
                 continue
             with contextlib.suppress(StoreError):
@@ -79,7 +79,7 @@ class Permits:
                 if self._claims.free(log):
                     yield i, log
 
-    def _known_busy(self, log: Log) -> bool:
+    def _known_busy(self, log: EntryLog) -> bool:
         """Does somebody's newest heartbeat still list it? Then there is nothing to ask the store for."""
         tail, spot = log.tail, (log.base, log.head)
         if not isinstance(tail, Claim):

@@ -89,24 +89,24 @@ class Revision:
 def decode_order(key: str, data: bytes) -> dict[str, Any]:
     """Read an entry of a sweep's log, whatever its kind; raises Corrupt."""
     try:
-        body = entry_shape.parse(data)
-        if body.get("kind") not in KINDS:
-            raise entry_shape.Misshapen(f"its kind is none of {', '.join(KINDS)}")
-        entry_shape.check({name: body[name] for name in SHAPE if name in body}, SHAPE)
+        body = entry_shape.parse_object(data)
+        if body.get("kind") not in _ORDER_KINDS:
+            raise entry_shape.Misshapen(f"its kind is none of {', '.join(_ORDER_KINDS)}")
+        entry_shape.check_shape({name: body[name] for name in _SHAPE if name in body}, _SHAPE)
     except ValueError as exc:
         raise Corrupt(key, f"expected a sweep's log entry, found {data[:40]!r} ({exc})") from exc
     return body
 
 
 #: What the fields of orders are.
-SHAPE = {
-    "reason": entry_shape.text,
+_SHAPE = {
+    "reason": entry_shape.is_text,
     "jobs": entry_shape.text_to_whole,
-    "goal": entry_shape.flag,
-    "cause": lambda value: entry_shape.claims([value]),
-    "until": entry_shape.moment,
+    "goal": entry_shape.is_flag,
+    "cause": lambda value: entry_shape.is_claims([value]),
+    "until": entry_shape.is_moment,
     **REVISION,
 }
 
 #: What may stand in a sweep's log.
-KINDS = ("revision", "pause", "resume", "cancel", "retry", "extend")
+_ORDER_KINDS = ("revision", "pause", "resume", "cancel", "retry", "extend")

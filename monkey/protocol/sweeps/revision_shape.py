@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from monkey.protocol import entry_shape
-from monkey.protocol.layout import NAME
+from monkey.protocol.layout import PROJECT_NAME
 from monkey.spec.job import stop_when
 from monkey.spec.project.notify import CHANNEL_KINDS, NOTIFY_EVENTS
 
@@ -14,16 +14,18 @@ _MOST_SECONDS = 1e10
 
 
 def _duration(value: Any) -> bool:
-    return entry_shape.moment(value) and value < _MOST_SECONDS
+    return entry_shape.is_moment(value) and value < _MOST_SECONDS
 
 
 def _command(value: Any) -> bool:
-    return entry_shape.plain(value) or _texts(value)
+    return entry_shape.is_plain_text(value) or _texts(value)
 
 
 def _plain_to_plain(value: Any) -> bool:
     return (
-        isinstance(value, dict) and all(map(entry_shape.plain, value)) and all(map(entry_shape.plain, value.values()))
+        isinstance(value, dict)
+        and all(map(entry_shape.is_plain_text, value))
+        and all(map(entry_shape.is_plain_text, value.values()))
     )
 
 
@@ -35,80 +37,86 @@ def _channel(value: Any) -> bool:
     return _of_channel(value) and sum(kind in value for kind in CHANNEL_KINDS) == 1
 
 
-_texts = entry_shape.list_of(entry_shape.plain)
-_variable = entry_shape.matching(r"[A-Za-z_][A-Za-z0-9_]*")
+_texts = entry_shape.list_of(entry_shape.is_plain_text)
+_variable = entry_shape.is_matching(r"[A-Za-z_][A-Za-z0-9_]*")
 _of_rule = entry_shape.object_of(
     {
-        "metric": entry_shape.text,
+        "metric": entry_shape.is_text,
         "is": entry_shape.one_of(stop_when.NONFINITE_KINDS),
-        "above": entry_shape.number,
-        "below": entry_shape.number,
+        "above": entry_shape.is_finite_number,
+        "below": entry_shape.is_finite_number,
         "not_reported_for": _duration,
-        "after_step": entry_shape.count,
+        "after_step": entry_shape.is_count,
         "scope": entry_shape.one_of(stop_when.STOP_RULE_SCOPES),
     }
 )
 _of_channel = entry_shape.object_of(
     {
-        **dict.fromkeys(CHANNEL_KINDS, entry_shape.plain),
+        **dict.fromkeys(CHANNEL_KINDS, entry_shape.is_plain_text),
         "on": entry_shape.list_of(entry_shape.one_of(NOTIFY_EVENTS)),
-        "key": entry_shape.plain,
+        "key": entry_shape.is_plain_text,
         "after": lambda value: _duration(value) and value > 0,
     }
 )
 
 RECIPE = {
     "command": _command,
-    "code": entry_shape.matching(r"[0-9a-f]{64}"),
+    "code": entry_shape.is_matching(r"[0-9a-f]{64}"),
     "datasets": _plain_to_plain,
     "environment": _plain_to_plain,
-    "image": entry_shape.optional(entry_shape.plain),
+    "image": entry_shape.is_optional(entry_shape.is_plain_text),
     "env": _plain_to_plain,
     "outputs": _texts,
 }
 SETTINGS = {
-    "max_retries": entry_shape.count,
-    "timeout": entry_shape.optional(_duration),
+    "max_retries": entry_shape.is_count,
+    "timeout": entry_shape.is_optional(_duration),
     "build_timeout": _duration,
     "grace": _duration,
-    "max_concurrent_jobs": entry_shape.optional(lambda value: entry_shape.count(value) and value > 0),
-    "fail_fast": entry_shape.flag,
-    "priority": entry_shape.whole,
-    "providers": entry_shape.list_of(entry_shape.matching(NAME.pattern)),
-    "resources": entry_shape.object_of({"cpus": _duration, "gpus": entry_shape.count, "memory": entry_shape.count}),
-    "metric": entry_shape.optional(entry_shape.text),
-    "maximize": entry_shape.flag,
+    "max_concurrent_jobs": entry_shape.is_optional(lambda value: entry_shape.is_count(value) and value > 0),
+    "fail_fast": entry_shape.is_flag,
+    "priority": entry_shape.is_whole,
+    "providers": entry_shape.list_of(entry_shape.is_matching(PROJECT_NAME.pattern)),
+    "resources": entry_shape.object_of(
+        {"cpus": _duration, "gpus": entry_shape.is_count, "memory": entry_shape.is_count}
+    ),
+    "metric": entry_shape.is_optional(entry_shape.is_text),
+    "maximize": entry_shape.is_flag,
     "checkpoint_every": _duration,
-    "checkpoint_keep": entry_shape.count,
+    "checkpoint_keep": entry_shape.is_count,
     "secrets": entry_shape.list_of(_variable),
     "dataset_files": _plain_to_plain,
     "influx": entry_shape.object_of(
         {
-            **dict.fromkeys(("url", "bucket", "org", "token", "username", "password"), entry_shape.plain),
-            "spool": entry_shape.count,
+            **dict.fromkeys(("url", "bucket", "org", "token", "username", "password"), entry_shape.is_plain_text),
+            "spool": entry_shape.is_count,
         }
     ),
     "stop_when": entry_shape.list_of(_rule),
     "notify": entry_shape.list_of(_channel),
-    "expires": lambda value: entry_shape.text(value) or _duration(value),
+    "expires": lambda value: entry_shape.is_text(value) or _duration(value),
 }
 REVISION = {
-    "sweep": entry_shape.matching(NAME.pattern),
+    "sweep": entry_shape.is_matching(PROJECT_NAME.pattern),
     "recipe": entry_shape.object_of(RECIPE),
     "settings": entry_shape.object_of(SETTINGS),
     # What is in its columns is checked as they are read: there may be a million jobs.
-    "table": entry_shape.object_of({"ids": entry_shape.text, "columns": entry_shape.text_to_object}),
-    "spec": entry_shape.text,
-    "source": entry_shape.text,
+    "table": entry_shape.object_of({"ids": entry_shape.is_text, "columns": entry_shape.text_to_object}),
+    "spec": entry_shape.is_text,
+    "source": entry_shape.is_text,
     "code_files": entry_shape.text_to_text,
-    "git": entry_shape.optional(
+    "git": entry_shape.is_optional(
         entry_shape.object_of(
-            {"commit": entry_shape.plain, "branch": entry_shape.optional(entry_shape.text), "dirty": entry_shape.flag}
+            {
+                "commit": entry_shape.is_plain_text,
+                "branch": entry_shape.is_optional(entry_shape.is_text),
+                "dirty": entry_shape.is_flag,
+            }
         )
     ),
-    "author": entry_shape.text,
-    "at": entry_shape.text,
-    "applied": entry_shape.moment,
-    "rollback": entry_shape.flag,
+    "author": entry_shape.is_text,
+    "at": entry_shape.is_text,
+    "applied": entry_shape.is_moment,
+    "rollback": entry_shape.is_flag,
     "adopted": entry_shape.text_to_text,
 }

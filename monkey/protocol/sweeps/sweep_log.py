@@ -10,15 +10,15 @@ from typing import Any
 
 from monkey.errors import ConcurrentApply, Corrupt, KeyMissing, NotFound
 from monkey.protocol.entry_log import Create
-from monkey.protocol.layout import Keys, number
+from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.sweeps.revision import Revision, decode_order
-from monkey.protocol.wakeup import ring
-from monkey.store.create import Lost, create
+from monkey.protocol.wakeup import wake_agents
+from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 
 #: Seconds before a sweep expires, and its jobs' grace, in which they save what they have and are released; no more
 #: than this share of all its time, for those that are given little.
-SPARE, SHARE = 300.0, 0.1
+SPARE, _SHARE = 300.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SweepState:
         if self.expires is None or self.revision is None:
             return None
         spare = SPARE + self.revision.settings.grace
-        return self.expires - min(spare, (self.expires - self.revision.applied) * SHARE)
+        return self.expires - min(spare, (self.expires - self.revision.applied) * _SHARE)
 
     def over(self, now: float) -> bool:
         """Has it expired, or is about to? `now`: seconds since the epoch. Nothing of it may run then."""
@@ -70,7 +70,7 @@ class SweepState:
         return self.revision is not None and job in self.revision.rows and job not in self.revision.adopted
 
 
-def fold(state: SweepState, order: dict[str, Any]) -> SweepState:
+def fold_entry(state: SweepState, order: dict[str, Any]) -> SweepState:
     """Return the state after one more entry."""
     state = replace(state, head=state.head + 1)
     kind = order["kind"]
@@ -118,26 +118,28 @@ async def peek_sweep(store: Store, keys: Keys, name: str, known: SweepState | No
     """Read as far as the sweep's log can be read: `corrupt` of the state says where that ended, if it did."""
     state = replace(known, corrupt=None) if known else SweepState(name)
     while True:
-        key = keys.sweep_log(name) + number(state.head + 1)
+        key = keys.sweep_log(name) + spell_number(state.head + 1)
         try:
             data = await store.get(key)
         except KeyMissing:
             return state
         try:
-            state = fold(state, decode_order(key, data))
+            state = fold_entry(state, decode_order(key, data))
         except Corrupt as exc:
             return replace(state, corrupt=exc)
         except Exception as exc:  # whatever is wrong with it is wrong with this entry alone
             return replace(state, corrupt=Corrupt(key, f"not a readable entry of a sweep's log ({exc!r})"))
 
 
-async def append_revision(store: Store, keys: Keys, revision: Revision, after: int, create: Create = create) -> int:
+async def append_revision(
+    store: Store, keys: Keys, revision: Revision, after: int, create: Create = create_object
+) -> int:
     """Append the revision as entry `after` + 1, durably, and return that number.
 
     Raises ConcurrentApply where another entry is there already.
     """
     body = {"kind": "revision", "nonce": secrets.token_hex(8), **revision.to_json()}
-    answer = await create(store, keys.sweep_log(revision.sweep) + number(after + 1), _dump(body))
+    answer = await create(store, keys.sweep_log(revision.sweep) + spell_number(after + 1), _dump(body))
     if isinstance(answer, Lost):
         raise ConcurrentApply(
             f"sweep {revision.sweep!r} was changed by somebody else while this plan was being applied",
@@ -157,7 +159,7 @@ async def append_order(
     cause: tuple[str, int] | None = None,
     goal: bool = False,
     until: float | None = None,
-    create: Create = create,
+    create: Create = create_object,
     known: SweepState | None = None,
     nonce: str = "",
 ) -> int:
@@ -180,20 +182,20 @@ async def append_order(
             raise NotFound(f"there is no sweep {name!r} in this project", hint="`monkey list sweeps` names them")
         if cause and (cause in state.acted or not state.active or (goal and state.waived)):
             return state.head
-        answer = await create(store, keys.sweep_log(name) + number(state.head + 1), _dump(body))
+        answer = await create(store, keys.sweep_log(name) + spell_number(state.head + 1), _dump(body))
         if not isinstance(answer, Lost):
-            await ring(store, keys)
+            await wake_agents(store, keys)
             return state.head + 1
 
 
 async def mark_queue(store: Store, keys: Keys, fleets: Iterable[str], sweep: str, n: int) -> None:
     """Tell the fleets that entry n of the sweep's log left work for them."""
     for fleet in fleets:
-        await create(store, keys.marker(fleet, sweep, n), b"{}")
-    await ring(store, keys)
+        await create_object(store, keys.marker(fleet, sweep, n), b"{}")
+    await wake_agents(store, keys)
 
 
-async def end_marker(store: Store, keys: Keys, fleet: str, sweep: str, n: int, create: Create = create) -> None:
+async def end_marker(store: Store, keys: Keys, fleet: str, sweep: str, n: int, create: Create = create_object) -> None:
     """Tell the fleet that nothing of entry n is left."""
     await create(store, keys.marker(fleet, sweep, n) + ".end", b"{}", durable=False)
 

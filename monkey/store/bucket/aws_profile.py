@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from obstore.store import S3Credential
 
 #: After so long the files are read again: short-lived keys are replaced in them while agents run.
-FRESH = timedelta(minutes=5)
+_FRESH_FOR = timedelta(minutes=5)
 
 #: What needs a conversation with Amazon.
 _TALKS = ("sso_session", "sso_start_url", "role_arn", "credential_process", "web_identity_token_file", "login_session")
@@ -33,7 +33,7 @@ class Profile(NamedTuple):
     credentials: Callable[[], S3Credential] | None = None
 
 
-def find(asked: str | None) -> Profile:
+def find_profile(asked: str | None) -> Profile:
     """Return the profile `asked` for, else the one of AWS_PROFILE, else the default one.
 
     Keys in the environment go before a profile that nobody asked for. Raises StoreRefused where the profile that was
@@ -85,7 +85,7 @@ def _keys(name: str) -> S3Credential:
         "access_key_id": said.get("aws_access_key_id", ""),
         "secret_access_key": said.get("aws_secret_access_key", ""),
         "token": said.get("aws_session_token"),
-        "expires_at": datetime.now(UTC) + FRESH,
+        "expires_at": datetime.now(UTC) + _FRESH_FOR,
     }
 
 
@@ -110,7 +110,7 @@ def _by_botocore(name: str) -> Callable[[], S3Credential]:
             "access_key_id": frozen.access_key,
             "secret_access_key": frozen.secret_key,
             "token": frozen.token,
-            "expires_at": datetime.now(UTC) + FRESH,
+            "expires_at": datetime.now(UTC) + _FRESH_FOR,
         }
 
     return credentials

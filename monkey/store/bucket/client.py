@@ -12,33 +12,33 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from monkey.errors import StoreError
 from monkey.store.bucket import aws_profile
-from monkey.store.bucket.errors import unmade
+from monkey.store.bucket.errors import explain_refusal
 from monkey.store.bucket.url import Address
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
 #: Seconds for one request, whole; with its retries it must stay well below the time after which jobs are frozen.
-TIMEOUT = 8
+_TIMEOUT_SECONDS = 8
 #: Seconds for a request that carries a part of a large file.
 TIMEOUT_BULK = 120
 #: Seconds to reach the server.
 TIMEOUT_CONNECT = 5
 
-RETRY: RetryConfig = {
+_RETRY_SETTINGS: RetryConfig = {
     "max_retries": 3,
     "retry_timeout": timedelta(seconds=20),
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=2), "base": 2},
 }
 
 
-def clients(address: Address) -> tuple[ObjectStore, ObjectStore]:
+def make_clients(address: Address) -> tuple[ObjectStore, ObjectStore]:
     """Return two clients of `address`: one for small objects, and one for files. Raises StoreRefused, StoreError."""
     make = {"s3": _s3, "gs": _gs, "az": _az}[address.scheme]
     try:
-        return make(address, _options(address, TIMEOUT)), make(address, _options(address, TIMEOUT_BULK))
+        return make(address, _options(address, _TIMEOUT_SECONDS)), make(address, _options(address, TIMEOUT_BULK))
     except BaseError as exc:
-        raise unmade(exc, address) from None
+        raise explain_refusal(exc, address) from None
 
 
 def _options(address: Address, timeout: float) -> ClientConfig:
@@ -52,7 +52,7 @@ def _options(address: Address, timeout: float) -> ClientConfig:
 
 
 def _s3(address: Address, options: ClientConfig) -> ObjectStore:
-    profile = aws_profile.find(address.options.get("profile"))
+    profile = aws_profile.find_profile(address.options.get("profile"))
     region = address.options.get("region") or _first("AWS_REGION", "AWS_DEFAULT_REGION") or profile.region
     said: dict[str, Any] = {"region": region or "us-east-1"}
     if address.endpoint:
@@ -63,7 +63,7 @@ def _s3(address: Address, options: ClientConfig) -> ObjectStore:
         # One request a key: servers that imitate S3 need not know the other way, and we remove one at a time.
         config={**said, "disable_bulk_delete": True},  # type: ignore[arg-type]  # a TypedDict of its own
         client_options=options,
-        retry_config=RETRY,
+        retry_config=_RETRY_SETTINGS,
         credential_provider=profile.credentials,
     )
 
@@ -75,7 +75,7 @@ def _gs(address: Address, options: ClientConfig) -> ObjectStore:
         prefix=address.prefix or None,
         config=said,  # type: ignore[arg-type]  # a TypedDict of its own
         client_options=options,
-        retry_config=RETRY,
+        retry_config=_RETRY_SETTINGS,
     )
 
 
@@ -93,7 +93,7 @@ def _az(address: Address, options: ClientConfig) -> ObjectStore:
         prefix=address.prefix or None,
         config=said,  # type: ignore[arg-type]  # a TypedDict of its own
         client_options=options,
-        retry_config=RETRY,
+        retry_config=_RETRY_SETTINGS,
     )
 
 

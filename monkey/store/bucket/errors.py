@@ -13,7 +13,7 @@ from typing import NamedTuple
 from monkey.errors import KeyMissing, StoreError, StoreRefused, StoreUnavailable
 from monkey.store.bucket import google_credentials
 from monkey.store.bucket.url import Address
-from monkey.store.keys import shown
+from monkey.store.keys import shorten_key
 
 
 class Verb(Enum):
@@ -127,21 +127,21 @@ def _read(exc: Exception) -> _Told:
     )
 
 
-def unmade(exc: Exception, address: Address) -> StoreRefused:
+def explain_refusal(exc: Exception, address: Address) -> StoreRefused:
     """Return the error to raise where obstore refuses to make a client; no value that it cites is told."""
     said = re.sub(r"\"[^\"]*\"|`[^`]*`", "…", str(exc).partition("Debug source")[0])
     if lacks := re.search(r"Missing (SecretAccessKey|AccessKeyId)", said):
         names = ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")
         missing, given = names if lacks[1] == "SecretAccessKey" else reversed(names)
         why = f"expected credentials, found {given} without {missing}"
-    elif address.scheme == "gs" and (file := google_credentials.unusable()):
+    elif address.scheme == "gs" and (file := google_credentials.explain_unusable()):
         why = f"expected credentials, found none that can be used: {file}"
     else:
         why = f"no client can be made of what the environment says: {' '.join(said.split())[:300]}"
     return StoreRefused(f"the store {address.url}: {why}", hint=SOURCES[address.scheme])
 
 
-def translate(exc: Exception, address: Address, verb: Verb, key: str = "") -> StoreError:
+def translate_bucket_error(exc: Exception, address: Address, verb: Verb, key: str = "") -> StoreError:
     """Return the error to raise for what obstore raised."""
     told = _read(exc)
     error = _error(told, exc, address, verb, key)
@@ -203,7 +203,7 @@ def _wrong_region(told: _Told, address: Address) -> StoreRefused:
 
 
 def _forbidden(told: _Told, address: Address, verb: Verb, key: str) -> StoreRefused:
-    what = f"{verb.value} {shown(key)!r}" if key else verb.value
+    what = f"{verb.value} {shorten_key(key)!r}" if key else verb.value
     return StoreRefused(
         f"the store {address.url}: these credentials may not {what} ({_said(told)}): {_whose(address)}",
         hint=f"it takes {PERMISSIONS[address.scheme][verb]}; the documentation's page on stores has a minimal policy",

@@ -26,7 +26,7 @@ _OTHERS = (
 )
 
 
-def unusable() -> str:
+def explain_unusable() -> str:
     """Say what of the credentials that are named here cannot be used, and why; "" where none of them is at fault."""
     named = [(variable, os.environ[variable]) for variable in VARIABLES if variable in os.environ]
     if _KEY in os.environ:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from monkey.errors import KeyMissing, StoreRefused
-from monkey.store.bucket.url import parse
+from monkey.store.bucket.url import parse_bucket_url
 from monkey.store.format import FORMAT
 from monkey.store.probe import PROBE
 from monkey.store.store_port import Store
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 WELCOME = {FORMAT, PROBE, "files"}
 
 
-def locate(url: str) -> str:
+def locate_store(url: str) -> str:
     """See `monkey.store.open.Backend`."""
-    return parse(url).url
+    return parse_bucket_url(url).url
 
 
-async def connect(url: str, *, begin: bool) -> Store:
+async def connect_store(url: str, *, begin: bool) -> Store:
     """See `monkey.store.open.Backend`. The bucket itself must be there: who pays for it makes it."""
-    from monkey.store.bucket.client import clients
+    from monkey.store.bucket.client import make_clients
     from monkey.store.bucket.store import BucketStore
 
-    address = parse(url)
-    store = BucketStore(address, *clients(address))
+    address = parse_bucket_url(url)
+    store = BucketStore(address, *make_clients(address))
     if begin:
         await check_room(store)
     return store

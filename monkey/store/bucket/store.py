@@ -19,7 +19,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from monkey.errors import KeyMissing, StoreMissing, StoreReplaced, StoreUnavailable
-from monkey.store.bucket.errors import Verb, translate
+from monkey.store.bucket.errors import Verb, translate_bucket_error
 from monkey.store.bucket.object_names import Names, key_of
 from monkey.store.bucket.url import Address
 from monkey.store.content.objects import Moved, Source
@@ -31,26 +31,26 @@ from monkey.store.upload_each import put_each
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Bytes of one part of a large file: several requests at once, none so long that losing it hurts.
-PART = 8 * 2**20
+_PART_BYTES = 8 * 2**20
 #: Parts under way at once.
-AT_ONCE = 4
+_CONCURRENCY = 4
 #: Parts that an object may have at most, everywhere.
 MOST_PARTS = 10_000
 #: Tries of one part, or of one upload, beyond those that obstore makes: a file of gigabytes is not begun anew for one.
-TRIES = 3
+_MAX_TRIES = 3
 #: Seconds between looks at whether the store in the bucket is still ours.
 CHECK = 10.0
 #: Files up to this many bytes are read and written in the calling thread.
-SMALL = 256 * 1024
+_SMALL_BYTES = 256 * 1024
 
 _Failures = (BaseError, OSError)
 
 
 class BucketStore(Store):
-    """A store in a bucket; made by `monkey.store.bucket.scheme.connect`."""
+    """A store in a bucket; made by `monkey.store.bucket.scheme.connect_store`."""
 
     #: Requests cost money, and an agent's look is three of them.
     poll = 10.0
@@ -111,7 +111,7 @@ class BucketStore(Store):
         except AlreadyExistsError:
             return False
         except _Failures as exc:
-            raise translate(exc, self._address, Verb.CREATE, key) from exc
+            raise translate_bucket_error(exc, self._address, Verb.CREATE, key) from exc
         return True
 
     async def put(self, key: str, data: bytes) -> None:
@@ -123,7 +123,7 @@ class BucketStore(Store):
         try:
             await obstore.put_async(client, self._names.of(key), data, use_multipart=False)
         except _Failures as exc:
-            raise translate(exc, self._address, Verb.WRITE, key) from exc
+            raise translate_bucket_error(exc, self._address, Verb.WRITE, key) from exc
 
     async def get(self, key: str) -> bytes:
         """See `Store.get`."""
@@ -131,7 +131,7 @@ class BucketStore(Store):
             found = await obstore.get_async(self._client, self._names.of(key))
             data = bytes(await found.bytes_async())
         except _Failures as exc:
-            error = translate(exc, self._address, Verb.READ, key)
+            error = translate_bucket_error(exc, self._address, Verb.READ, key)
             if isinstance(error, KeyMissing) and key != FORMAT:
                 await self._check()
             raise error from exc
@@ -150,7 +150,7 @@ class BucketStore(Store):
                 if page and (last := page[-1]["path"]) > begins and not last.startswith(begins):
                     break  # sorted: what has the prefix is behind us
         except _Failures as exc:
-            raise translate(exc, self._address, Verb.LIST, prefix) from exc
+            raise translate_bucket_error(exc, self._address, Verb.LIST, prefix) from exc
         if not found:
             await self._check()
         return sorted(found)
@@ -164,7 +164,7 @@ class BucketStore(Store):
             async for page in self._pages("", None):
                 return sorted({key_of(one["path"]).partition("/")[0] for one in page} - known)
         except _Failures as exc:
-            raise translate(exc, self._address, Verb.LIST) from exc
+            raise translate_bucket_error(exc, self._address, Verb.LIST) from exc
         return ()
 
     async def delete(self, key: str) -> None:
@@ -172,7 +172,7 @@ class BucketStore(Store):
         try:
             await obstore.delete_async(self._client, self._names.of(key))
         except _Failures as exc:
-            error = translate(exc, self._address, Verb.DELETE, key)
+            error = translate_bucket_error(exc, self._address, Verb.DELETE, key)
             if not isinstance(error, KeyMissing):
                 raise error from exc
 
@@ -181,15 +181,15 @@ class BucketStore(Store):
         name = self._names.of(key)
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if size <= PART:
-                data = file.read() if size <= SMALL else await asyncio.to_thread(path.read_bytes)
+            if size <= _PART_BYTES:
+                data = file.read() if size <= _SMALL_BYTES else await asyncio.to_thread(path.read_bytes)
                 await self._put(self._bulk, key, data)
                 return
-            chunk = max(PART, -(-size // MOST_PARTS))
+            chunk = max(_PART_BYTES, -(-size // MOST_PARTS))
 
             async def once() -> None:
                 file.seek(0)
-                await obstore.put_async(self._bulk, name, file, chunk_size=chunk, max_concurrency=AT_ONCE)
+                await obstore.put_async(self._bulk, name, file, chunk_size=chunk, max_concurrency=_CONCURRENCY)
 
             await self._again(once, key, Verb.WRITE)
 
@@ -214,33 +214,33 @@ class BucketStore(Store):
         async def head() -> tuple[int, str | None, bytes | None]:
             found = await obstore.get_async(self._bulk, name)
             size = found.meta["size"]
-            return size, found.meta["e_tag"], bytes(await found.bytes_async()) if size <= PART else None
+            return size, found.meta["e_tag"], bytes(await found.bytes_async()) if size <= _PART_BYTES else None
 
         size, etag, data = await self._again(head, key)
         if data is not None:
             _write_at(file, data, 0)
             return
-        seats = asyncio.Semaphore(AT_ONCE)
+        seats = asyncio.Semaphore(_CONCURRENCY)
 
         async def part(start: int) -> None:
             async def once() -> bytes:
-                options: Any = {"range": (start, min(start + PART, size)), "if_match": etag}
+                options: Any = {"range": (start, min(start + _PART_BYTES, size)), "if_match": etag}
                 return bytes(await (await obstore.get_async(self._bulk, name, options=options)).bytes_async())
 
             async with seats:
                 _write_at(file, await self._again(once, key), start)
 
-        await _all([part(start) for start in range(0, size, PART)])
+        await _all([part(start) for start in range(0, size, _PART_BYTES)])
 
-    async def _again(self, work: Callable[[], Awaitable[T]], key: str, verb: Verb = Verb.READ) -> T:
+    async def _again(self, work: Callable[[], Awaitable[_T]], key: str, verb: Verb = Verb.READ) -> _T:
         """Do `work`, and again where it fails as obstore does not mend: in the middle of a body, at a POST."""
-        for left in reversed(range(TRIES)):
+        for left in reversed(range(_MAX_TRIES)):
             try:
                 return await work()
             except PreconditionError as exc:
                 raise StoreUnavailable(f"the store {self.url}: {key!r} was replaced while it was read") from exc
             except _Failures as exc:
-                error = translate(exc, self._address, verb, key)
+                error = translate_bucket_error(exc, self._address, verb, key)
                 if not left or not isinstance(error, StoreUnavailable):
                     raise error from exc
         raise AssertionError("unreachable")

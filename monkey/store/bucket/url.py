@@ -43,7 +43,7 @@ class Address:
         return asked
 
 
-def parse(url: str) -> Address:
+def parse_bucket_url(url: str) -> Address:
     """Take `url` apart; raises StoreError where something is wrong with it."""
     try:
         parts = urlsplit(url)

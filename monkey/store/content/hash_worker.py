@@ -26,7 +26,7 @@ LOT_FILES, LOT_BYTES = 256, 16 * 1024 * 1024
 HASHES = "hashes"
 
 #: Bytes that a read or a write moves.
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 #: What tells that a file is still the same: size, mtime, ctime (nanoseconds), inode.
 Signature = tuple[int, int, int, int]
@@ -37,7 +37,7 @@ Task = tuple[str, Signature, str]
 #: What became of it: its MD5 and ""; or "" and why not.
 Taken = tuple[str, str]
 
-#: What a worker is asked: see `answer`.
+#: What a worker is asked: see `answer_request`.
 Request = tuple[str, "list[Any]", str, str]
 
 #: Files below a directory (path below it, signature), names that are neither file nor directory, names that are not
@@ -55,13 +55,13 @@ class SystemRefused(Exception):
     """The place to copy to refuses; the errno is the argument."""
 
 
-def signature(found: os.stat_result) -> Signature:
+def read_signature(found: os.stat_result) -> Signature:
     """Return what changes whenever the file does, as far as its file system tells."""
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
-def read(task: Task) -> tuple[bytes, str]:
-    """Return the file's bytes; or none, and why. Its content is compared by `take`."""
+def read_contents(task: Task) -> tuple[bytes, str]:
+    """Return the file's bytes; or none, and why. Its content is compared by `take_file`."""
     path, known, md5 = task
     try:
         fd = os.open(path, _READ)
@@ -80,7 +80,7 @@ def read(task: Task) -> tuple[bytes, str]:
     if trouble:
         return b"", f"system: {trouble}"
     # Where the content is known, a mere `touch` is forgiven.
-    if len(data) != known[0] or (not md5 and signature(found) != known):
+    if len(data) != known[0] or (not md5 and read_signature(found) != known):
         return b"", CHANGED
     return data, ""
 
@@ -96,12 +96,12 @@ def _read(fd: int, size: int) -> tuple[bytes, int]:
     return data, 0
 
 
-def take(task: Task, aside: str) -> Taken:
+def take_file(task: Task, aside: str) -> Taken:
     """Read a file, hash it, and copy what was read below the directory `aside` ("": do not), as objects lie there.
 
     Raises SystemRefused where the copy cannot be written.
     """
-    data, why = read(task)
+    data, why = read_contents(task)
     if why:
         return "", why
     from hashlib import md5  # slow to import, and who only looks for objects never gets here
@@ -145,7 +145,7 @@ def _make(directory: str) -> None:
         return
 
 
-def lots(sizes: Sequence[int]) -> list[tuple[int, int]]:
+def split_lots(sizes: Sequence[int]) -> list[tuple[int, int]]:
     """Part files of these sizes into what is asked at once: from (inclusive), to (exclusive)."""
     found, first, total = [], 0, 0
     for at, size in enumerate(sizes):
@@ -161,7 +161,7 @@ def take_all(tasks: Sequence[Task], aside: str) -> list[Taken]:
     taken: list[Taken] = []
     for task in tasks:
         try:
-            taken.append(take(task, aside))
+            taken.append(take_file(task, aside))
         except SystemRefused as exc:
             taken.append(("", f"store: {exc.args[0]}"))
         if not taken[-1][0]:
@@ -191,7 +191,7 @@ def _merge(source: str, target: str) -> None:
         os.rename(f"{source}/{name}", f"{target}/{name}")
 
 
-def sizes(oids: Sequence[str], root: str) -> list[int]:
+def measure_objects(oids: Sequence[str], root: str) -> list[int]:
     """Return the size of each object below `root`, -1 where there is none that can be looked at."""
     return [_size(f"{root}/{oid[:2]}/{oid[2:]}") for oid in oids]
 
@@ -204,7 +204,7 @@ def _size(path: str) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else -1
 
 
-def walk(root: str) -> Walked:
+def walk_files(root: str) -> Walked:
     """Return what is below the directory `root`, its files sorted."""
     files, others, foreign, todo = list[tuple[str, Signature]](), list[str](), list[str](), [""]
     while todo:
@@ -216,7 +216,7 @@ def walk(root: str) -> Walked:
                     if not name.isascii():
                         foreign.append(name)
                     if entry.is_file(follow_symlinks=False):
-                        files.append((name, signature(entry.stat(follow_symlinks=False))))
+                        files.append((name, read_signature(entry.stat(follow_symlinks=False))))
                     elif entry.is_dir(follow_symlinks=False):
                         todo.append(f"{name}/")
                     else:
@@ -227,7 +227,7 @@ def walk(root: str) -> Walked:
     return files, others, foreign, None
 
 
-def answer(request: Request) -> Any:
+def answer_request(request: Request) -> Any:
     """Do what is asked.
 
     That is ("take", tasks, aside, ""), ("name", directories, aside, target), ("sizes", oids, "", root) or
@@ -237,23 +237,23 @@ def answer(request: Request) -> Any:
     if what == "take":
         return take_all(items, aside)
     if what == "walk":
-        return walk(*items)
-    return name_all(items, aside, target) if what == "name" else sizes(items, target)
+        return walk_files(*items)
+    return name_all(items, aside, target) if what == "name" else measure_objects(items, target)
 
 
-def send(stream: IO[bytes], value: Any) -> None:
+def send_message(stream: IO[bytes], value: Any) -> None:
     """Write a request or an answer, and how long it is: to read it item by item takes ten times as long."""
     data = marshal.dumps(value)
     stream.write(len(data).to_bytes(8, "big") + data)
     stream.flush()
 
 
-def receive(stream: IO[bytes]) -> Any:
-    """Return what `send` wrote; raises EOFError at the end."""
+def receive_message(stream: IO[bytes]) -> Any:
+    """Return what `send_message` wrote; raises EOFError at the end."""
     return marshal.loads(stream.read(int.from_bytes(stream.read(8), "big")))
 
 
-def main() -> NoReturn:
+def run_hash_worker() -> NoReturn:
     """Answer requests on stdin with answers on stdout, until stdin ends."""
     gc.disable()  # nothing here is in circles
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
@@ -261,11 +261,11 @@ def main() -> NoReturn:
         _load()
     while True:
         try:
-            request = receive(requests)
+            request = receive_message(requests)
         except EOFError:
             os._exit(0)  # our parent waits, and taking an interpreter apart takes as long as starting it
         try:
-            send(answers, answer(request))
+            send_message(answers, answer_request(request))
         except BrokenPipeError:  # our parent is gone, or wants no answer any more
             os._exit(0)
         if request[0] == "walk":
@@ -278,4 +278,4 @@ def _load() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_hash_worker()

@@ -25,19 +25,19 @@ WORTH = 4
 AT_FIRST = 2
 
 #: Most workers: from here on it is the disk that they wait for.
-MOST = 8
+_MAX_WORKERS = 8
 
 #: Bytes that a request may have before who asks waits until it is read: as much as a user's pipes may hold.
 PIPE = 1 << 20
 
 #: From so many objects on, another process looks for them: sooner it takes longer to start.
-AHEAD = 4000
+_AHEAD = 4000
 
 #: Takes a request to a worker, and returns its answer.
 Hand = Callable[[Request], Any]
 
 
-def processors() -> int:
+def count_processors() -> int:
     """Return how many processors we may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -77,7 +77,7 @@ class Crew:
         worker = self._ahead = self._stack.enter_context(Worker())
         worker.ask(request)
         self._workers.append(worker)
-        self._start(min(processors(), AT_FIRST))
+        self._start(min(count_processors(), AT_FIRST))
 
         def wait() -> Any:
             answer, self._ahead = worker.answer(), None
@@ -117,9 +117,9 @@ class Crew:
 
     def _spread(self, pull: Callable[[Hand], None], count: int) -> None:
         if count < WORTH:
-            pull(hash_worker.answer)
+            pull(hash_worker.answer_request)
             return
-        self._start(min(processors(), MOST))
+        self._start(min(count_processors(), _MAX_WORKERS))
         threads = [threading.Thread(target=pull, args=(worker.hand,), name="monkey-crew") for worker in self._workers]
         for thread in threads:
             thread.start()
@@ -154,12 +154,12 @@ class Worker:
     def ask(self, request: Request) -> None:
         """Have it begin; one request at a time. Raises StoreUnavailable where it was ended."""
         with _ended():
-            hash_worker.send(self._requests, request)
+            hash_worker.send_message(self._requests, request)
 
     def answer(self) -> Any:
         """Wait for the answer to what was asked. Raises StoreUnavailable where it was ended."""
         with _ended():
-            return hash_worker.receive(self._answers)
+            return hash_worker.receive_message(self._answers)
 
     def hand(self, request: Request) -> Any:
         """Ask, and wait for the answer."""
@@ -176,8 +176,8 @@ def sizes_ahead(oids: Sequence[str], files: str) -> Iterator[Callable[[], dict[s
     """
     request: Request = ("sizes", list(oids), "", files)
     with contextlib.ExitStack() as stack:
-        wait: Callable[[], Any] = partial(hash_worker.answer, request)
-        if len(oids) >= AHEAD:
+        wait: Callable[[], Any] = partial(hash_worker.answer_request, request)
+        if len(oids) >= _AHEAD:
             worker = stack.enter_context(Worker())
             worker.ask(request)
             wait = worker.answer

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from monkey.files import write_all
-from monkey.store.content.hash_worker import CHANGED, CHUNK, SPECIAL, signature
-from monkey.store.content.objects import Source, refused
+from monkey.store.content.hash_worker import CHANGED, CHUNK_BYTES, SPECIAL, read_signature
+from monkey.store.content.objects import Source, make_refusal
 
 #: Bytes that are written at once, and how many such steps the hash may be ahead.
-STEP, AHEAD = 2 * CHUNK, 4
+STEP, _AHEAD = 2 * CHUNK_BYTES, 4
 
 #: Bytes that stay in the page cache, of what was written last.
-CACHED = 64 * CHUNK
+CACHED = 64 * CHUNK_BYTES
 
 #: Linux's FICLONE.
 _CLONE = 0x40049409
@@ -31,7 +31,7 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 Moved = Callable[[int, int], None]
 
 
-def hashed(source: Source, moved: Moved) -> str:
+def hash_large_file(source: Source, moved: Moved) -> str:
     """Return the file's MD5. Raises DatasetError where it cannot be read, or is not what it was."""
     return _with(source, lambda fd: _digest(fd, source.signature[0], lambda count: moved(0, count)))
 
@@ -56,16 +56,16 @@ def _with(source: Source, work: Callable[[int], str]) -> str:
     try:
         fd = os.open(source.path, _READ)
     except OSError as exc:
-        raise refused(source, f"system: {exc.errno}") from exc
+        raise make_refusal(source, f"system: {exc.errno}") from exc
     try:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):
-            raise refused(source, SPECIAL)
-        if before.st_size != source.signature[0] or (signature(before) != source.signature and not source.md5):
-            raise refused(source, CHANGED)
+            raise make_refusal(source, SPECIAL)
+        if before.st_size != source.signature[0] or (read_signature(before) != source.signature and not source.md5):
+            raise make_refusal(source, CHANGED)
         found = work(fd)
-        if found != source.md5 if source.md5 else signature(os.fstat(fd)) != source.signature:
-            raise refused(source, CHANGED)
+        if found != source.md5 if source.md5 else read_signature(os.fstat(fd)) != source.signature:
+            raise make_refusal(source, CHANGED)
         return found
     finally:
         os.close(fd)
@@ -74,7 +74,7 @@ def _with(source: Source, work: Callable[[int], str]) -> str:
 def _digest(fd: int, size: int, moved: Callable[[int], None]) -> str:
     """Return the MD5 of the file's first `size` bytes; "" where it is shorter."""
     digest = hashlib.md5(usedforsecurity=False)
-    buffer, at = bytearray(min(CHUNK, size)), 0
+    buffer, at = bytearray(min(CHUNK_BYTES, size)), 0
     while at < size:
         view = memoryview(buffer)[: size - at]
         count = os.preadv(fd, [view], at)
@@ -94,7 +94,7 @@ def _copied(fd: int, target: int, size: int, moved: Callable[[int], None]) -> st
     with ThreadPoolExecutor(1, "monkey-writer") as writer:
         written: deque[Future[bytearray]] = deque()
         while at < size:
-            buffer = written.popleft().result() if len(written) == AHEAD else bytearray(min(STEP, size))
+            buffer = written.popleft().result() if len(written) == _AHEAD else bytearray(min(STEP, size))
             view = memoryview(buffer)[: size - at]
             count = os.preadv(fd, [view], at)
             if not count:

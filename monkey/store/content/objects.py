@@ -11,7 +11,7 @@ from monkey.errors import DatasetError
 from monkey.store.content.hash_worker import CHANGED, SPECIAL, Signature
 
 #: Where they are: `files/md5/<2>/<30>`, with ".dir" behind it for a directory's listing.
-FILES = "files/md5/"
+MD5_PREFIX = "files/md5/"
 
 #: Where agents name objects whose bytes they found damaged: whoever has the data sends those again.
 DAMAGED = "files/damaged/"
@@ -35,10 +35,10 @@ Moved = Callable[[int, int], None]
 
 def object_key(oid: str) -> str:
     """Return the key of the object with this MD5 (with ".dir" behind it for a directory's listing)."""
-    return f"{FILES}{oid[:2]}/{oid[2:]}"
+    return f"{MD5_PREFIX}{oid[:2]}/{oid[2:]}"
 
 
-def refused(source: Source, why: str) -> DatasetError:
+def make_refusal(source: Source, why: str) -> DatasetError:
     """Return the error for a file that could not be taken; `why` as `copier.take` says it."""
     path = source.path
     if why == CHANGED:

@@ -14,16 +14,16 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from monkey.errors import StoreUnavailable
-from monkey.store.content.hash_worker import Taken, Task, lots
-from monkey.store.content.hash_workers import Crew, processors
+from monkey.store.content.hash_worker import Taken, Task, split_lots
+from monkey.store.content.hash_workers import Crew, count_processors
 from monkey.store.content.large_files import copy_hashed
-from monkey.store.content.objects import FILES, Moved, Source, object_key, refused
-from monkey.store.directory.publish import remove
-from monkey.store.directory.root import Place
+from monkey.store.content.objects import MD5_PREFIX, Moved, Source, make_refusal, object_key
+from monkey.store.directory.publish import remove_file
+from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.sync import flush_together
 
 #: Bytes from which on a file is copied by a thread of its own.
-LARGE = 4 * 1024 * 1024
+LARGE_BYTES = 4 * 1024 * 1024
 
 #: Files that are synced and named together, and their bytes: a kill -9 loses no more than that.
 BATCH_FILES, BATCH_BYTES = 131_072, 512 * 1024 * 1024
@@ -41,7 +41,7 @@ class Bulk:
 
     def __init__(
         self,
-        place: Place,
+        place: DirectoryRoot,
         sources: Sequence[Source],
         moved: Moved,
         crew: Crew | None = None,
@@ -65,7 +65,7 @@ class Bulk:
         """Store all; returns their MD5s. Raises DatasetError, StoreError; what was named by then stays."""
         self._place.check()
         self._place.make_parents(self._place.temp())
-        large = [at for at, source in enumerate(self._sources) if source.signature[0] >= LARGE]
+        large = [at for at, source in enumerate(self._sources) if source.signature[0] >= LARGE_BYTES]
         try:
             with self._crew:
                 for batch in self._batches():
@@ -109,7 +109,7 @@ class Bulk:
         """Yield the places of small files, as many as are named together."""
         batch, size = list[int](), 0
         for at, source in enumerate(self._sources):
-            if source.signature[0] < LARGE:
+            if source.signature[0] < LARGE_BYTES:
                 batch.append(at)
                 size += source.signature[0]
                 if len(batch) >= BATCH_FILES or size >= BATCH_BYTES:
@@ -119,11 +119,11 @@ class Bulk:
             yield batch
 
     def _take(self, batch: Sequence[int]) -> None:
-        """Hash the files at these places, and copy them aside, each where it will lie below `FILES`."""
+        """Hash the files at these places, and copy them aside, each where it will lie below `MD5_PREFIX`."""
         self._aside = self._place.temp()
         self._place.make_parents(f"{self._aside}/.")
         chosen = [self._sources[at] for at in batch]
-        parts = lots([one.signature[0] for one in chosen])
+        parts = split_lots([one.signature[0] for one in chosen])
 
         def done(part: int, taken: list[Taken]) -> None:
             first, _ = parts[part]
@@ -141,11 +141,11 @@ class Bulk:
         what, _, number = why.partition(": ")
         if what == "store":
             return self._place.translate(OSError(int(number), os.strerror(int(number))))
-        return refused(source, why)
+        return make_refusal(source, why)
 
     def _name(self) -> None:
         """Sync what is aside, and give it its names: a directory at a time where the store has nothing like it yet."""
-        aside, files = self._aside, self._place.below(FILES.rstrip("/"))
+        aside, files = self._aside, self._place.below(MD5_PREFIX.rstrip("/"))
         names = sorted({md5[:2] for md5 in self._copied})
         copies = (f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied)
         self._flush(itertools.chain(copies, (f"{aside}/{name}" for name in names)), len(self._copied))
@@ -189,7 +189,7 @@ class Bulk:
         from concurrent.futures import ThreadPoolExecutor
 
         # One hashes and one writes for each file.
-        with ThreadPoolExecutor(max(1, processors() // 2), "monkey-large") as pool:
+        with ThreadPoolExecutor(max(1, count_processors() // 2), "monkey-large") as pool:
             try:
                 for _ in pool.map(self._one_large, chosen):
                     pass
@@ -207,7 +207,7 @@ class Bulk:
                 target = self._target(md5)
             os.replace(aside, target)  # noqa: PTH105
         except BaseException:
-            remove(aside)
+            remove_file(aside)
             raise
         self._moved(1, 0)
 
@@ -224,7 +224,7 @@ class Bulk:
         self._go_on()
         if not self._directories:
             return
-        files = self._place.below(FILES.rstrip("/"))
+        files = self._place.below(MD5_PREFIX.rstrip("/"))
         paths = [*sorted(self._directories), files, os.path.dirname(files), self._place.root]
         self._flush(paths, len(paths))
 

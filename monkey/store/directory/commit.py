@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from monkey.errors import MonkeyError, StoreUnavailable
-from monkey.store.directory.publish import publish, remove, remove_stale, write_aside
-from monkey.store.directory.root import Place
+from monkey.store.directory.publish import publish_aside, remove_file, remove_stale, write_aside
+from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.sync import Syncer
 
 #: Writes in one batch: each holds a descriptor or two.
-BATCH = 128
+_MAX_BATCH = 128
 
 #: Seconds to wait for company when the last batch is no longer ago. Nobody's seat waits for an end to be durable, and
 #: with two writers that take turns, batches of one or two made four syncs a job. A write out of the blue does not wait.
@@ -60,7 +60,7 @@ class Write:
 class Committer:
     """The thread that commits, begun when there is something to commit."""
 
-    def __init__(self, place: Place, gather: float = GATHER) -> None:
+    def __init__(self, place: DirectoryRoot, gather: float = GATHER) -> None:
         """Commit into `place`; `gather`: as `GATHER`."""
         self._place, self._wait = place, gather
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
@@ -115,7 +115,7 @@ class Committer:
     def _take(self, batch: list[Write]) -> None:
         """Add to `batch` what waits, as far as it may grow."""
         with contextlib.suppress(queue.Empty):
-            while len(batch) < BATCH:
+            while len(batch) < _MAX_BATCH:
                 more = self._queue.get_nowait()
                 if more is None:
                     self._queue.put(None)  # seen again when this batch is done
@@ -130,7 +130,7 @@ class Committer:
             self._sync_directories(_fine(batch))
         finally:
             for write in batch:
-                clean(write)
+                remove_aside(write)
 
     def _step(self, batch: Sequence[Write], step: Callable[[Write], None]) -> None:
         """Do `step` for all that are fine so far; who fails is left out of what follows."""
@@ -148,7 +148,7 @@ class Committer:
             write.temp, write.fd = write_aside(self._place, write.data)
 
     def _publish(self, write: Write) -> None:
-        write.published = publish(self._place, write.temp, write.target, replace=write.replace)
+        write.published = publish_aside(self._place, write.temp, write.target, replace=write.replace)
         if write.replace:
             write.temp = ""
 
@@ -201,14 +201,14 @@ def _reopen(path: str) -> int:
         return -1  # gone, and so nothing that could be torn
 
 
-def clean(write: Write) -> None:
+def remove_aside(write: Write) -> None:
     """Take away what is aside; closed before it is unlinked, or NFS keeps it under another name."""
     if write.fd >= 0:
         with contextlib.suppress(OSError):
             os.close(write.fd)
         write.fd = -1
     if write.temp:
-        remove(write.temp)
+        remove_file(write.temp)
 
 
 def _answer(batch: Sequence[Write]) -> None:

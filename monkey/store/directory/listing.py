@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from monkey.store.keys import RESERVED, encodable
+from monkey.store.keys import RESERVED, is_encodable
 from monkey.store.replacement_stamp import stamp_of
 from monkey.store.store_port import Item
 
@@ -13,7 +13,7 @@ from monkey.store.store_port import Item
 _NFS_REMOVED = ".nfs"
 
 
-def walk(path: str, directory: str, prefix: str, after: str) -> Iterator[Item]:
+def walk_keys(path: str, directory: str, prefix: str, after: str) -> Iterator[Item]:
     """Yield, in no order, every file below `path` whose key has `prefix` and sorts after `after`.
 
     `directory` is the key of `path` ('' for the root). What is removed meanwhile is left out. Raises OSError.
@@ -31,7 +31,7 @@ def walk(path: str, directory: str, prefix: str, after: str) -> Iterator[Item]:
                 name = entry.name
                 key = base + name
                 if entry.is_dir(follow_symlinks=False):
-                    if wanted(key + "/", prefix, after) and key != RESERVED and encodable(name):
+                    if may_hold_keys(key + "/", prefix, after) and key != RESERVED and is_encodable(name):
                         waiting.append((entry.path, key))
                 elif key > after and key.startswith(prefix) and _is_object(entry):
                     try:
@@ -47,15 +47,15 @@ def _version(found: os.stat_result) -> str:
 
 
 def _is_object(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file(follow_symlinks=False) and not hidden(entry.name) and encodable(entry.name)
+    return entry.is_file(follow_symlinks=False) and not is_hidden(entry.name) and is_encodable(entry.name)
 
 
-def hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Tell whether a file of this name is no object, but something of the file system's."""
     return name.startswith(_NFS_REMOVED)
 
 
-def wanted(directory: str, prefix: str, after: str) -> bool:
+def may_hold_keys(directory: str, prefix: str, after: str) -> bool:
     """Tell whether keys below `directory` (it ends in '/') can have `prefix` and sort after `after`."""
     if not (directory.startswith(prefix) or prefix.startswith(directory)):
         return False

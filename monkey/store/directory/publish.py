@@ -10,14 +10,14 @@ import os
 import stat
 
 from monkey.files import write_all
-from monkey.store.directory.root import Place
+from monkey.store.directory.root import DirectoryRoot
 
 #: Seconds without a change after which a file aside is taken for a dead writer's. (One that lives and loses its file
 #: so is told that the store is unavailable, and writes it again.)
 STALE = 24 * 3600.0
 
 #: Bytes a step of a copy moves.
-CHUNK = 16 * 1024 * 1024
+_CHUNK_BYTES = 16 * 1024 * 1024
 
 #: What copy_file_range answers where it is not the way: other file systems, old kernels, special files.
 _COPY_ANOTHER_WAY = frozenset(
@@ -27,7 +27,7 @@ _COPY_ANOTHER_WAY = frozenset(
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def open_aside(place: Place) -> tuple[str, int]:
+def open_aside(place: DirectoryRoot) -> tuple[str, int]:
     """Return a new file aside and its descriptor; raises OSError, StoreError."""
     temp = place.temp()
     try:
@@ -37,19 +37,19 @@ def open_aside(place: Place) -> tuple[str, int]:
         return temp, os.open(temp, _CREATE, 0o666)
 
 
-def write_aside(place: Place, data: bytes) -> tuple[str, int]:
+def write_aside(place: DirectoryRoot, data: bytes) -> tuple[str, int]:
     """Return a new file aside that holds `data`, and its descriptor; raises OSError, StoreError, and leaves nothing."""
     temp, fd = open_aside(place)
     try:
         write_all(fd, data)
     except BaseException:
         os.close(fd)
-        remove(temp)
+        remove_file(temp)
         raise
     return temp, fd
 
 
-def publish(place: Place, temp: str, target: str, *, replace: bool) -> bool:
+def publish_aside(place: DirectoryRoot, temp: str, target: str, *, replace: bool) -> bool:
     """Give the file aside its key's name; False if something was there that is not to be replaced.
 
     Missing directories are made, in our store only. Raises OSError, StoreError: then nothing was published.
@@ -86,13 +86,13 @@ def _linked(temp: str, target: str) -> bool:
     return False
 
 
-def remove(path: str) -> None:
+def remove_file(path: str) -> None:
     """Remove a file aside; whatever hinders that, it only takes space."""
     with contextlib.suppress(OSError):
         os.unlink(path)
 
 
-def remove_stale(place: Place) -> None:
+def remove_stale(place: DirectoryRoot) -> None:
     """Remove what dead writers left aside, by the file system's own clock."""
     with contextlib.suppress(OSError):
         # The directory changed when its newest file was made: that is "now", whatever this machine's clock says.
@@ -112,15 +112,15 @@ def _remove_older(directory: str, than: float) -> None:
                     os.unlink(entry.path)
 
 
-def copy(source: int, target: int) -> None:
+def copy_bytes(source: int, target: int) -> None:
     """Copy all bytes between descriptors, by reference where the file systems can; no inode is shared."""
     if hasattr(os, "copy_file_range"):
         try:
-            while os.copy_file_range(source, target, CHUNK * 16):
+            while os.copy_file_range(source, target, _CHUNK_BYTES * 16):
                 pass
         except OSError as exc:
             if exc.errno not in _COPY_ANOTHER_WAY:
                 raise
     # From where it stopped: some file systems say 0 though there is more.
-    while data := os.read(source, CHUNK):
+    while data := os.read(source, _CHUNK_BYTES):
         write_all(target, data)

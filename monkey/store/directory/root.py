@@ -17,7 +17,7 @@ import stat
 
 from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.store.format import FORMAT, decode_format
-from monkey.store.keys import RESERVED, check_key, shown
+from monkey.store.keys import RESERVED, check_key, shorten_key
 
 #: Errors that stay until somebody does something about them: what they mean, and what to do.
 _REFUSALS = {
@@ -46,7 +46,7 @@ MET = 10_000
 _Seen = tuple[int, int, int]
 
 
-class Place:
+class DirectoryRoot:
     """A store's root directory."""
 
     def __init__(self, root: str, store_id: str | None) -> None:
@@ -139,7 +139,7 @@ class Place:
     def _gone(self, exc: OSError) -> StoreError:
         if exc.errno not in (errno.ENOENT, errno.ENOTDIR):
             return self.translate(exc)
-        return missing(self.root)
+        return explain_missing_store(self.root)
 
     def translate(self, exc: OSError, key: str = "") -> StoreError:
         """Return the error to raise for `exc`, met while working on `key`; a store that vanished is seen here."""
@@ -148,19 +148,19 @@ class Place:
                 self.check()
             except StoreError as gone:
                 return gone
-        return translate(exc, self.root, key)
+        return translate_os_error(exc, self.root, key)
 
 
-def translate(exc: OSError, root: str, key: str = "") -> StoreError:
+def translate_os_error(exc: OSError, root: str, key: str = "") -> StoreError:
     """Return the error to raise for `exc`, met in the store at `root` while working on `key`."""
-    what = f"the store {shown(root)}" + (f", key {shown(key)!r}" if key else "")
+    what = f"the store {shorten_key(root)}" + (f", key {shorten_key(key)!r}" if key else "")
     if exc.errno in _REFUSALS:
         meaning, hint = _REFUSALS[exc.errno]
         return StoreRefused(f"{what}: {meaning}", hint=hint)
     return StoreUnavailable(f"{what}: {exc.strerror or exc}")
 
 
-def missing(root: str) -> StoreMissing:
+def explain_missing_store(root: str) -> StoreMissing:
     """Return the error for a place where a store was expected; says what is there instead."""
     hint = "bring it back (is it mounted? was it renamed?), or name another with 'store:' in monkey.yaml"
     if not os.path.lexists(root):

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING
 
 from monkey.errors import KeyMissing
 from monkey.store.content.objects import Moved, Source
-from monkey.store.directory.commit import Committer, Write, clean
-from monkey.store.directory.listing import walk
-from monkey.store.directory.publish import copy, open_aside, publish, remove, write_aside
-from monkey.store.directory.root import READ, Place
+from monkey.store.directory.commit import Committer, Write, remove_aside
+from monkey.store.directory.listing import walk_keys
+from monkey.store.directory.publish import copy_bytes, open_aside, publish_aside, remove_file, write_aside
+from monkey.store.directory.root import READ, DirectoryRoot
 from monkey.store.keys import check_prefix
-from monkey.store.replacement_stamp import stamp
+from monkey.store.replacement_stamp import stamp_file
 from monkey.store.store_port import Item, Store
 
 if TYPE_CHECKING:
     from monkey.store.content.hash_workers import Crew
 
 #: Files up to this many bytes are copied in the calling thread: a hop to another one costs more.
-SMALL = 256 * 1024
+_SMALL_BYTES = 256 * 1024
 
 #: Directories whose freshly written, not yet durable entries are remembered.
 LOOSE = 10_000
@@ -45,7 +45,7 @@ class DirectoryStore(Store):
         """Expect the store `store_id` in the absolute path `root` (None: it is being begun, and has no `format`)."""
         self.url, self.id = str(root), store_id or ""
         #: Where it is, for those who look at its files themselves.
-        self.place = self._place = Place(self.url, store_id)
+        self.place = self._place = DirectoryRoot(self.url, store_id)
         # While a store is begun, one write follows the other, and nobody else's is to come.
         self._committer = Committer(self._place) if store_id else Committer(self._place, gather=0.0)
         #: By directory: entries that were written without waiting for the disk.
@@ -82,9 +82,9 @@ class DirectoryStore(Store):
             self._place.check()
             temp, fd = write_aside(self._place, data)
             if replace:
-                stamp(fd)
+                stamp_file(fd)
             os.close(fd)  # NFS sends the bytes, and says whether they fit, no later than now
-            published = publish(self._place, temp, target, replace=replace)
+            published = publish_aside(self._place, temp, target, replace=replace)
             if replace:
                 temp = ""
             return published
@@ -92,7 +92,7 @@ class DirectoryStore(Store):
             raise self._place.translate(exc, key) from exc
         finally:
             if temp:
-                remove(temp)
+                remove_file(temp)
 
     async def get(self, key: str) -> bytes:
         """See `Store.get`."""
@@ -114,7 +114,7 @@ class DirectoryStore(Store):
         directory = check_prefix(prefix)
         try:
             self._place.check()
-            return sorted(walk(self._place.below(directory), directory, prefix, after))
+            return sorted(walk_keys(self._place.below(directory), directory, prefix, after))
         except OSError as exc:
             raise self._place.translate(exc, prefix) from exc
 
@@ -130,7 +130,7 @@ class DirectoryStore(Store):
     async def put_file(self, key: str, path: Path) -> None:
         """See `Store.put_file`; an OSError of `path` itself passes through."""
         write = Write(key, self._place.path(key), replace=True)
-        await _hop(os.stat(path).st_size, lambda: self._copy_in(write, path), lambda: clean(write))
+        await _hop(os.stat(path).st_size, lambda: self._copy_in(write, path), lambda: remove_aside(write))
         await self._committer.submit(write)
 
     def _copy_in(self, write: Write, path: Path) -> None:
@@ -138,10 +138,10 @@ class DirectoryStore(Store):
             try:
                 self._place.check()
                 write.temp, write.fd = open_aside(self._place)
-                copy(source.fileno(), write.fd)
-                stamp(write.fd)
+                copy_bytes(source.fileno(), write.fd)
+                stamp_file(write.fd)
             except BaseException as exc:
-                clean(write)
+                remove_aside(write)
                 if isinstance(exc, OSError):
                     raise self._place.translate(exc, write.key) from exc
                 raise
@@ -176,7 +176,7 @@ class DirectoryStore(Store):
             found = os.stat(source)
             if stat.S_ISDIR(found.st_mode):
                 raise KeyMissing(key)
-            await _hop(found.st_size, lambda: _copy_out(source, aside), lambda: remove(aside))
+            await _hop(found.st_size, lambda: _copy_out(source, aside), lambda: remove_file(aside))
         except OSError as exc:
             raise exc if exc.filename == aside else self._no(exc, key) from exc
         os.replace(aside, path)
@@ -203,13 +203,13 @@ def _copy_out(source: str, aside: str) -> None:
     try:
         target = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
-            copy(fd, target)
+            copy_bytes(fd, target)
         except OSError as exc:
             raise OSError(exc.errno, exc.strerror, aside) from exc
         finally:
             os.close(target)
     except BaseException:
-        remove(aside)
+        remove_file(aside)
         raise
     finally:
         os.close(fd)
@@ -217,7 +217,7 @@ def _copy_out(source: str, aside: str) -> None:
 
 async def _hop(size: int, work: Callable[[], None], undo: Callable[[], None]) -> None:
     """Do `work`, which moves `size` bytes: in another thread where that is long; if cancelled meanwhile, undo it."""
-    if size <= SMALL:
+    if size <= _SMALL_BYTES:
         work()
         return
     inner = asyncio.ensure_future(asyncio.to_thread(work))

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     import ctypes
 
-T = TypeVar("T", bound=Hashable)
+_T = TypeVar("_T", bound=Hashable)
 
 #: From this many files on, the whole file system is synced at once.
-MANY = 6
+_MANY = 6
 
 #: Seconds a syncfs may take for each file before it counts as waiting for other people's data, and at least.
-PATIENCE, PATIENCE_MIN = 0.001, 0.03
+_PATIENCE_SECONDS, PATIENCE_MIN = 0.001, 0.03
 
 #: Seconds without syncfs after a slow one, twice as many after each further one, and at most.
 PENALTY, PENALTY_MAX = 1.0, 64.0
@@ -37,7 +37,7 @@ _SYNCFS_WORKS = frozenset((0xEF53, 0x58465342, 0x9123683E, 0xF2F52010))
 _NO_FSYNC = frozenset((errno.EINVAL, errno.ENOTSUP, errno.EBADF))
 
 
-def flush(fd: int) -> None:
+def flush_file(fd: int) -> None:
     """Return when the file's bytes would survive a loss of power."""
     if sys.platform == "darwin":  # its fsync stops at the drive's cache
         try:
@@ -53,7 +53,7 @@ def flush_directory(path: str) -> None:
     """Return when the directory's entries would survive a loss of power."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        flush(fd)
+        flush_file(fd)
     except OSError as exc:
         if exc.errno not in _NO_FSYNC:
             raise
@@ -73,7 +73,7 @@ class Syncer:
         """Sync the open files; returns the errors of those that failed."""
         if self._whole(fds, len(fds)):
             return {}
-        return _each(flush, fds)
+        return _each(flush_file, fds)
 
     def directories(self, paths: Sequence[str], fd: int) -> dict[str, OSError]:
         """Sync the directories; `fd` is any open file on their file system. Returns the errors of those that failed."""
@@ -84,7 +84,7 @@ class Syncer:
     def _whole(self, fds: Sequence[int], count: int) -> bool:
         """Try syncfs for `count` things, on the file system of all `fds`; True if all is on disk now."""
         began = time.monotonic()
-        if count < MANY or began < self._syncfs_after:
+        if count < _MANY or began < self._syncfs_after:
             return False
         libc = _libc()
         if libc is None or not _known(fds, libc):
@@ -95,7 +95,7 @@ class Syncer:
 
     def _judge(self, seconds: float, count: int) -> None:
         """Leave syncfs alone for a while if it took too long for `count` things of ours."""
-        if seconds <= max(PATIENCE_MIN, PATIENCE * count):
+        if seconds <= max(PATIENCE_MIN, _PATIENCE_SECONDS * count):
             self._penalty = PENALTY
             return
         self._syncfs_after = time.monotonic() + self._penalty
@@ -109,7 +109,7 @@ def flush_together(paths: Iterable[str], count: int, waiting: Callable[[], None]
     no more than the first path is asked for. `count`: about how many they are. `waiting` is called when there is
     nothing to do any more but to wait for the disk.
     """
-    libc = _libc() if count >= MANY else None
+    libc = _libc() if count >= _MANY else None
     for path in paths:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -117,7 +117,7 @@ def flush_together(paths: Iterable[str], count: int, waiting: Callable[[], None]
                 waiting()
                 if libc.syncfs(fd) == 0:
                     return
-            flush(fd)
+            flush_file(fd)
         except OSError as exc:
             if exc.errno not in _NO_FSYNC:
                 raise
@@ -125,7 +125,7 @@ def flush_together(paths: Iterable[str], count: int, waiting: Callable[[], None]
             os.close(fd)
 
 
-def _each(sync: Callable[[T], None], things: Iterable[T]) -> dict[T, OSError]:
+def _each(sync: Callable[[_T], None], things: Iterable[_T]) -> dict[_T, OSError]:
     """Sync one after the other; returns the errors of those that failed."""
     failed = {}
     for thing in things:

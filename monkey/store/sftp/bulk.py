@@ -11,7 +11,7 @@ from typing import Any
 
 from monkey.store.content.objects import Moved, Source, object_key
 from monkey.store.sftp.publish import Publisher
-from monkey.store.sftp.root import Place
+from monkey.store.sftp.root import SftpRoot
 from monkey.store.sftp.sync import Flusher
 from monkey.store.sftp.wire.sftp_connection import Link
 from monkey.store.sftp.wire.sftp_requests import Calls
@@ -25,7 +25,7 @@ BATCH_FILES, BATCH_BYTES = 4096, 64 * 1024 * 1024
 OPEN = 64
 
 #: Bytes up to which a file is read and hashed in the calling thread: a hop to another one costs more.
-SMALL = 128 * 1024
+_SMALL_BYTES = 128 * 1024
 
 
 async def in_batches(
@@ -58,10 +58,10 @@ def _batches(sources: Sequence[Source]) -> Iterator[list[int]]:
         yield batch
 
 
-class Batch:
+class FileBatch:
     """Some files on their way, over one link. Every method raises DatasetError, StoreError, Status, LinkLost."""
 
-    def __init__(self, link: Link, place: Place, publisher: Publisher, flusher: Flusher, named: set[bytes]) -> None:
+    def __init__(self, link: Link, place: SftpRoot, publisher: Publisher, flusher: Flusher, named: set[bytes]) -> None:
         """Store in `place`; `named`: keys that were stored before, to which this batch's are added."""
         self._link, self._place, self._publisher, self._flusher = link, place, publisher, flusher
         #: What is written aside: the key that each gets.
@@ -104,7 +104,7 @@ class Batch:
         await asyncio.gather(*(calls.replace(aside, self._aside[aside]) for aside in rest))
 
     async def _write(self, source: Source) -> str:
-        if source.signature[0] <= SMALL:
+        if source.signature[0] <= _SMALL_BYTES:
             md5, data = read_whole(source)
         else:
             md5, data = await asyncio.to_thread(read_whole, source)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import stat
 
-from monkey.store.directory.listing import hidden, wanted
+from monkey.store.directory.listing import is_hidden, may_hold_keys
 from monkey.store.keys import RESERVED
 from monkey.store.replacement_stamp import stamp_of
 from monkey.store.sftp.wire.sftp_protocol import NO_SUCH_FILE, Attrs, Status
 from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
-from monkey.store.sftp.wire.transfers import entries
+from monkey.store.sftp.wire.transfers import list_entries
 from monkey.store.store_port import Item
 
 #: Directories that are read at the same time; each holds a handle on the server.
-AT_ONCE = 64
+_CONCURRENCY = 64
 
 
 class Walk:
@@ -23,7 +23,7 @@ class Walk:
     def __init__(self, calls: Calls, prefix: str, after: str) -> None:
         """List what has `prefix` and sorts after `after`."""
         self._calls, self._prefix, self._after = calls, prefix, after
-        self._seats = asyncio.Semaphore(AT_ONCE)
+        self._seats = asyncio.Semaphore(_CONCURRENCY)
         self.items: list[Item] = []
 
     async def go(self, path: bytes, directory: str) -> None:
@@ -38,7 +38,7 @@ class Walk:
             except UnicodeDecodeError:
                 continue  # no key of ours
             if is_directory(attrs):
-                if wanted(f"{base}{name}/", self._prefix, self._after) and base + name != RESERVED:
+                if may_hold_keys(f"{base}{name}/", self._prefix, self._after) and base + name != RESERVED:
                     below.append(self.go(path + b"/" + raw, base + name))
             else:
                 self._add(base + name, name, attrs)
@@ -46,12 +46,12 @@ class Walk:
 
     async def _read(self, path: bytes) -> list[tuple[bytes, Attrs]]:
         try:
-            return await entries(self._calls, path)
+            return await list_entries(self._calls, path)
         except Status as exc:
             if exc.code == NO_SUCH_FILE:
                 return []
             raise
 
     def _add(self, key: str, name: str, found: Attrs) -> None:
-        if key > self._after and key.startswith(self._prefix) and stat.S_ISREG(found.mode) and not hidden(name):
+        if key > self._after and key.startswith(self._prefix) and stat.S_ISREG(found.mode) and not is_hidden(name):
             self.items.append(Item(key, found.size, f"{found.mtime}-{stamp_of(found.atime)}-{found.size}"))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 
 from monkey.store.replacement_stamp import new_stamp
-from monkey.store.sftp.root import Place
+from monkey.store.sftp.root import SftpRoot
 from monkey.store.sftp.sync import Flusher
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.sftp_protocol import Status
@@ -18,7 +18,7 @@ from monkey.store.sftp.wire.transfers import Sender
 class Publisher:
     """Writes into a place, over one link. Every method raises Status, LinkLost, and StoreMissing where it is gone."""
 
-    def __init__(self, place: Place, flusher: Flusher) -> None:
+    def __init__(self, place: SftpRoot, flusher: Flusher) -> None:
         """Publish in `place`; `flusher` brings it to the disk."""
         self._place, self._flusher = place, flusher
 

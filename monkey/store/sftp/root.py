@@ -13,16 +13,16 @@ from monkey.store.directory.publish import STALE
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import RESERVED, check_key
 from monkey.store.sftp.wire import sftp_protocol
-from monkey.store.sftp.wire.errors import explain, gone
+from monkey.store.sftp.wire.errors import explain_failure, explain_missing_root
 from monkey.store.sftp.wire.sftp_protocol import Status
 from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
-from monkey.store.sftp.wire.transfers import entries, read
+from monkey.store.sftp.wire.transfers import list_entries, read_remote
 
 #: Directories that are remembered as synced.
 SETTLED = 10_000
 
 
-class Place:
+class SftpRoot:
     """A store's root directory, seen through whichever connection there is."""
 
     def __init__(self, url: str, root: bytes) -> None:
@@ -51,13 +51,13 @@ class Place:
 
     async def check(self, calls: Calls) -> None:
         """Raise StoreMissing unless our store is there, StoreFormat where it is too new. Raises Status, LinkLost."""
-        said = await read(calls, self._slash + FORMAT.encode())
+        said = await read_remote(calls, self._slash + FORMAT.encode())
         if said is None:
             if self._id is None:
                 return  # it is being begun
             found = await calls.look(self.root)
             if found is None or not is_directory(found):
-                raise gone(f"the store {self.url}", self.root, found is not None)
+                raise explain_missing_root(f"the store {self.url}", self.root, found is not None)
             raise StoreMissing(
                 f"no store at {self.url}: the directory has no {FORMAT!r} in it",
                 hint="bring it back (is it mounted? was it renamed?), or name another with 'store:' in monkey.yaml",
@@ -75,7 +75,7 @@ class Place:
         found = await calls.look(self.root)
         if found is None or not is_directory(await calls.stat(self.root)):
             return []
-        return [name.decode(errors="replace") for name, _ in await entries(calls, self.root)]
+        return [name.decode(errors="replace") for name, _ in await list_entries(calls, self.root)]
 
     async def make_root(self, calls: Calls) -> list[str]:
         """Make the root, and what is missing above it; returns the names of what is in it. Raises Status, LinkLost."""
@@ -83,8 +83,8 @@ class Place:
         if found is None:
             await _make(calls, self.root, b"")
         elif not is_directory(await calls.stat(self.root)):
-            raise gone(f"the store {self.url}", self.root, True)
-        return [name.decode(errors="replace") for name, _ in await entries(calls, self.root)]
+            raise explain_missing_root(f"the store {self.url}", self.root, True)
+        return [name.decode(errors="replace") for name, _ in await list_entries(calls, self.root)]
 
     async def make_parents(self, calls: Calls, path: bytes) -> None:
         """Make the missing directories above `path`, in our store and nowhere else. Raises StoreError, Status.
@@ -124,14 +124,14 @@ class Place:
             return missing
         except Status:
             pass
-        return await explain(exc, calls, self.url, self.root, key, path)
+        return await explain_failure(exc, calls, self.url, self.root, key, path)
 
     async def remove_stale(self, calls: Calls) -> None:
         """Remove files that dead writers left aside, by the server's own clock."""
         directory = self._slash + RESERVED.encode()
         with contextlib.suppress(Status):
             now = (await calls.lstat(directory)).mtime  # when its newest file was made
-            for name, found in await entries(calls, directory):
+            for name, found in await list_entries(calls, directory):
                 if now - found.mtime > STALE:
                     calls.forget(directory + b"/" + name)
 

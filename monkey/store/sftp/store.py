@@ -17,29 +17,29 @@ from monkey.errors import KeyMissing, StoreRefused
 from monkey.store.content.objects import Moved, Source
 from monkey.store.format import FORMAT
 from monkey.store.keys import check_prefix
-from monkey.store.sftp.bulk import Batch, in_batches
+from monkey.store.sftp.bulk import FileBatch, in_batches
 from monkey.store.sftp.listing import Walk
 from monkey.store.sftp.publish import Publisher
-from monkey.store.sftp.root import Place
-from monkey.store.sftp.sync import MANY, Flusher
-from monkey.store.sftp.url import Target
+from monkey.store.sftp.root import SftpRoot
+from monkey.store.sftp.sync import SYNC_CONNECTIONS, Flusher
+from monkey.store.sftp.url import SftpTarget
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.connect import Patience
 from monkey.store.sftp.wire.reconnect import Reach
 from monkey.store.sftp.wire.sftp_connection import Link
 from monkey.store.sftp.wire.sftp_protocol import Status
 from monkey.store.sftp.wire.sftp_requests import Calls
-from monkey.store.sftp.wire.transfers import chunks, read, save
+from monkey.store.sftp.wire.transfers import read_chunks, read_remote, save_remote
 from monkey.store.store_port import Item, Store
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Calls that are under way at the same time, and local files that are being read; who wants more waits. Each holds a
 #: file open on the host, which may allow no more than 256.
-AT_ONCE, FILES_AT_ONCE = 96, 64
+_CONCURRENCY, FILES_AT_ONCE = 96, 64
 
 #: Files that wait for the remote disk at the same time.
-FILES = 1024
+_MAX_OPEN_FILES = 1024
 
 #: Directories whose freshly written, not yet durable entries are remembered.
 LOOSE = 10_000
@@ -50,16 +50,16 @@ class SftpStore(Store):
 
     poll = 0.5
 
-    def __init__(self, target: Target, patience: Patience | None = None) -> None:
+    def __init__(self, target: SftpTarget, patience: Patience | None = None) -> None:
         """Expect a store at `target`; `connect` first."""
         self.url = target.url
         self._target = target
         self._reach = Reach(target, patience or Patience(), self._arrive)
-        self._place: Place
+        self._place: SftpRoot
         self._flusher: Flusher
         self._publisher: Publisher
-        self._seats = asyncio.Semaphore(AT_ONCE)
-        self._files = asyncio.Semaphore(FILES)
+        self._seats = asyncio.Semaphore(_CONCURRENCY)
+        self._files = asyncio.Semaphore(_MAX_OPEN_FILES)
         self._files_open = asyncio.Semaphore(FILES_AT_ONCE)
         self._sending = 0
         self._swept = False
@@ -74,7 +74,7 @@ class SftpStore(Store):
         """Find the root on a new link, and see that it is the same store as before."""
         try:
             if not hasattr(self, "_place"):
-                self._place = Place(self.url, await self._root(link.main))
+                self._place = SftpRoot(self.url, await self._root(link.main))
             await self._place.check(link.main)
         except Status as exc:
             raise StoreRefused(
@@ -102,15 +102,17 @@ class SftpStore(Store):
                 hint="name a new or empty directory with 'store:' in monkey.yaml; if a store was here, bring it back",
             )
 
-    async def _do(self, key: str, work: Callable[[Link], Awaitable[T]], again: Callable[[], bool] = lambda: True) -> T:
+    async def _do(
+        self, key: str, work: Callable[[Link], Awaitable[_T]], again: Callable[[], bool] = lambda: True
+    ) -> _T:
         """Do `work` on `key` over a link that lives, as one of those that may be under way at the same time."""
         async with self._seats:
             return await self._reach.do(self._guarded(key, work), again)
 
-    def _guarded(self, key: str, work: Callable[[Link], Awaitable[T]]) -> Callable[[Link], Awaitable[T]]:
+    def _guarded(self, key: str, work: Callable[[Link], Awaitable[_T]]) -> Callable[[Link], Awaitable[_T]]:
         """Return `work` with what the server says against it translated."""
 
-        async def guarded(link: Link) -> T:
+        async def guarded(link: Link) -> _T:
             try:
                 return await work(link)
             except Status as exc:
@@ -177,7 +179,7 @@ class SftpStore(Store):
         path = self._place.path(key)
 
         async def work(link: Link) -> bytes:
-            found = await read(link.main, path)
+            found = await read_remote(link.main, path)
             if found is None:
                 await self._place.check(link.main)
                 raise KeyMissing(key)
@@ -234,10 +236,12 @@ class SftpStore(Store):
 
     async def _copy_in(self, calls: Calls, path: Path) -> bytes:
         """Return a new file aside, on the remote disk, with the bytes of `path`."""
-        together = self._sending > MANY and await self._flusher.together()
+        together = self._sending > SYNC_CONNECTIONS and await self._flusher.together()
         async with self._files_open:
             with path.open("rb", buffering=0) as source:
-                temp = await self._publisher.aside(calls, chunks(source.fileno()), durable=not together, stamp=True)
+                temp = await self._publisher.aside(
+                    calls, read_chunks(source.fileno()), durable=not together, stamp=True
+                )
         if together:
             try:
                 await self._flusher.settle([temp])
@@ -253,7 +257,7 @@ class SftpStore(Store):
 
         async def send(some: Sequence[Source]) -> list[str]:
             async def work(link: Link) -> list[str]:
-                return await Batch(link, self._place, self._publisher, self._flusher, named).store(some, moved)
+                return await FileBatch(link, self._place, self._publisher, self._flusher, named).store(some, moved)
 
             return await self._reach.do(self._guarded("", work))
 
@@ -271,7 +275,7 @@ class SftpStore(Store):
             except Status as exc:
                 raise await self._missing(exc, calls, key) from exc
             try:
-                if not await save(calls, handle, aside):
+                if not await save_remote(calls, handle, aside):
                     raise KeyMissing(key)
             finally:
                 calls.close(handle)

@@ -19,10 +19,10 @@ from monkey.store.sftp.wire.sftp_protocol import NO_SUCH_FILE, LinkLost, Status
 from monkey.store.sftp.wire.sftp_requests import Calls
 
 #: Files that are synced one by one at the same time; each holds a handle on the server.
-AT_ONCE = 64
+_CONCURRENCY = 64
 
 #: From this many paths on, the whole file system is synced at once.
-MANY = 8
+SYNC_CONNECTIONS = 8
 
 #: File systems whose syncfs is known to reach the disk, as `stat -f` calls them; from Linux 5.8 on it tells errors.
 _SYNCFS_WORKS = ("ext2/ext3", "xfs", "btrfs", "f2fs")
@@ -95,7 +95,7 @@ class Flusher:
         self._task: asyncio.Task[None] | None = None
         self._helper: Helper | None = None
         self._starting: asyncio.Task[Helper | None] | None = None
-        self._seats = asyncio.Semaphore(AT_ONCE)
+        self._seats = asyncio.Semaphore(_CONCURRENCY)
         self._alone_until = 0.0
 
     async def settle(self, paths: Iterable[bytes]) -> None:
@@ -126,7 +126,7 @@ class Flusher:
 
     async def _sync(self, paths: Iterable[bytes]) -> None:
         paths = list(paths)
-        if len(paths) >= MANY and await self._whole(len(paths)):
+        if len(paths) >= SYNC_CONNECTIONS and await self._whole(len(paths)):
             return
         outcomes = await asyncio.gather(*(self._one(path) for path in paths), return_exceptions=True)
         for outcome in outcomes:

@@ -12,7 +12,7 @@ _HINT = "write ssh://user@host/absolute/directory or ssh://host/~/directory; all
 
 
 @dataclass(frozen=True)
-class Target:
+class SftpTarget:
     """A directory on a host; `user`, `port`: None leaves them to the user's configuration."""
 
     user: str | None
@@ -36,7 +36,7 @@ class Target:
         return f"ssh://{user}{host}{port}{quote(path, safe='/~')}"
 
 
-def parse(url: str) -> Target:
+def parse_sftp_url(url: str) -> SftpTarget:
     """Return what `url` names; raises StoreError where it is no URL of a directory on a host."""
     try:
         parts = urlsplit(url)
@@ -52,7 +52,7 @@ def parse(url: str) -> Target:
     user = unquote(user) if user else None
     if wrong := find_host_mistake(host, user):
         raise StoreError(f"expected ssh://host/directory, found {url!r}: {wrong}", hint=_HINT)
-    return Target(user, host, port, _directory(url, unquote(parts.path)))
+    return SftpTarget(user, host, port, _directory(url, unquote(parts.path)))
 
 
 def _directory(url: str, path: str) -> str:

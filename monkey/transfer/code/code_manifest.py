@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from monkey.store.keys import encodable
+from monkey.store.keys import is_encodable
 
 #: Bytes that one file may have; larger ones belong into datasets.
 MAX_FILE = 50 * 10**6
@@ -18,7 +18,7 @@ MAX_FILE = 50 * 10**6
 MAX_TOTAL = 500 * 10**6
 MAX_FILES = 100_000
 #: Directories that a file may lie in: what walks over trees recurses, and Python ends that at a thousand.
-MAX_DEPTH = 256
+MAX_TREE_DEPTH = 256
 
 
 class Kind(StrEnum):
@@ -29,7 +29,7 @@ class Kind(StrEnum):
     LINK = "link"
 
 
-class Entry(NamedTuple):
+class ManifestEntry(NamedTuple):
     """One path of a snapshot; `content` is the SHA-256 of its bytes (64 hex), or a link's target."""
 
     path: str
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
         return hashlib.sha256(f"{self.kind}:{self.content}".encode()).hexdigest()
 
 
-def code_hash(entries: Iterable[Entry]) -> str:
+def code_hash(entries: Iterable[ManifestEntry]) -> str:
     """Return the code hash: SHA-256, 64 hex, over the sorted manifest."""
     manifest = sorted([entry.path, str(entry.kind), entry.content] for entry in entries)
     text = json.dumps(manifest, ensure_ascii=False, separators=(",", ":"))
@@ -54,12 +54,12 @@ def code_hash(entries: Iterable[Entry]) -> str:
 def is_path(path: str) -> bool:
     """Tell whether `path` is plain: relative, without '.', '..', empty parts or NUL, in UTF-8, and not too deep."""
     parts = path.split("/")
-    plain = {"", ".", ".."}.isdisjoint(parts) and "\0" not in path and encodable(path)
-    return plain and len(parts) <= MAX_DEPTH + 1
+    plain = {"", ".", ".."}.isdisjoint(parts) and "\0" not in path and is_encodable(path)
+    return plain and len(parts) <= MAX_TREE_DEPTH + 1
 
 
-def inside(path: str, target: str) -> bool:
+def is_inside(path: str, target: str) -> bool:
     """Tell whether a link at `path` with this target stays below the root, as far as its text says."""
-    if not target or target.startswith("/") or "\0" in target or not encodable(target):
+    if not target or target.startswith("/") or "\0" in target or not is_encodable(target):
         return False
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), target)).split("/")[0] != ".."

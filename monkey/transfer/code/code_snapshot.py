@@ -21,21 +21,30 @@ from typing import BinaryIO
 from monkey.errors import PlanError
 from monkey.store.store_port import Store
 from monkey.transfer.code.code_manifest import (
-    MAX_DEPTH,
     MAX_FILE,
     MAX_FILES,
     MAX_TOTAL,
-    Entry,
+    MAX_TREE_DEPTH,
     Kind,
+    ManifestEntry,
     code_hash,
-    inside,
+    is_inside,
     is_path,
 )
-from monkey.transfer.code.extract import extract
-from monkey.transfer.code.file_selection import select
-from monkey.transfer.code.git_files import descends, git_info
+from monkey.transfer.code.extract import extract_snapshot
+from monkey.transfer.code.file_selection import select_files
+from monkey.transfer.code.git_files import git_info, is_descendant
 
-__all__ = ["CodeSnapshot", "code_key", "descends", "extract", "git_info", "pack", "snapshot", "upload"]
+__all__ = [
+    "CodeSnapshot",
+    "code_key",
+    "extract_snapshot",
+    "git_info",
+    "is_descendant",
+    "pack_code",
+    "read_code",
+    "upload_code",
+]
 
 #: How often a file is read again that changed meanwhile.
 READS = 3
@@ -43,11 +52,11 @@ READS = 3
 
 @dataclass(frozen=True)
 class CodeSnapshot:
-    """The code as it was when it was read; `pack` notices where the files have changed since."""
+    """The code as it was when it was read; `pack_code` notices where the files have changed since."""
 
     root: Path
     hash: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ManifestEntry, ...]
     #: Bytes in all files.
     size: int
     #: Files that would be code, had our own output not been sent to them.
@@ -66,7 +75,7 @@ def code_key(sha: str) -> str:
     return f"code/{sha}.tar.gz"
 
 
-def snapshot(
+def read_code(
     root: Path,
     include: Sequence[str] = (),
     leave_out: Collection[str] = (),
@@ -83,11 +92,11 @@ def snapshot(
     are sent to change for sure, and are left out.
     """
     trees = tuple(f"{tree}/" for tree in without)
-    chosen = [path for path in select(root, include, leave_out, project) if not f"{path}/".startswith(trees)]
+    chosen = [path for path in select_files(root, include, leave_out, project) if not f"{path}/".startswith(trees)]
     repositories = tuple(path.rstrip("/") for path in chosen if path.endswith("/"))
     paths = [path for path in chosen if not path.endswith("/")]
     left_out = _our_output(root, paths)
-    entries: list[Entry] = []
+    entries: list[ManifestEntry] = []
     size = 0
     for path in paths:
         if path in left_out:
@@ -120,19 +129,19 @@ def _file_id(file: Path | int) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-def _read(root: Path, path: str) -> tuple[Entry | None, int]:
+def _read(root: Path, path: str) -> tuple[ManifestEntry | None, int]:
     """Return the entry of `path` and its size; None where it is gone from the disk."""
     if not is_path(path):
         raise PlanError(
             f"the file name {path.encode(errors='surrogateescape')!r} under {root} is not UTF-8, no plain path, or "
-            f"deeper than {MAX_DEPTH} directories",
+            f"deeper than {MAX_TREE_DEPTH} directories",
             hint="rename it, or leave it out with 'code: include:' or .gitignore",
         )
     full = root / path
     try:
         mode = full.lstat().st_mode
         if stat.S_ISLNK(mode):
-            return Entry(path, Kind.LINK, _link(root, path)), 0
+            return ManifestEntry(path, Kind.LINK, _link(root, path)), 0
         if stat.S_ISDIR(mode):
             raise PlanError(
                 f"the submodule {path!r} of {root} is not checked out, so the code snapshot would lack it",
@@ -150,7 +159,7 @@ def _read(root: Path, path: str) -> tuple[Entry | None, int]:
 def _link(root: Path, path: str) -> str:
     target = os.readlink(root / path)  # noqa: PTH115 - as text: a Path would tidy it up
     real_root, real = os.path.realpath(root), os.path.realpath(root / path)
-    if inside(path, target) and (real + "/").startswith(real_root.rstrip("/") + "/"):
+    if is_inside(path, target) and (real + "/").startswith(real_root.rstrip("/") + "/"):
         return target
     raise PlanError(
         f"the link {root / path} leads out of the code: it points to {target!r}",
@@ -158,7 +167,7 @@ def _link(root: Path, path: str) -> str:
     )
 
 
-def _read_file(full: Path, path: str) -> tuple[Entry, int]:
+def _read_file(full: Path, path: str) -> tuple[ManifestEntry, int]:
     for _ in range(READS):
         with _open(full) as file:
             before = os.fstat(file.fileno())
@@ -172,7 +181,7 @@ def _read_file(full: Path, path: str) -> tuple[Entry, int]:
             after = os.fstat(file.fileno())
         if _same(before, after) and _still(full, after):
             kind = Kind.EXECUTABLE if after.st_mode & stat.S_IXUSR else Kind.FILE
-            return Entry(path, kind, digest), after.st_size
+            return ManifestEntry(path, kind, digest), after.st_size
     raise PlanError(f"{full} changes while it is read", hint="wait until nobody writes it any more, and try again")
 
 
@@ -201,7 +210,7 @@ def _still(full: Path, known: os.stat_result) -> bool:
         return False
 
 
-def pack(code: CodeSnapshot, into: BinaryIO) -> None:
+def pack_code(code: CodeSnapshot, into: BinaryIO) -> None:
     """Write the archive: the same bytes for the same code, given the same zlib.
 
     Raises PlanError where a file is no longer what the snapshot read.
@@ -214,7 +223,7 @@ def pack(code: CodeSnapshot, into: BinaryIO) -> None:
             _add(tar, code.root, entry)
 
 
-def _add(tar: tarfile.TarFile, root: Path, entry: Entry) -> None:
+def _add(tar: tarfile.TarFile, root: Path, entry: ManifestEntry) -> None:
     info = tarfile.TarInfo(entry.path)
     if entry.kind is Kind.LINK:
         if _read(root, entry.path)[0] != entry:
@@ -233,15 +242,15 @@ def _add(tar: tarfile.TarFile, root: Path, entry: Entry) -> None:
     tar.addfile(info, io.BytesIO(data))
 
 
-def _changed(root: Path, entry: Entry) -> PlanError:
+def _changed(root: Path, entry: ManifestEntry) -> PlanError:
     return PlanError(
         f"{root / entry.path} changed since the plan was made",
         hint="plan again; if a program writes it now, keep it out of the code with 'code: include:' or .gitignore",
     )
 
 
-async def upload(store: Store, code: CodeSnapshot) -> int:
-    """Store the archive unless it is there; returns the bytes that were sent. Raises as `pack`, and StoreError."""
+async def upload_code(store: Store, code: CodeSnapshot) -> int:
+    """Store the archive unless it is there; returns the bytes that were sent. Raises as `pack_code`, and StoreError."""
     key = code_key(code.hash)
     if any(item.key == key for item in await store.list(key)):
         return 0
@@ -254,4 +263,4 @@ async def upload(store: Store, code: CodeSnapshot) -> int:
 
 def _pack_to(code: CodeSnapshot, archive: Path) -> None:
     with archive.open("wb") as file:
-        pack(code, file)
+        pack_code(code, file)

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from monkey.errors import Corrupt
-from monkey.store.directory.sync import flush, flush_directory
+from monkey.store.directory.sync import flush_directory, flush_file
 from monkey.transfer.code.code_manifest import (
-    MAX_DEPTH,
     MAX_FILE,
     MAX_FILES,
     MAX_TOTAL,
-    Entry,
+    MAX_TREE_DEPTH,
     Kind,
+    ManifestEntry,
     code_hash,
-    inside,
+    is_inside,
     is_path,
 )
 from monkey.tree_removal import remove_tree
@@ -32,7 +32,7 @@ _OVERHEAD = 10_240 + MAX_FILES * 4096
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def extract(archive: Path, into: Path, sha: str, *, max_total: int = MAX_TOTAL) -> None:
+def extract_snapshot(archive: Path, into: Path, sha: str, *, max_total: int = MAX_TOTAL) -> None:
     """Unpack the snapshot with the code hash `sha` to `into`, whole or not at all.
 
     Where `into` exists already, nothing is done. Raises Corrupt where the archive is not what its hash promises (a path
@@ -67,10 +67,10 @@ class _Unpacking:
 
     def __init__(self, key: str, root: Path, max_total: int) -> None:
         self.key, self.root, self.max_total = key, root, max_total
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ManifestEntry] = {}
         self.total = 0
 
-    def run(self, archive: Path) -> list[Entry]:
+    def run(self, archive: Path) -> list[ManifestEntry]:
         """Unpack, and return what was there; raises Corrupt, OSError."""
         with archive.open("rb") as file:
             try:
@@ -89,17 +89,17 @@ class _Unpacking:
 
     def _member(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         if not is_path(member.name):
-            raise self._corrupt(f"{member.name!r} is no path inside, or deeper than {MAX_DEPTH} directories")
+            raise self._corrupt(f"{member.name!r} is no path inside, or deeper than {MAX_TREE_DEPTH} directories")
         if member.name in self.entries or len(self.entries) >= MAX_FILES:
             raise self._corrupt(f"{member.name!r} comes twice, or there are too many files")
         if member.issym():
-            self.entries[member.name] = Entry(member.name, Kind.LINK, member.linkname)
+            self.entries[member.name] = ManifestEntry(member.name, Kind.LINK, member.linkname)
         elif member.isreg():
             self.entries[member.name] = self._file(tar, member)
         else:
             raise self._corrupt(f"{member.name!r} is neither a file nor a link")
 
-    def _file(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
+    def _file(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> ManifestEntry:
         self.total += member.size
         if member.size > MAX_FILE or self.total > self.max_total:
             raise self._corrupt(f"{member.name!r} is too large")
@@ -110,7 +110,7 @@ class _Unpacking:
         executable = bool(member.mode & 0o100)
         self._write(member.name, data, 0o777 if executable else 0o666)
         kind = Kind.EXECUTABLE if executable else Kind.FILE
-        return Entry(member.name, kind, hashlib.sha256(data).hexdigest())
+        return ManifestEntry(member.name, kind, hashlib.sha256(data).hexdigest())
 
     def _write(self, name: str, data: bytes, mode: int) -> None:
         path = self._room(name)
@@ -121,7 +121,7 @@ class _Unpacking:
         with open(fd, "wb") as file:  # noqa: PTH123 - from a descriptor
             file.write(data)
             file.flush()
-            flush(fd)  # a cache outlives a loss of power, and is not read again to be verified
+            flush_file(fd)  # a cache outlives a loss of power, and is not read again to be verified
 
     def _room(self, name: str) -> Path:
         """Return where `name` goes, with the directories above it made."""
@@ -132,15 +132,15 @@ class _Unpacking:
             raise self._corrupt(f"{name!r} lies below a file") from exc
         return path
 
-    def _link(self, entry: Entry) -> None:
-        if not inside(entry.path, entry.content):
+    def _link(self, entry: ManifestEntry) -> None:
+        if not is_inside(entry.path, entry.content):
             raise self._corrupt(f"the link {entry.path!r} leads out, to {entry.content!r}")
         try:
             self._room(entry.path).symlink_to(entry.content)
         except FileExistsError as exc:
             raise self._corrupt(f"{entry.path!r} is a link and a directory") from exc
 
-    def _check_link(self, entry: Entry) -> None:
+    def _check_link(self, entry: ManifestEntry) -> None:
         """See where the link leads now that all are there: one through another may lead out, whatever its text."""
         real, root = os.path.realpath(self.root / entry.path), os.path.realpath(self.root)
         if not (real + "/").startswith(root + "/"):

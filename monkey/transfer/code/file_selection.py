@@ -90,7 +90,7 @@ FETCHED = ".monkey-fetched"
 _MARKS = frozenset(("pyvenv.cfg", "CACHEDIR.TAG", FETCHED))
 
 
-def select(
+def select_files(
     root: Path, include: Sequence[str], leave_out: Collection[str] = (), project: Path | None = None
 ) -> list[str]:
     """Return the paths, relative to `root`, '/'-separated and sorted, that belong to the code snapshot.

@@ -10,7 +10,7 @@ from typing import TypedDict
 from monkey.errors import PlanError
 
 #: Seconds after which git is taken to hang (a dead network file system, a prompt).
-TIMEOUT = 120
+_TIMEOUT_SECONDS = 120
 
 #: Set while a hook runs, for the hook's repository: not necessarily the one that is asked here. And what changes how
 #: paths are read: `git --literal-pathspecs commit` hands that on to its hooks.
@@ -62,7 +62,7 @@ def git_info(root: Path) -> GitInfo | None:
     return GitInfo(commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty)
 
 
-def descends(root: Path, ancestor: str, commit: str) -> bool | None:
+def is_descendant(root: Path, ancestor: str, commit: str) -> bool | None:
     """Tell whether `commit` is `ancestor` or descends from it; None where git does not know (a shallow clone)."""
     done = _run(work_tree(root) or root, "merge-base", "--is-ancestor", "--end-of-options", ancestor, commit)
     return {0: True, 1: False}.get(done.returncode)
@@ -148,7 +148,7 @@ def _run(top: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=environment,
-            timeout=TIMEOUT,
+            timeout=_TIMEOUT_SECONDS,
             check=False,
         )
     except FileNotFoundError as exc:
@@ -157,4 +157,4 @@ def _run(top: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
             hint="install git",
         ) from exc
     except subprocess.TimeoutExpired as exc:
-        raise PlanError(f"git did not answer within {TIMEOUT} s in {top}") from exc
+        raise PlanError(f"git did not answer within {_TIMEOUT_SECONDS} s in {top}") from exc

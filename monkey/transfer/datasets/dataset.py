@@ -51,7 +51,7 @@ class Dataset:
     @cached_property
     def listing(self) -> bytes:
         """The bytes of a directory's `.dir` object, b"" for a file."""
-        return b"" if self.is_file else listing(self.names, self.md5s)
+        return b"" if self.is_file else write_listing(self.names, self.md5s)
 
     @property
     def listed(self) -> int:
@@ -88,7 +88,7 @@ class Dataset:
         return f"{self.root}/{self.names[row]}" if self.names[row] else self.root
 
 
-def listing(names: Sequence[str], md5s: Sequence[str]) -> bytes:
+def write_listing(names: Sequence[str], md5s: Sequence[str]) -> bytes:
     """Return a directory's listing as DVC writes it: `json.dumps` of {"md5", "relpath"} sorted by path.
 
     Written out by hand: a hundred thousand dicts would take longer than hashing their files.

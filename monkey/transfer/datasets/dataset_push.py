@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from monkey.store.content.hash_workers import Crew
 from monkey.store.content.objects import Moved, Source
-from monkey.store.directory.root import Place
+from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.store import DirectoryStore
 from monkey.store.store_port import Store
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import Dataset
-from monkey.transfer.datasets.hashing import hash_dataset, quiet
-from monkey.transfer.datasets.survey import Look, look
+from monkey.transfer.datasets.hashing import hash_dataset, report_nothing
+from monkey.transfer.datasets.survey import Look, survey_dataset
 
 #: What is known of a dataset before: how it was met, or all of it, or what goes on with a look that was begun.
-Seen = Look | Dataset | Callable[[Place | None], Look] | None
+LookedDataset = Look | Dataset | Callable[[DirectoryRoot | None], Look] | None
 
 
 class Hashed(NamedTuple):
@@ -32,7 +32,12 @@ class Hashed(NamedTuple):
 
 
 async def hash_into(
-    store: Store, root: str, home: Path, moved: Moved = quiet, seen: Seen = None, crew: Crew | None = None
+    store: Store,
+    root: str,
+    home: Path,
+    moved: Moved = report_nothing,
+    seen: LookedDataset = None,
+    crew: Crew | None = None,
 ) -> Hashed:
     """Return the dataset at the absolute path `root`, whose files never hashed before are in the store by then.
 
@@ -45,9 +50,9 @@ async def hash_into(
     if isinstance(seen, Dataset):
         return Hashed(seen)
     place = store.place if isinstance(store, DirectoryStore) else None
-    if not (place or store.empty) or dvc_files.repository(Path(root)) is not None:
+    if not (place or store.empty) or dvc_files.find_dvc_root(Path(root)) is not None:
         return Hashed(await asyncio.to_thread(hash_dataset, Path(root), home, moved))
-    met, store.empty = seen(place) if callable(seen) else seen or look(place, root, home), False
+    met, store.empty = seen(place) if callable(seen) else seen or survey_dataset(place, root, home), False
     new = [row for row, md5 in enumerate(met.md5s) if not md5]
     if not new:
         return Hashed(met.dataset(), (), met.there)

@@ -14,48 +14,48 @@ import stat
 from collections.abc import Callable, Iterable
 
 from monkey.errors import DatasetError
-from monkey.store.content.hash_worker import Signature, Walked, signature, walk
-from monkey.store.keys import encodable, shown
+from monkey.store.content.hash_worker import Signature, Walked, read_signature, walk_files
+from monkey.store.keys import is_encodable, shorten_key
 
 #: A path below the dataset's root ("" for the root itself, a file), and the file's signature.
-Row = tuple[str, Signature]
+FileRow = tuple[str, Signature]
 
 
-def scan(root: str, walked: Callable[[], Walked] | None = None) -> list[Row]:
-    """Return the files of the dataset, sorted; `walked` waits for what `walk` finds there, where another does it.
+def scan_dataset(root: str, walked: Callable[[], Walked] | None = None) -> list[FileRow]:
+    """Return the files of the dataset, sorted; `walked` waits for what `walk_files` finds there, where another does it.
 
     Raises DatasetError, naming the file, for what cannot be taken.
     """
     found = _look(root)
     if stat.S_ISREG(found.st_mode):
-        return [("", signature(found))]
+        return [("", read_signature(found))]
     if not stat.S_ISDIR(found.st_mode):
         raise DatasetError(f"expected a file or a directory at {root}, found {_kind(found.st_mode)}")
-    rows, others, foreign, ended = walked() if walked else walk(root)
+    rows, others, foreign, ended = walked() if walked else walk_files(root)
     for name in foreign:
         _check_name(f"{root}/{name}", name)
     if ended:
         path, number = ended
-        raise trouble(path, OSError(number, os.strerror(number)))
-    return finish(root, rows + [_row(name, f"{root}/{name}") for name in others])
+        raise translate_scan_error(path, OSError(number, os.strerror(number)))
+    return sort_rows(root, rows + [_row(name, f"{root}/{name}") for name in others])
 
 
-def scan_listed(root: str, directories: Iterable[tuple[str, Iterable[str], Iterable[str]]]) -> list[Row]:
-    """Return, as `scan`, the files of `directories`: path, names of directories, names of files, as `os.walk` yields.
+def scan_listed(root: str, directories: Iterable[tuple[str, Iterable[str], Iterable[str]]]) -> list[FileRow]:
+    """Return, as `scan_dataset`, the files of `directories`: path, directories' and files' names, as `os.walk` yields.
 
     For trees of which somebody else says what belongs to them.
     """
-    rows: list[Row] = []
+    rows: list[FileRow] = []
     for path, inside, names in directories:
         base = f"{path[len(root) + 1 :]}/" if len(path) > len(root) else ""
         for name in inside:
             if os.path.islink(f"{path}/{name}"):  # noqa: PTH114
                 raise _refuse(f"{path}/{name}", stat.S_IFDIR)
         rows += [_row(base + name, f"{path}/{name}") for name in names]
-    return finish(root, rows)
+    return sort_rows(root, rows)
 
 
-def finish(root: str, rows: list[Row]) -> list[Row]:
+def sort_rows(root: str, rows: list[FileRow]) -> list[FileRow]:
     """Sort the rows; raises DatasetError where there are none."""
     if not rows:
         raise DatasetError(f"expected files in {root}, found none", hint="a dataset has at least one file")
@@ -67,20 +67,20 @@ def _look(path: str) -> os.stat_result:
     try:
         return os.stat(path)
     except OSError as exc:
-        raise trouble(path, exc) from exc
+        raise translate_scan_error(path, exc) from exc
 
 
-def _row(name: str, path: str) -> Row:
+def _row(name: str, path: str) -> FileRow:
     """Return the row of a file or a link to one. Raises DatasetError for all else."""
     _check_name(path, name)
     found = _look(path)
     if not stat.S_ISREG(found.st_mode):
         raise _refuse(path, found.st_mode)
-    return name, signature(found)
+    return name, read_signature(found)
 
 
 def _check_name(path: str, name: str) -> None:
-    if not encodable(name):
+    if not is_encodable(name):
         raise DatasetError(
             f"the file name {os.fsencode(path)!r} is not UTF-8", hint="rename it; DVC's listings are UTF-8"
         )
@@ -100,9 +100,9 @@ def _kind(mode: int) -> str:
     return next((kind for test, kind in kinds if test(mode)), "a device")
 
 
-def trouble(path: str, exc: OSError) -> DatasetError:
+def translate_scan_error(path: str, exc: OSError) -> DatasetError:
     """Return the error to raise for what the system said of a file."""
-    name = shown(path)
+    name = shorten_key(path)
     if exc.errno == errno.ELOOP:
         return DatasetError(f"the link {name} leads in a circle", hint="remove it")
     if exc.errno in (errno.ENOENT, errno.ENOTDIR) and os.path.islink(path):  # noqa: PTH114

@@ -9,14 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from monkey.errors import Corrupt, KeyMissing
-from monkey.store.content.objects import DAMAGED, FILES, Moved, object_key
+from monkey.store.content.objects import DAMAGED, MD5_PREFIX, Moved, object_key
 from monkey.store.store_port import Store
 from monkey.transfer.datasets.dataset import DIR, Dataset, read_listing
-from monkey.transfer.datasets.hashing import quiet, unchanged
-from monkey.transfer.datasets.missing_files import Missing, compared
+from monkey.transfer.datasets.hashing import check_unchanged, report_nothing
+from monkey.transfer.datasets.missing_files import Missing, compare_files
 
 #: Up to so many objects are asked for one by one.
-FEW = 24
+_FEW_OBJECTS = 24
 
 #: A store with more objects than this is listed by prefixes, several at once, rather than page after page.
 HUGE = 50_000
@@ -28,13 +28,13 @@ PAGE = 1000
 BOTH = "files/"
 
 #: Requests at once.
-AT_ONCE = 16
+_CONCURRENCY = 16
 
 #: Prefixes that objects are spread over.
 _PREFIXES = 256
 
 
-async def missing(
+async def find_missing_files(
     store: Store, datasets: Sequence[Dataset], known: Mapping[str, int] = MappingProxyType({})
 ) -> list[Missing]:
     """Return what each of the datasets lacks in the store, by one look at it; `known`: sizes of objects seen there.
@@ -51,12 +51,12 @@ async def missing(
     for oid in damaged:
         there.pop(oid, None)
     return [
-        compared(dataset, there)._replace(damaged=sorted(damaged and damaged & {dataset.oid, *dataset.objects}))
+        compare_files(dataset, there)._replace(damaged=sorted(damaged and damaged & {dataset.oid, *dataset.objects}))
         for dataset in datasets
     ]
 
 
-async def holds(store: Store, oid: str) -> bool:
+async def is_stored(store: Store, oid: str) -> bool:
     """Tell whether the store has all objects of the dataset with this hash, none of them known to be damaged.
 
     Raises StoreError.
@@ -76,9 +76,9 @@ async def holds(store: Store, oid: str) -> bool:
 
 async def _listed(store: Store, oids: Sequence[str]) -> tuple[dict[str, int], set[str]]:
     """Return the sizes of objects in the store, at least of those of `oids` that are there, and which are damaged."""
-    if len(oids) <= FEW:
+    if len(oids) <= _FEW_OBJECTS:
         return _parted(await _sizes(store, [*map(object_key, oids), DAMAGED]))
-    prefixes = sorted({f"{FILES}{oid[:2]}/" for oid in oids})
+    prefixes = sorted({f"{MD5_PREFIX}{oid[:2]}/" for oid in oids})
     first = await _sizes(store, prefixes[:1])
     around = len(first) * _PREFIXES
     if around > (PAGE if len(prefixes) < _PREFIXES // 4 else HUGE):
@@ -87,8 +87,8 @@ async def _listed(store: Store, oids: Sequence[str]) -> tuple[dict[str, int], se
 
 
 def _parted(found: Mapping[str, int]) -> tuple[dict[str, int], set[str]]:
-    begin, two = len(FILES), len(FILES) + 2
-    sizes = {key[begin:two] + key[two + 1 :]: size for key, size in found.items() if key.startswith(FILES)}
+    begin, two = len(MD5_PREFIX), len(MD5_PREFIX) + 2
+    sizes = {key[begin:two] + key[two + 1 :]: size for key, size in found.items() if key.startswith(MD5_PREFIX)}
     return sizes, {key.removeprefix(DAMAGED) for key in found if key.startswith(DAMAGED)}
 
 
@@ -101,11 +101,11 @@ async def _sizes(store: Store, prefixes: Sequence[str]) -> dict[str, int]:
         for prefix in queue:
             found.update((key, size) for key, size, _ in await store.list(prefix))
 
-    await asyncio.gather(*(look() for _ in range(min(AT_ONCE, len(prefixes)))))
+    await asyncio.gather(*(look() for _ in range(min(_CONCURRENCY, len(prefixes)))))
     return found
 
 
-async def upload(store: Store, dataset: Dataset, lacks: Missing, moved: Moved = quiet) -> None:
+async def upload_dataset(store: Store, dataset: Dataset, lacks: Missing, moved: Moved = report_nothing) -> None:
     """Send what the dataset lacks in the store; the listing last, once all else would survive a loss of power.
 
     Raises DatasetError where a file is not what it was, and StoreError. What was sent by then stays, and is not sent
@@ -113,7 +113,7 @@ async def upload(store: Store, dataset: Dataset, lacks: Missing, moved: Moved = 
     """
     if lacks.rows:
         await store.put_contents([dataset.source(row) for row in lacks.rows], moved)
-        await asyncio.to_thread(unchanged, dataset)
+        await asyncio.to_thread(check_unchanged, dataset)
     if lacks.listing:
         await _put_listing(store, dataset)
         moved(1, len(dataset.listing))

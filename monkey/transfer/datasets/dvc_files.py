@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from monkey import origin
 from monkey.errors import DatasetElsewhere, DatasetError, DvcMissing
 from monkey.spec.project_paths import resolve_in_project
-from monkey.store.content.hash_worker import Signature, signature
+from monkey.store.content.hash_worker import Signature, read_signature
 from monkey.transfer.datasets.dataset import Dataset
-from monkey.transfer.datasets.dataset_scan import Row, scan, scan_listed, trouble
+from monkey.transfer.datasets.dataset_scan import FileRow, scan_dataset, scan_listed, translate_scan_error
 
 if TYPE_CHECKING:
     from dvc.output import Output
@@ -31,7 +31,7 @@ DVC = ".dvc"
 _SETTINGS = ("config", "config.local")
 
 
-def repository(path: Path) -> Path | None:
+def find_dvc_root(path: Path) -> Path | None:
     """Return the root of the DVC repository that the absolute `path` lies in, if any."""
     return next(
         (parent for parent in path.parents if (parent / DVC).is_dir() and (parent / DVC / "config").exists()), None
@@ -41,7 +41,9 @@ def repository(path: Path) -> Path | None:
 def check_installed(repo_root: Path) -> None:
     """Raise DvcMissing where DVC is not installed here."""
     if find_spec("dvc") is None:
-        raise DvcMissing(f"{repo_root} is a DVC repository, and DVC is not installed here", hint=origin.hint("dvc"))
+        raise DvcMissing(
+            f"{repo_root} is a DVC repository, and DVC is not installed here", hint=origin.hint_install("dvc")
+        )
 
 
 def hash_tracked(path: Path, repo_root: Path) -> Dataset:
@@ -63,7 +65,7 @@ def _repository(root: Path) -> Iterator[Repo]:
         from dvc.repo import Repo
     except ImportError as exc:
         what = f"{root} is a DVC repository, and DVC cannot be imported here: {exc}"
-        raise DvcMissing(what, hint=origin.hint("dvc")) from exc
+        raise DvcMissing(what, hint=origin.hint_install("dvc")) from exc
     for name in _SETTINGS:
         try:
             resolve_in_project(root / DVC / name, root)
@@ -89,12 +91,12 @@ def _in_work_tree(repo: Repo, at: str) -> Dataset:
     return Dataset(at, [name for name, _ in rows], [known for _, known in rows], [md5s[name] for name, _ in rows])
 
 
-def _scan(repo: Repo, at: str) -> list[Row]:
+def _scan(repo: Repo, at: str) -> list[FileRow]:
     """Look at the files that DVC would take: it would hang on a pipe, and leave out links to directories."""
     from dvc.fs import localfs
 
     if not os.path.isdir(at):  # noqa: PTH112
-        return scan(at)
+        return scan_dataset(at)
     return scan_listed(at, repo.dvcignore.walk(localfs, at))
 
 
@@ -108,7 +110,7 @@ def _build(repo: Repo, at: str) -> dict[str, str]:
     except IgnoreInCollectedDirError as exc:
         raise DatasetError(str(exc), hint="move the .dvcignore file out of the dataset") from exc
     except OSError as exc:
-        raise trouble(str(exc.filename or at), exc) from exc
+        raise translate_scan_error(str(exc.filename or at), exc) from exc
     return _listed(found)
 
 
@@ -142,7 +144,7 @@ def _in_cache(repo: Repo, path: str) -> Dataset:
 
 def _signature(at: str, path: str, out: Output) -> Signature:
     try:
-        return signature(os.stat(at))  # noqa: PTH116
+        return read_signature(os.stat(at))  # noqa: PTH116
     except OSError as exc:
         raise _pull(path, out) from exc
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from monkey.store.content.hash_worker import Signature
 from monkey.transfer.datasets.dataset import Told
-from monkey.transfer.datasets.dataset_scan import Row
+from monkey.transfer.datasets.dataset_scan import FileRow
 
 #: Begins the file; changes with its form.
 MAGIC = b"monkey dataset 2\n"
@@ -33,7 +33,7 @@ TICK, COARSE_TICK = 20_000_000, 2_000_000_000
 UNKNOWN = bytes(16)
 
 
-class State:
+class HashState:
     """What is known of the dataset at one path."""
 
     def __init__(self, home: Path, root: str) -> None:
@@ -49,7 +49,7 @@ class State:
         """What the store is likely to have: all that was ever hashed."""
         return [*filter(None, self._hex()), *(self._told or ())[:1]]
 
-    def known(self, rows: Sequence[Row]) -> list[str]:
+    def known(self, rows: Sequence[FileRow]) -> list[str]:
         """Return the MD5 of each of these rows, "" where it is not known."""
         if not self._names:
             return [""] * len(rows)
@@ -64,7 +64,7 @@ class State:
         found = [text[at : at + 32] for at in range(0, len(text), 32)]
         return ["" if one == unknown else one for one in found] if unknown in found else found
 
-    def _some(self, rows: Sequence[Row]) -> list[str]:
+    def _some(self, rows: Sequence[FileRow]) -> list[str]:
         ints, md5s = array("q", self._signatures), self._md5s
         before = {name: at for at, name in enumerate(self._names)}
         found = []
@@ -75,7 +75,7 @@ class State:
             found.append(md5.hex() if md5 != UNKNOWN else "")
         return found
 
-    def save(self, rows: Sequence[Row], md5s: Sequence[str], began: int, told: Told | None = None) -> None:
+    def save(self, rows: Sequence[FileRow], md5s: Sequence[str], began: int, told: Told | None = None) -> None:
         """Remember these rows; `began`: when their files were first looked at, in nanoseconds since 1970.
 
         `told`: what a directory of these rows is known by.
@@ -87,7 +87,7 @@ class State:
         if not packed:
             return
         digests = b"".join(
-            bytes.fromhex(md5) if md5 and settled(signature, began) else UNKNOWN
+            bytes.fromhex(md5) if md5 and is_settled(signature, began) else UNKNOWN
             for (_, signature), md5 in zip(rows, md5s, strict=True)
         )
         body = marshal.dumps((self.root, "\0".join(name for name, _ in rows), packed, digests, told))
@@ -114,7 +114,7 @@ class State:
         return (names.split("\0"), signatures, md5s, told) if root == self.root else nothing
 
 
-def remembered(home: Path, root: str) -> bool:
+def has_state(home: Path, root: str) -> bool:
     """Tell whether the dataset at the absolute path `root` was ever hashed."""
     return _path(home, os.path.realpath(root)).exists()
 
@@ -123,19 +123,19 @@ def _path(home: Path, root: str) -> Path:
     return home / hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
 
 
-def settled(signature: Signature, at: int) -> bool:
+def is_settled(signature: Signature, at: int) -> bool:
     """Tell whether a change after `at` (nanoseconds since 1970) would show in the file's times."""
     changed = max(signature[1], signature[2])
     tick = TICK if signature[2] % 1_000_000 else COARSE_TICK
     return changed < at - tick
 
 
-def now() -> int:
+def read_file_clock() -> int:
     """Return nanoseconds since 1970, as file systems stamp files."""
     return time.time_ns()
 
 
-def _packed(rows: Sequence[Row]) -> bytes:
+def _packed(rows: Sequence[FileRow]) -> bytes:
     """Return the signatures of these rows as bytes; none where one of them does not fit."""
     try:
         return array("q", itertools.chain.from_iterable(signature for _, signature in rows)).tobytes()

@@ -9,41 +9,41 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import DatasetError
-from monkey.store.content.hash_worker import Task, lots, signature
-from monkey.store.content.hash_workers import Crew, processors
-from monkey.store.content.large_files import hashed
-from monkey.store.content.objects import Moved, Source, refused
-from monkey.store.directory.bulk import LARGE
+from monkey.store.content.hash_worker import Task, read_signature, split_lots
+from monkey.store.content.hash_workers import Crew, count_processors
+from monkey.store.content.large_files import hash_large_file
+from monkey.store.content.objects import Moved, Source, make_refusal
+from monkey.store.directory.bulk import LARGE_BYTES
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import Dataset
-from monkey.transfer.datasets.dataset_scan import Row, scan
-from monkey.transfer.datasets.hash_state import State, now
+from monkey.transfer.datasets.dataset_scan import FileRow, scan_dataset
+from monkey.transfer.datasets.hash_state import HashState, read_file_clock
 
 #: Seconds of hashing after which what is known is kept: a kill -9 costs no more than that.
 KEEP_EVERY = 20.0
 
 
-def quiet(objects: int, size: int) -> None:
+def report_nothing(objects: int, size: int) -> None:
     """Take progress, and tell nobody."""
 
 
-def hash_dataset(root: Path, home: Path, moved: Moved = quiet) -> Dataset:
+def hash_dataset(root: Path, home: Path, moved: Moved = report_nothing) -> Dataset:
     """Return the dataset at the absolute path `root`; states are kept below `home`.
 
     `moved` is told of files that are hashed: no more than those that changed since the last time. Raises DatasetError
     for what cannot be taken, or changes meanwhile.
     """
-    if (repository := dvc_files.repository(root)) is not None:
+    if (repository := dvc_files.find_dvc_root(root)) is not None:
         return dvc_files.hash_tracked(root, repository)
-    began, at = now(), os.path.realpath(root)
-    rows, state = scan(at), State(home, at)
+    began, at = read_file_clock(), os.path.realpath(root)
+    rows, state = scan_dataset(at), HashState(home, at)
     md5s = state.known(rows)
     if not all(md5s):
         _fill(at, rows, md5s, moved, lambda: state.save(rows, md5s, began))
     return Dataset(at, [name for name, _ in rows], [signature for _, signature in rows], md5s)
 
 
-def _fill(root: str, rows: Sequence[Row], md5s: list[str], moved: Moved, keep: Callable[[], None]) -> None:
+def _fill(root: str, rows: Sequence[FileRow], md5s: list[str], moved: Moved, keep: Callable[[], None]) -> None:
     """Hash the rows without an MD5; `keep` is called now and then, and at the end, however that comes."""
     todo = [at for at, md5 in enumerate(md5s) if not md5]
     kept = time.monotonic()
@@ -60,8 +60,8 @@ def _fill(root: str, rows: Sequence[Row], md5s: list[str], moved: Moved, keep: C
         return Source(f"{root}/{name}" if name else root, signature)
 
     try:
-        _hash_small([at for at in todo if rows[at][1][0] < LARGE], source, found, moved)
-        _hash_large([at for at in todo if rows[at][1][0] >= LARGE], source, found, moved)
+        _hash_small([at for at in todo if rows[at][1][0] < LARGE_BYTES], source, found, moved)
+        _hash_large([at for at in todo if rows[at][1][0] >= LARGE_BYTES], source, found, moved)
     finally:
         keep()
 
@@ -70,13 +70,13 @@ def _hash_small(
     todo: Sequence[int], source: Callable[[int], Source], found: Callable[[int, str], None], moved: Moved
 ) -> None:
     tasks: list[Task] = [(one.path, one.signature, "") for one in map(source, todo)]
-    parts = lots([task[1][0] for task in tasks])
+    parts = split_lots([task[1][0] for task in tasks])
 
     def done(part: int, taken: Any) -> None:
         first, _ = parts[part]
         for at, (md5, why) in enumerate(taken, first):
             if not md5:
-                raise refused(source(todo[at]), why)
+                raise make_refusal(source(todo[at]), why)
             found(todo[at], md5)
         moved(len(taken), sum(task[1][0] for task in tasks[first : first + len(taken)]))
 
@@ -91,9 +91,9 @@ def _hash_large(
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(processors(), "monkey-hash") as pool:
+    with ThreadPoolExecutor(count_processors(), "monkey-hash") as pool:
         try:
-            for at, md5 in zip(todo, pool.map(lambda at: hashed(source(at), moved), todo), strict=True):
+            for at, md5 in zip(todo, pool.map(lambda at: hash_large_file(source(at), moved), todo), strict=True):
                 found(at, md5)
                 moved(1, 0)
         except BaseException:
@@ -101,12 +101,12 @@ def _hash_large(
             raise
 
 
-def unchanged(dataset: Dataset) -> None:
+def check_unchanged(dataset: Dataset) -> None:
     """Raise DatasetError unless the files are what they were when the dataset was looked at, as far as times tell."""
     for row, before in enumerate(dataset.signatures):
         path = dataset.path(row)
         try:
-            same = signature(os.stat(path)) == before  # noqa: PTH116
+            same = read_signature(os.stat(path)) == before  # noqa: PTH116
         except OSError:
             same = False
         if not same:

@@ -26,12 +26,12 @@ class Missing(NamedTuple):
         return len(self.rows) + self.listing
 
 
-def whole(dataset: Dataset) -> Missing:
+def list_all_files(dataset: Dataset) -> Missing:
     """Return what is missing in a store that has nothing."""
-    return compared(dataset, {})
+    return compare_files(dataset, {})
 
 
-def compared(dataset: Dataset, there: Mapping[str, int]) -> Missing:
+def compare_files(dataset: Dataset, there: Mapping[str, int]) -> Missing:
     """Return what is missing in a store that has objects of these sizes."""
     sizes = [found[0] for found in dataset.signatures]
     rows: list[int] = []

@@ -14,21 +14,21 @@ from typing import NamedTuple
 
 from monkey.store.content.hash_worker import Walked
 from monkey.store.content.hash_workers import Crew, sizes_ahead
-from monkey.store.content.objects import DAMAGED, FILES
-from monkey.store.directory.root import Place
+from monkey.store.content.objects import DAMAGED, MD5_PREFIX
+from monkey.store.directory.root import DirectoryRoot
 from monkey.transfer.datasets.dataset import Dataset
-from monkey.transfer.datasets.dataset_scan import Row, scan
-from monkey.transfer.datasets.hash_state import State, now
+from monkey.transfer.datasets.dataset_scan import FileRow, scan_dataset
+from monkey.transfer.datasets.hash_state import HashState, read_file_clock
 
 
 class Look(NamedTuple):
     """Data as it was met."""
 
     root: str
-    rows: Sequence[Row]
+    rows: Sequence[FileRow]
     #: MD5 of each row, "" where it is not known yet.
     md5s: list[str]
-    state: State
+    state: HashState
     #: When it was begun, in nanoseconds since 1970.
     began: int
     #: Sizes of objects in the store, by MD5: of what was known and is not known to be damaged.
@@ -40,29 +40,29 @@ class Look(NamedTuple):
         return Dataset(self.root, names, signatures, self.md5s, told=self.state.told)
 
 
-def look(place: Place | None, root: str, home: Path) -> Look:
+def survey_dataset(place: DirectoryRoot | None, root: str, home: Path) -> Look:
     """Look at the data at the absolute path `root`; states are kept below `home`. Raises DatasetError.
 
     `place`: the directory of the store; None where it has nothing.
     """
-    began, at = now(), os.path.realpath(root)
-    return _look(place, State(home, at), began, None)
+    began, at = read_file_clock(), os.path.realpath(root)
+    return _look(place, HashState(home, at), began, None)
 
 
-def look_ahead(root: str, home: Path, crew: Crew) -> Callable[[Place | None], Look]:
+def look_ahead(root: str, home: Path, crew: Crew) -> Callable[[DirectoryRoot | None], Look]:
     """Begin to look at the directory at the absolute path `root`, in a process of `crew`.
 
-    Returns what goes on with that, as `look` does, once the place is known; before `crew` works on anything else.
+    Returns what goes on with that, as `survey_dataset` does, once the place is known, before `crew` does anything else.
     """
-    began, at = now(), os.path.realpath(root)
+    began, at = read_file_clock(), os.path.realpath(root)
     walked = crew.begin(("walk", [at], "", ""))
-    return lambda place: _look(place, State(home, at), began, walked)
+    return lambda place: _look(place, HashState(home, at), began, walked)
 
 
-def _look(place: Place | None, state: State, began: int, walked: Callable[[], Walked] | None) -> Look:
+def _look(place: DirectoryRoot | None, state: HashState, began: int, walked: Callable[[], Walked] | None) -> Look:
     # Known once, it is likely to be there: the store is looked at while the files are.
-    with sizes_ahead(state.oids if place else (), place.below(FILES.rstrip("/")) if place else "") as sizes:
-        rows = scan(state.root, walked)
+    with sizes_ahead(state.oids if place else (), place.below(MD5_PREFIX.rstrip("/")) if place else "") as sizes:
+        rows = scan_dataset(state.root, walked)
         md5s = state.known(rows)
         there = sizes()
     for oid in _damaged(place) if place else ():
@@ -70,7 +70,7 @@ def _look(place: Place | None, state: State, began: int, walked: Callable[[], Wa
     return Look(state.root, rows, md5s, state, began, there)
 
 
-def _damaged(place: Place) -> Sequence[str]:
+def _damaged(place: DirectoryRoot) -> Sequence[str]:
     with contextlib.suppress(OSError):
         return os.listdir(place.below(DAMAGED))
     return ()

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from monkey.plan.change import MachineChange
-from monkey_stacks.aws.desired_resources import Wanted
+from monkey_stacks.aws.desired_resources import AwsFleetPlan
 from monkey_stacks.cloud import cloud_descriptions
-from monkey_stacks.cloud.cloud_descriptions import value
+from monkey_stacks.cloud.cloud_descriptions import format_property
 from monkey_stacks.engine.engine_outcome import Change
 
 _NAMES = {"imageId": "image", "instanceType": "instance_type", "vpcZoneIdentifiers": "network"}
@@ -16,7 +16,7 @@ _NAMES = {"imageId": "image", "instanceType": "instance_type", "vpcZoneIdentifie
 _FOLLOWS = ("tags", "tagsAll", "tagSpecifications", "latestVersion", "vpcSecurityGroupIds")
 
 
-def creation(wanted: Wanted) -> MachineChange:
+def describe_creation(wanted: AwsFleetPlan) -> MachineChange:
     """Return what becomes of a fleet that has nothing yet."""
     network = f"in {wanted.vpc}" if wanted.vpc else "a network of its own without a way in"
     kind = "spot machines" if wanted.spot else "machines"
@@ -39,7 +39,8 @@ def _difference(name: str, before: Any, after: Any) -> str | None:
     if name == "blockDeviceMappings":
         return _disk(before, after)
     if name in ("maxSize", "minSize"):
-        return f"{'max_instances' if name == 'maxSize' else 'min_size'} {value(before)} → {value(after)}"
+        key = "max_instances" if name == "maxSize" else "min_size"
+        return f"{key} {format_property(before)} → {format_property(after)}"
     return None
 
 
@@ -53,7 +54,7 @@ def _mixed(before: Any, after: Any) -> str:
 
 def _disk(before: Any, after: Any) -> str:
     sizes = [((each or [{}])[0].get("ebs") or {}).get("volumeSize") for each in (before, after)]
-    return cloud_descriptions.disk(*sizes) or "how disks are made"
+    return cloud_descriptions.describe_disk(*sizes) or "how disks are made"
 
 
 def _types(policy: Any) -> Iterable[str]:

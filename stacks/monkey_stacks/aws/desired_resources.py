@@ -8,23 +8,23 @@ from typing import Any
 
 from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.aws import machine_rights
-from monkey_stacks.aws.api.catalog import Image
-from monkey_stacks.aws.api.naming import Stack
+from monkey_stacks.aws.api.catalog import AwsImage
+from monkey_stacks.aws.api.naming import AwsStack
 
 #: The network of our own, and its subnets: a sixteenth for each zone, by the zone's letter.
 NETWORK = "10.73.0.0/16"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AwsFleetPlan:
     """A fleet on AWS: all that its resources are made from."""
 
-    stack: Stack
+    stack: AwsStack
     region: str
     types: tuple[str, ...]
     #: The image as monkey.yaml has it, and which one that is.
     image_name: str
-    image: Image
+    image: AwsImage
     #: Bytes.
     disk: int
     max_instances: int
@@ -52,9 +52,9 @@ class Wanted:
         return {**said, **{name: sha256(text.encode()).hexdigest() for name, text in texts.items()}}
 
 
-def role(cloud: CloudSettings, stack: Stack, store_url: str, partition: str) -> str:
+def write_role(cloud: CloudSettings, stack: AwsStack, store_url: str, partition: str) -> str:
     """Return the policy of the machines' role."""
-    return machine_rights.machine(store_url, stack, cloud.region, partition, cloud.secrets)
+    return machine_rights.write_machine_rights(store_url, stack, cloud.region, partition, cloud.secrets)
 
 
 def subnet_range(zone: str) -> str:

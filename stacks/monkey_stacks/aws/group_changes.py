@@ -8,37 +8,37 @@ from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
 from monkey.spec.job.expires import format_utc_time
 from monkey_stacks.aws.api import group, inventory, orphans
-from monkey_stacks.aws.api.account import Account
-from monkey_stacks.aws.api.naming import Stack
+from monkey_stacks.aws.api.account import AwsAccount
+from monkey_stacks.aws.api.naming import AwsStack
 from monkey_stacks.cloud.scaling import ROUNDED, Course
 from monkey_stacks.engine.engine_outcome import Identify, Resource
 
 
-def end(account: Account, plan: Course, say: Say) -> None:
+def end_machines(account: AwsAccount, plan: Course, say: Say) -> None:
     """End what is outdated or too much: before Pulumi takes away what these machines are in. Raises FleetError."""
     for member in plan.ending:
-        group.retire(account, member)
+        group.retire_machine(account, member)
         say(f"{member.id}: taken away, {plan.why(member)}")
 
 
-def clear(account: Account, stack: Stack, known: Sequence[Resource], say: Say) -> Identify:
+def clear_orphans(account: AwsAccount, stack: AwsStack, known: Sequence[Resource], say: Say) -> Identify:
     """Take away what is astray, and return what finds again what was cut off. Raises FleetError."""
-    things = inventory.look(account, stack)
-    orphans.remove(account, orphans.strays(things, known), say)
-    return orphans.finder(things, known)
+    things = inventory.list_stack(account, stack)
+    orphans.remove_resources(account, orphans.find_orphans(things, known), say)
+    return orphans.make_finder(things, known)
 
 
-def lone(account: Account, stack: Stack, say: Say) -> None:
+def end_loose_machines(account: AwsAccount, stack: AwsStack, say: Say) -> None:
     """End the machines that no group counts: what they are in could not go. Raises FleetError."""
-    things = inventory.look(account, stack)
-    there = group.look(account, stack)
+    things = inventory.list_stack(account, stack)
+    there = group.find_group(account, stack)
     ours = there.counted if there is not None else frozenset[str]()
-    orphans.remove(account, [each for each in things if each.kind == "instance" and each.id not in ours], say)
+    orphans.remove_resources(account, [each for each in things if each.kind == "instance" and each.id not in ours], say)
 
 
-def size(account: Account, stack: Stack, plan: Course, expires: float | None, say: Say) -> None:
+def apply_size(account: AwsAccount, stack: AwsStack, plan: Course, expires: float | None, say: Say) -> None:
     """Have the group emptied in time, and only then give it machines. Raises FleetError."""
-    there = group.look(account, stack)
+    there = group.find_group(account, stack)
     if there is None or not plan.after:
         return
     at = expires if expires is not None else there.expires
@@ -50,8 +50,8 @@ def size(account: Account, stack: Stack, plan: Course, expires: float | None, sa
     grows = plan.after > there.desired
     # Said again before machines come, whatever AWS tells: it may tell of a group that had the same name before.
     if grows or there.expires is None or abs(there.expires - at) > ROUNDED:
-        group.expire(account, stack, at)
+        group.schedule_emptying(account, stack, at)
         say(f"to be emptied at {format_utc_time(at)}")
     if plan.after != there.desired:
-        group.size(account, stack, plan.after)
+        group.resize_group(account, stack, plan.after)
         say(f"{plan.after} machine{'s' * (plan.after != 1)} asked for")

@@ -6,32 +6,32 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from monkey.fleet.fleet_port import Finding, Holding
 from monkey_stacks.aws.api import group, inventory, orphans
-from monkey_stacks.aws.api.account import Account
-from monkey_stacks.aws.api.inventory import TYPES, Thing
-from monkey_stacks.aws.api.naming import PROJECT, STACK, Stack
+from monkey_stacks.aws.api.account import AwsAccount
+from monkey_stacks.aws.api.inventory import TYPES, AwsResource
+from monkey_stacks.aws.api.naming import PROJECT, STACK, AwsStack
 from monkey_stacks.cloud import rental_audit
-from monkey_stacks.cloud.scaling import Group
+from monkey_stacks.cloud.scaling import MachineGroup
 from monkey_stacks.engine.engine_outcome import Resource
 
 
-def audit(
-    account: Account, stack: Stack, known: Sequence[Resource], heard: Collection[str] | None
+def audit_stack(
+    account: AwsAccount, stack: AwsStack, known: Sequence[Resource], heard: Collection[str] | None
 ) -> tuple[Finding, ...]:
     """Ask AWS for all that is tagged as this stack's, and compare. Raises FleetError.
 
     `heard`: ids of machines whose agents live, where there is work, so that each should have one.
     """
-    things = inventory.look(account, stack)
-    there = group.look(account, stack)
-    astray = rental_audit.astray(each.name for each in orphans.strays(things, known))
+    things = inventory.list_stack(account, stack)
+    there = group.find_group(account, stack)
+    astray = rental_audit.report_orphans(each.name for each in orphans.find_orphans(things, known))
     ids = {(TYPES.get(each.kind, ""), each.id) for each in things}
-    missing = rental_audit.missing(known, TYPES.values(), ids)
+    missing = rental_audit.report_missing(known, TYPES.values(), ids)
     console = f"aws ec2 get-console-output --region {account.region} --instance-id {{}}"
-    mute = rental_audit.mute(there, heard, console)
-    return (*astray, *missing, *bounds(there, known), *_machines(account, things, there), *mute)
+    mute = rental_audit.report_mute(there, heard, console)
+    return (*astray, *missing, *check_bounds(there, known), *_machines(account, things, there), *mute)
 
 
-def bounds(there: Group | None, known: Sequence[Resource]) -> Iterator[Finding]:
+def check_bounds(there: MachineGroup | None, known: Sequence[Resource]) -> Iterator[Finding]:
     """Yield how small and how large the group may be, where somebody else changed that."""
     asked = next((each.inputs for each in known if each.type == TYPES["auto-scaling-group"]), {})
     for key, word, found in (("minSize", "fewest", there and there.least), ("maxSize", "most", there and there.most)):
@@ -40,7 +40,7 @@ def bounds(there: Group | None, known: Sequence[Resource]) -> Iterator[Finding]:
             yield Finding("group", text, rental_audit.APPLY)
 
 
-def _machines(account: Account, things: Sequence[Thing], there: Group | None) -> Iterator[Finding]:
+def _machines(account: AwsAccount, things: Sequence[AwsResource], there: MachineGroup | None) -> Iterator[Finding]:
     ours = there.counted if there is not None else frozenset()
     for each in things:
         if each.kind == "instance" and each.id not in ours:
@@ -51,17 +51,17 @@ def _machines(account: Account, things: Sequence[Thing], there: Group | None) ->
         yield Finding("group", "nothing empties it when its sweeps expire", rental_audit.APPLY)
 
 
-def holdings(
-    account: Account, stack: Stack, prices: Mapping[str, float], here: Callable[[str], Stack]
+def list_holdings(
+    account: AwsAccount, stack: AwsStack, prices: Mapping[str, float], here: Callable[[str], AwsStack]
 ) -> tuple[Holding, ...]:
     """Return all that AWS has of the project, with what it costs an hour. Raises FleetError.
 
     `here`: returns the stack of a fleet of this store.
     """
-    found = [rental_audit.holding(account.region, each, prices) for each in inventory.look(account, stack)]
-    for other, things in inventory.others(account, stack).items():
+    found = [rental_audit.make_holding(account.region, each, prices) for each in inventory.list_stack(account, stack)]
+    for other, things in inventory.list_others(account, stack).items():
         tag = f"Key={STACK},Values={other.id}" if other.id else f"Key={PROJECT},Values={other.project}"
         listing = f"aws resourcegroupstaggingapi get-resources --region {account.region} --tag-filters {tag}"
-        of = rental_audit.stranger(other.fleet, other.id, here(other.fleet) == other, listing)
-        found += [rental_audit.holding(account.region, each, prices, of) for each in things]
+        of = rental_audit.describe_stranger(other.fleet, other.id, here(other.fleet) == other, listing)
+        found += [rental_audit.make_holding(account.region, each, prices, of) for each in things]
     return tuple(found)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monkey.protocol.layout import Keys
-from monkey.store.bucket.url import parse
+from monkey.store.bucket.url import parse_bucket_url
 from monkey.store.content.objects import DAMAGED
-from monkey_stacks.aws.api.naming import Stack
+from monkey_stacks.aws.api.naming import AwsStack
 
 Statement = Mapping[str, Any]
 
@@ -18,25 +18,27 @@ _READ = ("s3:GetObject", "s3:ListMultipartUploadParts")
 _WRITE = ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
 
 
-def document(statements: Sequence[Statement]) -> str:
+def write_document(statements: Sequence[Statement]) -> str:
     """Return a policy: the same text for the same statements."""
     return json.dumps({"Version": "2012-10-17", "Statement": list(statements)}, sort_keys=True)
 
 
-def trust() -> str:
+def write_trust() -> str:
     """Return who may be the machines' role: machines."""
     allowed = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    return document([allowed])
+    return write_document([allowed])
 
 
-def machine(store_url: str, stack: Stack, region: str, partition: str, secrets: Mapping[str, str]) -> str:
+def write_machine_rights(
+    store_url: str, stack: AwsStack, region: str, partition: str, secrets: Mapping[str, str]
+) -> str:
     """Return what a machine may do: use its project, take a machine of its own group away, read the secrets named."""
     arn = f"arn:{partition}:autoscaling:{region}:*:autoScalingGroup:*:autoScalingGroupName/{stack.name}"
     leave = _allow("Leave", ["autoscaling:TerminateInstanceInAutoScalingGroup"], arn)
-    return document([*_use(store_url, stack.project, partition), leave, *_secrets(secrets, region, partition)])
+    return write_document([*_use(store_url, stack.project, partition), leave, *_secrets(secrets, region, partition)])
 
 
-def store(store_url: str, partition: str = "aws") -> list[Statement]:
+def write_store_rights(store_url: str, partition: str = "aws") -> list[Statement]:
     """Return the right to read and write what is below the store's prefix, and nothing else of its bucket."""
     below = _below(store_url, partition)
     return [_list(store_url, partition), _allow("Objects", [*_READ, *_WRITE], f"{below}*")]
@@ -58,12 +60,12 @@ def _use(store_url: str, project: str, partition: str) -> list[Statement]:
 
 def _below(store_url: str, partition: str) -> str:
     """Return what the ARNs of all objects of a store begin with."""
-    where = parse(store_url)
+    where = parse_bucket_url(store_url)
     return f"arn:{partition}:s3:::{where.bucket}/{where.prefix}{'/' if where.prefix else ''}"
 
 
 def _list(store_url: str, partition: str) -> Statement:
-    where = parse(store_url)
+    where = parse_bucket_url(store_url)
     listed = _allow("List", ["s3:ListBucket"], f"arn:{partition}:s3:::{where.bucket}")
     return {**listed, "Condition": {"StringLike": {"s3:prefix": [f"{where.prefix}/*"]}}} if where.prefix else listed
 

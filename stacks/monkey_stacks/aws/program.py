@@ -12,22 +12,22 @@ from pulumi_aws import autoscaling, ec2, iam
 
 from monkey_stacks.aws import machine_rights
 from monkey_stacks.aws.api.naming import IMAGE, MADE
-from monkey_stacks.aws.desired_resources import NETWORK, Wanted, subnet_range
+from monkey_stacks.aws.desired_resources import NETWORK, AwsFleetPlan, subnet_range
 
 _ANYWHERE, _ANYWHERE_SIX = "0.0.0.0/0", "::/0"
 
 
-def program(wanted: Wanted) -> Callable[[], None]:
+def make_program(wanted: AwsFleetPlan) -> Callable[[], None]:
     """Return the program that registers what a fleet is to be."""
 
     def register() -> None:
-        _Fleet(wanted, ResourceOptions(provider=aws.Provider("aws", region=wanted.region))).register()
+        _AwsFleetProgram(wanted, ResourceOptions(provider=aws.Provider("aws", region=wanted.region))).register()
 
     return register
 
 
 @dataclass
-class _Network:
+class _AwsNetwork:
     vpc: Input[str]
     subnets: Sequence[Input[str]]
     #: What must be there before a machine can reach anything.
@@ -35,8 +35,8 @@ class _Network:
 
 
 @dataclass
-class _Fleet:
-    wanted: Wanted
+class _AwsFleetProgram:
+    wanted: AwsFleetPlan
     options: ResourceOptions
 
     def register(self) -> None:
@@ -51,10 +51,10 @@ class _Fleet:
     def _after(self, *needed: Any) -> ResourceOptions:
         return ResourceOptions.merge(self.options, ResourceOptions(depends_on=list(needed)))
 
-    def _theirs(self) -> _Network:
-        return _Network(self.wanted.vpc, self.wanted.subnets)
+    def _theirs(self) -> _AwsNetwork:
+        return _AwsNetwork(self.wanted.vpc, self.wanted.subnets)
 
-    def _own(self) -> _Network:
+    def _own(self) -> _AwsNetwork:
         """A network whose machines reach everything, and which nobody reaches; S3 does not go through the gateway."""
         vpc = ec2.Vpc(
             "vpc",
@@ -89,7 +89,7 @@ class _Fleet:
                 ec2.RouteTableAssociation(name, subnet_id=subnet.id, route_table_id=routes.id, opts=self.options)
             )
             subnets.append(subnet.id)
-        return _Network(vpc.id, subnets, [endpoint, *joined])
+        return _AwsNetwork(vpc.id, subnets, [endpoint, *joined])
 
     def _subnet(self, vpc: Any, zone: str) -> Any:
         return ec2.Subnet(
@@ -102,7 +102,7 @@ class _Fleet:
             opts=self.options,
         )
 
-    def _security(self, network: _Network) -> Any:
+    def _security(self, network: _AwsNetwork) -> Any:
         everywhere = {"from_port": 0, "to_port": 0, "protocol": "-1"}
         return ec2.SecurityGroup(
             "security",
@@ -118,7 +118,11 @@ class _Fleet:
         """Return the profile by which machines have their role, and the role's policy."""
         name = self.wanted.stack.name
         role = iam.Role(
-            "role", name=name, assume_role_policy=machine_rights.trust(), tags=self._tags("role"), opts=self.options
+            "role",
+            name=name,
+            assume_role_policy=machine_rights.write_trust(),
+            tags=self._tags("role"),
+            opts=self.options,
         )
         policy = iam.RolePolicy("policy", name=name, role=role.name, policy=self.wanted.role, opts=self.options)
         profile = iam.InstanceProfile(
@@ -149,7 +153,7 @@ class _Fleet:
             opts=self.options,
         )
 
-    def _group(self, network: _Network, template: Any, ready: Sequence[Any]) -> None:
+    def _group(self, network: _AwsNetwork, template: Any, ready: Sequence[Any]) -> None:
         """The group is made with no machine. How many it has is nothing of Pulumi's: machines come and go."""
         wanted = self.wanted
         share = {"on_demand_base_capacity": 0, "on_demand_percentage_above_base_capacity": 0 if wanted.spot else 100}

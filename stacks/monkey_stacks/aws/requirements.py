@@ -10,44 +10,46 @@ from monkey.spec.project.provider import Provider
 from monkey_stacks import store_credentials
 from monkey_stacks.aws import desired_resources
 from monkey_stacks.aws.api import catalog
-from monkey_stacks.aws.api.account import Account
+from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.inventory import TYPES
-from monkey_stacks.aws.api.naming import IMAGE, Stack
-from monkey_stacks.aws.desired_resources import Wanted
+from monkey_stacks.aws.api.naming import IMAGE, AwsStack
+from monkey_stacks.aws.desired_resources import AwsFleetPlan
 from monkey_stacks.boot import user_data
 from monkey_stacks.bundle import publishing
 from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import machine_settings
 from monkey_stacks.cloud.rent_cost import Bounds
-from monkey_stacks.cloud.slot_capacity import Machine
+from monkey_stacks.cloud.slot_capacity import MachineType
 from monkey_stacks.engine.engine_outcome import Resource
 
 
 @dataclass(frozen=True)
-class Needs:
+class AwsRequirements:
     """What a fleet is to be, what its types of machines have, and the agent's code for them."""
 
-    wanted: Wanted
-    types: tuple[Machine, ...]
+    wanted: AwsFleetPlan
+    types: tuple[MachineType, ...]
     bundle: Bundle
 
 
-def find(account: Account, provider: Provider, stack: Stack, store_url: str, known: Iterable[Resource]) -> Needs:
+def find_requirements(
+    account: AwsAccount, provider: Provider, stack: AwsStack, store_url: str, known: Iterable[Resource]
+) -> AwsRequirements:
     """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
     cloud = provider.cloud
     assert cloud is not None
     known = list(known)
     check_region(cloud.region, known, stack.fleet)
-    types = catalog.machines(account, cloud.types)
+    types = catalog.read_machine_types(account, cloud.types)
     name = catalog.image_name(cloud, types)
-    image = catalog.image(account, name, types[0].arch, kept_image(known, name))
+    image = catalog.find_image(account, name, types[0].arch, kept_image(known, name))
     if cloud.network:
         catalog.check_network(account, cloud.network, cloud.subnets)
-    zones = () if cloud.network else catalog.zones(account, cloud.types)
-    bundle = publishing.build(store_url, types[0].arch)
+    zones = () if cloud.network else catalog.find_zones(account, cloud.types)
+    bundle = publishing.build_for_store(store_url, types[0].arch)
     address = store_credentials.without_profile(store_url)
-    said = machine_settings.settings(provider, stack, address, bundle.sha256, stack.name)
-    found = Wanted(
+    said = machine_settings.make_settings(provider, stack, address, bundle.sha256, stack.name)
+    found = AwsFleetPlan(
         stack=stack,
         region=cloud.region,
         types=cloud.types,
@@ -60,10 +62,10 @@ def find(account: Account, provider: Provider, stack: Stack, store_url: str, kno
         subnets=cloud.subnets,
         zones=zones,
         user_data=user_data(said),
-        role=desired_resources.role(cloud, stack, store_url, account.partition),
+        role=desired_resources.write_role(cloud, stack, store_url, account.partition),
         made=machine_settings.made_from(cloud, image.id, said),
     )
-    return Needs(found, types, bundle)
+    return AwsRequirements(found, types, bundle)
 
 
 def kept_image(known: Iterable[Resource], name: str) -> str:
@@ -74,7 +76,7 @@ def kept_image(known: Iterable[Resource], name: str) -> str:
     return ""
 
 
-def agreed(known: Iterable[Resource]) -> Bounds:
+def recall_requirements(known: Iterable[Resource]) -> Bounds:
     """Return what the state lets a fleet be."""
     for each in known:
         if each.type == TYPES["auto-scaling-group"]:

@@ -6,30 +6,32 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.spec.project.cloud import CloudSettings
-from monkey.store.bucket.url import parse
-from monkey_stacks.aws.api.account import account
-from monkey_stacks.aws.api.errors import told
-from monkey_stacks.aws.applier_rights import policy
+from monkey.store.bucket.url import parse_bucket_url
+from monkey_stacks.aws.api.account import open_account
+from monkey_stacks.aws.api.errors import translate_errors
+from monkey_stacks.aws.applier_rights import write_policy
 
 #: Days after which what was never sent whole is paid for no more.
 _PARTS = 7
 
 
-def permissions(project: str, store_url: str, cloud: CloudSettings) -> str:
+def list_permissions(project: str, store_url: str, cloud: CloudSettings) -> str:
     """Return the policy that whoever applies needs, for a project's machines in one region. Raises FleetError."""
-    return policy(store_url, project, cloud.region, account(cloud.region, store_url).partition, cloud.network or "")
+    return write_policy(
+        store_url, project, cloud.region, open_account(cloud.region, store_url).partition, cloud.network or ""
+    )
 
 
 def make_store(store_url: str, cloud: CloudSettings) -> bool:
     """Make the bucket, private, in the machines' region; False where it is there already. Raises FleetError."""
-    where = parse(store_url)
+    where = parse_bucket_url(store_url)
     if where.options.get("endpoint"):
         raise FleetError(
             f"the store is not at AWS: it names the endpoint {where.options['endpoint']}",
             hint="make the bucket with the tools of whose it is",
         )
-    s3 = account(cloud.region, store_url).client("s3")
-    with told():
+    s3 = open_account(cloud.region, store_url).client("s3")
+    with translate_errors():
         if _there(s3, where.bucket, where.prefix):
             return False
         # The oldest region has no name here.

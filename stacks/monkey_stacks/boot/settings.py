@@ -10,7 +10,7 @@ BOOT_PATIENCE = 15 * 60.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class MachineSettings:
     """A machine of a fleet, as its user data tells it. All of it can be read by who may describe the machine."""
 
     #: "aws" or "gcp".

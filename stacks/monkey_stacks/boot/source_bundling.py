@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -18,16 +19,19 @@ INDENT = 4
 _OURS = ("monkey", "monkey_stacks", "__future__")
 
 
-def joined(modules: Iterable[str]) -> str:
+def join_modules(modules: Iterable[str]) -> str:
     """Return the modules as one: each after those that it imports, and no two with a name in common."""
     sources = [_source(name) for name in modules]
     imports: dict[str, set[str]] = defaultdict(set)
     for module, name in (found for source in sources for found in _imports(ast.parse(source))):
         imports[module].add(name)
     plain = [f"import {module}" for module, names in sorted(imports.items()) if "" in names]
+    reduced = [reduce_source(source) for source in sources]
+    # What only types named is gone with them.
+    words = set(re.findall(r"\w+", "\n".join(reduced)))
     for module, names in sorted(imports.items()):
-        plain += [f"from {module} import {', '.join(sorted(names - {''}))}"] if names - {""} else []
-    return "\n".join(["from __future__ import annotations", *plain, *map(reduced, sources)]) + "\n"
+        plain += [f"from {module} import {', '.join(sorted(names & words))}"] if names & words else []
+    return "\n".join(["from __future__ import annotations", *plain, *reduced]) + "\n"
 
 
 def _source(name: str) -> str:
@@ -44,7 +48,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
             yield from ((node.module or "", alias.name) for alias in node.names)
 
 
-def reduced(source: str) -> str:
+def reduce_source(source: str) -> str:
     """Return a module without imports, docstrings, signatures' types, comments, empty lines, and narrower."""
     lines = _untyped(source)
     dropped: set[int] = set()

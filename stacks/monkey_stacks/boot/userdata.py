@@ -7,11 +7,11 @@ from dataclasses import asdict
 from functools import cache
 
 from monkey.errors import FleetError
-from monkey_stacks.boot.settings import Settings
-from monkey_stacks.boot.source_bundling import joined
+from monkey_stacks.boot.settings import MachineSettings
+from monkey_stacks.boot.source_bundling import join_modules
 
 #: Bytes that user data may have on aws.
-MOST = 16 * 1024
+MAX_USERDATA_BYTES = 16 * 1024
 #: The modules that run on a machine of each cloud.
 _CLOUDS = {
     "aws": ("monkey.fleet.cloud.signing", "monkey.fleet.cloud.aws_machine"),
@@ -25,22 +25,23 @@ _THERE = (
 )
 
 
-def user_data(settings: Settings) -> str:
+def user_data(settings: MachineSettings) -> str:
     """Return the text that a machine runs as root when it boots: the same for the same settings.
 
     Raises FleetError where it would be longer than a cloud takes.
     """
     told = json.dumps(asdict(settings), sort_keys=True)
-    text = f"{script(settings.cloud)}run(json.loads({told!r}), {settings.cloud.capitalize()})\n"
-    if len(text) > MOST:
+    text = f"{write_script(settings.cloud)}run_command(json.loads({told!r}), {settings.cloud.capitalize()})\n"
+    if len(text) > MAX_USERDATA_BYTES:
         raise FleetError(
-            f"what machines of {settings.fleet!r} are told is {len(text) - MOST} bytes too long for a cloud",
+            f"what machines of {settings.fleet!r} are told is "
+            f"{len(text) - MAX_USERDATA_BYTES} bytes too long for a cloud",
             hint=f"name fewer secrets in 'secrets:' of provider {settings.fleet!r} in monkey.yaml, or shorter ones",
         )
     return text
 
 
 @cache
-def script(cloud: str) -> str:
+def write_script(cloud: str) -> str:
     """Return the text for machines of a cloud, but for what they are told."""
-    return "#!/usr/bin/env python3\n" + joined((*_BOTH, *_CLOUDS[cloud], *_THERE))
+    return "#!/usr/bin/env python3\n" + join_modules((*_BOTH, *_CLOUDS[cloud], *_THERE))

@@ -22,17 +22,17 @@ from pathlib import Path
 from monkey import __version__, origin
 from monkey.errors import FleetError, KeyMissing
 from monkey.fleet.agent_state import cache_home
-from monkey.store.create import create
+from monkey.store.create import create_object
 from monkey.store.store_port import Store
 from monkey_stacks.bundle import wheels
-from monkey_stacks.bundle.wheels import Target
+from monkey_stacks.bundle.wheels import WheelTarget
 
 #: Our packages that an agent is made of.
 PACKAGES = ("monkey", "monkey_agent")
 #: Runs where `python BUNDLE` is called.
-_MAIN = b"from monkey_agent.bootstrap.bundle_entry import main\n\nmain()\n"
+_MAIN = b"from monkey_agent.bootstrap.bundle_entry import run_bundle\n\nrun_bundle()\n"
 #: Bundles that are kept here.
-KEPT = 12
+_KEPT = 12
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,23 @@ class Bundle:
     @property
     def key(self) -> str:
         """Return its key in a store."""
-        return key(self.sha256)
+        return spell_bundle_key(self.sha256)
 
 
-def key(sha256: str) -> str:
+def spell_bundle_key(sha256: str) -> str:
     """Return a bundle's key in a store (shared by all projects)."""
     return f"bundle/{sha256}.tar.gz"
 
 
-def build(scheme: str, target: Target, cache: Path | None = None, tools: Sequence[str] = ()) -> Bundle:
+def build_bundle(scheme: str, target: WheelTarget, cache: Path | None = None, tools: Sequence[str] = ()) -> Bundle:
     """Return the bundle for agents of a store of this scheme ("" for a directory), built unless it is in `cache`.
 
     `tools`: programs that are to lie in it, of those that are installed here. Raises FleetError where a wheel is not to
     be had, OSError.
     """
     cache = (cache or cache_home()) / "bundles"
-    found = wheels.distributions(scheme)
-    kept = cache / f"{_fingerprint([*found, *wheels.installed(tools)], scheme, target)}.json"
+    found = wheels.list_distributions(scheme)
+    kept = cache / f"{_fingerprint([*found, *wheels.select_installed(tools)], scheme, target)}.json"
     try:
         bundle = Bundle(json.loads(kept.read_bytes())["sha256"], kept.with_suffix(".tar.gz"))
         if bundle.path.exists():
@@ -70,8 +70,8 @@ def build(scheme: str, target: Target, cache: Path | None = None, tools: Sequenc
     except (OSError, ValueError, KeyError):
         pass
     with tempfile.TemporaryDirectory() as scratch:
-        beside = {name: path.read_bytes() for name, path in wheels.tools(tools, target, Path(scratch)).items()}
-        tar = pack({**contents(found, target, Path(scratch)), **beside})
+        beside = {name: path.read_bytes() for name, path in wheels.list_tools(tools, target, Path(scratch)).items()}
+        tar = pack_files({**collect_contents(found, target, Path(scratch)), **beside})
     sha256 = hashlib.sha256(tar).hexdigest()
     cache.mkdir(parents=True, exist_ok=True)
     _publish(kept.with_suffix(".tar.gz"), gzip.compress(tar, 6, mtime=0))
@@ -80,30 +80,32 @@ def build(scheme: str, target: Target, cache: Path | None = None, tools: Sequenc
     return Bundle(sha256, kept.with_suffix(".tar.gz"))
 
 
-def version(scheme: str) -> str:
+def describe_version(scheme: str) -> str:
     """Return what tells this agent's code from others', for a store of this scheme, whatever the host: by contents."""
-    told = hashlib.sha256(repr(sorted((one.name, one.version) for one in wheels.distributions(scheme))).encode())
-    for name, path in sorted(sources().items()):
+    told = hashlib.sha256(repr(sorted((one.name, one.version) for one in wheels.list_distributions(scheme))).encode())
+    for name, path in sorted(list_sources().items()):
         told.update(f"{name}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
     return f"{__version__} ({told.hexdigest()[:12]})"
 
 
-def contents(found: list[importlib.metadata.Distribution], target: Target, scratch: Path) -> Mapping[str, bytes]:
+def collect_contents(
+    found: list[importlib.metadata.Distribution], target: WheelTarget, scratch: Path
+) -> Mapping[str, bytes]:
     """Return all files of a bundle. Raises FleetError, OSError."""
     said = {"version": __version__, "python": list(target.python), "platform": target.platform, "libc": target.libc}
-    files = {name: path.read_bytes() for name, path in wheels.files(found, target, scratch).items()}
-    for name, path in sources().items():
+    files = {name: path.read_bytes() for name, path in wheels.list_wheel_files(found, target, scratch).items()}
+    for name, path in list_sources().items():
         files[name] = path.read_bytes()
     return {**files, "__main__.py": _MAIN, "bundle.json": json.dumps(said, sort_keys=True).encode()}
 
 
-def sources() -> dict[str, Path]:
+def list_sources() -> dict[str, Path]:
     """Return name to file of our own packages, wherever they are installed."""
     found = {}
     for package in PACKAGES:
         spec = find_spec(package)
         if spec is None or spec.origin is None:
-            raise FleetError(f"{package} is not installed as files here", hint=origin.hint())
+            raise FleetError(f"{package} is not installed as files here", hint=origin.hint_install())
         root = Path(spec.origin).parent
         for path in root.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -111,7 +113,7 @@ def sources() -> dict[str, Path]:
     return found
 
 
-def pack(files: Mapping[str, bytes]) -> bytes:
+def pack_files(files: Mapping[str, bytes]) -> bytes:
     """Return a tar of the files: the same for the same contents."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
@@ -122,9 +124,9 @@ def pack(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def _fingerprint(found: list[importlib.metadata.Distribution], scheme: str, target: Target) -> str:
+def _fingerprint(found: list[importlib.metadata.Distribution], scheme: str, target: WheelTarget) -> str:
     """Return what a bundle is made of, without reading it: our files as they lie there, others by their versions."""
-    ours = [(name, path.stat().st_size, path.stat().st_mtime_ns) for name, path in sorted(sources().items())]
+    ours = [(name, path.stat().st_size, path.stat().st_mtime_ns) for name, path in sorted(list_sources().items())]
     theirs = [(one.name, one.version) for one in found]
     told = [2, __version__, scheme, target.python, target.platform, target.libc, ours, theirs]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
@@ -142,22 +144,22 @@ def _publish(path: Path, data: bytes) -> None:
 
 
 def _tidy(cache: Path) -> None:
-    for kept in sorted(cache.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+    for kept in sorted(cache.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
         for path in (kept, kept.with_suffix(".tar.gz")):
             path.unlink(missing_ok=True)
 
 
-async def publish(store: Store, bundle: Bundle) -> None:
+async def publish_bundle(store: Store, bundle: Bundle) -> None:
     """Put the bundle into the store, for machines that fetch it themselves. Raises StoreError."""
     if any(item.key == bundle.key for item in await store.list(bundle.key)):
         return
-    await create(store, bundle.key, bundle.path.read_bytes())
+    await create_object(store, bundle.key, bundle.path.read_bytes())
 
 
-async def fetch(store: Store, sha256: str) -> bytes:
+async def fetch_bundle(store: Store, sha256: str) -> bytes:
     """Return a bundle's gzipped tar from the store, after a look at its hash. Raises FleetError, StoreError."""
     try:
-        data = await store.get(key(sha256))
+        data = await store.get(spell_bundle_key(sha256))
     except KeyMissing:
         raise FleetError(f"the store has no bundle {sha256}", hint="`monkey apply` puts it there") from None
     if hashlib.sha256(gzip.decompress(data)).hexdigest() != sha256:

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import IO
 
 #: Bytes that a bundle may have, unpacked.
-MOST = 1 << 30
+_LIMIT = 1 << 30
 
 
 class NotTheBundle(Exception):
     """What came is not what was announced."""
 
 
-def unpack(stream: IO[bytes], into: Path) -> str:
+def unpack_bundle(stream: IO[bytes], into: Path) -> str:
     """Unpack into a new directory, and return the hash of what was unpacked. Raises NotTheBundle, OSError."""
     into.mkdir(mode=0o700)
     try:
@@ -34,7 +34,7 @@ def unpack(stream: IO[bytes], into: Path) -> str:
 
 
 class _Hashing:
-    """A stream that hashes what is read from it, and gives no more than MOST."""
+    """A stream that hashes what is read from it, and gives no more than _LIMIT."""
 
     def __init__(self, stream: gzip.GzipFile) -> None:
         self._stream, self._size = stream, 0
@@ -43,8 +43,8 @@ class _Hashing:
     def read(self, size: int) -> bytes:
         data = self._stream.read(size)
         self._size += len(data)
-        if self._size > MOST:
-            raise NotTheBundle(f"what came is larger than {MOST >> 20} MiB")
+        if self._size > _LIMIT:
+            raise NotTheBundle(f"what came is larger than {_LIMIT >> 20} MiB")
         self.digest.update(data)
         return data
 

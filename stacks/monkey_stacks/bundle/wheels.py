@@ -29,13 +29,13 @@ ALWAYS = ("influxdb-client",)
 #: What an agent does without where it is not here: Python alone, so it fits everywhere.
 WELCOME = ("nvidia-ml-py",)
 #: Seconds that a fetch may take.
-PATIENCE = 300
+_PATIENCE_SECONDS = 300
 #: What installers write, and no two alike.
 _NOT_OURS = re.compile(r"(^|/)(__pycache__|RECORD|INSTALLER|REQUESTED|direct_url\.json|uv_cache\.json)(/|$)")
 
 
 @dataclass(frozen=True)
-class Target:
+class WheelTarget:
     """What wheels must fit: a Python and a platform, as `sysconfig` names it ("linux-x86_64")."""
 
     python: tuple[int, int]
@@ -49,7 +49,7 @@ class Target:
         return self.platform.rpartition("-")[2]
 
 
-def distributions(scheme: str) -> list[importlib.metadata.Distribution]:
+def list_distributions(scheme: str) -> list[importlib.metadata.Distribution]:
     """Return what an agent of a store of this scheme needs, by name: installed here, as we are. Raises FleetError."""
     found: dict[str, importlib.metadata.Distribution] = {}
     left = [*ALWAYS, *NEEDS.get(scheme, ()), *filter(_installed, WELCOME)]
@@ -60,7 +60,7 @@ def distributions(scheme: str) -> list[importlib.metadata.Distribution]:
         try:
             found[name] = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
-            hint = origin.hint("ssh" if name in NEEDS["ssh"] else "")
+            hint = origin.hint_install("ssh" if name in NEEDS["ssh"] else "")
             raise FleetError(f"{name} is not installed here", hint=hint) from None
         left += [needed for needed in _requirements(found[name]) if _installed(needed)]
     return [found[name] for name in sorted(found)]
@@ -83,13 +83,15 @@ def _installed(name: str) -> bool:
     return True
 
 
-def files(found: list[importlib.metadata.Distribution], target: Target, scratch: Path) -> dict[str, Path]:
+def list_wheel_files(
+    found: list[importlib.metadata.Distribution], target: WheelTarget, scratch: Path
+) -> dict[str, Path]:
     """Return name to file of all that is to be importable on the host; `scratch`: for what is fetched.
 
     Raises FleetError.
     """
-    here = {name: path for one in found if fits(_tags(one), target) for name, path in _files(one).items()}
-    elsewhere = [f"{one.name}=={one.version}" for one in found if not fits(_tags(one), target)]
+    here = {name: path for one in found if is_fitting(_tags(one), target) for name, path in _files(one).items()}
+    elsewhere = [f"{one.name}=={one.version}" for one in found if not is_fitting(_tags(one), target)]
     if elsewhere:
         _fetch(elsewhere, target, scratch)
         for fetched in importlib.metadata.distributions(path=[str(scratch)]):
@@ -97,15 +99,15 @@ def files(found: list[importlib.metadata.Distribution], target: Target, scratch:
     return here
 
 
-def tools(names: Iterable[str], target: Target, scratch: Path) -> dict[str, Path]:
+def list_tools(names: Iterable[str], target: WheelTarget, scratch: Path) -> dict[str, Path]:
     """Return name to file of programs that are to lie beside, those that are installed here as wheels.
 
     Raises FleetError where one for the host is not to be had.
     """
     found: dict[str, Path] = {}
-    for one in installed(names):
+    for one in select_installed(names):
         aside = scratch / "tools" / one.name
-        if not fits(_tags(one), target):
+        if not is_fitting(_tags(one), target):
             _fetch([f"{one.name}=={one.version}"], target, aside)
             one = next(iter(importlib.metadata.distributions(name=one.name, path=[str(aside)])))
         programs = (file for file in one.files or () if file.match(f"bin/{one.name}"))
@@ -113,7 +115,7 @@ def tools(names: Iterable[str], target: Target, scratch: Path) -> dict[str, Path
     return found
 
 
-def installed(names: Iterable[str]) -> list[importlib.metadata.Distribution]:
+def select_installed(names: Iterable[str]) -> list[importlib.metadata.Distribution]:
     """Return those that are installed here."""
     return [importlib.metadata.distribution(name) for name in filter(_installed, names)]
 
@@ -131,7 +133,7 @@ def _tags(distribution: importlib.metadata.Distribution) -> list[str]:
     return Parser().parsestr(distribution.read_text("WHEEL") or "").get_all("Tag") or []
 
 
-def fits(tags: list[str], target: Target) -> bool:
+def is_fitting(tags: list[str], target: WheelTarget) -> bool:
     """Say whether a wheel with one of these tags ("cp311-abi3-manylinux_2_28_x86_64") runs there."""
     for tag in tags:
         python, _, rest = tag.partition("-")
@@ -141,7 +143,7 @@ def fits(tags: list[str], target: Target) -> bool:
     return False
 
 
-def _fits_python(python: str, abi: str, target: Target) -> bool:
+def _fits_python(python: str, abi: str, target: WheelTarget) -> bool:
     exact = f"cp{target.python[0]}{target.python[1]}"
     if abi == "none":
         return any(one in ("py3", f"py{target.python[0]}{target.python[1]}") for one in python.split("."))
@@ -151,7 +153,7 @@ def _fits_python(python: str, abi: str, target: Target) -> bool:
     return abi == exact and exact in python.split(".")
 
 
-def _fits_platform(platform: str, target: Target) -> bool:
+def _fits_platform(platform: str, target: WheelTarget) -> bool:
     if platform == "any":
         return True
     if not platform.endswith(f"_{target.machine}"):
@@ -170,7 +172,7 @@ def _least(platform: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else old.get(platform.partition("_")[0])
 
 
-def _fetch(requirements: list[str], target: Target, into: Path) -> None:
+def _fetch(requirements: list[str], target: WheelTarget, into: Path) -> None:
     """Install wheels for the host into the directory `into`, by uv or pip. Raises FleetError."""
     installer = _uv(target) or _pip(target)
     what = f"{', '.join(requirements)} for Python {target.python[0]}.{target.python[1]} on {target.platform}"
@@ -180,10 +182,14 @@ def _fetch(requirements: list[str], target: Target, into: Path) -> None:
     command = [*installer, "--python-version", version, "--only-binary", ":all:", "--no-deps", "--target", str(into)]
     try:
         run = subprocess.run(
-            [*command, *requirements], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
+            [*command, *requirements],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise FleetError(f"{what}: {installer[0]} did not end within {PATIENCE} s") from None
+        raise FleetError(f"{what}: {installer[0]} did not end within {_PATIENCE_SECONDS} s") from None
     if run.returncode:
         said = run.stderr.strip().splitlines()[-3:]
         raise FleetError(
@@ -192,25 +198,25 @@ def _fetch(requirements: list[str], target: Target, into: Path) -> None:
         )
 
 
-def _uv(target: Target) -> list[str] | None:
+def _uv(target: WheelTarget) -> list[str] | None:
     beside = Path(sys.executable).with_name("uv")
     uv = str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
     platform = f"{target.machine}-unknown-linux-musl" if target.libc == "musl" else f"{target.machine}-{_glibc(target)}"
     return [uv, "pip", "install", "--quiet", "--no-config", "--python-platform", platform] if uv else None
 
 
-def _glibc(target: Target) -> str:
+def _glibc(target: WheelTarget) -> str:
     """Return the newest platform of uv's that a host with this glibc is."""
     ours = _minor(target)
     return f"manylinux_2_{max((minor for minor in (17, 28, *range(31, 41)) if minor <= ours), default=17)}"
 
 
-def _minor(target: Target) -> int:
+def _minor(target: WheelTarget) -> int:
     version = target.libc.partition(" ")[2].split(".")
     return int(version[1]) if len(version) > 1 and version[1].isdigit() else 17
 
 
-def _pip(target: Target) -> list[str] | None:
+def _pip(target: WheelTarget) -> list[str] | None:
     if importlib.util.find_spec("pip") is None:
         return None
     names = [f"musllinux_1_{n}" for n in (2, 1)]

@@ -13,7 +13,7 @@ from monkey.errors import FleetError
 from monkey.plan.change import MachineChange
 from monkey.plan.sizes import format_size
 from monkey.spec.job.expires import format_utc_time
-from monkey_stacks.cloud.scaling import ROUNDED, SHUT, Group, Member
+from monkey_stacks.cloud.scaling import ROUNDED, SHUT, MachineGroup, Member
 from monkey_stacks.engine import errors
 from monkey_stacks.engine.engine_outcome import Change, Failure, Op, Resource
 
@@ -32,7 +32,7 @@ _FEW = 3
 Differing = Callable[[str, Any, Any], str | None]
 
 
-class Wanted(Protocol):
+class CloudFleetPlan(Protocol):
     """What a fleet is to be, at whatever cloud."""
 
     @property
@@ -80,24 +80,26 @@ def _difference(name: str, before: Any, after: Any, names: Mapping[str, str], sp
         return said
     plain = isinstance(before, str | int | float | None) and isinstance(after, str | int | float | None)
     if plain and max(len(str(before)), len(str(after))) <= _LONG:
-        return f"{names.get(name, name)} {value(before)} → {value(after)}"
+        return f"{names.get(name, name)} {format_property(before)} → {format_property(after)}"
     return f"{names.get(name, name)} changes"
 
 
-def value(value: Any) -> str:
+def format_property(value: Any) -> str:
     """Return a property's value as people read it."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return "none" if value is None else str(value)
 
 
-def disk(before: float | None, after: float | None) -> str:
+def describe_disk(before: float | None, after: float | None) -> str:
     """Say how a disk's size changes, both in GiB; "" where it does not."""
-    sizes = [value(each) if each is None else f"{value(each)}GiB" for each in (before, after)]
+    sizes = [format_property(each) if each is None else f"{format_property(each)}GiB" for each in (before, after)]
     return f"disk {sizes[0]} → {sizes[1]}" if before != after else ""
 
 
-def outdated(member: Member, wanted: Wanted, key: str, parts: Iterable[MachineChange]) -> MachineChange:
+def describe_outdated(
+    member: Member, wanted: CloudFleetPlan, key: str, parts: Iterable[MachineChange]
+) -> MachineChange:
     """Return what becomes of a machine that is made from something else than new ones are; `key`: of their types.
 
     `parts`: what becomes of that which machines are made from.
@@ -127,10 +129,10 @@ def made_again(change: MachineChange, known: Sequence[Resource]) -> MachineChang
 def no_group(word: str, names: Sequence[str]) -> str:
     """Say that a fleet's group is not there, and which of its other parts are written down; `word`: the cloud's."""
     left = [name for name in names if name != "group"]
-    return f"no {word} is there" + (f"; of its other parts are written down: {several(left)}" if left else "")
+    return f"no {word} is there" + (f"; of its other parts are written down: {join_names(left)}" if left else "")
 
 
-def surplus(member: Member, after: int, most: int) -> MachineChange:
+def describe_surplus(member: Member, after: int, most: int) -> MachineChange:
     """Return what becomes of a machine that is one too many; `after`: machines then, of `most`."""
     if member.state == SHUT:
         return MachineChange("delete", member.id, "it has shut down")
@@ -138,7 +140,7 @@ def surplus(member: Member, after: int, most: int) -> MachineChange:
     return MachineChange("delete", member.id, why)
 
 
-def merged(changes: Iterable[MachineChange]) -> list[MachineChange]:
+def merge_changes(changes: Iterable[MachineChange]) -> list[MachineChange]:
     """Return them with one for each part of a fleet, at the place of its first."""
     found: dict[tuple[str, bool], MachineChange] = {}
     for each in changes:
@@ -149,39 +151,41 @@ def merged(changes: Iterable[MachineChange]) -> list[MachineChange]:
     return list(found.values())
 
 
-def astray(name: str) -> MachineChange:
+def describe_orphan(name: str) -> MachineChange:
     """Return what becomes of something that nobody wrote down."""
     return MachineChange("delete", name, "no apply has written it down", part=True)
 
 
-def postponed(group: Group | None, expires: float | None) -> list[MachineChange]:
+def describe_postponement(group: MachineGroup | None, expires: float | None) -> list[MachineChange]:
     """Return that a group is to be emptied at another time, where it is."""
     if group is None or expires is None:
         return []
     if group.expires is not None and abs(group.expires - expires) <= ROUNDED:
         return []
-    return [MachineChange("update", "group", f"emptied {when(group.expires)} → {when(expires)}", part=True)]
+    return [
+        MachineChange("update", "group", f"emptied {format_time(group.expires)} → {format_time(expires)}", part=True)
+    ]
 
 
-def emptied(at: float | None) -> str:
+def describe_emptying(at: float | None) -> str:
     """Say when a group is emptied, or was: "to be emptied at 2026-12-01 18:00 UTC"."""
     if at is None:
         return "never emptied"
     return f"{'to be ' if at > time.time() else ''}emptied at {format_utc_time(at)}"
 
 
-def several(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return them as people read them: the first few, and how many others there are."""
     more = len(names) - _FEW
     return ", ".join(sorted(names)[:_FEW]) + (f" and {more} other{'s' * (more != 1)}" if more > 0 else "")
 
 
-def when(at: float | None) -> str:
+def format_time(at: float | None) -> str:
     """Return a time as people read it."""
     return "never" if at is None else format_utc_time(at)
 
 
-def enlarged(wanted: Wanted) -> list[str]:
+def describe_larger_disk(wanted: CloudFleetPlan) -> list[str]:
     """Return what a plan says of a disk that is larger than was asked for."""
     if wanted.gibibytes - 1 << 30 < wanted.disk:
         return []
@@ -189,7 +193,7 @@ def enlarged(wanted: Wanted) -> list[str]:
 
 
 @contextmanager
-def named(name: str, region: str) -> Iterator[None]:
+def name_provider(name: str, region: str) -> Iterator[None]:
     """Say, in what is raised here, which provider of monkey.yaml it is about, and where that is."""
     try:
         yield
@@ -200,9 +204,9 @@ def named(name: str, region: str) -> Iterator[None]:
         raise FleetError(f"provider {name!r}: {said}", hint=exc.hint) from exc
 
 
-def failed(failures: Sequence[Failure], name: str, translate: Callable[[str], FleetError | None]) -> FleetError:
+def make_failure(failures: Sequence[Failure], name: str, translate: Callable[[str], FleetError | None]) -> FleetError:
     """Return the error to raise where some of a fleet could not be made: by the first reason that we know."""
-    told_by = [(each, translate(each.message) or errors.known(each.message)) for each in failures]
+    told_by = [(each, translate(each.message) or errors.find_known_error(each.message)) for each in failures]
     known = [(each, error) for each, error in told_by if error is not None]
     if known:
         each, error = known[0]

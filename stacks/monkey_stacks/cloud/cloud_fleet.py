@@ -8,28 +8,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from monkey.errors import Corrupt, FleetError
 from monkey.fleet import boot_failures
-from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Work, silent
+from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, keep_silent
 from monkey.plan.change import MachineChange
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Reader
 from monkey.spec.job.recipe import JobResources
 from monkey.store.store_port import Store
 from monkey_stacks import provider_types
-from monkey_stacks.bundle.publishing import publish
+from monkey_stacks.bundle.publishing import publish_once
 from monkey_stacks.cloud import cloud_descriptions as words
 from monkey_stacks.cloud import departures, rent_cost, slot_capacity
-from monkey_stacks.cloud.cloud_provider import Needs, Renting
-from monkey_stacks.cloud.scaling import Course, Group, course
-from monkey_stacks.engine.engine_outcome import Identify, Progress, Resource, Stage, nobody
+from monkey_stacks.cloud.cloud_provider import CloudRequirements, Renting
+from monkey_stacks.cloud.scaling import Course, MachineGroup, plan_scaling
+from monkey_stacks.engine.engine_outcome import EngineProgress, Identify, Resource, Stage, identify_nothing
 from monkey_stacks.engine.pulumi_engine import Engine
 
 #: Seconds before its time at which a group is no longer given machines.
-LAST = 60.0
+_LAST_SECONDS = 60.0
 #: Seconds between questions whether machines are on their way.
 CHECK = 10.0
 
@@ -50,7 +50,7 @@ class RentedFleet(Renting):
     async def living(self) -> None:
         """Leave it to the heartbeats."""
 
-    async def preview(self, work: Work) -> Forecast:
+    async def preview(self, work: FleetWork) -> Forecast:
         """See `Fleet.preview`. Raises FleetError."""
         self.check_secrets(sorted(work.secrets))
         known = await self._known()
@@ -61,26 +61,26 @@ class RentedFleet(Renting):
             before = there.desired if there else 0
             return Forecast(before, before)
         agreed = self._agreed(known)
-        work = rent_cost.lasting(work, there, agreed)
+        work = rent_cost.limit_work(work, there, agreed)
         asked = await self._ask(self._needs, known, work)
         find, astray = await self._ask(self._lost, known)
         plan = await self._course(there, asked, work)
-        notes = slot_capacity.misfits(asked.types, work.asked, in_order=not self._cloud.spot)
-        notes += words.enlarged(asked.wanted)
+        notes = slot_capacity.describe_misfits(asked.types, work.asked, in_order=not self._cloud.spot)
+        notes += words.describe_larger_disk(asked.wanted)
         notes += await asyncio.to_thread(self._notes, work, there, astray)
         if known:
-            engine = await self._engine(silent, find)
+            engine = await self._engine(keep_silent, find)
             outcome = await engine.preview(self._program(asked), refresh=True)
             parts = [words.made_again(self._change(each), known) for each in outcome.changed]
             notes += outcome.warnings
         else:
             parts = [self._creation(asked)]
-        parts = words.merged([*parts, *(self._postponed(there, work) if plan.after else [])])
-        changes = [*parts, *self._ended(plan, asked, parts), *map(words.astray, astray)]
-        cost = rent_cost.cost(self._cloud, work, there, plan, agreed)
+        parts = words.merge_changes([*parts, *(self._postponed(there, work) if plan.after else [])])
+        changes = [*parts, *self._ended(plan, asked, parts), *map(words.describe_orphan, astray)]
+        cost = rent_cost.forecast_cost(self._cloud, work, there, plan, agreed)
         return Forecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
 
-    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError, StoreError."""
         self._say, self._checked = say, float("-inf")
         engine = await self._engine(say)
@@ -89,10 +89,10 @@ class RentedFleet(Renting):
                 work = await recount()
             known = await engine.resources()
             if work.through is not None:
-                work = rent_cost.lasting(work, await asyncio.to_thread(self._look), self._agreed(known))
+                work = rent_cost.limit_work(work, await asyncio.to_thread(self._look), self._agreed(known))
             asked = await self._ask(self._needs, known, work)
-            await publish(engine.store, asked.bundle)
-            await boot_failures.forget(engine.store, Keys(self.project).boots, self.name)
+            await publish_once(engine.store, asked.bundle)
+            await boot_failures.forget_boot_failures(engine.store, Keys(self.project).boots, self.name)
             there, gone = await departures.seen_off(self._reader(engine.store), self.name, self._look)
             plan = await self._course(there, asked, work, gone)
             self.touched = True
@@ -102,19 +102,19 @@ class RentedFleet(Renting):
             for warning in outcome.warnings:
                 say(f"warning: {warning}")
             if outcome.failures:
-                raise words.failed(outcome.failures, self.name, self._translate)
+                raise words.make_failure(outcome.failures, self.name, self._translate)
             await asyncio.to_thread(self._size, plan, asked, work, say)
 
     def shortage(self, asked: JobResources) -> str:
         """See `Fleet.shortage`: the cloud is asked for types of which nothing is known yet."""
-        with words.named(self.name, self._cloud.region):
-            return slot_capacity.shortage(self._machines(), asked)
+        with words.name_provider(self.name, self._cloud.region):
+            return slot_capacity.describe_type_shortage(self._machines(), asked)
 
     async def examine(self) -> str:
         """See `Fleet.examine`: what `preview` asks, but for the state of Pulumi's."""
         known = await self._known()
         await self._ask(self._look)
-        await self._ask(self._needs, known, Work(0))
+        await self._ask(self._needs, known, FleetWork(0))
         types, image = " or ".join(self._cloud.types), self._cloud.image or "Debian"
         return f"{self.name}: {self.called} has {types}, and the image {image}, in {self._cloud.region}"
 
@@ -138,13 +138,13 @@ class RentedFleet(Renting):
             return True
         self.booting = 0 < there.desired <= len(there.members)
         if not there.desired:
-            await boot_failures.check(store, Keys(self.project).boots, self.name)
+            await boot_failures.check_boot_failures(store, Keys(self.project).boots, self.name)
             return False
         if not there.members:
             why, passing = await asyncio.to_thread(self._trouble)
             if why and not passing:
                 raise FleetError(f"provider {self.name!r} gets no machine: {why}", hint="mend it, and apply again")
-        return not self.booting or not there.ids <= await departures.gone(self._reader(store), self.name)
+        return not self.booting or not there.ids <= await departures.find_departed(self._reader(store), self.name)
 
     async def strange(self) -> None:
         """Find none: agents have the environment of their machines."""
@@ -233,17 +233,17 @@ class RentedFleet(Renting):
             for warning in outcome.warnings:
                 say(f"warning: {warning}")
             if outcome.failures:
-                raise words.failed(outcome.failures, self.name, self._translate)
+                raise words.make_failure(outcome.failures, self.name, self._translate)
             await asyncio.to_thread(self._remove_rest, say)
 
     async def _known(self) -> tuple[Resource, ...]:
         """Return what Pulumi's state has."""
         store = self.opened()
         known = await Engine(store, self.project, self.name).resources() if store is not None else ()
-        provider_types.check(known, self.type, self.name)
+        provider_types.check_provider_type(known, self.type, self.name)
         return known
 
-    async def _engine(self, say: Say, identify: Identify = nobody) -> Engine:
+    async def _engine(self, say: Say, identify: Identify = identify_nothing) -> Engine:
         store = self.opened()
         assert store is not None
         keys = await asyncio.to_thread(self._keys)
@@ -255,16 +255,16 @@ class RentedFleet(Renting):
         return self._heard
 
     async def _course(
-        self, there: Group | None, asked: Needs, work: Work, gone: frozenset[str] = frozenset()
+        self, there: MachineGroup | None, asked: CloudRequirements, work: FleetWork, gone: frozenset[str] = frozenset()
     ) -> Course:
         """Return what is to become of the machines; who works on how much is told by heartbeats."""
         needed = slot_capacity.machines_for(asked.types, work.jobs, work.asked, self.provider.max_slots)
-        if work.expires is not None and work.expires < time.time() + LAST:
+        if work.expires is not None and work.expires < time.time() + _LAST_SECONDS:
             needed = 0
         wanted, jobs = asked.wanted, {}
         if there is not None and len(there.members) > wanted.max_instances:
             jobs = await self._jobs()
-        return course(there, needed, wanted.max_instances, wanted.types, wanted.made, jobs, gone)
+        return plan_scaling(there, needed, wanted.max_instances, wanted.types, wanted.made, jobs, gone)
 
     async def _jobs(self) -> dict[str, int]:
         """Return how many jobs run on each machine whose agent lives, by the machines' ids."""
@@ -273,25 +273,25 @@ class RentedFleet(Renting):
         agents = (await self._reader(store).read([])).alive(self.name)
         return {agent.id.split("/")[1]: agent.jobs for agent in agents}
 
-    def _ended(self, plan: Course, asked: Needs, parts: Sequence[MachineChange]) -> list[MachineChange]:
+    def _ended(self, plan: Course, asked: CloudRequirements, parts: Sequence[MachineChange]) -> list[MachineChange]:
         """Return which machines end, and why."""
-        replaced = [words.outdated(each, asked.wanted, self.type_key, parts) for each in plan.outdated]
+        replaced = [words.describe_outdated(each, asked.wanted, self.type_key, parts) for each in plan.outdated]
         most = asked.wanted.max_instances
-        return [*replaced, *(words.surplus(each, plan.after, most) for each in plan.surplus)]
+        return [*replaced, *(words.describe_surplus(each, plan.after, most) for each in plan.surplus)]
 
-    def _notes(self, work: Work, there: Group | None, astray: Sequence[str]) -> list[str]:
+    def _notes(self, work: FleetWork, there: MachineGroup | None, astray: Sequence[str]) -> list[str]:
         said = []
-        if work.expires is not None and work.expires < time.time() + LAST:
+        if work.expires is not None and work.expires < time.time() + _LAST_SECONDS:
             said.append("warning: its sweeps have expired: no machine is made; `monkey extend SWEEP 6h` goes on")
         if astray:
-            what = f"{self.called} has what no apply has written down: {words.several(astray)}"
+            what = f"{self.called} has what no apply has written down: {words.join_names(astray)}"
             said.append(f"warning: {what}; applying takes it away")
         if there is not None and there.desired > len(there.members):
             why, _ = self._trouble()
             said += [f"warning: {there.desired - len(there.members)} machines have not come: {why}"] if why else []
         return said
 
-    def _watch(self, step: Progress) -> None:
+    def _watch(self, step: EngineProgress) -> None:
         """Tell of a step that has ended; called in threads of Pulumi's."""
         with self._saying:
             if self._say is None or step.stage is Stage.BEGAN:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, Holding, Say, Work
+from monkey.fleet.fleet_port import Finding, FleetWork, Holding, Say
 from monkey.plan.change import MachineChange
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
@@ -18,25 +18,25 @@ from monkey.store.store_port import Store
 from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import cloud_descriptions as words
 from monkey_stacks.cloud.rent_cost import Bounds
-from monkey_stacks.cloud.scaling import Course, Group
-from monkey_stacks.cloud.slot_capacity import Machine
+from monkey_stacks.cloud.scaling import Course, MachineGroup
+from monkey_stacks.cloud.slot_capacity import MachineType
 from monkey_stacks.engine.engine_outcome import Change, Identify, Resource
 
 Known = Sequence[Resource]
 
 P = ParamSpec("P")
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class Needs(Protocol):
+class CloudRequirements(Protocol):
     """What a fleet is to be, what its types of machines have, and the agent's code for them."""
 
     @property
-    def wanted(self) -> words.Wanted:
+    def wanted(self) -> words.CloudFleetPlan:
         """What its resources are made from."""
 
     @property
-    def types(self) -> tuple[Machine, ...]:
+    def types(self) -> tuple[MachineType, ...]:
         """What its machines have."""
 
     @property
@@ -68,21 +68,21 @@ class Renting(ABC):
     type_key: ClassVar[str]
     secret_form: ClassVar[tuple[str, str]]
 
-    async def _ask(self, what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _ask(self, what: Callable[P, _T], *args: P.args, **kwargs: P.kwargs) -> _T:
         """Return what the cloud is asked for; what it says against it names the provider."""
-        with words.named(self.name, self._cloud.region):
+        with words.name_provider(self.name, self._cloud.region):
             return await asyncio.to_thread(what, *args, **kwargs)
 
     @abstractmethod
-    def _look(self) -> Group | None:
+    def _look(self) -> MachineGroup | None:
         """Return the group; None where there is none."""
 
     @abstractmethod
-    def _machines(self) -> tuple[Machine, ...]:
+    def _machines(self) -> tuple[MachineType, ...]:
         """Return what its types of machines have."""
 
     @abstractmethod
-    def _needs(self, known: Known, work: Work) -> Needs:
+    def _needs(self, known: Known, work: FleetWork) -> CloudRequirements:
         """Return what the fleet is to be."""
 
     @abstractmethod
@@ -106,7 +106,7 @@ class Renting(ABC):
         """Take away what nobody wrote down, and return what finds again what was cut off."""
 
     @abstractmethod
-    def _size(self, plan: Course, asked: Any, work: Work, say: Say) -> None:
+    def _size(self, plan: Course, asked: Any, work: FleetWork, say: Say) -> None:
         """Have the group be of as many machines as it is to have, once it is sure when they end."""
 
     @abstractmethod
@@ -149,13 +149,13 @@ class Renting(ABC):
     def _translate(self, text: str) -> FleetError | None:
         """Return the error for what the cloud said; None where nobody knows it."""
 
-    def _postponed(self, there: Group | None, work: Work) -> list[MachineChange]:
+    def _postponed(self, there: MachineGroup | None, work: FleetWork) -> list[MachineChange]:
         """Say that machines end at another time, where no resource does."""
-        return words.postponed(there, work.expires)
+        return words.describe_postponement(there, work.expires)
 
-    def _emptied(self, there: Group) -> str:
+    def _emptied(self, there: MachineGroup) -> str:
         """Say when a group's machines end."""
-        return words.emptied(there.expires)
+        return words.describe_emptying(there.expires)
 
     @property
     def _cloud(self) -> CloudSettings:

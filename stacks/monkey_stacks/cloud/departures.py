@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 
 from monkey.protocol.status.store_snapshot import AgentView, Reader
-from monkey_stacks.cloud.scaling import Group
+from monkey_stacks.cloud.scaling import MachineGroup
 
 #: Seconds that a machine whose agent has left is given to go by itself, and between looks at whether it is gone.
-GRACE, LOOK = 10.0, 1.0
+GRACE, _POLL_SECONDS = 10.0, 1.0
 
 
-async def gone(reader: Reader, fleet: str) -> frozenset[str]:
+async def find_departed(reader: Reader, fleet: str) -> frozenset[str]:
     """Return the machines whose agents have left, by the names that these gave themselves. Raises StoreError.
 
     One that left, found work that had just come and began again is none of them.
@@ -27,16 +27,16 @@ async def gone(reader: Reader, fleet: str) -> frozenset[str]:
 
 
 async def seen_off(
-    reader: Reader, fleet: str, look: Callable[[], Group | None], grace: float = GRACE
-) -> tuple[Group | None, frozenset[str]]:
+    reader: Reader, fleet: str, look: Callable[[], MachineGroup | None], grace: float = GRACE
+) -> tuple[MachineGroup | None, frozenset[str]]:
     """Return a group once none of its machines is about to end itself, and which of them still were after `grace` s.
 
     `look` returns it as it is. Raises FleetError, StoreError.
     """
     until = time.monotonic() + grace
     while (there := await asyncio.to_thread(look)) is not None and there.members:
-        going = there.ids & await gone(reader, fleet)
+        going = there.ids & await find_departed(reader, fleet)
         if not going or time.monotonic() > until:
             return there, going
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(_POLL_SECONDS)
     return there, frozenset()

@@ -9,13 +9,13 @@ from typing import Protocol
 
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
-from monkey_stacks.boot import Settings
+from monkey_stacks.boot import MachineSettings
 
 #: Characters of the hash of what a machine is made from.
 HASH = 8
 
 
-class Named(Protocol):
+class NamedStack(Protocol):
     """A fleet's stack, whatever its cloud calls what is in it."""
 
     @property
@@ -25,11 +25,11 @@ class Named(Protocol):
     def fleet(self) -> str: ...
 
 
-def settings(provider: Provider, stack: Named, store_url: str, bundle: str, group: str) -> Settings:
+def make_settings(provider: Provider, stack: NamedStack, store_url: str, bundle: str, group: str) -> MachineSettings:
     """Return what a machine is told: of its store, the bundle's hash, and its group as its cloud addresses it."""
     cloud = provider.cloud
     assert cloud is not None
-    return Settings(
+    return MachineSettings(
         cloud=provider.type,
         store=store_url,
         project=stack.project,
@@ -46,7 +46,7 @@ def settings(provider: Provider, stack: Named, store_url: str, bundle: str, grou
     )
 
 
-def made_from(cloud: CloudSettings, image: str, told: Settings, zones: Sequence[str] = ()) -> str:
+def made_from(cloud: CloudSettings, image: str, told: MachineSettings, zones: Sequence[str] = ()) -> str:
     """Return the mark of machines that are made like this; `image`: its id. One of another mark is outdated.
 
     `zones`: where they may be, for a cloud that makes another group for other ones.

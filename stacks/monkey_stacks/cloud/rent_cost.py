@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from monkey.fleet.fleet_port import Work
+from monkey.fleet.fleet_port import FleetWork
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost, RetainedMachines
 from monkey.spec.project.cloud import CloudSettings
-from monkey_stacks.cloud.scaling import ROUNDED, Course, Group
+from monkey_stacks.cloud.scaling import ROUNDED, Course, MachineGroup
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Bounds:
     until: float | None = None
 
 
-def lasting(work: Work, group: Group | None, agreed: Bounds) -> Work:
+def limit_work(work: FleetWork, group: MachineGroup | None, agreed: Bounds) -> FleetWork:
     """Return the work until the time that machines have, where it is earlier only since a sweep is through."""
     end = _rented(group, agreed)
     if end is None or work.expires is None or work.through is None:
@@ -30,13 +30,15 @@ def lasting(work: Work, group: Group | None, agreed: Bounds) -> Work:
     return replace(work, expires=end) if work.expires < end <= work.through + ROUNDED else work
 
 
-def _rented(group: Group | None, agreed: Bounds) -> float | None:
+def _rented(group: MachineGroup | None, agreed: Bounds) -> float | None:
     if group is None or not group.desired:
         return None
     return group.expires if agreed.until is None else agreed.until
 
 
-def cost(cloud: CloudSettings, work: Work, group: Group | None, plan: Course, agreed: Bounds) -> FleetCost | None:
+def forecast_cost(
+    cloud: CloudSettings, work: FleetWork, group: MachineGroup | None, plan: Course, agreed: Bounds
+) -> FleetCost | None:
     """Return what a fleet may cost at the worst, where it is known until when it is to be rented."""
     if work.expires is None:
         return None
@@ -55,7 +57,7 @@ def cost(cloud: CloudSettings, work: Work, group: Group | None, plan: Course, ag
     )
 
 
-def _kept(group: Group | None, plan: Course, until: float) -> RetainedMachines | None:
+def _kept(group: MachineGroup | None, plan: Course, until: float) -> RetainedMachines | None:
     staying = set(group.members).difference(plan.ending) if group is not None else set()
     ends = [each.ends for each in staying if each.ends is not None and each.ends - until > ROUNDED]
     return RetainedMachines(len(ends), sum(end - until for end in ends) / SECONDS_PER_HOUR, max(ends)) if ends else None

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from monkey.fleet.fleet_port import Finding, Holding, Stranger
 from monkey_stacks.boot import BOOT_PATIENCE
-from monkey_stacks.cloud.scaling import SHUT, Group
+from monkey_stacks.cloud.scaling import SHUT, MachineGroup
 from monkey_stacks.engine.engine_outcome import Resource
 
 APPLY = "`monkey apply` makes it so"
@@ -21,7 +21,7 @@ CUT = "`monkey apply` makes it whole, `monkey destroy` takes it away"
 _BY_SIZE = ("volume", "disk")
 
 
-class Thing(Protocol):
+class CloudResource(Protocol):
     """Something in a cloud."""
 
     @property
@@ -34,7 +34,7 @@ class Thing(Protocol):
     def id(self) -> str: ...
 
 
-def holding(region: str, thing: Thing, prices: Mapping[str, float], of: Stranger | None = None) -> Holding:
+def make_holding(region: str, thing: CloudResource, prices: Mapping[str, float], of: Stranger | None = None) -> Holding:
     """Return it with what it costs an hour; `prices`: dollars an hour of machines, by their types."""
     kind = thing.kind.replace("-", " ")
     if thing.kind == "instance":
@@ -42,7 +42,7 @@ def holding(region: str, thing: Thing, prices: Mapping[str, float], of: Stranger
     return Holding(region, kind, thing.id, None if thing.kind in _BY_SIZE else 0.0, of)
 
 
-def stranger(fleet: str, stack: str, ours: bool, listing: str) -> Stranger:
+def describe_stranger(fleet: str, stack: str, ours: bool, listing: str) -> Stranger:
     """Return whose something of another stack is; `ours`: of this store. `listing`: the command that shows it."""
     text = "of this store, though it knows of no such provider any more" if ours else OTHERS
     again = "with this provider in monkey.yaml again" if ours else "where that store is, with it in monkey.yaml"
@@ -50,13 +50,15 @@ def stranger(fleet: str, stack: str, ours: bool, listing: str) -> Stranger:
     return Stranger(fleet, stack, text, f"{again}, `monkey destroy --fleet {fleet or 'NAME'}` takes it away{gone}")
 
 
-def astray(names: Iterable[str]) -> Iterator[Finding]:
+def report_orphans(names: Iterable[str]) -> Iterator[Finding]:
     """Yield what the cloud has and nobody knows of."""
     for each in names:
         yield Finding(each, "no apply has written it down", ASTRAY)
 
 
-def missing(known: Iterable[Resource], types: Collection[str], there: Collection[tuple[str, str]]) -> Iterator[Finding]:
+def report_missing(
+    known: Iterable[Resource], types: Collection[str], there: Collection[tuple[str, str]]
+) -> Iterator[Finding]:
     """Yield what is known and not there, by type and id, as far as it is of these types."""
     for each in known:
         if each.interrupted:
@@ -65,7 +67,7 @@ def missing(known: Iterable[Resource], types: Collection[str], there: Collection
             yield Finding(each.name, f"{each.id} is not there any more, though an apply made it", APPLY)
 
 
-def mute(there: Group | None, heard: Collection[str] | None, console: str) -> Iterator[Finding]:
+def report_mute(there: MachineGroup | None, heard: Collection[str] | None, console: str) -> Iterator[Finding]:
     """Yield machines without a living agent; `console`: the command that shows what one said, with {} for it."""
     if there is None or heard is None:
         return

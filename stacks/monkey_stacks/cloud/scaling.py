@@ -33,7 +33,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Group:
+class MachineGroup:
     """A group, as it was a moment ago."""
 
     #: Machines that it is to have.
@@ -84,8 +84,8 @@ class Course:
         return "it is outdated" if member in self.outdated else "it is one too many"
 
 
-def course(
-    group: Group | None,
+def plan_scaling(
+    group: MachineGroup | None,
     needed: int,
     most: int,
     types: tuple[str, ...],

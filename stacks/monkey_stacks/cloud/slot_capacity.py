@@ -6,17 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from monkey.fleet.machine_capacity import counted
+from monkey.fleet.machine_capacity import format_count
 from monkey.spec.job.recipe import JobResources
 
 #: Of the memory that a cloud rents out, what its machines say that they have: the rest is the kernel's and firmware's.
-LEFT = 0.94
+_MEMORY_SHARE = 0.94
 #: What jobs ask for, each with the number of jobs that do: as `Work.asked`.
 Asked = Sequence[tuple[JobResources, int]]
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineType:
     """A type of machines, by what its cloud says of it."""
 
     type: str
@@ -31,12 +31,12 @@ class Machine:
         """Return how many such jobs fit on it at once."""
         fits = [self.cpus / asked.cpus if asked.cpus else math.inf]
         fits += [self.gpus / asked.gpus] if asked.gpus else []
-        fits += [self.memory * LEFT / asked.memory] if asked.memory else []
+        fits += [self.memory * _MEMORY_SHARE / asked.memory] if asked.memory else []
         # Jobs that take next to nothing: agents run no more of them than this at once either.
         return int(min(1024.0, *fits) + 1e-9)
 
 
-def machines_for(types: Sequence[Machine], jobs: int, asked: Asked, max_slots: int | None) -> int:
+def machines_for(types: Sequence[MachineType], jobs: int, asked: Asked, max_slots: int | None) -> int:
     """Return how many machines have room for all these jobs at once, where each is of the smallest type that can."""
     if not jobs:
         return 0
@@ -44,20 +44,20 @@ def machines_for(types: Sequence[Machine], jobs: int, asked: Asked, max_slots: i
     return max(1, math.ceil(taken - 1e-9))
 
 
-def _slots(types: Sequence[Machine], asked: JobResources, max_slots: int | None) -> int:
+def _slots(types: Sequence[MachineType], asked: JobResources, max_slots: int | None) -> int:
     """Return how many such jobs run on a machine at once; 1 where none can: that is told elsewhere."""
     fitting = [room for type_ in types if (room := type_.room(asked))]
     slots = min(fitting, default=1)
     return min(slots, max_slots) if max_slots is not None else slots
 
 
-def shortage(types: Sequence[Machine], asked: JobResources) -> str:
+def describe_type_shortage(types: Sequence[MachineType], asked: JobResources) -> str:
     """Say of what each type has less than a job asks for; "" where one has enough."""
     short = [_short(type_, asked) for type_ in types]
     return "; ".join(short) if all(short) else ""
 
 
-def misfits(types: Sequence[Machine], asked: Asked, *, in_order: bool) -> list[str]:
+def describe_misfits(types: Sequence[MachineType], asked: Asked, *, in_order: bool) -> list[str]:
     """Return what to say of types that cannot run what others can: machines of them would come for nothing.
 
     `in_order`: the first type is taken as long as the cloud has it.
@@ -74,13 +74,13 @@ def misfits(types: Sequence[Machine], asked: Asked, *, in_order: bool) -> list[s
     return list(dict.fromkeys(said))
 
 
-def _short(machine: Machine, asked: JobResources) -> str:
-    has, memory = f"({machine.type} has {{}})", machine.memory * LEFT
+def _short(machine: MachineType, asked: JobResources) -> str:
+    has, memory = f"({machine.type} has {{}})", machine.memory * _MEMORY_SHARE
     short = []
     if asked.cpus > machine.cpus:
-        short.append(f"{counted(asked.cpus, 'CPU')} {has.format(f'{machine.cpus:g}')}")
+        short.append(f"{format_count(asked.cpus, 'CPU')} {has.format(f'{machine.cpus:g}')}")
     if asked.memory > memory:
         short.append(f"{asked.memory / 2**30:.1f} GiB of memory {has.format(f'about {memory / 2**30:.1f}')}")
     if asked.gpus > machine.gpus:
-        short.append(f"{counted(asked.gpus, 'GPU')} {has.format(machine.gpus)}")
+        short.append(f"{format_count(asked.gpus, 'GPU')} {has.format(machine.gpus)}")
     return ", ".join(short)

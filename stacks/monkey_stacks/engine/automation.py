@@ -18,16 +18,16 @@ from pulumi.automation._stack import StackInitMode, UpdateSummary
 
 from monkey_stacks.engine.engine_command import Leashed, Tether
 from monkey_stacks.engine.events import Listener
-from monkey_stacks.engine.installation import Cli, home, search_path
+from monkey_stacks.engine.installation import Cli, find_home, search_path
 
 #: What a user may have set for stacks of their own, and what must not change ours.
-OURS = ("PULUMI_", "VIRTUAL_ENV")
+_OWN_VARIABLES = ("PULUMI_", "VIRTUAL_ENV")
 #: Of those, what stays: where plugins are.
 THEIRS = ("PULUMI_HOME",)
 #: There is nothing to encrypt: secrets never enter a program. One passphrase for all, so that nobody is asked for it.
 PASSPHRASE = ""
 #: Keys for the bridge, which asks for none, where the environment has none: Pulumi's client wants some.
-KEYS = {"AWS_ACCESS_KEY_ID": "monkey", "AWS_SECRET_ACCESS_KEY": "monkey"}
+_BUCKET_KEYS = {"AWS_ACCESS_KEY_ID": "monkey", "AWS_SECRET_ACCESS_KEY": "monkey"}
 
 #: Begins the name of a directory in which Pulumi runs; the process that made it follows.
 _PREFIX = "monkey-pulumi-"
@@ -92,7 +92,7 @@ class Runs:
         command = Leashed(
             self._cli.path, self._cli.version, {**self._env, "PULUMI_BACKEND_URL": url}, self._tether, self._keep
         )
-        workspace = _Workspace(directory, str(home()), None, None, "passphrase", settings, None, command)
+        workspace = _Workspace(directory, str(find_home()), None, None, "passphrase", settings, None, command)
         self._stack = _Stack(stack, workspace, StackInitMode.CREATE if new else StackInitMode.SELECT)
 
     @property
@@ -128,9 +128,9 @@ class Runs:
         )
 
 
-def environment(given: Mapping[str, str], mark: Mapping[str, str]) -> dict[str, str]:
+def make_environment(given: Mapping[str, str], mark: Mapping[str, str]) -> dict[str, str]:
     """Return what Pulumi and its plugins are started with: ours, without what would change what they do."""
-    kept = {name: value for name, value in os.environ.items() if name in THEIRS or not name.startswith(OURS)}
+    kept = {name: value for name, value in os.environ.items() if name in THEIRS or not name.startswith(_OWN_VARIABLES)}
     fixed = {
         "PATH": search_path(),
         "PULUMI_PYTHON_CMD": sys.executable,
@@ -140,7 +140,7 @@ def environment(given: Mapping[str, str], mark: Mapping[str, str]) -> dict[str, 
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "NO_COLOR": "1",
     }
-    keys = {} if _has_keys(kept) else KEYS
+    keys = {} if _has_keys(kept) else _BUCKET_KEYS
     return {**keys, **kept, **fixed, **given, **mark}
 
 

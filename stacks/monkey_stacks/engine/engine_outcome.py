@@ -45,7 +45,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
-class Progress:
+class EngineProgress:
     """One step of an operation that is running."""
 
     change: Change
@@ -64,7 +64,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EngineOutcome:
     """What an operation did, or a preview says that it would do."""
 
     #: Every resource of the program, those that stay the same too; in the order in which the engine met them.
@@ -104,13 +104,13 @@ class Resource:
 
 
 #: Is told of each step.
-Watch = Callable[[Progress], None]
+Watch = Callable[[EngineProgress], None]
 #: Given the type and the inputs of a resource whose creation was cut off, returns the id under which its provider knows
 #: it if it is there, and under which it can be updated or deleted even if it is not; None where nobody can tell, and ""
 #: where it is known not to be there.
 Identify = Callable[[str, Mapping[str, Any]], str | None]
 
 
-def nobody(type_: str, inputs: Mapping[str, Any]) -> str | None:
+def identify_nothing(type_: str, inputs: Mapping[str, Any]) -> str | None:
     """Know the id of no resource before it is there."""
     return None

@@ -20,15 +20,15 @@ import time
 from contextlib import suppress
 
 #: Milliseconds between looks at the clock: a poll does not count the machine's sleep, the deadline does.
-LOOK = 500
+_POLL_MILLISECONDS = 500
 #: Seconds after which we give up on what does not die though killed (a dead network disk).
-PATIENCE = 10.0
+_PATIENCE_SECONDS = 10.0
 HAS_PROC = os.path.exists("/proc/self/stat")
 #: Exit code where the program could not be started, as shells have it.
 NOT_STARTED = 127
 
 
-def main(pipe: int, clock: int, argv: list[str]) -> int:
+def run_engine_supervisor(pipe: int, clock: int, argv: list[str]) -> int:
     """Run `argv` to its end, or to ours; returns its exit code."""
     os.set_inheritable(pipe, False)
     os.set_blocking(pipe, False)
@@ -56,7 +56,7 @@ def _watch(pid: int, pipe: int, wake: int, clock: int) -> int | None:
             return code if code >= 0 else 128 - code
         if time.clock_gettime(clock) >= deadline:
             return None
-        for fd, _ in poller.poll(LOOK):
+        for fd, _ in poller.poll(_POLL_MILLISECONDS):
             said = os.read(fd, 4096)
             if fd == wake:
                 continue
@@ -94,7 +94,7 @@ def _adopt_orphans() -> None:
 def _kill_all(pid: int, running: bool) -> None:
     """Kill every descendant, and those that they fork meanwhile, until none is left or none can be killed."""
     known = [pid] if running else []
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < until:
         found = {*known, *_below(os.getpid())}
         for each in found:
@@ -137,4 +137,4 @@ def _parents() -> dict[int, int]:
 
 
 if __name__ == "__main__":
-    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
+    os._exit(run_engine_supervisor(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))

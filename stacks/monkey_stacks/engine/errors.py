@@ -6,43 +6,43 @@ from collections.abc import Sequence
 
 from monkey.errors import FleetError, MonkeyError, StoreError
 from monkey_stacks.engine import plugins
-from monkey_stacks.error_tables import Word, bare, translated, word
+from monkey_stacks.error_tables import Word, find_translation, make_row, strip_error_words
 
 #: The state, where its key is not at hand.
-STATE = "the state of the machines"
+_STATE_NAME = "the state of the machines"
 #: What Pulumi or a provider says → what that means, and what to do. The first that is found counts.
-KNOWN: Sequence[Word] = [
-    word(
+_PULUMI_ERRORS: Sequence[Word] = [
+    make_row(
         r"incorrect passphrase|passphrase must be set|unable to find either `PULUMI_CONFIG_PASSPHRASE`",
         "the state of the machines was made with another passphrase",
         "somebody changed it by hand: `pulumi stack change-secrets-provider passphrase` there, and an empty passphrase",
     ),
-    word(
+    make_row(
         r"the stack is currently locked by",
         "Pulumi itself is at work on this state, or was and died: a lock of its own is there",
         "wait for it; if nobody runs pulumi by hand there, remove what is below .pulumi/locks in the state",
     ),
-    word(
+    make_row(
         r"no (?:resource|language) plugin|could not find (?:plugin|latest version for provider)|"
         r"plugin .{0,80}(?:not found|missing)|"
         r"failed to load (?:resource |language )?plugin|pulumi-(?:resource|language)-\S+.{0,40}not found",
         "a plugin of Pulumi's is missing",
         "install Pulumi from its own archive (https://www.pulumi.com/docs/install/), which brings those for Python",
     ),
-    word(
+    make_row(
         r"no valid credential sources|unable to locate credentials|NoCredentialProviders|no EC2 IMDS role found|"
         r"could not find default credentials|credentials were not found|failed to refresh cached credentials|"
         r"InvalidClientTokenId|ExpiredToken|UnrecognizedClientException|AuthFailure",
         "the cloud's credentials are missing, wrong or expired",
         "log in as for the cloud's own tool (`aws sso login`, `gcloud auth application-default login`), and try again",
     ),
-    word(
+    make_row(
         r"error reading from server: EOF|transport is closing|connection error: desc|code = Unavailable|"
         r"(?:resource )?plugin .{0,80}exited",
         "a plugin of Pulumi's ended in the middle",
         "apply again: what was done is known; if it ends again, look whether this machine has too little memory",
     ),
-    word(
+    make_row(
         r"snapshot integrity failure",
         "the state of the machines contradicts itself",
         "backups of it are below .pulumi/backups in the state; put one in its place",
@@ -50,8 +50,8 @@ KNOWN: Sequence[Word] = [
 ]
 
 
-def translate(
-    exc: BaseException, said: Sequence[str] = (), trouble: StoreError | None = None, key: str = STATE
+def translate_engine_error(
+    exc: BaseException, said: Sequence[str] = (), trouble: StoreError | None = None, key: str = _STATE_NAME
 ) -> MonkeyError:
     """Return the error to raise for one of Pulumi's.
 
@@ -61,19 +61,19 @@ def translate(
         return exc
     if trouble is not None:
         return trouble
-    return known("\n".join([*said, str(exc)]), key) or FleetError(
+    return find_known_error("\n".join([*said, str(exc)]), key) or FleetError(
         f"Pulumi failed: {_last(said, str(exc))}", hint="what was done is known; apply goes on from there"
     )
 
 
-def known(text: str, key: str = STATE) -> FleetError | None:
+def find_known_error(text: str, key: str = _STATE_NAME) -> FleetError | None:
     """Return the error to raise for what was told of; None where nobody knows it. `key`: where the state is."""
-    return plugins.missing(text, key) or translated(text, KNOWN)
+    return plugins.explain_missing_plugin(text, key) or find_translation(text, _PULUMI_ERRORS)
 
 
 def _last(said: Sequence[str], text: str) -> str:
     if said:
         return "\n".join(dict.fromkeys(said))
-    errors = [bare(line) for line in text.splitlines() if "error:" in line]
+    errors = [strip_error_words(line) for line in text.splitlines() if "error:" in line]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "\n".join(dict.fromkeys(errors)) or (lines[-1] if lines else "it said nothing")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from monkey_stacks.engine.engine_outcome import Change, Failure, Op, Outcome, Progress, Stage, Watch
+from monkey_stacks.engine.engine_outcome import Change, EngineOutcome, EngineProgress, Failure, Op, Stage, Watch
 from monkey_stacks.engine.state import PROVIDER, name_in
 
 if TYPE_CHECKING:
@@ -71,14 +71,14 @@ class Listener:
         with self._lock:
             return self._complete and bool(self._failed)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> EngineOutcome:
         """Return what it came to."""
         with self._lock:
             failures = [
                 Failure(step.type, name_in(urn), self._said.get(urn) or "it failed, and said nothing")
                 for urn, step in self._failed.items()
             ]
-            return Outcome(tuple(self._changes.values()), tuple(failures), tuple(dict.fromkeys(self._warnings)))
+            return EngineOutcome(tuple(self._changes.values()), tuple(failures), tuple(dict.fromkeys(self._warnings)))
 
     def _begin(self, step: StepEventMetadata, *, planning: bool) -> None:
         if step.op.value == "refresh":
@@ -89,7 +89,7 @@ class Listener:
         if step.op.value in OPS:
             self._changes[step.urn, change.op] = change
         if not planning and change.op is not Op.SAME and step.op.value != "replace":
-            self._watch(Progress(change, Stage.BEGAN))
+            self._watch(EngineProgress(change, Stage.BEGAN))
 
     def _end(self, step: StepEventMetadata) -> None:
         looked, change = step.urn in self._looking, _change(step)
@@ -99,16 +99,16 @@ class Listener:
         if looked:
             self._changes[step.urn, change.op] = change
         if change.op is not Op.SAME and step.op.value != "replace":
-            self._watch(Progress(change, Stage.DONE))
+            self._watch(EngineProgress(change, Stage.DONE))
 
     def _fail(self, step: StepEventMetadata) -> None:
         change = _change(step)
         if change is not None:
             self._failed[step.urn] = step
-            self._watch(Progress(change, Stage.FAILED, self._said.get(step.urn, "")))
+            self._watch(EngineProgress(change, Stage.FAILED, self._said.get(step.urn, "")))
 
     def _diagnose(self, event: DiagnosticEvent) -> None:
-        text = reason(_COLOR.sub("", event.message or ""))
+        text = extract_reason(_COLOR.sub("", event.message or ""))
         if not text:
             return
         if event.severity == "warning":
@@ -150,7 +150,7 @@ def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
 
 
-def reason(text: str) -> str:
+def extract_reason(text: str) -> str:
     """Return what a provider raised, without the way there: the last line of a traceback, without the exception's name.
 
     Other texts stay as they are.

@@ -26,12 +26,12 @@ OLDEST = "3.206.0"
 #: Installed where there is none; the one that tests run.
 PINNED = "3.232.0"
 #: Seconds that it may take to tell its version: the first start of a program of 200 MB, on a slow disk.
-PATIENCE = 60
+_PATIENCE_SECONDS = 60
 
 GET = "https://www.pulumi.com/docs/install/ tells how; it must be on the PATH, or in ~/.pulumi"
 
 
-def home() -> Path:
+def find_home() -> Path:
     """Return where Pulumi keeps itself and its plugins."""
     return Path(os.environ.get("PULUMI_HOME") or "~/.pulumi").expanduser()
 
@@ -44,7 +44,7 @@ class Cli:
     version: VersionInfo
 
 
-def find(say: Say) -> Cli:
+def find_pulumi(say: Say) -> Cli:
     """Return the program: on the PATH, else below its home, else installed there, once `say` was told.
 
     One that is too old is passed over. Raises FleetError where the library is missing, or there is no program and none
@@ -55,8 +55,8 @@ def find(say: Say) -> Cli:
     return found or _install(say, old)
 
 
-def look() -> str:
-    """Say which program `find` would return; installs none. Raises FleetError where there is none."""
+def check_pulumi() -> str:
+    """Say which program `find_pulumi` would return; installs none. Raises FleetError where there is none."""
     check_library()
     found, old = _found()
     if found is None:
@@ -67,8 +67,8 @@ def look() -> str:
     return f"{found.version} at {found.path}"
 
 
-def called() -> str:
-    """Return how a shell here calls the program that `find` would return."""
+def name_pulumi() -> str:
+    """Return how a shell here calls the program that `find_pulumi` would return."""
     found, _ = _found()
     on_path = shutil.which("pulumi")
     if found is None or (on_path and found.path == str(Path(on_path).absolute())):
@@ -97,7 +97,9 @@ def _found() -> tuple[Cli | None, list[str]]:
 def check_library() -> None:
     """Raise FleetError where Pulumi's library for Python is missing."""
     if importlib.util.find_spec("pulumi") is None:
-        raise FleetError("machines are made by Pulumi, whose library is not installed here", hint=origin.hint("ssh"))
+        raise FleetError(
+            "machines are made by Pulumi, whose library is not installed here", hint=origin.hint_install("ssh")
+        )
 
 
 def _candidates() -> Iterator[Path]:
@@ -105,8 +107,8 @@ def _candidates() -> Iterator[Path]:
     if on_path:
         # Absolute and not resolved: its plugins lie beside the name that it is called by.
         yield Path(on_path).absolute()
-    yield home() / "bin" / "pulumi"
-    yield from sorted((home() / "versions").glob("*/bin/pulumi"), reverse=True)
+    yield find_home() / "bin" / "pulumi"
+    yield from sorted((find_home() / "versions").glob("*/bin/pulumi"), reverse=True)
 
 
 def _version(path: Path) -> str | None:
@@ -119,7 +121,7 @@ def _said(path: Path, written: int) -> str | None:
     """Ask the program that was `written` then; once, since each time takes a third of a second."""
     env = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}
     try:
-        done = subprocess.run([path, "version"], capture_output=True, text=True, env=env, timeout=PATIENCE)
+        done = subprocess.run([path, "version"], capture_output=True, text=True, env=env, timeout=_PATIENCE_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip().removeprefix("v") if done.returncode == 0 else None
@@ -129,7 +131,7 @@ def _install(say: Say, old: list[str]) -> Cli:
     from pulumi.automation import PulumiCommand
     from semver import VersionInfo
 
-    root, version = home() / "versions" / PINNED, VersionInfo.parse(PINNED)
+    root, version = find_home() / "versions" / PINNED, VersionInfo.parse(PINNED)
     why = f" ({', '.join(old)}; {OLDEST} is the oldest that will do)" if old else ""
     say(f"installing Pulumi {PINNED} into {root}{why}")
     try:

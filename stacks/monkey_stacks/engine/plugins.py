@@ -18,7 +18,7 @@ from monkey.errors import FleetError
 from monkey_stacks.engine import installation
 
 #: Plugins that come alone, and whose programs ours are. They have the version of the package `pulumi_NAME`.
-OURS = ("aws", "gcp")
+_PLUGINS = ("aws", "gcp")
 #: Comes with Pulumi's program, or not at all.
 BUNDLED = "pulumi-python"
 #: What Pulumi says of a plugin that is not here.
@@ -28,13 +28,13 @@ _MISSING = re.compile(
 )
 
 
-def missing(text: str, key: str) -> FleetError | None:
+def explain_missing_plugin(text: str, key: str) -> FleetError | None:
     """Return the error for a missing plugin, where `text` of Pulumi's is of one; `key`: where the state is."""
     found = _MISSING.search(text)
     if found is None or found["name"] == BUNDLED:
         return None
     name, version, url = found["name"], found["version"], found["url"]
-    if name in OURS and version and not url:  # as our programs write it
+    if name in _PLUGINS and version and not url:  # as our programs write it
         return _to_install(name, version)
     what = f"{name!r} {f'v{version}' if version else 'of any version'}" + (f" from {url!r}" if url else "")
     return FleetError(
@@ -44,11 +44,11 @@ def missing(text: str, key: str) -> FleetError | None:
     )
 
 
-def look(name: str) -> str:
+def check_plugin(name: str) -> str:
     """Say which plugin Pulumi would take for our programs. Raises FleetError where it is missing."""
     version = _wanted(name)
     program = f"pulumi-resource-{name}"
-    kept = installation.home() / "plugins" / f"resource-{name}-v{version}" / program
+    kept = installation.find_home() / "plugins" / f"resource-{name}-v{version}" / program
     path = shutil.which(program, path=installation.search_path()) or (kept if kept.is_file() else None)
     if path is None:
         raise _to_install(name, version)
@@ -56,10 +56,10 @@ def look(name: str) -> str:
 
 
 def _to_install(name: str, version: str) -> FleetError:
-    there = f"PULUMI_HOME={shlex.quote(str(installation.home()))} " if os.environ.get("PULUMI_HOME") else ""
+    there = f"PULUMI_HOME={shlex.quote(str(installation.find_home()))} " if os.environ.get("PULUMI_HOME") else ""
     return FleetError(
         f"Pulumi's plugin {name} v{version} is not installed on this machine ({platform.node()})",
-        hint=f"run: {there}{installation.called()} plugin install resource {name} v{version}",
+        hint=f"run: {there}{installation.name_pulumi()} plugin install resource {name} v{version}",
     )
 
 

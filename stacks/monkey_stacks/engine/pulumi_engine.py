@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from monkey.errors import MonkeyError
-from monkey.fleet.fleet_port import Say, silent
+from monkey.fleet.fleet_port import Say, keep_silent
 from monkey.store.store_port import Store
 from monkey_stacks.engine import errors, installation, state
-from monkey_stacks.engine.engine_outcome import Identify, Outcome, Resource, Watch, nobody
-from monkey_stacks.engine.state import State
+from monkey_stacks.engine.engine_outcome import EngineOutcome, Identify, Resource, Watch, identify_nothing
+from monkey_stacks.engine.state import StackState
 from monkey_stacks.engine.state_bucket import Space
-from monkey_stacks.locking.state_lock import Hands, Lock, lost
+from monkey_stacks.locking.state_lock import Hands, Lock, make_lock_lost_error
 
 if TYPE_CHECKING:
     from monkey_stacks.engine.automation import Program, Runs
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from monkey_stacks.engine.events import Listener
     from monkey_stacks.engine.installation import Cli
     from monkey_stacks.engine.s3_endpoint import Bridge
-    from monkey_stacks.locking.local_lock import Place
+    from monkey_stacks.locking.local_lock import LockDirectory
 
 #: Seconds that Pulumi may take to end in order when we are interrupted; then it is killed, and the next one mends.
 PARTING = 30.0
@@ -40,11 +40,11 @@ class Engine:
     project: str
     fleet: str
     #: Told of what a person waits for.
-    say: Say = silent
+    say: Say = keep_silent
     #: Told of each step, in a thread of Pulumi's.
-    watch: Watch = silent
+    watch: Watch = keep_silent
     #: How a resource is found again whose creation was cut off.
-    identify: Identify = nobody
+    identify: Identify = identify_nothing
     #: What plugins find in their environment besides ours. Never written anywhere; the place for paths of secrets.
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -55,31 +55,31 @@ class Engine:
 
     async def resources(self) -> tuple[Resource, ...]:
         """Return what there is, by the state: asks no provider, and starts no Pulumi. Raises StoreError, Corrupt."""
-        found = await state.read(self._space(dry=True), self.project, self.fleet)
+        found = await state.read_state(self._space(dry=True), self.project, self.fleet)
         return found.resources if found is not None else ()
 
-    async def preview(self, program: Program, *, refresh: bool = False) -> Outcome:
+    async def preview(self, program: Program, *, refresh: bool = False) -> EngineOutcome:
         """Return what `up` would do; writes nothing, locks nothing. Raises FleetError, StoreError.
 
         `refresh`: ask the providers first what is really there, so that drift is among it.
         """
-        found = await asyncio.to_thread(installation.find, self.say)
+        found = await asyncio.to_thread(installation.find_pulumi, self.say)
         from monkey_stacks.engine.engine_command import Tether
 
         async with self._session(found, self._space(dry=True), Tether(), None) as session:
             return await session.preview(program, refresh=refresh)
 
-    async def up(self, program: Program, *, refresh: bool = False) -> Outcome:
+    async def up(self, program: Program, *, refresh: bool = False) -> EngineOutcome:
         """Make what `program` registers, and take away what it does not; see `Session.up`."""
         async with self.hold() as session:
             return await session.up(program, refresh=refresh)
 
-    async def refresh(self) -> Outcome:
+    async def refresh(self) -> EngineOutcome:
         """See `Session.refresh`."""
         async with self.hold() as session:
             return await session.refresh()
 
-    async def destroy(self) -> Outcome:
+    async def destroy(self) -> EngineOutcome:
         """See `Session.destroy`."""
         async with self.hold() as session:
             return await session.destroy()
@@ -91,7 +91,7 @@ class Engine:
         `Session.waited` says whether somebody did: what was counted before must then be counted again.
         Raises FleetError, StoreError.
         """
-        found = await asyncio.to_thread(installation.find, self.say)
+        found = await asyncio.to_thread(installation.find_pulumi, self.say)
         from monkey_stacks.engine.engine_command import Tether
 
         tether = Tether()
@@ -109,12 +109,14 @@ class Engine:
         return Space(self.store, self.keys.state, dry=dry, allowed=allowed)
 
     @asynccontextmanager
-    async def _session(self, found: Cli, space: Space, tether: Tether, place: Place | None) -> AsyncIterator[Session]:
-        from monkey_stacks.engine.automation import Runs, environment
+    async def _session(
+        self, found: Cli, space: Space, tether: Tether, place: LockDirectory | None
+    ) -> AsyncIterator[Session]:
+        from monkey_stacks.engine.automation import Runs, make_environment
         from monkey_stacks.engine.s3_endpoint import Bridge
 
         mark, keep = (place.mark, place.descriptors) if place is not None else ({}, ())
-        runs = Runs(found, environment(self.env, mark), tether, keep)
+        runs = Runs(found, make_environment(self.env, mark), tether, keep)
         try:
             with Bridge(space, asyncio.get_running_loop()).running() as bridge:
                 yield Session(self, space, bridge, runs, tether)
@@ -135,28 +137,28 @@ class Session:
     waited: bool = False
     valid: Callable[[], bool] = lambda: True
 
-    async def preview(self, program: Program, *, refresh: bool = False) -> Outcome:
+    async def preview(self, program: Program, *, refresh: bool = False) -> EngineOutcome:
         """Return what `up` would do, now; what was cut off is counted as it will be mended."""
         warnings, _ = await self._open()
-        listener = self._listener(silent)
+        listener = self._listener(keep_silent)
         guarded = _Guarded(program)
         await self._run(lambda: self.runs.preview(guarded, listener, refresh), listener, guarded)
         return _with(listener.outcome(), warnings)
 
-    async def up(self, program: Program, *, refresh: bool = False) -> Outcome:
+    async def up(self, program: Program, *, refresh: bool = False) -> EngineOutcome:
         """Make what `program` registers, and take away what it does not; `refresh`: ask first what is really there.
 
         A resource that fails is one of the outcome's failures, and does not keep the others. Raises FleetError where
         the whole fails, what `program` raises, and StoreError.
         """
         warnings, leftovers = await self._open()
-        before = await self._destroy(leftovers) if leftovers else Outcome()
+        before = await self._destroy(leftovers) if leftovers else EngineOutcome()
         listener, guarded = self._listener(self.engine.watch), _Guarded(program)
         await self._run(lambda: self.runs.up(guarded, listener, refresh), listener, guarded)
         await self.space.prune()
         return _with(listener.outcome(), warnings, before)
 
-    async def refresh(self) -> Outcome:
+    async def refresh(self) -> EngineOutcome:
         """Ask the providers what is there, and write it down: what is gone is made again by the next `up`."""
         warnings, _ = await self._open()
         from monkey_stacks.engine.events import Listener
@@ -166,17 +168,17 @@ class Session:
         await self.space.prune()
         return _with(listener.outcome(), warnings)
 
-    async def destroy(self) -> Outcome:
+    async def destroy(self) -> EngineOutcome:
         """Take everything away, and the state with it, unless something would not go."""
-        if await state.read(self.space, self.engine.project, self.engine.fleet) is None:
-            return Outcome()
+        if await state.read_state(self.space, self.engine.project, self.engine.fleet) is None:
+            return EngineOutcome()
         warnings, _ = await self._open()
         done = await self._destroy(())
         if not done.failures and not await self.engine.resources():
             await self.space.clear()
         return _with(done, warnings)
 
-    async def _destroy(self, only: tuple[str, ...]) -> Outcome:
+    async def _destroy(self, only: tuple[str, ...]) -> EngineOutcome:
         listener = self._listener(self.engine.watch)
         await self._run(lambda: self.runs.destroy(listener, only), listener)
         return listener.outcome()
@@ -189,12 +191,12 @@ class Session:
     async def _open(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Take the stack, mended; returns warnings, and what is to be deleted first."""
         project, fleet = self.engine.project, self.engine.fleet
-        found = await state.read(self.space, project, fleet)
+        found = await state.read_state(self.space, project, fleet)
         warnings, leftovers = await self._mend(found) if found is not None else ((), ())
         await self._run(lambda: self.runs.open(project, fleet, self.bridge.url, new=found is None))
         return warnings, leftovers
 
-    async def _mend(self, found: State) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    async def _mend(self, found: StackState) -> tuple[tuple[str, ...], tuple[str, ...]]:
         mended = found.mend(self.engine.identify)
         if mended.changed:
             await self.space.put(found.key, found.encode())
@@ -217,7 +219,7 @@ class Session:
             if guarded is not None and guarded.raised is not None:
                 raise guarded.raised from None
             if not self.valid():
-                raise lost() from exc
+                raise make_lock_lost_error() from exc
             if listener is not None and listener.partial and self.bridge.trouble is None:
                 return
             raise self._translated(exc, listener) from exc
@@ -225,7 +227,7 @@ class Session:
     def _translated(self, exc: Exception, listener: Listener | None) -> MonkeyError:
         said = listener.errors if listener is not None else ()
         key = self.space.prefix + state.key_of(self.engine.project, self.engine.fleet)
-        return errors.translate(exc, tuple(said), self.bridge.trouble, key)
+        return errors.translate_engine_error(exc, tuple(said), self.bridge.trouble, key)
 
     async def _wait(self, task: asyncio.Future[None]) -> None:
         try:
@@ -256,9 +258,9 @@ class _Guarded:
             raise
 
 
-def _with(outcome: Outcome, warnings: tuple[str, ...], before: Outcome | None = None) -> Outcome:
+def _with(outcome: EngineOutcome, warnings: tuple[str, ...], before: EngineOutcome | None = None) -> EngineOutcome:
     if before is None:
-        before = Outcome()
+        before = EngineOutcome()
     return replace(
         outcome,
         changes=(*before.changes, *outcome.changes),

@@ -22,10 +22,10 @@ from xml.sax.saxutils import escape
 from monkey.errors import KeyMissing, StoreError
 from monkey_stacks.engine.state_bucket import Space
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Seconds that one access of the store may take; Pulumi tries again, many times.
-PATIENCE = 60.0
+_PATIENCE_SECONDS = 60.0
 #: Bytes of one object. Pulumi's client would send more in parts, which nobody here would put together.
 LARGEST = 5 << 20
 
@@ -60,13 +60,13 @@ class Bridge:
             self._server.server_close()
             thread.join()
 
-    def ask(self, what: Awaitable[T]) -> T:
+    def ask(self, what: Awaitable[_T]) -> _T:
         """Run it where the store lives, from a thread of the server. Raises StoreError, TimeoutError."""
 
-        async def run() -> T:
+        async def run() -> _T:
             return await what
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(_PATIENCE_SECONDS)
 
 
 class _Server(ThreadingHTTPServer):

@@ -34,7 +34,7 @@ class Mended:
     forgotten: list[str] = field(default_factory=list)
 
 
-class State:
+class StackState:
     """The state of one stack, as the store has it."""
 
     def __init__(self, key: str, body: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ def key_of(project: str, stack: str) -> str:
     return f"{STACKS}{project}/{stack}.json"
 
 
-async def read(space: Space, project: str, stack: str) -> State | None:
+async def read_state(space: Space, project: str, stack: str) -> StackState | None:
     """Return the state; None where there is none yet. Raises Corrupt where it cannot be read."""
     key = key_of(project, stack)
     try:
@@ -121,7 +121,7 @@ async def read(space: Space, project: str, stack: str) -> State | None:
         return None
     try:
         body = json.loads(data)
-        state = State(key, body)
+        state = StackState(key, body)
         _ = state.resources
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise Corrupt(f"{space.prefix}{key}", f"not a state of Pulumi's ({exc!r})", _TORN.format(space.prefix)) from exc

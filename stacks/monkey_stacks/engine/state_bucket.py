@@ -15,7 +15,7 @@ from monkey.store.store_port import Store
 ROOT = ".pulumi/"
 LOCKS, HISTORY, BACKUPS, STACKS = (f"{ROOT}{name}/" for name in ("locks", "history", "backups", "stacks"))
 #: How many updates' history and backups are kept.
-KEPT = 5
+_KEPT = 5
 #: In the names of both: STACK-NANOSECONDS.history.json, STACK-NANOSECONDS.checkpoint.json, STACK.NANOSECONDS.json.
 _WHEN = re.compile(r"[.-](\d{10,})\.[^/]*\Z")
 
@@ -88,7 +88,7 @@ class Space:
             for key in await self.list(root):
                 if found := _WHEN.search(key):
                     updates.setdefault(int(found[1]), []).append(key)
-            for when in sorted(updates)[:-KEPT]:
+            for when in sorted(updates)[:-_KEPT]:
                 for key in updates[when]:
                     await self.delete(key)
 

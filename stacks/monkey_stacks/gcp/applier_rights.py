@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monkey.spec.project.cloud import CloudSettings
-from monkey.store.bucket.url import parse
+from monkey.store.bucket.url import parse_bucket_url
 from monkey_stacks.gcp import machine_rights
 from monkey_stacks.gcp.desired_resources import secret_path
 
 #: To make, change and take away the machines of fleets, and what they need around them.
-MACHINES = (
+_MACHINE_CALLS = (
     *(f"compute.networks.{call}" for call in ("create", "delete", "get", "updatePolicy")),
     *(f"compute.subnetworks.{call}" for call in ("create", "delete", "get", "update", "use", "useExternalIp")),
     *(f"compute.firewalls.{call}" for call in ("create", "delete", "get", "update")),
@@ -41,12 +41,12 @@ SECRETS = ("secretmanager.secrets.get", "secretmanager.secrets.getIamPolicy", "s
 GIVING = "roles/resourcemanager.projectIamAdmin"
 
 
-def permissions(store_url: str, cloud: CloudSettings) -> Mapping[str, Any]:
+def list_roles(store_url: str, cloud: CloudSettings) -> Mapping[str, Any]:
     """Return the roles that whoever applies needs, as `gcloud iam roles create --file` takes them, and where."""
-    project, bucket = f"projects/{cloud.gcp_project}", parse(store_url).bucket
+    project, bucket = f"projects/{cloud.gcp_project}", parse_bucket_url(store_url).bucket
     secrets = sorted({secret_path(where, cloud.gcp_project) for where in cloud.secrets.values()})
     roles = {
-        "monkeyMachines": _role("Machines of monkey", MACHINES),
+        "monkeyMachines": _role("Machines of monkey", _MACHINE_CALLS),
         "monkeyStore": _role("Stores of monkey", STORE),
         **({"monkeySecrets": _role("Secrets of machines of monkey", SECRETS)} if secrets else {}),
     }

@@ -7,11 +7,11 @@ from typing import Any
 
 from monkey.plan.change import MachineChange
 from monkey_stacks.cloud import cloud_descriptions
-from monkey_stacks.cloud.cloud_descriptions import when
+from monkey_stacks.cloud.cloud_descriptions import format_property, format_time
 from monkey_stacks.engine.engine_outcome import Change
-from monkey_stacks.gcp.api.group import seconds
+from monkey_stacks.gcp.api.group import parse_time
 from monkey_stacks.gcp.api.naming import IMAGE
-from monkey_stacks.gcp.desired_resources import Wanted
+from monkey_stacks.gcp.desired_resources import GcpFleetPlan
 
 #: How it begins that an image is another one, by its path.
 _FOUND = "image's version "
@@ -21,7 +21,7 @@ _NAMES = {
 }
 
 
-def creation(wanted: Wanted) -> MachineChange:
+def describe_creation(wanted: GcpFleetPlan) -> MachineChange:
     """Return what becomes of a fleet that has nothing yet."""
     network = f"in {wanted.subnetwork}" if wanted.network else "a network of its own without a way in"
     kind = "spot machines" if wanted.spot else "machines"
@@ -29,9 +29,9 @@ def creation(wanted: Wanted) -> MachineChange:
     return MachineChange("create", "group", f"{about}; a service account for them", part=True)
 
 
-def ending(at: float | None) -> str:
+def describe_ending(at: float | None) -> str:
     """Say when machines end: nothing empties their group."""
-    return "nothing says when its machines end" if at is None else f"its machines end by {when(at)}"
+    return "nothing says when its machines end" if at is None else f"its machines end by {format_time(at)}"
 
 
 def resource_change(change: Change) -> MachineChange:
@@ -67,17 +67,17 @@ def _difference(name: str, before: Any, after: Any) -> str | None:
 def _scheduling(before: Any, after: Any) -> str:
     models = [each.get("provisioningModel") == "SPOT" for each in (before, after)]
     said = [f"spot {str(models[0]).lower()} → {str(models[1]).lower()}"] if models[0] != models[1] else []
-    ends = [seconds(each.get("terminationTime")) for each in (before, after)]
-    said += [f"machines end {when(ends[0])} → {when(ends[1])}"] if ends[0] != ends[1] else []
+    ends = [parse_time(each.get("terminationTime")) for each in (before, after)]
+    said += [f"machines end {format_time(ends[0])} → {format_time(ends[1])}"] if ends[0] != ends[1] else []
     return "; ".join(said) or "how machines are rented"
 
 
 def _disks(before: Any, after: Any) -> str:
     old, new = ((each or [{}])[0] for each in (before, after))
     names = {"sourceImage": "image's version", "diskType": "kind of disk"}
-    said = [cloud_descriptions.disk(old.get("diskSizeGb"), new.get("diskSizeGb"))]
+    said = [cloud_descriptions.describe_disk(old.get("diskSizeGb"), new.get("diskSizeGb"))]
     said += [
-        f"{word} {cloud_descriptions.value(old.get(key))} → {cloud_descriptions.value(new.get(key))}"
+        f"{word} {format_property(old.get(key))} → {format_property(new.get(key))}"
         for key, word in names.items()
         if old.get(key) != new.get(key)
     ]

@@ -14,20 +14,20 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey_stacks.cloud.scaling import ROUNDED
 from monkey_stacks.engine.engine_outcome import Resource
-from monkey_stacks.gcp.api.catalog import Image
-from monkey_stacks.gcp.api.group import LONGEST, seconds
+from monkey_stacks.gcp.api.catalog import GcpImage
+from monkey_stacks.gcp.api.group import MAX_LIFE_SECONDS, parse_time
 from monkey_stacks.gcp.api.inventory import TYPES
-from monkey_stacks.gcp.api.naming import Stack
+from monkey_stacks.gcp.api.naming import GcpStack
 
 #: The subnetwork of our own: a network has no addresses at Google.
 SUBNETWORK = "10.73.0.0/16"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GcpFleetPlan:
     """A fleet at Google: all that its resources are made from."""
 
-    stack: Stack
+    stack: GcpStack
     gcp_project: str
     region: str
     zones: tuple[str, ...]
@@ -35,7 +35,7 @@ class Wanted:
     gpus: int
     #: The image as monkey.yaml has it, and which one that is.
     image_name: str
-    image: Image
+    image: GcpImage
     #: Bytes.
     disk: int
     disk_type: str
@@ -69,7 +69,7 @@ class Wanted:
     @cached_property
     def template(self) -> str:
         """The template's name: another one for whatever is different in it."""
-        said = {**self.inputs, "until": seconds(self.until), "max_instances": 0, "zones": ()}
+        said = {**self.inputs, "until": parse_time(self.until), "max_instances": 0, "zones": ()}
         return self.stack.template(self.made, json.dumps(said, sort_keys=True))
 
     @property
@@ -79,15 +79,16 @@ class Wanted:
         return {**said, "user_data": sha256(self.user_data.encode()).hexdigest()}
 
 
-def until(expires: float | None, known: Iterable[Resource]) -> str:
+def find_end_time(expires: float | None, known: Iterable[Resource]) -> str:
     """Return when machines are to be deleted; the state's time, where that is as good. Raises FleetError."""
     kept = _kept(known)
-    then, now = seconds(kept), time.time()
+    then, now = parse_time(kept), time.time()
     if expires is None or expires <= now or (then is not None and abs(then - expires) <= ROUNDED):
         return kept
-    if expires - now > LONGEST:
+    if expires - now > MAX_LIFE_SECONDS:
         raise FleetError(
-            f"Google deletes machines after {LONGEST / 86400:.0f} days at the latest, and these are to stay longer",
+            f"Google deletes machines after {MAX_LIFE_SECONDS / 86400:.0f} days at the latest, "
+            "and these are to stay longer",
             hint="write an earlier expires: into the spec, and `monkey extend` it in time",
         )
     return datetime.fromtimestamp(int(expires), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -8,26 +8,28 @@ from functools import partial
 from typing import ClassVar
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, Holding, Say, Work
+from monkey.fleet.fleet_port import Finding, FleetWork, Holding, Say
 from monkey.plan.change import MachineChange
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks.cloud.cloud_fleet import RentedFleet
 from monkey_stacks.cloud.cloud_provider import Known
 from monkey_stacks.cloud.rent_cost import Bounds
-from monkey_stacks.cloud.scaling import Course, Group
-from monkey_stacks.cloud.slot_capacity import Machine
+from monkey_stacks.cloud.scaling import Course, MachineGroup
+from monkey_stacks.cloud.slot_capacity import MachineType
 from monkey_stacks.engine.engine_outcome import Change, Identify
 from monkey_stacks.gcp import descriptions as words
 from monkey_stacks.gcp import group_changes, machine_audit, requirements
 from monkey_stacks.gcp.api import catalog, errors, group, inventory
-from monkey_stacks.gcp.api.account import Account, account
-from monkey_stacks.gcp.api.naming import Stack, stack
-from monkey_stacks.gcp.program import program
-from monkey_stacks.gcp.requirements import Needs
+from monkey_stacks.gcp.api.account import GcpAccount, open_account
+from monkey_stacks.gcp.api.naming import GcpStack, name_stack
+from monkey_stacks.gcp.program import make_program
+from monkey_stacks.gcp.requirements import GcpRequirements
 
 
-def make(name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]) -> GcpFleet:
+def make_fleet(
+    name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]
+) -> GcpFleet:
     """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
     return GcpFleet(name, provider, project, store_url, opened)
 
@@ -37,7 +39,7 @@ class GcpFleet(RentedFleet):
     """Machines at Google, for one store and project; see `monkey.fleet.fleet_port.Fleet`."""
 
     type: str = "gcp"
-    _account: Account | None = None
+    _account: GcpAccount | None = None
 
     called: ClassVar[str] = "Google"
     group_word: ClassVar[str] = "managed instance group"
@@ -45,77 +47,77 @@ class GcpFleet(RentedFleet):
     secret_form: ClassVar[tuple[str, str]] = ("NAME", "projects/P/secrets/NAME")
 
     @property
-    def _at(self) -> Account:
+    def _at(self) -> GcpAccount:
         if self._account is None:
-            self._account = account(self._cloud.gcp_project, self._cloud.region)
+            self._account = open_account(self._cloud.gcp_project, self._cloud.region)
         return self._account
 
     @property
-    def _stack(self) -> Stack:
-        return stack(self.store_url, self.project, self.name)
+    def _stack(self) -> GcpStack:
+        return name_stack(self.store_url, self.project, self.name)
 
-    def _look(self) -> Group | None:
-        return group.look(self._at, self._stack)
+    def _look(self) -> MachineGroup | None:
+        return group.find_group(self._at, self._stack)
 
-    def _machines(self) -> tuple[Machine, ...]:
-        return (catalog.offer(self._at, self._cloud.types[0]).machine,)
+    def _machines(self) -> tuple[MachineType, ...]:
+        return (catalog.read_machine_type(self._at, self._cloud.types[0]).machine,)
 
-    def _needs(self, known: Known, work: Work) -> Needs:
-        return requirements.find(self._at, self.provider, self._stack, self.store_url, known, work.expires)
+    def _needs(self, known: Known, work: FleetWork) -> GcpRequirements:
+        return requirements.find_requirements(self._at, self.provider, self._stack, self.store_url, known, work.expires)
 
-    def _program(self, asked: Needs) -> Callable[[], None]:
-        return program(asked.wanted)
+    def _program(self, asked: GcpRequirements) -> Callable[[], None]:
+        return make_program(asked.wanted)
 
     def _keys(self) -> Mapping[str, str]:
         return self._at.keys()
 
     def _lost(self, known: Known) -> tuple[Identify, list[str]]:
-        found = group_changes.astray(self._at, self._stack, known)
-        return partial(inventory.identify, self._at, self._stack), [each.name for each in found]
+        found = group_changes.find_all_orphans(self._at, self._stack, known)
+        return partial(inventory.identify_resource, self._at, self._stack), [each.name for each in found]
 
-    def _end(self, plan: Course, asked: Needs, known: Known, say: Say) -> None:
-        group_changes.end(self._at, plan, asked.wanted, known, say)
+    def _end(self, plan: Course, asked: GcpRequirements, known: Known, say: Say) -> None:
+        group_changes.end_machines(self._at, plan, asked.wanted, known, say)
 
     def _clear(self, known: Known, say: Say) -> Identify:
-        group_changes.clear(self._at, self._stack, known, say)
-        return partial(inventory.identify, self._at, self._stack)
+        group_changes.clear_orphans(self._at, self._stack, known, say)
+        return partial(inventory.identify_resource, self._at, self._stack)
 
-    def _size(self, plan: Course, asked: Needs, work: Work, say: Say) -> None:
-        group_changes.size(self._at, self._stack, plan, asked.wanted.until, say)
+    def _size(self, plan: Course, asked: GcpRequirements, work: FleetWork, say: Say) -> None:
+        group_changes.apply_size(self._at, self._stack, plan, asked.wanted.until, say)
 
     def _check_place(self, known: Known) -> None:
         requirements.check_place(self._cloud, known, self.name)
 
-    def _emptied(self, there: Group) -> str:
-        return words.ending(there.expires)
+    def _emptied(self, there: MachineGroup) -> str:
+        return words.describe_ending(there.expires)
 
     def _remove_lone(self, say: Say) -> None:
-        group_changes.lone(self._at, self._stack, say)
+        group_changes.end_loose_machines(self._at, self._stack, say)
 
     def _remove_rest(self, say: Say) -> None:
-        inventory.remove(self._at, inventory.look(self._at, self._stack), say)
+        inventory.remove_resources(self._at, inventory.list_stack(self._at, self._stack), say)
 
     def _trouble(self) -> tuple[str, bool]:
-        return group.trouble(self._at, self._stack)
+        return group.explain_trouble(self._at, self._stack)
 
     def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[Finding, ...]:
-        return machine_audit.audit(self._at, self._stack, known, heard)
+        return machine_audit.audit_stack(self._at, self._stack, known, heard)
 
     def _holdings(self) -> tuple[Holding, ...]:
-        here = partial(stack, self.store_url, self.project)
-        return machine_audit.holdings(self._at, self._stack, self._cloud.prices, here)
+        here = partial(name_stack, self.store_url, self.project)
+        return machine_audit.list_holdings(self._at, self._stack, self._cloud.prices, here)
 
-    def _creation(self, asked: Needs) -> MachineChange:
-        return words.creation(asked.wanted)
+    def _creation(self, asked: GcpRequirements) -> MachineChange:
+        return words.describe_creation(asked.wanted)
 
     def _change(self, change: Change) -> MachineChange:
         return words.resource_change(change)
 
     def _agreed(self, known: Known) -> Bounds:
-        return requirements.agreed(known)
+        return requirements.recall_requirements(known)
 
     def _translate(self, text: str) -> FleetError | None:
-        return errors.translate(text)
+        return errors.translate_cloud_error(text)
 
-    def _postponed(self, there: Group | None, work: Work) -> list[MachineChange]:
+    def _postponed(self, there: MachineGroup | None, work: FleetWork) -> list[MachineChange]:
         return []  # it is told with the template, which says it

@@ -10,58 +10,58 @@ from monkey.fleet.fleet_port import Say
 from monkey_stacks.cloud.scaling import Course
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.gcp.api import group, inventory
-from monkey_stacks.gcp.api.account import PATIENCE, Account
-from monkey_stacks.gcp.api.inventory import TYPES, Thing
-from monkey_stacks.gcp.api.naming import Stack
-from monkey_stacks.gcp.desired_resources import Wanted
+from monkey_stacks.gcp.api.account import OPERATION_SECONDS, GcpAccount
+from monkey_stacks.gcp.api.inventory import TYPES, GcpResource
+from monkey_stacks.gcp.api.naming import GcpStack
+from monkey_stacks.gcp.desired_resources import GcpFleetPlan
 
 _LOOK = 1.0
 
 
-def end(account: Account, plan: Course, wanted: Wanted, known: Sequence[Resource], say: Say) -> None:
+def end_machines(account: GcpAccount, plan: Course, wanted: GcpFleetPlan, known: Sequence[Resource], say: Say) -> None:
     """End what is outdated or too much: before Pulumi takes away what these machines are in. Raises FleetError."""
-    group.retire(account, wanted.stack, plan.ending)
+    group.retire_machines(account, wanted.stack, plan.ending)
     for member in plan.ending:
         say(f"{member.id}: taken away, {plan.why(member)}")
     if plan.ending and _moves(wanted, known):
         _until_gone(account, wanted.stack, {each.id for each in plan.ending})
 
 
-def _moves(wanted: Wanted, known: Sequence[Resource]) -> bool:
+def _moves(wanted: GcpFleetPlan, known: Sequence[Resource]) -> bool:
     """Say whether the network is another one from now on: Google takes none away that somebody is in."""
     own = any(each.type == TYPES["subnetwork"] for each in known)
     return own == bool(wanted.network)
 
 
-def _until_gone(account: Account, stack: Stack, ids: set[str]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while (there := group.look(account, stack)) is not None and there.counted & ids:
+def _until_gone(account: GcpAccount, stack: GcpStack, ids: set[str]) -> None:
+    deadline = time.monotonic() + OPERATION_SECONDS
+    while (there := group.find_group(account, stack)) is not None and there.counted & ids:
         if time.monotonic() > deadline:
             raise FleetError(f"{', '.join(sorted(there.counted & ids))} does not go", hint="try again in a while")
         time.sleep(_LOOK)
 
 
-def clear(account: Account, stack: Stack, known: Sequence[Resource], say: Say) -> None:
+def clear_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[Resource], say: Say) -> None:
     """Take away what is astray. Raises FleetError."""
-    inventory.remove(account, astray(account, stack, known), say)
+    inventory.remove_resources(account, find_all_orphans(account, stack, known), say)
 
 
-def astray(account: Account, stack: Stack, known: Sequence[Resource]) -> list[Thing]:
+def find_all_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[Resource]) -> list[GcpResource]:
     """Return all that nobody wrote down and no group counts. Raises FleetError."""
-    things = inventory.look(account, stack)
-    there = group.look(account, stack)
-    return [*inventory.strays(account, stack, things, known), *inventory.lone(things, there)]
+    things = inventory.list_stack(account, stack)
+    there = group.find_group(account, stack)
+    return [*inventory.find_orphans(account, stack, things, known), *inventory.find_loose_machines(things, there)]
 
 
-def lone(account: Account, stack: Stack, say: Say) -> None:
+def end_loose_machines(account: GcpAccount, stack: GcpStack, say: Say) -> None:
     """Take away the machines that no group counts: what they are in could not go. Raises FleetError."""
-    things = inventory.look(account, stack)
-    inventory.remove(account, inventory.lone(things, group.look(account, stack)), say)
+    things = inventory.list_stack(account, stack)
+    inventory.remove_resources(account, inventory.find_loose_machines(things, group.find_group(account, stack)), say)
 
 
-def size(account: Account, stack: Stack, plan: Course, until: str, say: Say) -> None:
+def apply_size(account: GcpAccount, stack: GcpStack, plan: Course, until: str, say: Say) -> None:
     """Give the group machines, where it is sure when they end. Raises FleetError."""
-    there = group.look(account, stack)
+    there = group.find_group(account, stack)
     if there is None or not plan.after:
         return
     if not until:
@@ -70,5 +70,5 @@ def size(account: Account, stack: Stack, plan: Course, until: str, say: Say) -> 
             hint="write expires: 12h into the spec",
         )
     if plan.after != there.desired:
-        group.size(account, stack, plan.after)
+        group.resize_group(account, stack, plan.after)
         say(f"{plan.after} machine{'s' * (plan.after != 1)} asked for")

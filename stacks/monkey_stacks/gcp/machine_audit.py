@@ -6,33 +6,33 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from monkey.fleet.fleet_port import Finding, Holding
 from monkey_stacks.cloud import rental_audit
-from monkey_stacks.cloud.scaling import SHUT, Group
+from monkey_stacks.cloud.scaling import SHUT, MachineGroup
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.gcp.api import group, inventory
-from monkey_stacks.gcp.api.account import Account
-from monkey_stacks.gcp.api.inventory import TYPES, Thing
-from monkey_stacks.gcp.api.naming import PROJECT, STACK, Stack
+from monkey_stacks.gcp.api.account import GcpAccount
+from monkey_stacks.gcp.api.inventory import TYPES, GcpResource
+from monkey_stacks.gcp.api.naming import PROJECT, STACK, GcpStack
 
 
-def audit(
-    account: Account, stack: Stack, known: Sequence[Resource], heard: Collection[str] | None
+def audit_stack(
+    account: GcpAccount, stack: GcpStack, known: Sequence[Resource], heard: Collection[str] | None
 ) -> tuple[Finding, ...]:
     """Ask Google for all that is called as this stack's is, and compare. Raises FleetError.
 
     `heard`: ids of machines whose agents live, where there is work, so that each should have one.
     """
-    things = inventory.look(account, stack)
-    there = group.look(account, stack)
-    astray = rental_audit.astray(each.name for each in inventory.strays(account, stack, things, known))
+    things = inventory.list_stack(account, stack)
+    there = group.find_group(account, stack)
+    astray = rental_audit.report_orphans(each.name for each in inventory.find_orphans(account, stack, things, known))
     ids = {(TYPES[each.kind], each.id) for each in things if each.kind in TYPES}
-    missing = rental_audit.missing(known, TYPES.values(), ids)
+    missing = rental_audit.report_missing(known, TYPES.values(), ids)
     console = f"gcloud compute instances get-serial-port-output {{}} --project {account.project}"
-    mute = rental_audit.mute(there, heard, console)
+    mute = rental_audit.report_mute(there, heard, console)
     return (*astray, *missing, *_machines(account, things, there), *mute)
 
 
-def _machines(account: Account, things: Sequence[Thing], there: Group | None) -> Iterator[Finding]:
-    for each in inventory.lone(things, there):
+def _machines(account: GcpAccount, things: Sequence[GcpResource], there: MachineGroup | None) -> Iterator[Finding]:
+    for each in inventory.find_loose_machines(things, there):
         machine = each.kind == "instance"
         text = "a machine that no group counts: nothing ends it before its time"
         ends = f"gcloud compute {each.kind}s delete {each.id} --zone {each.zone} --project {account.project}"
@@ -45,17 +45,17 @@ def _machines(account: Account, things: Sequence[Thing], there: Group | None) ->
             yield Finding(member.id, "nothing ends it when its sweeps expire", "`monkey destroy`, and apply again")
 
 
-def holdings(
-    account: Account, stack: Stack, prices: Mapping[str, float], here: Callable[[str], Stack]
+def list_holdings(
+    account: GcpAccount, stack: GcpStack, prices: Mapping[str, float], here: Callable[[str], GcpStack]
 ) -> tuple[Holding, ...]:
     """Return all that Google has of the monkey project, with what it costs an hour. Raises FleetError.
 
     `here`: returns the stack of a fleet of this store.
     """
-    found = [rental_audit.holding(account.region, each, prices) for each in inventory.look(account, stack)]
-    for other, things in inventory.others(account, stack).items():
+    found = [rental_audit.make_holding(account.region, each, prices) for each in inventory.list_stack(account, stack)]
+    for other, things in inventory.list_others(account, stack).items():
         label = f"{STACK}={other.id}" if other.id else f"{PROJECT}={stack.labels[PROJECT]}"
         listing = f"gcloud compute instances list --project {account.project} --filter labels.{label}"
-        of = rental_audit.stranger(other.fleet, other.id, here(other.fleet) == other, listing)
-        found += [rental_audit.holding(account.region, each, prices, of) for each in things]
+        of = rental_audit.describe_stranger(other.fleet, other.id, here(other.fleet) == other, listing)
+        found += [rental_audit.make_holding(account.region, each, prices, of) for each in things]
     return tuple(found)

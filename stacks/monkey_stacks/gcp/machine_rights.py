@@ -15,7 +15,7 @@ OBJECTS, SECRET = "roles/storage.objectUser", "roles/secretmanager.secretAccesso
 GROUP = "roles/compute.instanceAdmin.v1"
 
 
-def below(bucket: str, prefix: str, project: str) -> Mapping[str, str] | None:
+def write_prefix_condition(bucket: str, prefix: str, project: str) -> Mapping[str, str] | None:
     """Return the condition that objects are below the store's prefix; None where it has none.
 
     Of what is any project's there, it must be this one's, and not the state of its machines: whoever can write that

@@ -12,36 +12,36 @@ from pulumi_gcp import compute, projects, secretmanager, serviceaccount, storage
 
 from monkey.fleet.cloud.gcp_machine import ENDS
 from monkey_stacks.gcp import machine_rights
-from monkey_stacks.gcp.api.group import seconds
+from monkey_stacks.gcp.api.group import parse_time
 from monkey_stacks.gcp.api.naming import IMAGE
-from monkey_stacks.gcp.desired_resources import SUBNETWORK, Wanted
+from monkey_stacks.gcp.desired_resources import SUBNETWORK, GcpFleetPlan
 
 
-def program(wanted: Wanted) -> Callable[[], None]:
+def make_program(wanted: GcpFleetPlan) -> Callable[[], None]:
     """Return the program that registers what a fleet is to be."""
 
     def register() -> None:
         provider = gcp.Provider("gcp", project=wanted.gcp_project, region=wanted.region)
-        _Fleet(wanted, ResourceOptions(provider=provider)).register()
+        _GcpFleetProgram(wanted, ResourceOptions(provider=provider)).register()
 
     return register
 
 
 @dataclass
-class _Network:
+class _GcpNetwork:
     network: Input[str]
     subnetwork: Input[str]
     own: bool
 
 
 @dataclass
-class _Fleet:
-    wanted: Wanted
+class _GcpFleetProgram:
+    wanted: GcpFleetPlan
     options: ResourceOptions
 
     def register(self) -> None:
         wanted = self.wanted
-        network = _Network(wanted.network, wanted.subnetwork, own=False) if wanted.network else self._own()
+        network = _GcpNetwork(wanted.network, wanted.subnetwork, own=False) if wanted.network else self._own()
         account = self._account()
         self._firewall(network, account)
         template = self._template(network, account)
@@ -55,7 +55,7 @@ class _Fleet:
     def _after(self, *needed: Any) -> ResourceOptions:
         return ResourceOptions.merge(self.options, ResourceOptions(depends_on=list(needed)))
 
-    def _own(self) -> _Network:
+    def _own(self) -> _GcpNetwork:
         """A network whose machines reach everything, and which nobody reaches."""
         about = "Machines of monkey: nobody reaches them."
         net = compute.Network(
@@ -70,9 +70,9 @@ class _Fleet:
             private_ip_google_access=True,
             opts=self.options,
         )
-        return _Network(net.id, subnet.id, own=True)
+        return _GcpNetwork(net.id, subnet.id, own=True)
 
-    def _firewall(self, network: _Network, account: Any) -> None:
+    def _firewall(self, network: _GcpNetwork, account: Any) -> None:
         """Nobody reaches the machines, whatever else a network lets in; that of another project is not ours to rule."""
         if not network.own and not self.wanted.network.startswith(f"projects/{self.wanted.gcp_project}/"):
             return
@@ -108,7 +108,7 @@ class _Fleet:
             bucket=wanted.bucket,
             role=machine_rights.OBJECTS,
             member=account.member,
-            condition=machine_rights.below(wanted.bucket, wanted.prefix, wanted.stack.project),
+            condition=machine_rights.write_prefix_condition(wanted.bucket, wanted.prefix, wanted.stack.project),
             opts=opts,
         )
         leave = projects.IAMMember(
@@ -132,7 +132,7 @@ class _Fleet:
         ]
         return [objects, leave, *secrets]
 
-    def _template(self, network: _Network, account: Any) -> Any:
+    def _template(self, network: _GcpNetwork, account: Any) -> Any:
         """Nothing of a template can be changed: another one has another name, and is there before the old one goes."""
         wanted = self.wanted
         disk = {"disk_size_gb": wanted.gibibytes, "disk_type": wanted.disk_type, "labels": wanted.stack.labels}
@@ -160,7 +160,7 @@ class _Fleet:
 
     def _ends(self) -> dict[str, str]:
         """Tell the machine when it ends, so that it has another one come where sweeps have more time by then."""
-        ends = seconds(self.wanted.until)
+        ends = parse_time(self.wanted.until)
         return {} if ends is None else {ENDS: f"{ends:.0f}"}
 
     def _scheduling(self) -> dict[str, Any]:

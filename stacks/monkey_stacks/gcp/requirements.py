@@ -8,53 +8,53 @@ from dataclasses import dataclass
 from monkey.errors import FleetError
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
-from monkey.store.bucket.url import parse
+from monkey.store.bucket.url import parse_bucket_url
 from monkey_stacks.boot import user_data
 from monkey_stacks.bundle import publishing
 from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import machine_settings
 from monkey_stacks.cloud.rent_cost import Bounds
-from monkey_stacks.cloud.slot_capacity import Machine
+from monkey_stacks.cloud.slot_capacity import MachineType
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.gcp import desired_resources
 from monkey_stacks.gcp.api import catalog
-from monkey_stacks.gcp.api.account import Account
-from monkey_stacks.gcp.api.group import seconds
+from monkey_stacks.gcp.api.account import GcpAccount
+from monkey_stacks.gcp.api.group import parse_time
 from monkey_stacks.gcp.api.inventory import TYPES
-from monkey_stacks.gcp.api.naming import IMAGE, Stack
-from monkey_stacks.gcp.desired_resources import Wanted
+from monkey_stacks.gcp.api.naming import IMAGE, GcpStack
+from monkey_stacks.gcp.desired_resources import GcpFleetPlan
 
 
 @dataclass(frozen=True)
-class Needs:
+class GcpRequirements:
     """What a fleet is to be, what its type of machines has, and the agent's code for them."""
 
-    wanted: Wanted
-    types: tuple[Machine, ...]
+    wanted: GcpFleetPlan
+    types: tuple[MachineType, ...]
     bundle: Bundle
 
 
-def find(
-    account: Account,
+def find_requirements(
+    account: GcpAccount,
     provider: Provider,
-    stack: Stack,
+    stack: GcpStack,
     store_url: str,
     known: Sequence[Resource],
     expires: float | None,
-) -> Needs:
+) -> GcpRequirements:
     """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
     cloud = provider.cloud
     assert cloud is not None
     check_place(cloud, known, stack.fleet)
-    offer = catalog.offer(account, cloud.types[0])
+    offer = catalog.read_machine_type(account, cloud.types[0])
     machine = offer.machine
     name = catalog.image_name(cloud, machine)
-    image = catalog.image(account, name, machine.arch, kept_image(known, name))
+    image = catalog.find_image(account, name, machine.arch, kept_image(known, name))
     network, subnetwork = _network(account, cloud)
-    bundle, where = publishing.build(store_url, machine.arch), parse(store_url)
-    said = machine_settings.settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region))
-    zones = catalog.zones(offer, cloud.zones, kept_zones(known))
-    found = Wanted(
+    bundle, where = publishing.build_for_store(store_url, machine.arch), parse_bucket_url(store_url)
+    said = machine_settings.make_settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region))
+    zones = catalog.select_zones(offer, cloud.zones, kept_zones(known))
+    found = GcpFleetPlan(
         stack=stack,
         gcp_project=cloud.gcp_project,
         region=cloud.region,
@@ -76,12 +76,12 @@ def find(
         ),
         user_data=user_data(said),
         made=machine_settings.made_from(cloud, image.id, said, zones),
-        until=desired_resources.until(expires, known),
+        until=desired_resources.find_end_time(expires, known),
     )
-    return Needs(found, (machine,), bundle)
+    return GcpRequirements(found, (machine,), bundle)
 
 
-def _network(account: Account, cloud: CloudSettings) -> tuple[str, str]:
+def _network(account: GcpAccount, cloud: CloudSettings) -> tuple[str, str]:
     """Return the paths of a network that is there already, and of its part; "" for one of our own."""
     if not cloud.network:
         return "", ""
@@ -111,11 +111,11 @@ def place_of(known: Sequence[Resource]) -> tuple[str, str, str]:
     return next((str(each.inputs["project"]) for each in known if each.inputs.get("project")), ""), region, type_
 
 
-def agreed(known: Sequence[Resource]) -> Bounds:
+def recall_requirements(known: Sequence[Resource]) -> Bounds:
     """Return what the state lets a fleet be; how many machines there may be is not in it."""
     for each in _of(known, "instance-template"):
         ends = (each.inputs.get("scheduling") or {}).get("terminationTime")
-        return Bounds((str(each.inputs.get("machineType")),), until=seconds(ends))
+        return Bounds((str(each.inputs.get("machineType")),), until=parse_time(ends))
     return Bounds()
 
 

@@ -8,28 +8,28 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey.fleet.cloud.http_client import Refused
 from monkey.spec.project.cloud import CloudSettings
-from monkey.store.bucket.url import parse
+from monkey.store.bucket.url import parse_bucket_url
 from monkey_stacks.gcp import applier_rights
-from monkey_stacks.gcp.api.account import account
+from monkey_stacks.gcp.api.account import open_account
 
 #: Days after which what was never sent whole is paid for no more.
 _PARTS = 7
 
 
-def permissions(project: str, store_url: str, cloud: CloudSettings) -> str:
+def list_permissions(project: str, store_url: str, cloud: CloudSettings) -> str:
     """Return the roles that whoever applies needs, and where they are given. Raises StoreError."""
-    return json.dumps(applier_rights.permissions(store_url, cloud))
+    return json.dumps(applier_rights.list_roles(store_url, cloud))
 
 
 def make_store(store_url: str, cloud: CloudSettings) -> bool:
     """Make the bucket, private, in the machines' region; False where it is there already. Raises FleetError."""
-    where = parse(store_url)
+    where = parse_bucket_url(store_url)
     if where.options.get("endpoint"):
         raise FleetError(
             f"the store is not at Google: it names the endpoint {where.options['endpoint']}",
             hint="make the bucket with the tools of whose it is",
         )
-    at = account(cloud.gcp_project, cloud.region)
+    at = open_account(cloud.gcp_project, cloud.region)
     try:
         if at.find("storage", f"storage/v1/b/{where.bucket}") is not None:
             return False

@@ -16,14 +16,14 @@ from monkey.fleet.fleet_port import Say
 #: In the environment of all that a holder starts: where it was started.
 MARK = "MONKEY_STACK"
 #: Seconds between looks at a lock file that another process has.
-LOOK = 0.1
+_POLL_SECONDS = 0.1
 #: Seconds that processes may take to go that were killed.
-PATIENCE = 10.0
+_PATIENCE_SECONDS = 10.0
 #: Earlier holders that are remembered.
-REMEMBERED = 200
+_REMEMBERED_LOCKS = 200
 
 
-class Place:
+class LockDirectory:
     """The directory of one fleet's machines on this machine. Its lock goes when all who hold it are gone."""
 
     def __init__(self, directory: Path) -> None:
@@ -73,7 +73,7 @@ class Place:
             elif not told:
                 say(f"waiting for another process on this machine (process {holder or '?'})")
                 told = True
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(_POLL_SECONDS)
 
     def begin(self, life: str) -> frozenset[str]:
         """Write down that `life` begins, and return those that began here before: of them nothing runs any more."""
@@ -81,7 +81,7 @@ class Place:
         path, aside = self.directory / "lives", self.directory / "lives.new"
         before: list[str] = []
         with contextlib.suppress(FileNotFoundError):
-            before = path.read_text(errors="replace").splitlines()[-REMEMBERED:]
+            before = path.read_text(errors="replace").splitlines()[-_REMEMBERED_LOCKS:]
         with aside.open("w") as file:
             file.write("".join(f"{each}\n" for each in [*before, life]))
             file.flush()
@@ -97,7 +97,7 @@ class Place:
 
     def _end(self) -> None:
         """Kill what is marked as started here by one who is dead. Raises FleetError where it does not go."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + _PATIENCE_SECONDS
         while left := self._marked():
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -17,16 +17,16 @@ from monkey.fleet.agent_state import host_name, state_dir
 from monkey.fleet.fleet_port import Say
 from monkey.protocol.claims import Claims, Held
 from monkey.protocol.clock import Clock, MachineClock
-from monkey.protocol.entry_log import Log
+from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import BEAT, Heart
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import Observer
-from monkey.store.create import create
+from monkey.store.create import create_object
 from monkey.store.store_port import Store
-from monkey_stacks.locking.local_lock import Place
+from monkey_stacks.locking.local_lock import LockDirectory
 
 #: Seconds between looks at a lock that another has, at most.
-LOOK = 5.0
+_POLL_SECONDS = 5.0
 #: Seconds that the end of our claim may take to reach the store; after that, others wait until our beats are missed.
 PARTING = 20.0
 
@@ -59,13 +59,13 @@ class Lock:
         self._clock = clock or MachineClock()
         self.me = f"{_user()}@{host_name()}/{secrets.token_hex(6)}"
         self._heart = Heart(store, keys.beat(self.me), self._clock)
-        self._place = Place(state_dir(store.url, keys.project, keys.fleet, "@machines"))
+        self._place = LockDirectory(state_dir(store.url, keys.project, keys.fleet, "@machines"))
         self._held: Held | None = None
         self._claims: Claims | None = None
         self._beating: asyncio.Task[None] | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LockDirectory:
         """What locks it on this machine."""
         return self._place
 
@@ -86,8 +86,8 @@ class Lock:
 
     async def _claim(self, predecessors: frozenset[str], say: Say) -> bool:
         observer = Observer(self._store, self._keys, self._clock, self.me, predecessors)
-        self._claims = Claims(self._store, create, self._heart, observer, self._clock)
-        log, waited, told = Log(self._keys.lock), False, ""
+        self._claims = Claims(self._store, create_object, self._heart, observer, self._clock)
+        log, waited, told = EntryLog(self._keys.lock), False, ""
         while True:
             await log.jump(self._store)
             await observer.look()
@@ -100,7 +100,7 @@ class Lock:
             if owner and owner != told:
                 say(f"waiting for {owner.partition('/')[0]}, who changes the machines of {self._keys.fleet} now")
                 waited, told = True, owner
-            await self._clock.sleep(min(LOOK, max(self._store.poll, 0.2)))
+            await self._clock.sleep(min(_POLL_SECONDS, max(self._store.poll, 0.2)))
 
     async def _beat(self) -> None:
         while True:
@@ -134,7 +134,7 @@ class Lock:
             return
 
 
-def lost() -> FleetError:
+def make_lock_lost_error() -> FleetError:
     """Return the error for a lock that we lost while we worked under it."""
     return FleetError(
         "the store did not answer for so long that somebody else may change the machines now; so we ended",

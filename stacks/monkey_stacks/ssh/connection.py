@@ -31,7 +31,7 @@ CONFIG = "MONKEY_SSH_CONFIG"
 #: Seconds: for a connection to come about; for most operations; for those that send or wait for much.
 CONNECT, SHORT, LONG = 10, 120, 900
 #: Times that a connection is tried which a server turned away: with many at once, sshd takes only some (MaxStartups).
-TRIES = 3
+_MAX_TRIES = 3
 #: Seconds that an unused connection stays: whoever is killed leaves none behind for longer.
 IDLE = 60
 #: Seconds after which nothing can live in a directory that somebody who was killed left.
@@ -54,7 +54,7 @@ OPTIONS = {
     "LogLevel": "INFO",
 }
 #: The modules that an operation is made of, in an order in which each finds what it imports.
-MODULES = (
+_REMOTE_MODULES = (
     *("monkey.fleet.agent_state", "monkey.fleet.gpus"),
     *("monkey_stacks.ssh.remote.paths", "monkey_stacks.ssh.remote.host_facts", "monkey_stacks.ssh.remote.keep_alive"),
     *("monkey_stacks.bundle.unpack", "monkey_stacks.ssh.remote.bundles", "monkey_stacks.ssh.remote.agents"),
@@ -123,16 +123,16 @@ class Connection:
         Raises HostAway where the host does not answer within `limit` seconds, FleetError where it refuses.
         """
         nonce = f"monkey-{secrets.token_hex(8)}"
-        message = json.dumps([_BEGIN, modules(), operation, request, nonce]).encode()
+        message = json.dumps([_BEGIN, read_modules(), operation, request, nonce]).encode()
         with tempfile.TemporaryFile() as given:
             given.write(b"%d\n%s" % (len(message), message))
             if payload is not None:
                 with payload.open("rb") as file:
                     shutil.copyfileobj(file, given)
-            for attempt in range(1, TRIES + 1):
+            for attempt in range(1, _MAX_TRIES + 1):
                 given.seek(0)
                 out, said, code = self._run(given.fileno(), limit)
-                if nonce in out or attempt == TRIES or not errors.passing(code, said):
+                if nonce in out or attempt == _MAX_TRIES or not errors.is_passing(code, said):
                     break
                 time.sleep(random.uniform(0.5, 1.5) * attempt)
         return self._reply(nonce, out, said, code)
@@ -157,7 +157,7 @@ class Connection:
             except FileNotFoundError:
                 raise FleetError("there is no ssh here", hint="install OpenSSH's client (openssh-client)") from None
             except subprocess.TimeoutExpired:
-                raise errors.slow(self.host, limit) from None
+                raise errors.make_slow_error(self.host, limit) from None
             said.seek(0)
             told = said.read().decode(errors="replace")
         return done.stdout.decode(errors="replace"), told, done.returncode
@@ -167,12 +167,12 @@ class Connection:
             if line.startswith(f"{nonce} "):
                 reply = json.loads(line.removeprefix(f"{nonce} "))
                 if "error" in reply:
-                    raise errors.refused(self.host, reply)
+                    raise errors.make_reply_error(self.host, reply)
                 return reply["value"]
         raise errors.no_reply(self.host, code, said)
 
     def _ssh(self) -> list[str]:
-        return [*ssh(), "-o", f"ControlPath={self._sockets}/%C", *_options()]
+        return [*make_ssh_command(), "-o", f"ControlPath={self._sockets}/%C", *_options()]
 
 
 def _clear_stale() -> None:
@@ -190,7 +190,7 @@ def _environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C"}
 
 
-def ssh() -> list[str]:
+def make_ssh_command() -> list[str]:
     """Return the command that reads the user's configuration, or the one that CONFIG names."""
     config = os.environ.get(CONFIG)
     return ["ssh", *(["-F", config] if config else [])]
@@ -202,10 +202,10 @@ def _options() -> Iterator[str]:
 
 
 @cache
-def modules() -> list[tuple[str, str]]:
+def read_modules() -> list[tuple[str, str]]:
     """Return name and source of the modules that run on a host."""
     found = []
-    for name in MODULES:
+    for name in _REMOTE_MODULES:
         package, _, module = name.rpartition(".")
         found.append((name, resources.files(package).joinpath(f"{module}.py").read_text("utf-8")))
     return found

@@ -26,7 +26,7 @@ def check_apart(seen: Mapping[str, Mapping[str, Any]]) -> None:
             )
 
 
-def creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
+def describe_creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
     """Return what becomes of a host that has no agent yet; `seen`: its outputs, as they were found just now."""
     if seen.get(AWAY):
         return MachineChange("create", host, trouble=seen[DRIFT])
@@ -70,7 +70,7 @@ def _value(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def instance(resource: Resource) -> Instance:
+def describe_instance(resource: Resource) -> Instance:
     """Return a host of Pulumi's state as lists show it."""
     told = {**resource.inputs, **resource.outputs}
     machine = str(told.get("machine", ""))

@@ -15,12 +15,12 @@ NO_PYTHON = 96
 _SSH = 255
 
 
-def slow(host: SshHost, limit: float) -> FleetError:
+def make_slow_error(host: SshHost, limit: float) -> FleetError:
     """Return the error for a host that was connected, and did not answer."""
     return HostAway(f"{host} did not answer for {limit:.0f} s", hint=f"is it very busy? try `{host.command}`")
 
 
-def passing(code: int, said: str) -> bool:
+def is_passing(code: int, said: str) -> bool:
     """Say whether a server may have turned us away only because it was busy. Every operation may be done twice."""
     return code == _SSH and (not said.strip() or re.search(r"Connection (closed|reset) by", said) is not None)
 
@@ -126,7 +126,7 @@ _SAID = (
 )
 
 
-def refused(host: SshHost, reply: dict[str, Any]) -> FleetError:
+def make_reply_error(host: SshHost, reply: dict[str, Any]) -> FleetError:
     """Return the error for what a host replied."""
     kind, message = reply["error"], reply["message"]
     where = f" ({reply['path']})" if reply.get("path") else ""

@@ -5,27 +5,33 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work, silent
+from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, Strange, keep_silent
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks import provider_types, store_credentials
-from monkey_stacks.bundle.bundle import version
-from monkey_stacks.engine.engine_outcome import Op, Outcome, Progress, Resource, Stage
+from monkey_stacks.bundle.bundle import describe_version
+from monkey_stacks.engine.engine_outcome import EngineOutcome, EngineProgress, Op, Resource, Stage
 from monkey_stacks.engine.pulumi_engine import Engine
 from monkey_stacks.ssh import machine_audit, reachability, relocation
 from monkey_stacks.ssh import program as resources
-from monkey_stacks.ssh.descriptions import check_apart, creation, instance, machine_change, nobody_left
-from monkey_stacks.ssh.host_resource import DRIFT, identity
-from monkey_stacks.ssh.host_state import Wanted
-from monkey_stacks.ssh.program import Handed, found, looked
+from monkey_stacks.ssh.descriptions import (
+    check_apart,
+    describe_creation,
+    describe_instance,
+    machine_change,
+    nobody_left,
+)
+from monkey_stacks.ssh.host_resource import DRIFT, make_identity
+from monkey_stacks.ssh.host_state import HostPlan
+from monkey_stacks.ssh.program import Handed, preview_outputs, refresh_outputs
 from monkey_stacks.store_credentials import Credentials
 
 #: Bytes of secrets and credentials together: Linux takes no longer variable.
@@ -34,7 +40,9 @@ _MOST = 120_000
 _DONE = {Op.CREATE: "agent started", Op.UPDATE: "updated", Op.REPLACE: "moved", Op.DELETE: "everything taken away"}
 
 
-def make(name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]) -> SshFleet:
+def make_fleet(
+    name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]
+) -> SshFleet:
     """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
     return SshFleet(name, provider, project, store_url, opened)
 
@@ -65,7 +73,7 @@ class SshFleet:
     async def living(self) -> None:
         """Leave it to the heartbeats."""
 
-    async def preview(self, work: Work) -> Forecast:
+    async def preview(self, work: FleetWork) -> Forecast:
         """See `Fleet.preview`. Raises FleetError where no host could reach the store."""
         known = await self._known()
         hosts = self._hosts(work, known)
@@ -74,37 +82,37 @@ class SshFleet:
         if not work.jobs and known.keys() <= set(self.provider.hosts):
             return Forecast(len(known), len(known), inputs=told)
         if work.jobs:
-            reachability.check(self.store_url, self.provider.hosts)
-        given = store_credentials.find(self.store_url)
+            reachability.check_reachability(self.store_url, self.provider.hosts)
+        given = store_credentials.find_credentials(self.store_url)
         handed, notes = self._handed(work, given), tuple(filter(None, [given.warning(datetime.now(UTC))]))
         new = [host for host in hosts if host not in known]
-        moved = relocation.moving(known, inputs)
+        moved = relocation.find_moving(known, inputs)
         seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved]))
         check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
         seen |= {host: relocation.with_trouble_of(fresh.pop(host), seen[host]) for host in moved}
         if _are_so(inputs, known, seen):
             return Forecast(len(known), len(known), (), notes, told)
         # Where nothing is set up yet, the looks have told all.
-        outcome = await self._foresee(inputs, handed, seen) if known else Outcome()
-        changes = [creation(host, told_of) for host, told_of in fresh.items()]
+        outcome = await self._foresee(inputs, handed, seen) if known else EngineOutcome()
+        changes = [describe_creation(host, told_of) for host, told_of in fresh.items()]
         changes += [machine_change(each, seen.get(each.name, {})) for each in outcome.changed if each.name not in new]
         order = [*hosts, *known]
         changes.sort(key=lambda each: order.index(each.machine))
         notes = (*notes, *outcome.warnings, *nobody_left(hosts, changes))
         return Forecast(len(known), len(hosts), tuple(changes), notes, told)
 
-    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
         self._say = say
-        engine = self._engine(self._handed(work, store_credentials.find(self.store_url)), say)
+        engine = self._engine(self._handed(work, store_credentials.find_credentials(self.store_url)), say)
         async with engine.hold() as session:
             if session.waited and recount is not None:
                 work = await recount()
             known = {resource.name: resource for resource in await engine.resources()}
             hosts = self._hosts(work, known)
             inputs = self._inputs(hosts)
-            hindered = relocation.hindered(await self._look(relocation.moving(known, inputs)))
-            program = resources.program(relocation.staying(inputs, known, hindered))
+            hindered = relocation.find_hindered(await self._look(relocation.find_moving(known, inputs)))
+            program = resources.make_program(relocation.keep_hindered(inputs, known, hindered))
             outcome = await session.up(program, refresh=True)
         for warning in outcome.warnings:
             say(f"warning: {warning}")
@@ -146,11 +154,11 @@ class SshFleet:
         """See `Fleet.instances`: in the order of monkey.yaml; then those that it no longer names."""
         order = {host: at for at, host in enumerate(self.provider.hosts)}
         known = sorted((await self._known()).values(), key=lambda each: (order.get(each.name, len(order)), each.name))
-        return tuple(map(instance, known))
+        return tuple(map(describe_instance, known))
 
     async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
         """See `Fleet.audit`: look at every host of monkey.yaml and of the state."""
-        return await machine_audit.audit(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
+        return await machine_audit.audit_hosts(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
 
     async def holdings(self) -> tuple[Holding, ...]:
         """Have nothing that is rented."""
@@ -171,10 +179,10 @@ class SshFleet:
         if self.opened() is None:
             return {}
         known = await self._engine(None, None).resources()
-        provider_types.check(known, self.type, self.name)
+        provider_types.check_provider_type(known, self.type, self.name)
         return {resource.name: resource for resource in known}
 
-    def _hosts(self, work: Work, known: Iterable[str]) -> list[str]:
+    def _hosts(self, work: FleetWork, known: Iterable[str]) -> list[str]:
         """Return the hosts that are to have an agent: all while there is work, later those that have one."""
         there = set(known)
         return [host for host in self.provider.hosts if work.jobs or host in there]
@@ -182,29 +190,29 @@ class SshFleet:
     async def _found(self, known: Mapping[str, Resource], handed: Handed) -> dict[str, dict[str, Any]]:
         """Look at all hosts that have an agent, at once; returns their outputs."""
         asked = [{**each.inputs, **each.outputs} for each in known.values()]
-        told = await asyncio.gather(*(asyncio.to_thread(found, props, handed) for props in asked))
+        told = await asyncio.gather(*(asyncio.to_thread(refresh_outputs, props, handed) for props in asked))
         return dict(zip(known, told, strict=True))
 
     async def _foresee(
         self, inputs: Sequence[Mapping[str, Any]], handed: Handed, seen: Mapping[str, Mapping[str, Any]]
-    ) -> Outcome:
+    ) -> EngineOutcome:
         """Ask Pulumi what it would do, `seen` being how the hosts are; of very many it looks again by itself."""
         engine = self._engine(_with_seen(handed, seen), None)
-        return await engine.preview(resources.program(inputs), refresh=True)
+        return await engine.preview(resources.make_program(inputs), refresh=True)
 
     async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Look at hosts that have no agent yet, at once: Pulumi does not ask those."""
         wanted = self._wanted()
-        told = await asyncio.gather(*(asyncio.to_thread(looked, host, wanted) for host in hosts))
+        told = await asyncio.gather(*(asyncio.to_thread(preview_outputs, host, wanted) for host in hosts))
         return dict(zip(hosts, told, strict=True))
 
     def _engine(self, handed: Handed | None, say: Say | None) -> Engine:
         store = self.opened()
         assert store is not None
         env = handed.environment if handed is not None else {}
-        return Engine(store, self.project, self.name, say or silent, self._watch, _identify, env)
+        return Engine(store, self.project, self.name, say or keep_silent, self._watch, _identify, env)
 
-    def _watch(self, step: Progress) -> None:
+    def _watch(self, step: EngineProgress) -> None:
         """Tell of a step that has ended; called in threads of Pulumi's."""
         with self._saying:
             if self._say is None or step.stage is Stage.BEGAN:
@@ -217,20 +225,20 @@ class SshFleet:
                 self._say(said)
             self._said[step.change.name] = said
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> HostPlan:
         of = self.provider
         url = store_credentials.without_profile(self.store_url)
         slots, begun = of.max_slots, self.opened() is not None
-        return Wanted(
+        return HostPlan(
             url, self.project, self.name, of.workdir, slots, of.idle_timeout, of.cache_size, of.gpus, begun=begun
         )
 
     def _inputs(self, hosts: Iterable[str]) -> list[dict[str, Any]]:
         wanted = self._wanted()
-        agent = version(wanted.scheme)
+        agent = describe_version(wanted.scheme)
         return [resources.inputs_for(host, wanted, agent) for host in hosts]
 
-    def _handed(self, work: Work, given: Credentials) -> Handed:
+    def _handed(self, work: FleetWork, given: Credentials) -> Handed:
         """Return what hosts are given and nothing keeps. Raises FleetError."""
         known = SecretValues()
         values = known.get(sorted(work.secrets))
@@ -268,4 +276,4 @@ def _fits(handed: Handed) -> bool:
 
 
 def _identify(type_: str, inputs: Mapping[str, Any]) -> str:
-    return identity(inputs)
+    return make_identity(inputs)

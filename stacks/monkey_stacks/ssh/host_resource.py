@@ -15,6 +15,6 @@ AWAY = "away"
 TROUBLE = "trouble"
 
 
-def identity(inputs: Mapping[str, Any]) -> str:
+def make_identity(inputs: Mapping[str, Any]) -> str:
     """Return the id under which Pulumi knows a host, made from its inputs: one being set up is found again by it."""
     return f"{inputs['host']}:{inputs['workdir']}"

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey_stacks.bundle.wheels import Target
-from monkey_stacks.ssh.remote.agents import keyed
+from monkey_stacks.bundle.wheels import WheelTarget
+from monkey_stacks.ssh.remote.agents import digest_secret
 from monkey_stacks.ssh.remote.keep_alive import CRON, DETACHED, SYSTEMD
 
 
 @dataclass(frozen=True)
-class Wanted:
+class HostPlan:
     """An agent on a host. What is secret is never shown, and reaches nothing but files of mode 0600 on the host."""
 
-    #: The store's URL in its one form (`monkey.store.open.locate`).
+    #: The store's URL in its one form (`monkey.store.open.locate_url`).
     store: str
     project: str
     fleet: str
@@ -84,7 +84,7 @@ def _quoted(value: str) -> str:
 
 
 @dataclass(frozen=True)
-class Agent:
+class HostAgent:
     """An agent on a host."""
 
     number: int
@@ -105,14 +105,14 @@ class Agent:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedHost:
     """A host, as it was found."""
 
     #: Its name and identity, as one name of a file.
     host: str
     name: str
     user: str
-    target: Target
+    target: WheelTarget
     workdir: str
     writable: bool
     #: Where the agents' cache is to be lie files of somebody else.
@@ -128,7 +128,7 @@ class Observed:
     gpus: tuple[str, ...]
     bundles: tuple[str, ...]
     #: The newest last: it is the one that takes claims.
-    agents: tuple[Agent, ...]
+    agents: tuple[HostAgent, ...]
     #: Units that belong to no agent.
     strays: tuple[str, ...]
     #: A key, and names of secrets to digests of what the host has of them under it.
@@ -139,7 +139,7 @@ class Observed:
     lacks: str = ""
 
     @property
-    def living(self) -> Agent | None:
+    def living(self) -> HostAgent | None:
         """Return the agent that takes claims, if it lives."""
         newest = self.agents[-1] if self.agents else None
         return newest if newest is not None and newest.alive and not newest.draining else None
@@ -159,7 +159,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What all fleets have on a host, by the names that `Wanted.name` gives them, and where it was met."""
+    """What all fleets have on a host, by the names that `HostPlan.name` gives them, and where it was met."""
 
     directories: tuple[str, ...]
     units: tuple[str, ...]
@@ -177,13 +177,13 @@ class Inventory:
         return frozenset((*self.directories, *self.units, *self.crontab))
 
 
-def read(facts: Mapping[str, Any]) -> Observed:
+def read_facts(facts: Mapping[str, Any]) -> ObservedHost:
     """Return what `there.setup.observe` told."""
-    agents = tuple(Agent(**{**agent, "credentials": tuple(agent["credentials"])}) for agent in facts["agents"])
+    agents = tuple(HostAgent(**{**agent, "credentials": tuple(agent["credentials"])}) for agent in facts["agents"])
     taken = ("host", "name", "user", "workdir", "writable", "occupied", "free", "linger", "user_systemd")
-    return Observed(
+    return ObservedHost(
         **{name: facts[name] for name in (*taken, "ends_at_logout", "cron", "key", "lacks")},
-        target=Target((facts["python"][0], facts["python"][1]), facts["platform"], facts["libc"]),
+        target=WheelTarget((facts["python"][0], facts["python"][1]), facts["platform"], facts["libc"]),
         gpus=tuple(facts["gpus"]),
         bundles=tuple(facts["bundles"]),
         agents=agents,
@@ -192,7 +192,7 @@ def read(facts: Mapping[str, Any]) -> Observed:
     )
 
 
-def differences(seen: Observed, wanted: Wanted, bundle: str, *, idle: bool = False) -> tuple[str, ...]:
+def list_differences(seen: ObservedHost, wanted: HostPlan, bundle: str, *, idle: bool = False) -> tuple[str, ...]:
     """Return in what a host is not as wanted, in words for people; none where `converge` would change nothing.
 
     `idle`: there is nothing to do, so that an agent which has left for that reason is as it should be.
@@ -210,7 +210,7 @@ def differences(seen: Observed, wanted: Wanted, bundle: str, *, idle: bool = Fal
             found.append("other settings")
         if (
             not newest.credentials[0]
-            or keyed(newest.credentials[0], _text(wanted.credentials)) != newest.credentials[1]
+            or digest_secret(newest.credentials[0], _text(wanted.credentials)) != newest.credentials[1]
         ):
             found.append("other credentials")
         if newest.kept != seen.keeping:
@@ -224,7 +224,7 @@ def differences(seen: Observed, wanted: Wanted, bundle: str, *, idle: bool = Fal
     return (*found, *(f"a stray unit {name}" for name in seen.strays))
 
 
-def _missing(seen: Observed) -> str:
+def _missing(seen: ObservedHost) -> str:
     if not seen.agents:
         return "there is no agent"
     return "the agent left, for there was nothing to do" if seen.agents[-1].left else "no agent lives"
@@ -234,7 +234,9 @@ def _text(credentials: Mapping[str, str]) -> str:
     return json.dumps(dict(credentials), sort_keys=True)
 
 
-def _same_secrets(seen: Observed, wanted: Wanted) -> bool:
+def _same_secrets(seen: ObservedHost, wanted: HostPlan) -> bool:
     key, there = seen.secrets
     needless = there.keys() - wanted.secrets.keys() - set(wanted.kept)
-    return not needless and all(there.get(name) == keyed(key, line) for name, line in wanted.secret_lines.items())
+    return not needless and all(
+        there.get(name) == digest_secret(key, line) for name, line in wanted.secret_lines.items()
+    )

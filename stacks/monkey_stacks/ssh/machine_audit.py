@@ -11,13 +11,13 @@ from monkey.fleet.fleet_port import Finding
 from monkey.spec.project.ssh_host import parse_ssh_host
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.ssh import operations, store_access
-from monkey_stacks.ssh.host_state import Inventory, Wanted
+from monkey_stacks.ssh.host_state import HostPlan, Inventory
 
 _APPLY = "`monkey apply` makes it so"
 
 
-async def audit(
-    wanted: Wanted, hosts: Sequence[str], known: Mapping[str, Resource], *, busy: bool
+async def audit_hosts(
+    wanted: HostPlan, hosts: Sequence[str], known: Mapping[str, Resource], *, busy: bool
 ) -> tuple[Finding, ...]:
     """Look at every host that monkey.yaml or the state names, all at once; `known`: the state, by hosts.
 
@@ -31,10 +31,10 @@ async def audit(
     return tuple(finding for findings in told for finding in findings)
 
 
-def _on_host(host: str, wanted: Wanted, known: Resource | None, busy: bool) -> list[Finding]:
+def _on_host(host: str, wanted: HostPlan, known: Resource | None, busy: bool) -> list[Finding]:
     workdir = str(known.inputs["workdir"]) if known is not None else wanted.workdir
     try:
-        found = operations.inventory(parse_ssh_host(host), workdir)
+        found = operations.list_inventory(parse_ssh_host(host), workdir)
     except MonkeyError as exc:
         return [Finding(host, f"cannot be looked at: {exc.message}", exc.hint or "try again")]
     return list(_compare(host, wanted.name, found, known, busy=busy))
@@ -70,10 +70,10 @@ def _files(host: str, paths: Sequence[str]) -> Finding:
     return Finding(host, f"files that no agent needs any more: {', '.join(paths)}", hint)
 
 
-def _keys(wanted: Wanted, known: Mapping[str, Resource]) -> list[Finding]:
+def _keys(wanted: HostPlan, known: Mapping[str, Resource]) -> list[Finding]:
     where = wanted.store
     try:
-        marks = store_access.authorized(wanted.store, f"monkey:{wanted.name}:")
+        marks = store_access.list_authorized_hosts(wanted.store, f"monkey:{wanted.name}:")
     except MonkeyError as exc:
         return [Finding(where, f"cannot be looked at: {exc.message}", exc.hint or "try again")]
     ours = {f"monkey:{wanted.name}:{resource.outputs.get('where')}" for resource in known.values()}

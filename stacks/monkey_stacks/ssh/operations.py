@@ -10,20 +10,20 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.spec.project.ssh_host import SshHost
-from monkey_stacks.bundle.bundle import Bundle, build
+from monkey_stacks.bundle.bundle import Bundle, build_bundle
 from monkey_stacks.ssh import errors, store_access
 from monkey_stacks.ssh.connection import LONG, Connection
-from monkey_stacks.ssh.host_state import Inventory, Observed, Wanted, read
+from monkey_stacks.ssh.host_state import HostPlan, Inventory, ObservedHost, read_facts
 
 #: Bytes that must be free for a bundle and what an agent writes before its first job.
-LEAST = 64 << 20
+_MIN_FREE_BYTES = 64 << 20
 #: What neither OpenSSH's configuration nor systemd's could tell from what it means to them.
 _UNFIT = re.compile(r'["\\\x00-\x1f]')
 #: Times that a bundle is sent again which another machine's monkey took away meanwhile.
-TRIES = 3
+_MAX_TRIES = 3
 
 
-def observe(host: SshHost, wanted: Wanted) -> Observed:
+def observe_host(host: SshHost, wanted: HostPlan) -> ObservedHost:
     """Return what the host is and what of the fleet is on it; changes nothing.
 
     Raises HostAway where it does not answer, FleetError where it cannot be used.
@@ -32,26 +32,26 @@ def observe(host: SshHost, wanted: Wanted) -> Observed:
         return _observe(there, wanted)
 
 
-def look(host: SshHost, wanted: Wanted) -> Observed:
+def inspect_host(host: SshHost, wanted: HostPlan) -> ObservedHost:
     """Return what a host is that is to have an agent. Raises FleetError, too, where that could not be."""
-    seen = observe(host, wanted)
-    check(host, seen, wanted)
+    seen = observe_host(host, wanted)
+    check_host_fits(host, seen, wanted)
     return seen
 
 
-def inventory(host: SshHost, workdir: str = "~/.monkey") -> Inventory:
+def list_inventory(host: SshHost, workdir: str = "~/.monkey") -> Inventory:
     """Return what any fleet has on the host below `workdir`; changes nothing. Raises HostAway, FleetError."""
     with Connection(host) as there:
         found = there.ask("inventory", {"workdir": workdir, "fleet": "", "store": ""})
     return Inventory(**{name: tuple(values) for name, values in found.items()})
 
 
-def bundle_for(seen: Observed, wanted: Wanted) -> Bundle:
+def bundle_for(seen: ObservedHost, wanted: HostPlan) -> Bundle:
     """Return the bundle that a host is to have. Raises FleetError, OSError."""
-    return build(wanted.scheme, seen.target)
+    return build_bundle(wanted.scheme, seen.target)
 
 
-def converge(host: SshHost, wanted: Wanted) -> Observed:
+def converge_host(host: SshHost, wanted: HostPlan) -> ObservedHost:
     """See that one agent lives there that was started as wanted, and return what is there then.
 
     An agent that was started otherwise takes no new claim, and leaves when its jobs have ended; the new one runs beside
@@ -59,14 +59,14 @@ def converge(host: SshHost, wanted: Wanted) -> Observed:
     """
     with Connection(host) as there:
         seen = _observe(there, wanted)
-        check(host, seen, wanted)
+        check_host_fits(host, seen, wanted)
         bundle = bundle_for(seen, wanted)
         if bundle.sha256 not in seen.bundles:
             _install(there, wanted, bundle)
         public = there.ask("prepare", _preparation(seen, wanted))
         if public:
-            store_access.authorize(wanted.store, public, mark(seen, wanted))
-        for _ in range(TRIES):
+            store_access.authorize_host(wanted.store, public, make_key_mark(seen, wanted))
+        for _ in range(_MAX_TRIES):
             if not there.ask("converge", _request(seen, wanted, bundle), limit=LONG):
                 return _observe(there, wanted)
             _install(there, wanted, bundle)
@@ -75,7 +75,7 @@ def converge(host: SshHost, wanted: Wanted) -> Observed:
     )
 
 
-def remove(host: SshHost, wanted: Wanted) -> None:
+def remove_fleet(host: SshHost, wanted: HostPlan) -> None:
     """Take all of the fleet away from the host, once its agents have given back what they work on.
 
     Raises HostAway, FleetError.
@@ -84,19 +84,19 @@ def remove(host: SshHost, wanted: Wanted) -> None:
         seen = _observe(there, wanted)
         there.ask("remove", wanted.place, limit=LONG)
     if wanted.scheme == "ssh":
-        store_access.revoke(wanted.store, mark(seen, wanted))
+        store_access.revoke_host(wanted.store, make_key_mark(seen, wanted))
 
 
-def mark(seen: Observed, wanted: Wanted) -> str:
+def make_key_mark(seen: ObservedHost, wanted: HostPlan) -> str:
     """Return what marks a host's key on the store's host."""
     return f"monkey:{wanted.name}:{seen.host}"
 
 
-def _observe(there: Connection, wanted: Wanted) -> Observed:
-    return read(there.ask("observe", wanted.place))
+def _observe(there: Connection, wanted: HostPlan) -> ObservedHost:
+    return read_facts(there.ask("observe", wanted.place))
 
 
-def check(host: SshHost, seen: Observed, wanted: Wanted) -> None:
+def check_host_fits(host: SshHost, seen: ObservedHost, wanted: HostPlan) -> None:
     """Raise FleetError where no agent as wanted could be on a host that was seen so."""
     if not seen.target.platform.startswith("linux"):
         raise FleetError(f"{host}: expected Linux, found {seen.target.platform}", hint="agents on SSH hosts need Linux")
@@ -121,9 +121,10 @@ def check(host: SshHost, seen: Observed, wanted: Wanted) -> None:
             f"{host}: {seen.workdir}/cache holds files that are not monkey's: there agents keep what they fetched",
             hint="name a directory of its own with 'workdir:', as ~/.monkey, which is the default",
         )
-    if seen.free < LEAST:
+    if seen.free < _MIN_FREE_BYTES:
         raise FleetError(
-            f"{host}: its disk is full: expected {LEAST >> 20} MiB free at {seen.workdir}, found {seen.free >> 20}",
+            f"{host}: its disk is full: expected {_MIN_FREE_BYTES >> 20} MiB free at {seen.workdir}, "
+            f"found {seen.free >> 20}",
             hint="free some space there, or name another place with 'workdir:'",
         )
     if seen.ends_at_logout:
@@ -135,19 +136,19 @@ def check(host: SshHost, seen: Observed, wanted: Wanted) -> None:
         raise errors.no_store(host, wanted.store, seen.lacks)
 
 
-def _install(there: Connection, wanted: Wanted, bundle: Bundle) -> None:
+def _install(there: Connection, wanted: HostPlan, bundle: Bundle) -> None:
     there.ask("install", {**wanted.place, "sha256": bundle.sha256}, payload=bundle.path, limit=LONG)
 
 
-def _preparation(seen: Observed, wanted: Wanted) -> dict[str, Any]:
+def _preparation(seen: ObservedHost, wanted: HostPlan) -> dict[str, Any]:
     said: dict[str, Any] = {**wanted.place, "secrets": wanted.secret_lines, "kept": list(wanted.kept), "ssh": None}
     if wanted.scheme == "ssh":
-        way = store_access.way(wanted.store)
-        said["ssh"] = {"config": way.config, "known_hosts": way.known_hosts, "comment": mark(seen, wanted)}
+        way = store_access.find_store_access(wanted.store)
+        said["ssh"] = {"config": way.config, "known_hosts": way.known_hosts, "comment": make_key_mark(seen, wanted)}
     return said
 
 
-def _request(seen: Observed, wanted: Wanted, bundle: Bundle) -> dict[str, Any]:
+def _request(seen: ObservedHost, wanted: HostPlan, bundle: Bundle) -> dict[str, Any]:
     return {
         **wanted.place,
         "bundle": bundle.sha256,

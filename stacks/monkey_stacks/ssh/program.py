@@ -16,8 +16,8 @@ from monkey.errors import MonkeyError
 from monkey.spec.project.ssh_host import SshHost, parse_ssh_host
 from monkey_stacks.engine.installation import check_library
 from monkey_stacks.ssh import operations
-from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, identity
-from monkey_stacks.ssh.host_state import Observed, Wanted, differences
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, make_identity
+from monkey_stacks.ssh.host_state import HostPlan, ObservedHost, list_differences
 from monkey_stacks.ssh.remote.keep_alive import DETACHED
 
 try:
@@ -65,7 +65,7 @@ class HostProvider(ResourceProvider):
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Have an agent there."""
-        return CreateResult(identity(props), _converged(props))
+        return CreateResult(make_identity(props), _converged(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Have the agent there that is wanted now; the old one leaves when its jobs have ended."""
@@ -81,15 +81,15 @@ class HostProvider(ResourceProvider):
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         """Look whether it is as it was left; a host that cannot be looked at may be anything."""
         handed, plain = _handed(), _plain(props)
-        return ReadResult(id_, {**plain, **(handed.seen.get(plain["host"]) or found(plain, handed))})
+        return ReadResult(id_, {**plain, **(handed.seen.get(plain["host"]) or refresh_outputs(plain, handed))})
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Take everything away."""
         with _plainly():
-            operations.remove(_host(props), wanted_by(_plain(props), Handed()))
+            operations.remove_fleet(_host(props), wanted_by(_plain(props), Handed()))
 
 
-class Machine(Resource, module="monkey", name="Host"):
+class HostResource(Resource, module="monkey", name="Host"):
     """A host with an agent."""
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
@@ -98,18 +98,18 @@ class Machine(Resource, module="monkey", name="Host"):
         super().__init__(HostProvider(), inputs["host"], dict(inputs), ResourceOptions(custom_timeouts=limits))
 
 
-def program(hosts: Iterable[Mapping[str, Any]]) -> Callable[[], None]:
+def make_program(hosts: Iterable[Mapping[str, Any]]) -> Callable[[], None]:
     """Return the program that registers these hosts, each by its inputs."""
     registered = list(hosts)
 
     def register() -> None:
         for inputs in registered:
-            Machine(inputs)
+            HostResource(inputs)
 
     return register
 
 
-def inputs_for(host: str, wanted: Wanted, agent: str) -> dict[str, Any]:
+def inputs_for(host: str, wanted: HostPlan, agent: str) -> dict[str, Any]:
     """Return the inputs of one host; `agent`: what tells an agent's code from others'."""
     said = {
         "host": host,
@@ -127,10 +127,10 @@ def inputs_for(host: str, wanted: Wanted, agent: str) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def wanted_by(props: Mapping[str, Any], handed: Handed) -> Wanted:
+def wanted_by(props: Mapping[str, Any], handed: Handed) -> HostPlan:
     """Return what inputs (or outputs) ask of a host; Pulumi's numbers are all floats."""
     slots, size, gpus = props.get("max_slots"), props.get("cache_size"), props.get("gpus", "auto")
-    return Wanted(
+    return HostPlan(
         store=props["store"],
         project=props["project"],
         fleet=props["fleet"],
@@ -145,54 +145,54 @@ def wanted_by(props: Mapping[str, Any], handed: Handed) -> Wanted:
     )
 
 
-def found(props: Mapping[str, Any], handed: Handed) -> dict[str, Any]:
+def refresh_outputs(props: Mapping[str, Any], handed: Handed) -> dict[str, Any]:
     """Return the outputs of a host as they are now: with the drift, or why it cannot be looked at."""
     wanted = wanted_by(props, handed)
     try:
-        seen = operations.observe(_host(props), wanted)
+        seen = operations.observe_host(_host(props), wanted)
     except MonkeyError as exc:
-        return {**props, DRIFT: told(exc), AWAY: True}
-    drift = differences(seen, wanted, props.get("bundle", ""), idle=handed.idle)
+        return {**props, DRIFT: format_error_lines(exc), AWAY: True}
+    drift = list_differences(seen, wanted, props.get("bundle", ""), idle=handed.idle)
     said = {DRIFT: "; ".join(drift), AWAY: False, TROUBLE: ""}
     try:
-        operations.check(_host(props), seen, wanted)
+        operations.check_host_fits(_host(props), seen, wanted)
     except MonkeyError as exc:
-        said[TROUBLE] = told(exc)
+        said[TROUBLE] = format_error_lines(exc)
     return {**props, **_outputs(seen), **said}
 
 
-def moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def is_moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Say whether inputs ask for another place than others did."""
     return any(old.get(name) != new.get(name) for name in _PLACE)
 
 
-def looked(host: str, wanted: Wanted) -> dict[str, Any]:
+def preview_outputs(host: str, wanted: HostPlan) -> dict[str, Any]:
     """Return what the outputs of a host would be that has no agent yet, or why it cannot have one."""
     try:
-        return _outputs(operations.look(parse_ssh_host(host), wanted))
+        return _outputs(operations.inspect_host(parse_ssh_host(host), wanted))
     except MonkeyError as exc:
-        return {DRIFT: told(exc), AWAY: True}
+        return {DRIFT: format_error_lines(exc), AWAY: True}
 
 
-def told(exc: MonkeyError) -> str:
+def format_error_lines(exc: MonkeyError) -> str:
     """Return an error and its hint as lines."""
     return f"{exc.message}\nhint: {exc.hint}" if exc.hint else exc.message
 
 
 def _converged(props: dict[str, Any]) -> dict[str, Any]:
     with _plainly():
-        seen = operations.converge(_host(props), wanted_by(props, _handed()))
+        seen = operations.converge_host(_host(props), wanted_by(props, _handed()))
     newest = seen.living
     bundle = newest.bundle if newest is not None else ""
     return {**_plain(props), **_outputs(seen), "bundle": bundle, DRIFT: "", AWAY: False}
 
 
-def _outputs(seen: Observed) -> dict[str, Any]:
+def _outputs(seen: ObservedHost) -> dict[str, Any]:
     """Return what is worth knowing of a host without asking it again."""
-    return {"machine": seen.name, "where": seen.host, "user": seen.user, "about": about(seen)}
+    return {"machine": seen.name, "where": seen.host, "user": seen.user, "about": describe_keep_alive(seen)}
 
 
-def about(seen: Observed) -> str:
+def describe_keep_alive(seen: ObservedHost) -> str:
     """Say how an agent is kept alive there."""
     keeping = seen.keeping
     if keeping == DETACHED:
@@ -214,7 +214,7 @@ def _plainly() -> Iterator[None]:
     try:
         yield
     except MonkeyError as exc:
-        raise ToldError(told(exc)) from None
+        raise ToldError(format_error_lines(exc)) from None
 
 
 class ToldError(Exception):

@@ -16,7 +16,7 @@ _SHARED = re.compile(r"nfs|cifs|smb|lustre|gpfs|beegfs|ceph|glusterfs|orangefs|p
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
-def check(url: str, hosts: Sequence[str]) -> None:
+def check_reachability(url: str, hosts: Sequence[str]) -> None:
     """Raise FleetError for a store in a directory that is this machine's alone, though others are to use it."""
     others = [host for host in hosts if parse_ssh_host(host).name not in _HERE]
     if "://" in url or not others or _SHARED.match(file_system(Path(url))):

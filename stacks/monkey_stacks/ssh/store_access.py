@@ -10,8 +10,8 @@ from pathlib import Path
 
 from monkey.errors import FleetError
 from monkey.spec.project.ssh_host import SshHost
-from monkey.store.sftp.url import Target, parse
-from monkey_stacks.ssh.connection import CONNECT, Connection, ssh
+from monkey.store.sftp.url import SftpTarget, parse_sftp_url
+from monkey_stacks.ssh.connection import CONNECT, Connection, make_ssh_command
 
 #: What a host's ssh_config says of the store's host. It lies in @HERE@; @TOKENS@ is that where % begins a token.
 _CONFIG = """\
@@ -29,16 +29,16 @@ Host {name}
 
 
 @dataclass(frozen=True)
-class Way:
+class StoreAccess:
     """What a host is given to reach the store's."""
 
     config: str
     known_hosts: str
 
 
-def way(url: str) -> Way:
+def find_store_access(url: str) -> StoreAccess:
     """Return the way to the store at `url`, as this machine knows it. Raises FleetError, StoreError."""
-    target = parse(url)
+    target = parse_sftp_url(url)
     said = _configuration(target)
     alias = said.get("hostkeyalias") or said["hostname"]
     name = alias if said["port"] == "22" or "hostkeyalias" in said else f"[{alias}]:{said['port']}"
@@ -52,7 +52,7 @@ def way(url: str) -> Way:
         name=target.host, hostname=said["hostname"], port=said["port"], user=said["user"], alias=alias
     )
     known = "".join(f"{line.replace('@NAME@', _names(alias, said['port']))}\n" for line in lines)
-    return Way(config, known)
+    return StoreAccess(config, known)
 
 
 def _names(alias: str, port: str) -> str:
@@ -60,13 +60,13 @@ def _names(alias: str, port: str) -> str:
     return alias if port == "22" else f"{alias},[{alias}]:{port}"
 
 
-def _host(target: Target) -> SshHost:
+def _host(target: SftpTarget) -> SshHost:
     return SshHost(target.host, target.user, target.port)
 
 
-def _configuration(target: Target) -> Mapping[str, str]:
+def _configuration(target: SftpTarget) -> Mapping[str, str]:
     """Return what OpenSSH would do to get there."""
-    command = [*ssh(), "-G", *_host(target).words]
+    command = [*make_ssh_command(), "-G", *_host(target).words]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=CONNECT, check=False)
     except FileNotFoundError:
@@ -93,20 +93,20 @@ def _known(name: str, said: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def authorize(url: str, public: str, mark: str) -> None:
+def authorize_host(url: str, public: str, mark: str) -> None:
     """Let a host's key in on the store's host. Raises HostAway, FleetError."""
-    with Connection(_host(parse(url))) as there:
+    with Connection(_host(parse_sftp_url(url))) as there:
         there.ask("authorize", {"public": public, "mark": mark})
 
 
-def revoke(url: str, mark: str) -> None:
+def revoke_host(url: str, mark: str) -> None:
     """Let keys with that mark in no more. Raises HostAway, FleetError."""
-    with Connection(_host(parse(url))) as there:
+    with Connection(_host(parse_sftp_url(url))) as there:
         there.ask("revoke", {"mark": mark})
 
 
-def authorized(url: str, beginning: str = "monkey:") -> list[str]:
+def list_authorized_hosts(url: str, beginning: str = "monkey:") -> list[str]:
     """Return the marks of keys that are let in on the store's host and begin so. Raises HostAway, FleetError."""
-    with Connection(_host(parse(url))) as there:
+    with Connection(_host(parse_sftp_url(url))) as there:
         found: list[str] = there.ask("authorized", {"mark": beginning})
         return found

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from monkey_stacks.gcp.fleet import make
+from monkey_stacks.gcp.fleet import make_fleet
 from tests.clouds import renter
 from tests.clouds.gcp.offers import REGION
 
@@ -16,7 +16,7 @@ GCP_PROJECT = "my-project"
 class Renter(renter.Renter):
     """Whoever applies."""
 
-    make = staticmethod(make)
+    make = staticmethod(make_fleet)
     jobs: ClassVar[int] = 8
     usual: ClassVar[Mapping[str, Any]] = {
         "type": "gcp",

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from monkey.errors import StoreUnavailable
 from monkey.store.sftp.store import SftpStore
-from monkey.store.sftp.url import parse
+from monkey.store.sftp.url import parse_sftp_url
 from monkey.store.sftp.wire.connect import Patience
 from tests.loops import Run
 
@@ -36,7 +36,7 @@ async def patiently(ask: Callable[[], Awaitable[T]]) -> T:
 @contextlib.contextmanager
 def client(url: str, patience: Patience, run: Run) -> Iterator[SftpStore]:
     """Connect, for a while."""
-    store = SftpStore(parse(url), patience)
+    store = SftpStore(parse_sftp_url(url), patience)
     try:
         run(patiently(store.connect))
         yield store

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import StoreRefused, StoreUnavailable
-from monkey.store.create import Won, create
+from monkey.store.create import Won, create_object
 from monkey.store.sftp.store import SftpStore
 from tests.conformance.ssh.patience import patiently
 from tests.loops import Run
@@ -33,7 +33,7 @@ def _unavailable(run: Run, asked: list[Callable[[], Any]], within: float) -> lis
 
 @pytest.mark.slow
 def test_a_host_that_is_away_and_comes_back(host: Sshd, hasty: SftpStore, run: Run) -> None:
-    assert run(patiently(lambda: create(hasty, "a", b"x"))) == Won()
+    assert run(patiently(lambda: create_object(hasty, "a", b"x"))) == Won()
     host.stop()
     asked: list[Callable[[], Any]] = [
         lambda: hasty.get("a"),
@@ -51,7 +51,7 @@ def test_a_host_that_is_away_and_comes_back(host: Sshd, hasty: SftpStore, run: R
 @pytest.mark.slow
 def test_a_silent_network_is_given_up(host: Sshd, hasty: SftpStore, run: Run, tmp_path: Path) -> None:
     """The sessions are stopped, and so is whoever takes new connections: nothing answers, nothing is refused."""
-    assert run(patiently(lambda: create(hasty, "a", b"x"))) == Won()
+    assert run(patiently(lambda: create_object(hasty, "a", b"x"))) == Won()
     (tmp_path / "file").write_bytes(b"x" * 20_000_000)
     asked: list[Callable[[], Any]] = [
         lambda: hasty.get("a"),
@@ -68,7 +68,7 @@ def test_a_silent_network_is_given_up(host: Sshd, hasty: SftpStore, run: Run, tm
 
 
 def test_a_frozen_session_is_left_for_a_new_one(host: Sshd, hasty: SftpStore, run: Run) -> None:
-    assert run(patiently(lambda: create(hasty, "a", b"x"))) == Won()
+    assert run(patiently(lambda: create_object(hasty, "a", b"x"))) == Won()
     host.freeze()
     assert run(patiently(lambda: hasty.get("a"))) == b"x"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import StoreUnavailable
-from monkey.store.create import Lost, Won, create
+from monkey.store.create import Lost, Won, create_object
 from monkey.store.sftp.store import SftpStore
 from tests.conformance.ssh.patience import PATIENCE, patiently
 from tests.loops import Run
@@ -80,7 +80,7 @@ def test_under_cuts_every_create_has_one_winner(
 
     async def race(key: str) -> list[Won | Lost]:
         sides = (store, b"ours"), (rival, b"theirs")
-        tries = (patiently(lambda side=side, data=data: create(side, key, data)) for side, data in sides)
+        tries = (patiently(lambda side=side, data=data: create_object(side, key, data)) for side, data in sides)
         return list(await asyncio.gather(*tries))
 
     async def round_of(some: list[str]) -> dict[str, list[Won | Lost]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
-from monkey.store.open import locate, open_store
+from monkey.store.open import locate_url, open_store
 from tests.loops import Run
 from tests.sshd import Sshd, keygen, serve
 
@@ -36,7 +36,7 @@ def refusal(run: Run, url: str, kind: type[StoreError], *, begin: bool = True) -
     ],
 )
 def test_a_url_has_one_form(url: str, one_form: str) -> None:
-    assert locate(url) == locate(one_form) == one_form
+    assert locate_url(url) == locate_url(one_form) == one_form
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_url_has_one_form(url: str, one_form: str) -> None:
 )
 def test_a_url_that_names_no_directory_on_a_host_is_refused(url: str) -> None:
     with pytest.raises(StoreError) as caught:
-        locate(url)
+        locate_url(url)
     assert caught.value.hint and "secret" not in str(caught.value)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from monkey.store.create import Won, create
+from monkey.store.create import Won, create_object
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from tests.conformance.racer import race
@@ -125,5 +125,5 @@ def test_many_files_at_once_arrive_whole(place: Path, far: Store, run: Run, tmp_
 
 def test_a_store_begun_by_ssh_is_the_one_that_the_directory_has(near: Store, far: Store, run: Run) -> None:
     assert run(near.get("format")) == run(far.get("format"))
-    assert isinstance(run(create(near, "k", b"near")), Won)
+    assert isinstance(run(create_object(near, "k", b"near")), Won)
     assert run(far.create("k", b"far")) is False

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from monkey.apply.world.world import World, open_world
-from monkey.fleet.fleet_port import Finding, Forecast, Holding, Say, Work
+from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Recount, Say
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.project import load_project
@@ -40,10 +40,10 @@ class PaperFleet(StillFleet):
     async def living(self) -> int:
         return 0
 
-    def _needed(self, work: Work) -> int:
+    def _needed(self, work: FleetWork) -> int:
         return min(work.jobs, self.cloud.max_instances)
 
-    async def preview(self, work: Work) -> Forecast:
+    async def preview(self, work: FleetWork) -> Forecast:
         before = self.rented()["machines"]
         if not work.jobs or work.expires is None:
             return Forecast(before, before)
@@ -64,7 +64,7 @@ class PaperFleet(StillFleet):
     def check_secrets(self, names: Sequence[str]) -> None:
         pass
 
-    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         machines = max(self.rented()["machines"], self._needed(work))
         say(f"{machines} machines asked for")
         self.file.write_text(json.dumps({"machines": machines, "until": work.expires}))

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from monkey.apply.execute import execute
+from monkey.apply.execute import execute_plan
 from monkey.apply.planning import Planned, make_plan
 from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Strange, Work
-from monkey.protocol.entries import Claim, End, Ended
-from monkey.protocol.entry_log import Log
+from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, Strange
+from monkey.protocol.entries import Claim, Ended, EndEntry
+from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
 from monkey.protocol.layout import log_segment
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.project import load_project
-from monkey.store.create import create
+from monkey.store.create import create_object
 
 SPEC = """\
 name: small
@@ -62,7 +62,7 @@ class StillFleet:
     async def living(self) -> int:
         return self.count
 
-    async def preview(self, work: Work) -> Forecast:
+    async def preview(self, work: FleetWork) -> Forecast:
         return Forecast(self.count, max(self.count, min(work.jobs, 1)))
 
     def shortage(self, asked: JobResources) -> str:
@@ -72,7 +72,7 @@ class StillFleet:
         if names:
             raise FleetError("unknown", hint="set it")
 
-    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         self.count = max(self.count, min(work.jobs, 1))
         self.asked.append(self.count)
 
@@ -114,7 +114,7 @@ async def apply(world: World, *specs: str, **options: Any) -> Planned:
     """Plan and apply, as the verb does."""
     planned = await make_plan(world, specs)
     await world.begin()
-    await execute(world, planned.plan, planned.wanted, lambda what, done: None, **options)
+    await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None, **options)
     return planned
 
 
@@ -135,14 +135,14 @@ class Pen:
     def __init__(self, world: World, agent: str = "local/pen/1") -> None:
         self.world, self.agent, self.nonce = world, agent, 0
         self.heart = Heart(world.at, world.keys.beat(agent), _Clock())
-        self.logs: dict[str, Log] = {}
+        self.logs: dict[str, EntryLog] = {}
 
     async def begin(self, job: str, sweep: str = "small", *, beat: bool = True) -> int:
         """Claim the job, and tell by a heartbeat (`beat`); returns the position of the claim."""
-        log = self.logs.setdefault(job, Log(self.world.keys.job_log(job)))
+        log = self.logs.setdefault(job, EntryLog(self.world.keys.job_log(job)))
         await log.refresh(self.world.at)
         self.nonce += 1
-        assert await log.append(self.world.at, create, log.head + 1, self._claim(sweep))
+        assert await log.append(self.world.at, create_object, log.head + 1, self._claim(sweep))
         self.heart.held.add((log.base, log.head))
         if beat:
             await self.heart.beat()
@@ -155,8 +155,8 @@ class Pen:
         """End what `begin` began, the journal told."""
         log = self.logs[job]
         k = log.head
-        end = End(outcome, self.agent, self.nonce, sweep, seconds=1.5, at=time.time(), out=k, **about)
-        assert await log.append(self.world.at, create, k + 1, end)
+        end = EndEntry(outcome, self.agent, self.nonce, sweep, seconds=1.5, at=time.time(), out=k, **about)
+        assert await log.append(self.world.at, create_object, k + 1, end)
         self.heart.held.discard((log.base, k))
         self.heart.journal.record(record_of(job, log.head, end))
         await self.heart.beat()

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.cost_limits import refuse
-from monkey.apply.orders import extend, pause, resume, retry
+from monkey.apply.cost_limits import refuse_cost
+from monkey.apply.orders import extend_sweep, pause_sweep, resume_sweep, retry_jobs
 from monkey.apply.planning import make_plan
-from monkey.apply.watch.sweep_progress import judge
+from monkey.apply.watch.sweep_progress import judge_counts
 from monkey.apply.watch.watch_loop import Watch
 from monkey.apply.world.world import World
 from monkey.cli.commands.apply import Order, _apply
@@ -27,7 +27,7 @@ from monkey.plan.cost import FleetCost
 from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
 from monkey.protocol.entries import Ended
-from monkey.protocol.status.store_snapshot import State
+from monkey.protocol.status.store_snapshot import JobState
 from monkey.protocol.sweeps.sweep_log import append_revision, read_sweep
 from monkey.spec.job.expires import Expiry, format_utc_time
 from tests.unit.apply.paper import renting, write_rented
@@ -147,26 +147,26 @@ def test_a_sweep_whose_time_is_over_is_told_of_and_goes_on_when_it_is_extended(t
             assert not plan.changes and plan.fleets[0].jobs == 0
             snapshot = await world.reader().read()
             view = snapshot.sweeps["small"]
-            assert view.counts == {State.RUNNING: 1, State.EXPIRED: 2}
+            assert view.counts == {JobState.RUNNING: 1, JobState.EXPIRED: 2}
             said = "\n".join(status_lines("here", snapshot, [view], Terminal()))
             assert "It has expired (" in said and "with 3 jobs left; `monkey extend small 6h` goes on." in said
             told = status_json("here", snapshot, [view])["sweeps"][0]
             assert told["expires"] == view.state.expires and told["states"]["expired"] == 2
             cloud.file.unlink()  # machines go when their time is over
             with pytest.raises(MonkeyError, match="that would rent machines of cloud") as refused:
-                await extend(world, "small", Expiry(after=6 * HOUR), refuse)
+                await extend_sweep(world, "small", Expiry(after=6 * HOUR), refuse_cost)
             assert "4 × paper.large × 6 h × $1.01 = $24.24" in refused.value.message
             assert (await read_sweep(world.at, world.keys, "small")).head == head, "nothing was extended"
             with pytest.raises(MonkeyError, match="expected it to expire in 10m or more on provider 'cloud', found"):
-                await extend(world, "small", Expiry(after=59), free)
-            done, until = await extend(world, "small", Expiry(after=6 * HOUR), free)
+                await extend_sweep(world, "small", Expiry(after=59), free)
+            done, until = await extend_sweep(world, "small", Expiry(after=6 * HOUR), free)
             assert done.jobs == 3 and until == cloud.rented()["until"]
             assert until is not None and abs(until - time.time() - 6 * HOUR) < 60, "from now, since it had expired"
             snapshot = await world.reader().read()
-            assert snapshot.sweeps["small"].counts == {State.RUNNING: 1, State.QUEUED: 2}
+            assert snapshot.sweeps["small"].counts == {JobState.RUNNING: 1, JobState.QUEUED: 2}
             said = "\n".join(status_lines("here", snapshot, [snapshot.sweeps["small"]], Terminal()))
             assert f"small: expires at {format_utc_time(until)}, in " in said and "extend" not in said
-            _, later = await extend(world, "small", Expiry(after=HOUR), free)
+            _, later = await extend_sweep(world, "small", Expiry(after=HOUR), free)
             assert later == until + HOUR, "besides what it has"
 
     asyncio.run(main())
@@ -184,14 +184,14 @@ def test_an_extension_is_refused_where_it_would_be_none_or_cost_too_much(tmp_pat
                 (Expiry(after=2 * HOUR), r"expected at most \$50.00"),
             ):
                 with pytest.raises(MonkeyError, match=words):
-                    await extend(world, "small", asked, free)
+                    await extend_sweep(world, "small", asked, free)
             assert (await read_sweep(world.at, world.keys, "small")).head == 1 and cloud.rented() == rented
-            await pause(world, "small")
-            done, until = await extend(world, "small", Expiry(after=20 * HOUR), refuse)
+            await pause_sweep(world, "small")
+            done, until = await extend_sweep(world, "small", Expiry(after=20 * HOUR), refuse_cost)
             assert done.changed and cloud.rented() == rented, "a paused sweep rents nothing"
             assert until == rented["until"] + 20 * HOUR
             with pytest.raises(PlanError, match="max_cost"):
-                await resume(world, "small", free)
+                await resume_sweep(world, "small", free)
 
     asyncio.run(main())
 
@@ -201,18 +201,18 @@ def test_who_opens_a_sweep_again_is_asked_too(tmp_path: Path) -> None:
         write_rented(tmp_path)
         async with renting(tmp_path) as (world, cloud):
             await apply(world)
-            await pause(world, "small")
+            await pause_sweep(world, "small")
             cloud.file.unlink()  # machines leave when there is nothing to do
             with pytest.raises(MonkeyError, match="that would rent machines of cloud"):
-                await resume(world, "small")
+                await resume_sweep(world, "small")
             assert cloud.rented()["machines"] == 0
             told: list[tuple[str, str]] = []
-            await resume(world, "small", free, lambda what, done: told.append((what, done)))
+            await resume_sweep(world, "small", free, lambda what, done: told.append((what, done)))
             assert cloud.rented()["machines"] == 3 and told == [("cloud", "3 machines asked for")]
-            await extend(world, "small", Expiry(after=HOUR), free, lambda what, done: told.append((what, done)))
+            await extend_sweep(world, "small", Expiry(after=HOUR), free, lambda what, done: told.append((what, done)))
             assert len(told) == 2, "each says what it changes at the cloud"
-            await pause(world, "small")
-            assert (await resume(world, "small")).changed, "who rents no more than there is asks nobody"
+            await pause_sweep(world, "small")
+            assert (await resume_sweep(world, "small")).changed, "who rents no more than there is asks nobody"
 
     asyncio.run(main())
 
@@ -226,11 +226,11 @@ def test_jobs_that_have_failed_are_asked_about_where_they_are_tried_again(tmp_pa
             await pen.begin(jobs[0])
             await pen.end(jobs[0], Ended.FAILED)
             cloud.file.write_text(json.dumps({**cloud.rented(), "machines": 2}))  # one had no more to do
-            await pause(world, "small")
-            assert (await resume(world, "small")).changed
+            await pause_sweep(world, "small")
+            assert (await resume_sweep(world, "small")).changed
             with pytest.raises(MonkeyError, match="that would rent machines of cloud"):
-                await retry(world, "small")
-            assert (await retry(world, "small", agree=free)).jobs == 1 and cloud.rented()["machines"] == 3
+                await retry_jobs(world, "small")
+            assert (await retry_jobs(world, "small", agree=free)).jobs == 1 and cloud.rented()["machines"] == 3
 
     asyncio.run(main())
 
@@ -242,8 +242,8 @@ def test_a_watch_ends_when_the_time_is_over(tmp_path: Path) -> None:
             await apply(world)
             await age(world, 12 * HOUR - 2)
             (one,) = await Watch(world.at, world.keys, world.reader(), {}, ["small"], lambda *_: None).run()
-            assert one.wait == judge(one.counts) == "expired" and not one.wait.well
-            done, until = await extend(world, "small", Expiry(after=HOUR), free)
+            assert one.wait == judge_counts(one.counts) == "expired" and not one.wait.well
+            done, until = await extend_sweep(world, "small", Expiry(after=HOUR), free)
             assert done.jobs == 3 and until is not None
 
     asyncio.run(main())
@@ -255,7 +255,7 @@ def test_what_never_expires_or_is_done_is_not_extended(root: Path) -> None:
     async def main() -> None:
         async with opened(root) as world:
             await apply(world)
-            done, until = await extend(world, "small", Expiry(after=HOUR), free)
+            done, until = await extend_sweep(world, "small", Expiry(after=HOUR), free)
             assert not done.changed and until is None
 
     asyncio.run(main())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.execute import execute
+from monkey.apply.execute import execute_plan
 from monkey.apply.planning import make_plan
 from monkey.errors import NotADescendant
 from monkey.protocol.sweeps.sweep_log import read_sweep
@@ -40,7 +40,7 @@ def test_earlier_commit_is_refused_unless_asked_for(root: Path) -> None:
             git(root, "checkout", "-q", first)
             planned = await make_plan(world, [])
             with pytest.raises(NotADescendant, match=second[:10]) as caught:
-                await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+                await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
             assert "--rollback" in (caught.value.hint or "")
             await apply(world, rollback=True)
             state = await read_sweep(world.at, world.keys, "small")
@@ -64,6 +64,6 @@ def test_commit_that_this_clone_lacks_is_not_an_ancestor(root: Path, tmp_path_fa
         async with opened(late) as world:
             planned = await make_plan(world, [])
             with pytest.raises(NotADescendant):
-                await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+                await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
 
     asyncio.run(main())

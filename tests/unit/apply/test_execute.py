@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.execute import execute
+from monkey.apply.execute import execute_plan
 from monkey.apply.planning import make_plan, read_saved, remake_plan
 from monkey.apply.world.world import open_world
 from monkey.errors import ConcurrentApply, FleetError, MonkeyError, SpecError, StalePlan, StoreMissing
@@ -53,7 +53,7 @@ def test_revision_without_its_markers_is_seen_and_mended(root: Path) -> None:
             await world.at.delete(world.keys.marker("local", "small", 1))
             planned = await make_plan(world, [])
             assert planned.plan.sweeps[0].unmarked == ("local",) and planned.plan.changes
-            await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+            await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
             assert await open_markers(world.at, world.keys, "local") == {"small": [1]}
             assert (await read_sweep(world.at, world.keys, "small")).head == 1
 
@@ -68,7 +68,7 @@ def test_rival_s_revision_wins_and_we_are_told(root: Path) -> None:
             planned = await make_plan(world, [])
             await append_order(world.at, world.keys, "small", "pause")
             with pytest.raises(ConcurrentApply, match="'small'"):
-                await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+                await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
             assert (await read_sweep(world.at, world.keys, "small")).paused
 
     asyncio.run(main())
@@ -80,9 +80,9 @@ def test_who_finds_that_a_rival_did_the_same_goes_on(root: Path) -> None:
         async with opened(root) as world:
             ours, theirs = await make_plan(world, []), await make_plan(world, [])
             await world.begin()
-            await execute(world, theirs.plan, theirs.wanted, lambda what, done: None)
+            await execute_plan(world, theirs.plan, theirs.wanted, lambda what, done: None)
             await world.at.delete(world.keys.marker("local", "small", 1))
-            await execute(world, ours.plan, ours.wanted, lambda what, done: said.append((what, done)))
+            await execute_plan(world, ours.plan, ours.wanted, lambda what, done: said.append((what, done)))
             state = await read_sweep(world.at, world.keys, "small")
             assert state.revision is not None and state.head == 1
             author = state.revision.author
@@ -93,12 +93,12 @@ def test_who_finds_that_a_rival_did_the_same_goes_on(root: Path) -> None:
             theirs = await make_plan(world, [])
             (root / "specs" / "small.yaml").write_text(SPEC + "priority: 4\n")
             ours = await make_plan(world, [])
-            await execute(world, theirs.plan, theirs.wanted, lambda what, done: None)
+            await execute_plan(world, theirs.plan, theirs.wanted, lambda what, done: None)
             with pytest.raises(ConcurrentApply, match="'small'"):
-                await execute(world, ours.plan, ours.wanted, lambda what, done: None)
+                await execute_plan(world, ours.plan, ours.wanted, lambda what, done: None)
             await append_order(world.at, world.keys, "small", "pause")
             with pytest.raises(ConcurrentApply, match="'small'"):
-                await execute(world, theirs.plan, theirs.wanted, lambda what, done: None)
+                await execute_plan(world, theirs.plan, theirs.wanted, lambda what, done: None)
 
     asyncio.run(main())
 
@@ -127,7 +127,7 @@ def test_saved_plan_is_applied_once_and_then_refused(root: Path) -> None:
             path.write_text(dump_saved_plan(planned.plan, ["specs/small.yaml"]))
             again = await remake_plan(world, read_saved(path))
             await world.begin()
-            await execute(world, again.plan, again.wanted, lambda what, done: None)
+            await execute_plan(world, again.plan, again.wanted, lambda what, done: None)
             with pytest.raises(StalePlan, match="log went on"):
                 await remake_plan(world, read_saved(path))
             (root / "specs" / "small.yaml").unlink()

@@ -5,23 +5,23 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from monkey.apply.fleet_work import call, foresee, recount
-from monkey.apply.inspect.fleet_audit import audit, holdings, strangers
-from monkey.apply.inspect.instances import instances
+from monkey.apply.fleet_work import call_for_agents, forecast_work, recount_work
+from monkey.apply.inspect.fleet_audit import audit_fleets, find_strangers, list_holdings
+from monkey.apply.inspect.instances import list_instances
 from monkey.apply.planning import make_plan
-from monkey.apply.watch.sweep_progress import Progress
+from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.cli.commands.apply import Order, _apply
 from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import watch_to_end
 from monkey.errors import Corrupt, MonkeyError
-from monkey.fleet.fleet_port import Finding, Forecast, Holding, Instance, Say, Stranger, Work, silent
+from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, Stranger, keep_silent
 from monkey.plan.change import MachineChange
 from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
@@ -31,21 +31,21 @@ from tests.unit.apply.small_project import SPEC, Pen, StillFleet, apply, opened
 TOKEN = frozenset({"TOKEN"})
 
 
-def work(jobs: int, secrets: frozenset[str] = frozenset(), others: frozenset[str] = frozenset()) -> Work:
+def work(jobs: int, secrets: frozenset[str] = frozenset(), others: frozenset[str] = frozenset()) -> FleetWork:
     """Return the work of so many jobs that ask for what jobs ask for where nothing is said."""
-    return Work(jobs, secrets, others, asked=((JobResources(), jobs),))
+    return FleetWork(jobs, secrets, others, asked=((JobResources(), jobs),))
 
 
 @dataclass
 class Listening(StillFleet):
     """A fleet that remembers what it was told to do, and has the machines that it is given."""
 
-    told: list[Work] = field(default_factory=list)
-    foreseen: list[Work] = field(default_factory=list)
+    told: list[FleetWork] = field(default_factory=list)
+    foreseen: list[FleetWork] = field(default_factory=list)
     machines: tuple[Instance, ...] = ()
     changes: tuple[MachineChange, ...] = ()
 
-    async def preview(self, work: Work) -> Forecast:
+    async def preview(self, work: FleetWork) -> Forecast:
         """Remember, and foresee what was given."""
         self.foreseen.append(work)
         return Forecast(len(self.machines), 1, self.changes)
@@ -53,7 +53,7 @@ class Listening(StillFleet):
     def check_secrets(self, names: Sequence[str]) -> None:
         """Know them all."""
 
-    async def converge(self, work: Work, say: Say, recount: Callable[[], Awaitable[Work]] | None = None) -> None:
+    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """Remember."""
         self.told.append(work)
 
@@ -80,7 +80,7 @@ def test_work_is_counted_again_with_what_others_applied(root: Path) -> None:
             (part,) = mine.plan.fleets
             assert (part.jobs, part.others) == (3, frozenset())
             await apply(world, str(root / "specs/other.yaml"))  # meanwhile, by somebody else
-            assert await recount(world, mine.plan, part, 0.0) == work(5, others=TOKEN)
+            assert await recount_work(world, mine.plan, part, 0.0) == work(5, others=TOKEN)
 
     asyncio.run(main())
 
@@ -93,12 +93,12 @@ def test_a_job_that_two_sweeps_have_is_counted_once_by_whoever_counts(root: Path
         async with opened(root, fleet) as world:
             mine = await make_plan(world, [str(root / "specs/small.yaml")])
             await apply(world, str(twin))  # meanwhile, by somebody else
-            assert await recount(world, mine.plan, mine.plan.fleets[0], 0.0) == work(3)
+            assert await recount_work(world, mine.plan, mine.plan.fleets[0], 0.0) == work(3)
             await apply(world)
-            await call(world, "local", "small", silent)
+            await call_for_agents(world, "local", "small", keep_silent)
             assert fleet.told == [work(3)] * len(fleet.told)
             view = (await world.reader().read()).sweeps["small"]
-            await foresee(world, "local", view, None)
+            await forecast_work(world, "local", view, None)
             assert fleet.foreseen[-1] == work(3)
 
     asyncio.run(main())
@@ -115,7 +115,7 @@ def test_a_sweep_that_leaves_the_fleet_is_no_work_of_it_any_more(root: Path) -> 
             moved = root / "specs" / "other.yaml"
             moved.write_text(moved.read_text() + "provider: there\n")
             plan = (await make_plan(world, [])).plan
-            counted = {part.fleet: await recount(world, plan, part, 0.0) for part in plan.fleets}
+            counted = {part.fleet: await recount_work(world, plan, part, 0.0) for part in plan.fleets}
         assert counted == {"local": work(3), "there": work(2, TOKEN)}
 
     asyncio.run(main())
@@ -128,8 +128,8 @@ def test_a_call_asks_for_the_secrets_of_its_own_sweep_alone(root: Path) -> None:
         async with opened(root, fleet) as world:
             await apply(world)
             fleet.told.clear()
-            await call(world, "local", "small", silent)
-            await call(world, "local", "other", silent)
+            await call_for_agents(world, "local", "small", keep_silent)
+            await call_for_agents(world, "local", "other", keep_silent)
         assert fleet.told == [work(5, others=TOKEN), work(5, TOKEN)]
 
     asyncio.run(main())
@@ -169,7 +169,7 @@ def test_machines_and_agents_are_one_list(root: Path) -> None:
             await old.begin(jobs[0])
             await asyncio.gather(*(pen.heart.beat() for pen in (new, guest)))
             await gone.heart.beat(left=True)
-            rows = await instances(world)
+            rows = await list_instances(world)
         assert {(row.machine, row.agent, row.state, row.jobs, row.about) for row in rows} == {
             ("gpu1", "local/one/1", "draining", 1, "kept alive"),
             ("gpu1", "local/one/2", "alive", 0, "kept alive"),
@@ -210,7 +210,7 @@ def test_a_state_that_cannot_be_read_is_a_finding_and_what_is_held_is_told_once(
             await world.begin()
             # A third one, that monkey.yaml does not name any more.
             await world.at.put(f"{world.keys.machines}old/state/.pulumi/stacks/test/old.json", b"garbage")
-            found, held = await audit(world), await holdings(world)
+            found, held = await audit_fleets(world), await list_holdings(world)
         assert [(name, each.machine) for name, each in found] == [(x, "state") for x in ("old", "local", "there")]
         assert {each.hint for _, each in found[1:]} == {"bring it back"} and "remove all below" in found[0][1].hint
         assert {each.id: (name, each.of is None) for name, each in held} == {
@@ -219,7 +219,7 @@ def test_a_state_that_cannot_be_read_is_a_finding_and_what_is_held_is_told_once(
             "i-3": ("local", False),
             "vol-1": ("local", False),
         }
-        [(name, told)] = strangers(held)
+        [(name, told)] = find_strangers(held)
         said = "2 things in eu for $0.25 an hour, and what nobody knows the price of: of another store"
         assert (name, told) == ("cloud", Finding("stack abc", said, "look there"))
 
@@ -239,7 +239,7 @@ def test_only_sweeps_at_work_go_on_detached(root: Path, capsys: pytest.CaptureFi
                 await pen.end(job)
             await _apply(world, Order([], [], yes=True, detach=True))
             assert "Detached: other goes on without" in capsys.readouterr().out
-            order, looks = Order([small], [], watched=["small"]), list[Sequence[Progress]]()
+            order, looks = Order([small], [], watched=["small"]), list[Sequence[SweepProgress]]()
             await _apply(world, order)
             assert order.watched == [], "an interrupt detaches from nothing"
             await watch_to_end(world, ["small"], looks.append)
@@ -276,8 +276,8 @@ def test_an_audit_tells_whose_machines_are_astray(root: Path) -> None:
     async def main() -> None:
         async with opened(root, Listening(machines=(Instance("gpu1", ()),))) as world:
             await world.begin()
-            assert await instances(world) and await audit(world) == [], "nothing is to be done"
+            assert await list_instances(world) and await audit_fleets(world) == [], "nothing is to be done"
             await apply(world)
-            assert await audit(world) == [("local", Finding("gpu1", "astray", "look"))]
+            assert await audit_fleets(world) == [("local", Finding("gpu1", "astray", "look"))]
 
     asyncio.run(main())

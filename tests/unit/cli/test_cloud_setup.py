@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from monkey.cli.commands.init import command
+from monkey.cli.commands.init import init_command
 from monkey.spec.project.project import load_project
 from monkey.spec.sweep.load import load_spec
 from tests.clouds.gcp.desk import Google
@@ -27,7 +27,7 @@ GOOGLE += ["--gcp-project", "my-project"]
 def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Return what runs `monkey init` in an empty directory."""
     monkeypatch.chdir(tmp_path)
-    return lambda *words: CliRunner().invoke(command, words)
+    return lambda *words: CliRunner().invoke(init_command, words)
 
 
 def policy(result: Result) -> dict[str, object]:

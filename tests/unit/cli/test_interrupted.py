@@ -11,7 +11,7 @@ import pytest
 
 from monkey.apply.world.world import World
 from monkey.cli import session
-from monkey.cli.main import guarded
+from monkey.cli.main import run_guarded
 from tests.unit.apply.small_project import StillFleet, write_project
 
 
@@ -29,7 +29,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, number: 
     monkeypatch.chdir(root)
     module = __import__(f"monkey.cli.commands.{verb}", fromlist=["in_world"])
     monkeypatch.setattr(module, "in_world", lambda _: inside(work))
-    return guarded([verb, *(["sweep"] if verb == "resume" else [])])
+    return run_guarded([verb, *(["sweep"] if verb == "resume" else [])])
 
 
 SAYS = "interrupted: what was done to machines of cloud so far stays, and what is there costs money\n"

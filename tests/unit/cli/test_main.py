@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from monkey.cli.help import VERBS, help_text
-from monkey.cli.main import guarded
-from monkey.cli.registry import Verbs, monkey
+from monkey.cli.main import run_guarded
+from monkey.cli.registry import Verbs, monkey_command
 
 ALL = [verb for verbs in VERBS.values() for verb in verbs]
 
 
 def shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash with `monkey` on its PATH."""
+    """Run a line of bash with `monkey_command` on its PATH."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path, **env}
@@ -26,12 +26,12 @@ def shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("verb", [verb for verb in ALL if verb != "agent"])
 def test_every_verb_has_its_file_and_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert guarded([verb, "--help"]) == 0
+    assert run_guarded([verb, "--help"]) == 0
     assert f"monkey {verb}" in capsys.readouterr().out
 
 
 def test_help_is_answered_without_click() -> None:
-    code = "import sys; from monkey.cli.main import guarded; guarded(['--help']); print(sorted(sys.modules))"
+    code = "import sys; from monkey.cli.main import run_guarded; run_guarded(['--help']); print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Usage: monkey")
     for heavy in ("click", "re", "typing", "asyncio", "pydantic", "rich", "subprocess"):
@@ -40,7 +40,7 @@ def test_help_is_answered_without_click() -> None:
 
 def test_help_names_every_verb_and_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     for asked in ([], ["-h"], ["--help"], ["help"], ["-C", ".", "--help"]):
-        assert guarded(asked) == 0
+        assert run_guarded(asked) == 0
         assert capsys.readouterr().out == help_text()
     assert all(f"  {verb} " in help_text() for verb in ALL)
     assert max(map(len, help_text().splitlines())) <= 80
@@ -49,24 +49,24 @@ def test_help_names_every_verb_and_fits_80_columns(capsys: pytest.CaptureFixture
 def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
     from monkey import __version__
 
-    assert guarded(["--version"]) == guarded(["-C", ".", "--version"]) == 0
+    assert run_guarded(["--version"]) == run_guarded(["-C", ".", "--version"]) == 0
     assert capsys.readouterr().out == f"monkey {__version__}\n" * 2
 
 
 def test_unknown_verb_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guarded(["aply"]) == 1
+    assert run_guarded(["aply"]) == 1
     assert capsys.readouterr().err == "error: there is no verb 'aply'\nhint: did you mean `monkey apply`?\n"
 
 
 def test_wrong_usage_is_1_since_2_means_changes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guarded(["plan", "--nonsense"]) == 1
+    assert run_guarded(["plan", "--nonsense"]) == 1
     error = capsys.readouterr().err
     assert error.startswith("error: No such option")
     assert "`monkey plan --help`" in error
 
 
 def test_directory_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guarded(["-C", "/nonexistent", "status"]) == 1
+    assert run_guarded(["-C", "/nonexistent", "status"]) == 1
     assert "cannot work in '/nonexistent'" in capsys.readouterr().err
 
 
@@ -75,13 +75,13 @@ def test_bug_is_reported_as_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         raise ZeroDivisionError("boom")
 
     monkeypatch.setattr(Verbs, "get_command", broken)
-    assert guarded(["plan", "a b"]) == 1
+    assert run_guarded(["plan", "a b"]) == 1
     error = capsys.readouterr().err
     assert "ZeroDivisionError: boom (" in error
     assert "MONKEY_DEBUG=1 monkey plan 'a b'" in error
     assert "Traceback" not in error
     monkeypatch.setenv("MONKEY_DEBUG", "1")
-    assert guarded(["plan"]) == 1
+    assert run_guarded(["plan"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -90,7 +90,7 @@ def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Verbs, "get_command", interrupted)
-    assert guarded(["plan"]) == 130
+    assert run_guarded(["plan"]) == 130
 
 
 def test_closed_pipe_is_quiet() -> None:
@@ -108,7 +108,7 @@ def test_full_output_is_said() -> None:
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_completion_scripts_name_our_variable(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert guarded(["completion", name]) == 0
+    assert run_guarded(["completion", name]) == 0
     assert "_MONKEY_COMPLETE" in capsys.readouterr().out
 
 
@@ -120,4 +120,4 @@ def test_bash_completes_verbs_without_importing_them() -> None:
 def test_the_group_lists_what_the_help_lists() -> None:
     import click
 
-    assert monkey.list_commands(click.Context(monkey)) == ALL
+    assert monkey_command.list_commands(click.Context(monkey_command)) == ALL

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from monkey.cli.terminal.text import (
     Terminal,
-    bar,
-    cut,
-    duration,
+    cut_text,
+    detect_terminal,
+    draw_bar,
+    format_cell,
+    format_elapsed,
+    format_plural,
     json_text,
+    lay_out_table,
+    make_printable,
     one_line,
-    plural,
-    printable,
-    table,
-    terminal,
-    text,
     width_of,
 )
 
@@ -42,18 +42,18 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("given", "shown"), HOSTILE.items())
 def test_what_a_terminal_would_obey_is_taken_out(given: str, shown: str) -> None:
-    assert printable(given) == shown
+    assert make_printable(given) == shown
 
 
 @given(st.text())
 def test_nothing_a_terminal_obeys_survives(anything: str) -> None:
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", printable(anything))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", make_printable(anything))
     assert not re.search(r"[\n\t\r]", one_line(anything))
 
 
 @given(st.text(alphabet="aé漢字\u0301 ", max_size=30), st.integers(1, 30))
 def test_cut_text_fits(anything: str, width: int) -> None:
-    assert width_of(cut(anything, width)) <= width
+    assert width_of(cut_text(anything, width)) <= width
 
 
 @given(
@@ -61,12 +61,14 @@ def test_cut_text_fits(anything: str, width: int) -> None:
     st.integers(30, 120),
 )
 def test_tables_fit_their_terminal(rows: list[tuple[str, float, int | None]], width: int) -> None:
-    lines = table(["name", "loss", "n"], rows, Terminal(width))
+    lines = lay_out_table(["name", "loss", "n"], rows, Terminal(width))
     assert all(width_of(line) <= width for line in lines)
 
 
 def test_tables_that_no_cutting_makes_fit_are_stacked() -> None:
-    assert table(["NAME", "LONG HEAD", "N"], [["one", "some text here", 1], ["two", None, 2]], Terminal(16)) == [
+    assert lay_out_table(
+        ["NAME", "LONG HEAD", "N"], [["one", "some text here", 1], ["two", None, 2]], Terminal(16)
+    ) == [
         "NAME       one",
         "LONG HEAD  some…",
         "N          1",
@@ -77,7 +79,7 @@ def test_tables_that_no_cutting_makes_fit_are_stacked() -> None:
 
 
 def test_tables_put_numbers_to_the_right_and_cut_nothing_in_a_pipe() -> None:
-    lines = table(["name", "loss"], [["x" * 100, 0.5], ["y", -12.25], ["z", None]], Terminal())
+    lines = lay_out_table(["name", "loss"], [["x" * 100, 0.5], ["y", -12.25], ["z", None]], Terminal())
     assert lines[1] == "x" * 100 + "     0.5"
     assert lines[2].endswith("-12.25")
     assert lines[3] == "z"
@@ -86,11 +88,11 @@ def test_tables_put_numbers_to_the_right_and_cut_nothing_in_a_pipe() -> None:
 def test_colour_is_for_terminals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
-    assert terminal() == Terminal(None, False)
+    assert detect_terminal() == Terminal(None, False)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert terminal().paint("x", "green") == "\x1b[32mx\x1b[0m"
+    assert detect_terminal().paint("x", "green") == "\x1b[32mx\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert terminal().paint("x", "green") == "x"
+    assert detect_terminal().paint("x", "green") == "x"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_colour_is_for_terminals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     [(0.1, "0.1"), (1 / 3, "0.333333"), (True, "true"), (None, ""), ([1, "a"], '[1, "a"]'), (1234567, "1234567")],
 )
 def test_values_as_cells(value: object, shown: str) -> None:
-    assert text(value) == shown
+    assert format_cell(value) == shown
 
 
 @pytest.mark.parametrize(
@@ -106,16 +108,20 @@ def test_values_as_cells(value: object, shown: str) -> None:
     [(0, "0.0s"), (9.96, "10s"), (59.6, "1m00s"), (184, "3m04s"), (7500, "2h05m"), (273600, "3d04h"), (-1, "0.0s")],
 )
 def test_durations(seconds: float, shown: str) -> None:
-    assert duration(seconds) == shown
+    assert format_elapsed(seconds) == shown
 
 
 def test_counts() -> None:
-    assert (plural(1, "job"), plural(2000, "job"), plural(2, "pass")) == ("1 job", "2,000 jobs", "2 passes")
+    assert (format_plural(1, "job"), format_plural(2000, "job"), format_plural(2, "pass")) == (
+        "1 job",
+        "2,000 jobs",
+        "2 passes",
+    )
 
 
 @given(st.lists(st.integers(0, 50), min_size=3, max_size=3), st.integers(1, 60))
 def test_bars_have_their_width(counts: list[int], width: int) -> None:
-    drawn = bar([(count, "green") for count in counts], sum(counts) + 1, width, Terminal())
+    drawn = draw_bar([(count, "green") for count in counts], sum(counts) + 1, width, Terminal())
     assert len(drawn) == width
 
 

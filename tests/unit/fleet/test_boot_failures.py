@@ -26,19 +26,19 @@ def test_notes_are_read_told_and_taken_away(run: Run) -> None:
         def put(self, key: str, data: bytes) -> None:
             run(store.put(key, data))
 
-    boot_report.note(Cloud(), {"project": "p", "fleet": "rented"}, "a-secret is wrong")
+    boot_report.note_end(Cloud(), {"project": "p", "fleet": "rented"}, "a-secret is wrong")
     said = {"machine": "i-2", "why": "*** is wrong", "at": 1.0, "log": []}
     run(store.put(f"{keys.boots}rented/i-2", json.dumps(said).encode()))
     run(store.put(f"{keys.boots}rented/i-3", b"[]"))
     run(store.put(f"{keys.boots}other/i-4", json.dumps({**said, "why": "why not"}).encode()))
-    found = run(boot_failures.failed(store, keys.boots))
+    found = run(boot_failures.read_boot_failures(store, keys.boots))
     assert [boot.machine for boot in found] == ["i-4", "i-2", "i-1"]
-    assert boot_failures.told(found) == [
+    assert boot_failures.format_boot_failures(found) == [
         "other: a machine gave up: why not",
         "rented: 2 machines gave up: *** is wrong",
     ]
     with pytest.raises(FleetError, match=r"'rented' gave up: \*\*\* is wrong"):
-        run(boot_failures.check(store, keys.boots, "rented"))
-    run(boot_failures.forget(store, keys.boots, "rented"))
-    run(boot_failures.check(store, keys.boots, "rented"))
-    assert [boot.fleet for boot in run(boot_failures.failed(store, keys.boots))] == ["other"]
+        run(boot_failures.check_boot_failures(store, keys.boots, "rented"))
+    run(boot_failures.forget_boot_failures(store, keys.boots, "rented"))
+    run(boot_failures.check_boot_failures(store, keys.boots, "rented"))
+    assert [boot.fleet for boot in run(boot_failures.read_boot_failures(store, keys.boots))] == ["other"]

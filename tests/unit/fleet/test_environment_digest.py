@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.fleet.environment_digest import FILE, compare, record
+from monkey.fleet.environment_digest import _DIGEST_FILE, compare_environment, record_environment
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ def home(tmp_path: Path) -> Iterator[Path]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
-        record(tmp_path, "local/me/1")
+        record_environment(tmp_path, "local/me/1")
         yield tmp_path
 
 
 def differing(home: Path) -> tuple[str, ...]:
-    found = compare(home)
+    found = compare_environment(home)
     assert found is not None and found.agent == "local/me/1"
     return found.differs
 
@@ -51,29 +51,29 @@ def test_another_window_makes_no_difference(home: Path, monkeypatch: pytest.Monk
 
 def test_no_value_is_written_down_and_nobody_else_may_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_TOKEN", "hunter2-hunter2")
-    record(home, "local/me/1")
-    first = (home / FILE).read_text()
+    record_environment(home, "local/me/1")
+    first = (home / _DIGEST_FILE).read_text()
     assert "hunter2" not in first and "API_TOKEN" in first
-    assert (home / FILE).stat().st_mode & 0o077 == 0
-    record(home, "local/me/1")
-    again = json.loads((home / FILE).read_text())["digests"]
+    assert (home / _DIGEST_FILE).stat().st_mode & 0o077 == 0
+    record_environment(home, "local/me/1")
+    again = json.loads((home / _DIGEST_FILE).read_text())["digests"]
     assert again["API_TOKEN"] != json.loads(first)["digests"]["API_TOKEN"], "equal values could be told across agents"
 
 
 def test_values_that_are_no_text_are_compared(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODD", os.fsdecode(b"\xff\xfe"))
-    record(home, "local/me/1")
+    record_environment(home, "local/me/1")
     assert differing(home) == ()
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"agent": 1, "pid": "x"}'])
 def test_what_an_agent_has_not_told_is_not_guessed(home: Path, content: str) -> None:
-    (home / FILE).write_text(content)
-    assert compare(home) is None
-    (home / FILE).unlink()
-    assert compare(home) is None
+    (home / _DIGEST_FILE).write_text(content)
+    assert compare_environment(home) is None
+    (home / _DIGEST_FILE).unlink()
+    assert compare_environment(home) is None
 
 
 def test_what_an_earlier_life_told_does_not_count(home: Path) -> None:
     (home / "lock").write_text("1\n")
-    assert compare(home) is None
+    assert compare_environment(home) is None

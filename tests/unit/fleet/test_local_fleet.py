@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import agent_pid, host_name, lives, state_dir, state_home
-from monkey.fleet.fleet_port import Forecast, Work, silent
+from monkey.fleet.agent_state import agent_pid, host_name, is_agent_alive, state_dir, state_home
+from monkey.fleet.fleet_port import FleetWork, Forecast, keep_silent
 from monkey.fleet.local_fleet import LocalFleet
 
 
@@ -44,33 +44,33 @@ def test_nobody_lives_where_there_is_nothing(fleet: Scripted) -> None:
 
 
 def test_one_agent_is_enough_and_stays(fleet: Scripted) -> None:
-    assert asyncio.run(fleet.preview(Work(0))) == Forecast(0, 0)
-    assert asyncio.run(fleet.preview(Work(1000))) == Forecast(0, 1)
+    assert asyncio.run(fleet.preview(FleetWork(0))) == Forecast(0, 0)
+    assert asyncio.run(fleet.preview(FleetWork(1000))) == Forecast(0, 1)
     fleet.directory.mkdir(parents=True)
     with (fleet.directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert asyncio.run(fleet.preview(Work(0))) == Forecast(1, 1)
+        assert asyncio.run(fleet.preview(FleetWork(0))) == Forecast(1, 1)
 
 
 def test_a_held_lock_is_a_living_agent(fleet: Scripted) -> None:
     fleet.directory.mkdir(parents=True)
     with (fleet.directory / "lock").open("w") as lock:
-        assert not lives(fleet.directory)
+        assert not is_agent_alive(fleet.directory)
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
-        assert lives(fleet.directory)
+        assert is_agent_alive(fleet.directory)
         assert agent_pid(fleet.directory) == os.getpid()
-        asyncio.run(fleet.converge(Work(1), silent))
+        asyncio.run(fleet.converge(FleetWork(1), keep_silent))
         assert not fleet._running(), "a second agent was started beside a living one"
-    assert not lives(fleet.directory)
+    assert not is_agent_alive(fleet.directory)
 
 
 def test_started_agent_is_detached_and_logs(fleet: Scripted) -> None:
     stay = "while not os.path.exists('go'): time.sleep(0.01)"
     said = "print(os.getsid(0) == os.getpid(), os.getcwd(), sys.stdin.read() == '')"
     fleet.script = f"import os, sys, time; {said}\n{stay}"
-    asyncio.run(fleet.converge(Work(1), silent))
+    asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     assert asyncio.run(fleet.check())
     (fleet.directory / "go").touch()
     wait_for_death(fleet)
@@ -85,7 +85,7 @@ def test_agent_that_waits_at_its_gate_begins_when_it_is_told(fleet: Scripted) ->
     waiting = fleet._waiting
     assert waiting is not None and not asyncio.run(fleet.check()), "it works for nobody yet"
     assert not fleet.directory.exists(), "nothing was decided yet"
-    asyncio.run(fleet.converge(Work(1), silent))
+    asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     assert fleet._started is waiting
     wait_for_death(fleet)
     assert fleet.log.read_text() == "let in"
@@ -106,7 +106,7 @@ def test_another_is_started_where_the_one_that_waited_died(fleet: Scripted) -> N
     fleet.prepare()
     assert fleet._waiting is not None
     fleet._waiting.wait()
-    asyncio.run(fleet.converge(Work(1), silent))
+    asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     wait_for_death(fleet)
     assert fleet.log.read_text().split() == ["works"]
 
@@ -115,7 +115,7 @@ def test_death_shows_the_last_words_of_this_life_alone(fleet: Scripted) -> None:
     fleet.directory.mkdir(parents=True)
     fleet.log.write_text("an earlier life\n")
     fleet.script = "import sys; sys.exit('no such \\x1b[31mstore')"
-    asyncio.run(fleet.converge(Work(1), silent))
+    asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     wait_for_death(fleet)
     with pytest.raises(FleetError, match=r"exit code 1(?s:.)*no such") as caught:
         asyncio.run(fleet.check())
@@ -123,23 +123,23 @@ def test_death_shows_the_last_words_of_this_life_alone(fleet: Scripted) -> None:
 
 
 def test_destroy_asks_the_agent_to_leave(fleet: Scripted) -> None:
-    asyncio.run(fleet.destroy(silent))  # nobody is there: nothing to do
+    asyncio.run(fleet.destroy(keep_silent))  # nobody is there: nothing to do
     fleet.script = (
         "import fcntl, os, signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
         "lock = open('lock', 'w'); fcntl.flock(lock, 2); lock.write(str(os.getpid())); lock.flush(); time.sleep(60)"
     )
-    asyncio.run(fleet.converge(Work(1), silent))
+    asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     deadline = time.monotonic() + 20
     while agent_pid(fleet.directory) is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    asyncio.run(fleet.destroy(silent))
+    asyncio.run(fleet.destroy(keep_silent))
     wait_for_death(fleet)
-    assert not asyncio.run(fleet.check()) and not lives(fleet.directory)
+    assert not asyncio.run(fleet.check()) and not is_agent_alive(fleet.directory)
 
 
 def test_killed_agent_is_only_gone(fleet: Scripted) -> None:
     fleet.script = "import os; os.kill(os.getpid(), 9)"
-    asyncio.run(fleet.converge(Work(1), silent))
+    asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     wait_for_death(fleet)
     assert not asyncio.run(fleet.check())
 
@@ -148,7 +148,7 @@ def test_directory_that_cannot_be_made_names_the_way_out(tmp_path: Path, monkeyp
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     with pytest.raises(FleetError, match="cannot be written") as caught:
-        asyncio.run(LocalFleet("/store", "project").converge(Work(1), silent))
+        asyncio.run(LocalFleet("/store", "project").converge(FleetWork(1), keep_silent))
     assert "XDG_STATE_HOME" in (caught.value.hint or "")
 
 

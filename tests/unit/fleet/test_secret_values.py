@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey.fleet.secret_values import SecretValues, parse
+from monkey.fleet.secret_values import SecretValues, parse_secrets
 
 TEXT = r"""
 # comment
@@ -25,7 +25,7 @@ LAST=é
 
 
 def test_every_form_of_line() -> None:
-    assert parse(TEXT, "f") == {
+    assert parse_secrets(TEXT, "f") == {
         "PLAIN": "abc def",
         "EXPORTED": "x#y",
         "EMPTY": "",
@@ -34,8 +34,8 @@ def test_every_form_of_line() -> None:
         "MANY": "-----BEGIN-----\nline\n-----END-----",
         "LAST": "é",
     }
-    assert parse("A=1\r\nB='2'\r\n", "f") == {"A": "1", "B": "2"}
-    assert parse(r'A="\\"', "f") == {"A": "\\"}
+    assert parse_secrets("A=1\r\nB='2'\r\n", "f") == {"A": "1", "B": "2"}
+    assert parse_secrets(r'A="\\"', "f") == {"A": "\\"}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_every_form_of_line() -> None:
 )
 def test_a_mistake_is_told_by_its_line_and_not_by_what_is_there(text: str, line: int) -> None:
     with pytest.raises(FleetError) as failure:
-        parse(text, "/home/u/secrets")
+        parse_secrets(text, "/home/u/secrets")
     assert failure.value.message.startswith(f"/home/u/secrets:{line}: ")
     assert "hunter2" not in str(failure.value)
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from monkey.metrics import names
-from monkey.metrics.influx_points import escape, job_point, machine_of, metric_tags, point, rank_of, system_point
+from monkey.metrics.influx_points import (
+    escape_tag,
+    job_point,
+    machine_of,
+    metric_tags,
+    rank_of,
+    system_point,
+    write_point,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,14 +30,14 @@ from monkey.metrics.influx_points import escape, job_point, machine_of, metric_t
     ],
 )
 def test_names_stand_escaped(text: str, escaped: str) -> None:
-    assert escape(text) == escaped
+    assert escape_tag(text) == escaped
 
 
 def test_a_point_of_each_type() -> None:
     fields = {"f": 3.0, "i": -4, "b": True, "s": 'say "a\\b"\nand c', "nan": float("nan"), "large": 1 << 63}
-    line = point("m", {"b": "2", "a": "1 1", "none": ""}, fields, 17)
+    line = write_point("m", {"b": "2", "a": "1 1", "none": ""}, fields, 17)
     assert line == b'm,a=1\\ 1,b=2 f=3.0,i=-4i,b=true,s="say \\"a\\\\b\\" and c" 17\n'
-    assert point("m", {}, {"x": float("inf")}, 17) == b""
+    assert write_point("m", {}, {"x": float("inf")}, 17) == b""
 
 
 def test_a_job_that_succeeded() -> None:

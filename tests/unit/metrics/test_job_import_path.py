@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.metrics.job_import_path import MODULES, client_path
+from monkey.metrics.job_import_path import _CLIENT_FILES, client_path
 
 JOB = """
 import json, monkey, sys
@@ -53,15 +53,15 @@ def test_job_without_any_package_imports_monkey_from_the_client(tmp_path: Path) 
 
 def test_client_holds_no_more_than_it_says(tmp_path: Path) -> None:
     client = client_path(tmp_path)
-    assert {str(p.relative_to(client / "monkey")) for p in client.rglob("*") if p.is_file()} == set(MODULES)
+    assert {str(p.relative_to(client / "monkey")) for p in client.rglob("*") if p.is_file()} == set(_CLIENT_FILES)
     assert [p.name for p in client.parent.iterdir()] == [client.name], "something was left beside the client"
 
 
 def test_second_call_writes_nothing(tmp_path: Path) -> None:
     first = client_path(tmp_path)
-    before = [(first / "monkey" / name).stat().st_ino for name in MODULES]
+    before = [(first / "monkey" / name).stat().st_ino for name in _CLIENT_FILES]
     assert client_path(tmp_path) == first
-    assert [(first / "monkey" / name).stat().st_ino for name in MODULES] == before
+    assert [(first / "monkey" / name).stat().st_ino for name in _CLIENT_FILES] == before
 
 
 @pytest.mark.parametrize("damage", ["removed", "emptied"])

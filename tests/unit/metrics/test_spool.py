@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.metrics.spool import SEGMENT, Spool, influx_of, owed, rescue, spools
-from monkey.metrics.spool_reader import PIECE, Backlog
+from monkey.metrics.spool import SEGMENT, Spool, influx_of, is_owed, list_spools, rescue_points
+from monkey.metrics.spool_reader import _PIECE_BYTES, Backlog
 from monkey.metrics.summary import MAX_LINE
 from monkey.spec.project.influx_settings import InfluxSettings
 from tests.precious import Precious
@@ -50,7 +50,7 @@ def values(body: bytes) -> list[float]:
 
 
 def test_what_a_job_appends_comes_once(spool: Spool, directory: Path) -> None:
-    assert not owed(spool.path)
+    assert not is_owed(spool.path)
     spool.register("j.1", str(directory), TAGS)
     backlog = Backlog(spool.path)
     with (directory / "0.jsonl").open("ab", buffering=0) as file:
@@ -90,7 +90,7 @@ def test_an_attempt_that_is_over_goes_when_all_was_confirmed(spool: Spool, direc
     assert list(directory.iterdir()) == [] and directory.stat().st_mtime == 0
     assert values(drained(backlog)) == [1.5]
     backlog.look()
-    assert not owed(spool.path)
+    assert not is_owed(spool.path)
     assert list(Path(spool.path, "kept").iterdir()) == []
     backlog.look()
     backlog.save()
@@ -107,7 +107,7 @@ def test_strange_things_in_the_directory_hold_nobody_up(spool: Spool, directory:
     assert values(drained(backlog)) == [0.5]
     spool.keep("j.1", str(directory))
     assert drained(backlog) == b""
-    assert not owed(spool.path)
+    assert not is_owed(spool.path)
 
 
 @pytest.mark.parametrize("place", ["attempts", "left"])
@@ -119,11 +119,11 @@ def test_a_link_in_place_of_the_directory_is_not_followed(
     link = tmp_path / place / replaced
     link.parent.mkdir(parents=True)
     link.symlink_to(precious.root)
-    for prepare in (lambda: None, lambda: rescue(str(tmp_path), str(Path(spool.path).parent))):
+    for prepare in (lambda: None, lambda: rescue_points(str(tmp_path), str(Path(spool.path).parent))):
         spool.register("j.1", f"{tmp_path}/{place}/j.1/metrics", TAGS)
         prepare()
         assert drained(Backlog(spool.path)) == b""
-        assert not owed(spool.path) and not list(Path(spool.path, "kept").iterdir())
+        assert not is_owed(spool.path) and not list(Path(spool.path, "kept").iterdir())
         precious.check(tmp_path / "metrics")
 
 
@@ -132,20 +132,20 @@ def test_a_link_that_an_earlier_version_kept_is_not_followed(spool: Spool, tmp_p
     spool.register("j.1", str(directory), TAGS)
     directory.rmdir()
     Path(spool.path, "kept/j.1").symlink_to(precious.root)
-    assert drained(Backlog(spool.path)) == b"" and not owed(spool.path)
+    assert drained(Backlog(spool.path)) == b"" and not is_owed(spool.path)
     precious.check()
 
 
 def test_a_line_without_an_end_is_passed_over(spool: Spool, directory: Path) -> None:
     spool.register("j.1", str(directory), TAGS)
-    long = b'{"m":{"loss":1},"x":"' + b"x" * (PIECE * 2) + b'","step":1,"t":1790000000.5}\n'
+    long = b'{"m":{"loss":1},"x":"' + b"x" * (_PIECE_BYTES * 2) + b'","step":1,"t":1790000000.5}\n'
     (directory / "0.jsonl").write_bytes(line(0) + long + b"y" * (3 * MAX_LINE) + b"\n" + line(1))
     backlog = Backlog(spool.path)
     assert values(drained(backlog)) == [0.5, 1.0, 1.5]
-    (directory / "1.jsonl").write_bytes(b"z" * (PIECE * 2))
+    (directory / "1.jsonl").write_bytes(b"z" * (_PIECE_BYTES * 2))
     spool.keep("j.1", str(directory))
     assert drained(backlog) == b""
-    assert drained(Backlog(spool.path)) == b"" and not owed(spool.path)
+    assert drained(Backlog(spool.path)) == b"" and not is_owed(spool.path)
 
 
 def test_points_are_rotated_and_removed(spool: Spool) -> None:
@@ -174,10 +174,10 @@ def test_what_a_killed_agent_left_is_rescued(spool: Spool, tmp_path: Path, direc
     (directory / "0.jsonl").write_bytes(line(0))
     (left / "0.jsonl").write_bytes(line(1))
     for _ in range(2):
-        rescue(str(tmp_path), str(Path(spool.path).parent))
+        rescue_points(str(tmp_path), str(Path(spool.path).parent))
     assert not directory.exists() and left.exists()
     assert sorted(values(drained(Backlog(spool.path)))) == [0.5, 1.5]
-    assert list(spools(str(tmp_path / "metrics"))) == [spool.path]
+    assert list(list_spools(str(tmp_path / "metrics"))) == [spool.path]
     assert influx_of(spool.path) == INFLUX
 
 

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monkey.metrics.summary import MAX_LINE, MAX_METRICS, Best, Summary, best
+from monkey.metrics.summary import MAX_LINE, MAX_METRICS, BestValue, Summary, find_best_value
 
 
 def line(value: object, step: object = None, t: object = 0.0, name: str = "loss") -> bytes:
@@ -56,7 +56,7 @@ def test_nonfinite_values_are_counted_and_are_neither_best_nor_last() -> None:
 def test_a_metric_that_was_never_finite_has_no_values() -> None:
     entry = folded(line("-inf"))["loss"]
     assert (entry["last"], entry["min"], entry["max"], entry["nonfinite"]) == (None, None, None, 1)
-    assert best(entry, maximize=True) is None
+    assert find_best_value(entry, maximize=True) is None
 
 
 @given(st.lists(st.integers(1, 30), max_size=20))
@@ -153,5 +153,5 @@ def test_no_bytes_raise(data: bytes) -> None:
 
 def test_best_follows_the_goal() -> None:
     entry = folded(line(1.0, 1), line(3.0, 2), line(2.0, 3))["loss"]
-    assert best(entry, maximize=True) == Best(3.0, 2)
-    assert best(entry, maximize=False) == Best(1.0, 1)
+    assert find_best_value(entry, maximize=True) == BestValue(3.0, 2)
+    assert find_best_value(entry, maximize=False) == BestValue(1.0, 1)

@@ -15,10 +15,10 @@ from monkey.protocol.layout import Keys
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
 from monkey.store.store_port import Store
-from monkey.transfer.code.code_snapshot import snapshot, upload
+from monkey.transfer.code.code_snapshot import read_code, upload_code
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.execution.running_attempt import RunningAttempt
-from monkey_agent.ports import Attempt, Outcome, Running, Seat, Turn
+from monkey_agent.ports import Attempt, AttemptOutcome, LiveAttempt, Seat, Turn
 from monkey_agent.supervisor import leftover_processes, process_tree
 
 #: Seconds that anything here may take before it counts as never.
@@ -50,8 +50,8 @@ class Body:
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        code = snapshot(root)
-        await upload(self.store, code)
+        code = read_code(root)
+        await upload_code(self.store, code)
         return code.hash
 
     async def start(self, command: str | list[str], job: str = "", k: int = 1, **more: Any) -> RunningAttempt:
@@ -70,7 +70,7 @@ class Body:
         assert running is not None
         return running
 
-    async def run(self, command: str | list[str], **more: Any) -> Outcome:
+    async def run(self, command: str | list[str], **more: Any) -> AttemptOutcome:
         """Run an attempt to its end."""
         running = await self.start(command, **more)
         outcome = await running.wait()
@@ -91,7 +91,7 @@ def script(text: str) -> list[str]:
     return [sys.executable, "-c", text.replace("{", "{{").replace("}", "}}")]
 
 
-async def turn(after: Running | None = None) -> Turn:
+async def turn(after: LiveAttempt | None = None) -> Turn:
     """Give a seat at once, or behind another."""
     return Turn(Seat(1, (), 0), after)
 

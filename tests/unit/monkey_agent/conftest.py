@@ -47,7 +47,7 @@ def victim(tmp_path: Path) -> Iterator[Callable[..., int]]:
     for agent in started:
         agent.kill()
         agent.wait()
-    leftover_processes.clear(tmp_path / "state")
+    leftover_processes.clear_leftovers(tmp_path / "state")
 
 
 @pytest.fixture

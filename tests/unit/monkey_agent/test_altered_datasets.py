@@ -121,7 +121,7 @@ def test_two_datasets_that_share_an_altered_object_are_both_mended(tmp_path: Pat
         assert (second / "y").read_bytes() == b"SAME"
         assert (await path_of(datasets, other) / "y").read_bytes() == b"same"
         assert (await path_of(datasets, one) / "x").read_bytes() == b"same"
-        assert store.fetched == [dataset_listing.key(md5(b"same"))]
+        assert store.fetched == [dataset_listing.spell_object_key(md5(b"same"))]
 
     run(scenario())
 

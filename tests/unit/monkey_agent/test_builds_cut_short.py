@@ -108,9 +108,9 @@ def test_killed_at_any_moment_the_next_one_builds_it_whole(tmp_path: Path, wheel
             agent.wait()
             killed += agent.returncode < 0
             if chance.random() < 0.5:  # its builder, too; else that goes on, and the next agent waits for it
-                for pid in process_tree.everyone():
-                    if str(tmp_path).encode() in process_tree.read(f"/proc/{pid}/cmdline"):
-                        process_tree.send(pid, 9)
+                for pid in process_tree.list_processes():
+                    if str(tmp_path).encode() in process_tree.read_proc(f"/proc/{pid}/cmdline"):
+                        process_tree.send_signal(pid, 9)
     assert killed >= 3
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     path = Path(done.stdout.split()[-1])
@@ -172,7 +172,9 @@ def test_closing_ends_a_build(tmp_path: Path, without_uv: dict[str, str], run: R
     run(scenario())
     assert not list(tmp_path.glob("environments/*/bin"))
     builders = [
-        pid for pid in process_tree.everyone() if str(tmp_path).encode() in process_tree.read(f"/proc/{pid}/cmdline")
+        pid
+        for pid in process_tree.list_processes()
+        if str(tmp_path).encode() in process_tree.read_proc(f"/proc/{pid}/cmdline")
     ]
     assert not any(map(alive, builders))
 
@@ -190,7 +192,9 @@ def test_a_successor_ends_the_build_of_an_agent_that_was_killed(
     finally:
         agent.kill()
         agent.wait()
-    assert leftover_processes.clear(tmp_path / "state") >= 1
+    assert leftover_processes.clear_leftovers(tmp_path / "state") >= 1
     assert not [
-        pid for pid in process_tree.everyone() if str(tmp_path).encode() in process_tree.read(f"/proc/{pid}/cmdline")
+        pid
+        for pid in process_tree.list_processes()
+        if str(tmp_path).encode() in process_tree.read_proc(f"/proc/{pid}/cmdline")
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent.checkpoints.local_checkpoints import Kept
+from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.ports import Ending
 from tests.loops import Run
 from tests.nested import NEST
@@ -53,4 +53,4 @@ def test_a_checkpoint_that_is_too_deep_is_removed_with_its_job(
 
     run(scenario())
     run(body.runner.close())
-    assert Kept(tmp_path / "state").jobs == []
+    assert LocalCheckpoints(tmp_path / "state").jobs == []

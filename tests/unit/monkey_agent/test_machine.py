@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from monkey.errors import FleetError
 from monkey.fleet import gpus
-from monkey.fleet.agent_state import agent_pid, lives
-from monkey.fleet.machine_capacity import Capacity, capacity, counted, shortage
+from monkey.fleet.agent_state import agent_pid, is_agent_alive
+from monkey.fleet.machine_capacity import Capacity, describe_shortage, format_count, measure_capacity
 from monkey.spec.job.recipe import JobResources
 from monkey_agent.lifecycle.state_directory import Home
 from monkey_agent.machine import MachineClock
@@ -27,29 +27,31 @@ GIB = 1 << 30
 
 
 def test_capacity_is_what_we_may_use() -> None:
-    found = capacity()
+    found = measure_capacity()
     assert 0 < found.cpus <= (os.cpu_count() or 1)
     assert 0 < found.memory <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def test_shortage_names_what_is_too_little_and_what_there_is() -> None:
-    found = capacity()
-    assert not shortage(JobResources()) and not shortage(JobResources(cpus=found.cpus, memory=found.memory))
-    assert shortage(JobResources(cpus=found.cpus + 1)) == f"{found.cpus + 1:g} CPUs (it has {found.cpus:g})"
+    found = measure_capacity()
+    assert not describe_shortage(JobResources()) and not describe_shortage(
+        JobResources(cpus=found.cpus, memory=found.memory)
+    )
+    assert describe_shortage(JobResources(cpus=found.cpus + 1)) == f"{found.cpus + 1:g} CPUs (it has {found.cpus:g})"
     there = len(found.gpus)
-    short = shortage(JobResources(cpus=0.5, memory=found.memory * 2, gpus=there + 1))
+    short = describe_shortage(JobResources(cpus=0.5, memory=found.memory * 2, gpus=there + 1))
     asked = "1 GPU" if there == 0 else f"{there + 1} GPUs"
     assert "GiB of memory" in short and f"{asked} (it has {there})" in short and "CPU" not in short
 
 
 def test_numbers_and_their_nouns() -> None:
-    assert [counted(number, "GPU") for number in (0, 0.5, 1, 2)] == ["0 GPUs", "0.5 GPUs", "1 GPU", "2 GPUs"]
+    assert [format_count(number, "GPU") for number in (0, 0.5, 1, 2)] == ["0 GPUs", "0.5 GPUs", "1 GPU", "2 GPUs"]
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone has affinities")
 def test_capacity_respects_the_affinity() -> None:
     code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-    code += "from monkey.fleet.machine_capacity import capacity; print(capacity().cpus)"
+    code += "from monkey.fleet.machine_capacity import measure_capacity; print(measure_capacity().cpus)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout) <= 1.0
 
@@ -69,8 +71,8 @@ def test_a_listing_of_gpus_is_read() -> None:
         "  MIG 3g.40gb     Device  0: (UUID: MIG-bbbb-1)\n  MIG 3g.40gb     Device  1: (UUID: MIG-bbbb-2)\n"
         "GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-aaaa-2)\n"
     )
-    assert gpus.parse(listing) == ("MIG-bbbb-1", "MIG-bbbb-2", "GPU-aaaa-2")
-    assert gpus.parse("No devices were found\n") == ()
+    assert gpus.parse_gpu_list(listing) == ("MIG-bbbb-1", "MIG-bbbb-2", "GPU-aaaa-2")
+    assert gpus.parse_gpu_list("No devices were found\n") == ()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_cuda_visible_devices_is_respected(
     given_: str, expected: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given_)
-    assert gpus.gpus() == expected
+    assert gpus.list_gpus() == expected
 
 
 def test_seats_are_packed() -> None:
@@ -139,12 +141,12 @@ def test_seats_never_exceed_the_machine(steps: list[tuple[bool, JobResources]]) 
 
 def test_one_agent_holds_a_home(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    assert lives(tmp_path / "home")
+    assert is_agent_alive(tmp_path / "home")
     assert agent_pid(tmp_path / "home") == os.getpid()
     with pytest.raises(FleetError, match=f"already runs here .process {os.getpid()}"):
         Home(tmp_path / "home")
     home.close()
-    assert not lives(tmp_path / "home")
+    assert not is_agent_alive(tmp_path / "home")
     Home(tmp_path / "home").close()
 
 

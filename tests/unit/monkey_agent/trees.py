@@ -23,10 +23,10 @@ def md5(data: bytes) -> str:
 async def send(store: Any, files: dict[str, bytes]) -> str:
     """Put a directory into a store as DVC does, by the plainest means; returns its id."""
     for data in files.values():
-        await store.put(dataset_listing.key(md5(data)), data)
+        await store.put(dataset_listing.spell_object_key(md5(data)), data)
     entries = [{"md5": md5(data), "relpath": path} for path, data in sorted(files.items())]
     text = json.dumps(entries, sort_keys=True).encode()
-    await store.put(dataset_listing.key(f"{md5(text)}.dir"), text)
+    await store.put(dataset_listing.spell_object_key(f"{md5(text)}.dir"), text)
     return f"{md5(text)}.dir"
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.boot import MOST, Settings, user_data
-from monkey_stacks.boot.remote.boot_report import LINES, last_words, masked
-from monkey_stacks.boot.remote.dead_man_switch import End, Seen, verdict
+from monkey_stacks.boot import MAX_USERDATA_BYTES, MachineSettings, user_data
+from monkey_stacks.boot.remote.boot_report import LINES, last_words, mask_line
+from monkey_stacks.boot.remote.dead_man_switch import End, Seen, judge_end
 
-AWS = Settings(
+AWS = MachineSettings(
     cloud="aws",
     store="s3://a-bucket-of-a-team/monkey/sweeps?region=eu-central-1",
     project="a-project-of-a-name",
@@ -33,12 +33,12 @@ LIVES = Seen("active", left=False, goodbye="", heard=1000.0, now=1010.0, began=1
 
 @pytest.mark.parametrize("settings", [AWS, GCP], ids=["aws", "gcp"])
 @pytest.mark.needs("ruff")
-def test_user_data_is_one_text_that_needs_nothing(settings: Settings, tmp_path: Path) -> None:
+def test_user_data_is_one_text_that_needs_nothing(settings: MachineSettings, tmp_path: Path) -> None:
     text = user_data(settings)
     assert text == user_data(dataclasses.replace(settings)) and text.startswith("#!/usr/bin/env python3\n")
-    assert len(text.encode()) <= MOST
+    assert len(text.encode()) <= MAX_USERDATA_BYTES
     many = {f"WANDB_API_KEY_{n:02}": f"ssm:/team/wandb-{n:02}" for n in range(15)}  # docs/aws.md promises as many
-    assert len(user_data(dataclasses.replace(settings, secrets=many))) <= MOST
+    assert len(user_data(dataclasses.replace(settings, secrets=many))) <= MAX_USERDATA_BYTES
     # Two modules with a name in common, a name of nobody, and what an old image's Python could not even read.
     ruff = shutil.which("ruff", path=str(Path(sys.executable).parent))
     assert ruff is not None
@@ -47,7 +47,7 @@ def test_user_data_is_one_text_that_needs_nothing(settings: Settings, tmp_path: 
     assert done.returncode == 0, done.stdout
     # It reads its settings, and begins with what only root may do; before that, nothing is touched.
     script = tmp_path / "boot.py"
-    script.write_text(text.replace("\nrun(json", "\nprint(json.dumps(json", 1).rpartition(",")[0] + "))\n")
+    script.write_text(text.replace("\nrun_command(json", "\nprint(json.dumps(json", 1).rpartition(",")[0] + "))\n")
     run = subprocess.run([sys.executable, "-I", "-S", script], capture_output=True, text=True, check=True)
     assert json.loads(run.stdout) == dataclasses.asdict(settings)
 
@@ -82,7 +82,7 @@ def test_what_is_too_long_is_refused() -> None:
     ],
 )
 def test_a_machine_ends_when_it_is_of_no_use(seen: Seen, end: tuple[str, bool, bool] | None) -> None:
-    found = verdict(seen, WATCHED)
+    found = judge_end(seen, WATCHED)
     if end is None:
         assert found is None
     else:
@@ -103,7 +103,7 @@ def test_a_machine_ends_when_it_is_of_no_use(seen: Seen, end: tuple[str, bool, b
     ],
 )
 def test_what_is_told_has_no_secret(line: str, told: str | None) -> None:
-    assert masked(line, {"by us", ""}) == (line if told is None else told)
+    assert mask_line(line, {"by us", ""}) == (line if told is None else told)
 
 
 def test_last_words_are_few(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ GROUP = Resource("aws:autoscaling/group:Group", "group", "2")
 
 
 def test_what_the_type_of_provider_makes_is_taken() -> None:
-    provider_types.check((HOST, HOST), "ssh", "lab")
-    provider_types.check((), "gcp", "lab")
+    provider_types.check_provider_type((HOST, HOST), "ssh", "lab")
+    provider_types.check_provider_type((), "gcp", "lab")
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_what_the_type_of_provider_makes_is_taken() -> None:
 )
 def test_what_it_does_not_make_is_told(known: list[Resource], expected: str) -> None:
     with pytest.raises(FleetError, match=expected):
-        provider_types.check(known, "ssh", "lab")
+        provider_types.check_provider_type(known, "ssh", "lab")

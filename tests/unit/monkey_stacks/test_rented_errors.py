@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError
 
 from monkey.errors import FleetError
 from monkey.spec.project.provider import parse_provider
-from monkey_stacks.aws.api.errors import told
-from monkey_stacks.aws.fleet import make
+from monkey_stacks.aws.api.errors import translate_errors
+from monkey_stacks.aws.fleet import make_fleet
 from monkey_stacks.cloud import cloud_descriptions as words
 
 
@@ -24,32 +24,32 @@ from monkey_stacks.cloud import cloud_descriptions as words
     ],
 )
 def test_an_error_names_the_provider_once(message: str, said: str) -> None:
-    with pytest.raises(FleetError) as caught, words.named("cloud", "eu-central-1"):
+    with pytest.raises(FleetError) as caught, words.name_provider("cloud", "eu-central-1"):
         raise FleetError(message, hint="mend it")
     assert (caught.value.message, caught.value.hint) == (said, "mend it")
 
 
 def test_amazons_own_words_are_told_without_its_librarys() -> None:
     refused: Any = {"Error": {"Code": "InvalidInstanceType", "Message": "The following types do not exist: [m5.nope]"}}
-    with pytest.raises(FleetError) as caught, words.named("cloud", "eu-central-1"), told():
+    with pytest.raises(FleetError) as caught, words.name_provider("cloud", "eu-central-1"), translate_errors():
         raise ClientError(refused, "DescribeInstanceTypes")
     assert caught.value.message == (
         "provider 'cloud': there is no such type of machines in eu-central-1: "
         "InvalidInstanceType (DescribeInstanceTypes): The following types do not exist: [m5.nope]"
     )
-    with pytest.raises(FleetError, match=r"AWS refused: Odd: An error occurred \(Odd\)"), told():
+    with pytest.raises(FleetError, match=r"AWS refused: Odd: An error occurred \(Odd\)"), translate_errors():
         raise ClientError({"Error": {"Code": "Odd", "Message": ""}}, "DescribeInstanceTypes")
 
 
 @pytest.mark.parametrize(("disk", "gibibytes", "notes"), [(8 << 30, 8, 0), ((8 << 30) - 5, 8, 0), (8 << 30, 15, 1)])
 def test_a_disk_that_the_image_makes_larger_is_noted(disk: int, gibibytes: int, notes: int) -> None:
     wanted = cast("words.Wanted", SimpleNamespace(disk=disk, gibibytes=gibibytes))
-    said = words.enlarged(wanted)
+    said = words.describe_larger_disk(wanted)
     assert said == ["disk: 8 GiB is too small for the image: machines have 15 GiB"][:notes]
 
 
 def test_where_a_secret_is_can_be_pasted_into_monkey_yaml() -> None:
     provider = parse_provider({"type": "aws", "region": "eu-central-1", "instance_type": "m5.large"})
     with pytest.raises(FleetError) as caught:
-        make("cloud", provider, "p", "s3://b", lambda: None).check_secrets(["TOK"])
+        make_fleet("cloud", provider, "p", "s3://b", lambda: None).check_secrets(["TOK"])
     assert (caught.value.hint or "").startswith("write secrets: {TOK: ssm:/PATH} beside type: aws in monkey.yaml")

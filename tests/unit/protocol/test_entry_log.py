@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from monkey.protocol.entries import Claim, End, Ended
-from monkey.protocol.entry_log import Log, got_on, newest_checkpoint, tally
-from monkey.store.create import create
+from monkey.protocol.entries import Claim, Ended, EndEntry
+from monkey.protocol.entry_log import EntryLog, got_on, newest_checkpoint, tally_log
+from monkey.store.create import create_object
 from monkey.store.memory import MemoryState, MemoryStore
 
 BASE = "projects/p/jobs/0123456789abcdef/"
@@ -16,16 +16,16 @@ def claim(nonce: int, agent: str = "f/h/b", *, continues: bool = False, checkpoi
     return Claim(agent, nonce, 1, "s", continues, checkpoint)
 
 
-def end(nonce: int, outcome: Ended, agent: str = "f/h/b") -> End:
-    return End(outcome, agent, nonce, "s")
+def end(nonce: int, outcome: Ended, agent: str = "f/h/b") -> EndEntry:
+    return EndEntry(outcome, agent, nonce, "s")
 
 
 def test_of_two_who_append_at_once_one_wins_and_the_other_knows_who() -> None:
     async def race() -> None:
         state = MemoryState()
-        mine, theirs = Log(BASE), Log(BASE)
-        assert await mine.append(MemoryStore(state), create, 1, claim(1, "f/a/1"))
-        assert not await theirs.append(MemoryStore(state), create, 1, claim(1, "f/b/1"))
+        mine, theirs = EntryLog(BASE), EntryLog(BASE)
+        assert await mine.append(MemoryStore(state), create_object, 1, claim(1, "f/a/1"))
+        assert not await theirs.append(MemoryStore(state), create_object, 1, claim(1, "f/b/1"))
         assert mine.tail == theirs.tail == claim(1, "f/a/1")
 
     asyncio.run(race())
@@ -33,10 +33,10 @@ def test_of_two_who_append_at_once_one_wins_and_the_other_knows_who() -> None:
 
 def test_an_append_that_was_meant_for_another_place_writes_nothing() -> None:
     async def late() -> None:
-        store, log = MemoryStore(), Log(BASE)
-        assert await log.append(store, create, 1, claim(1))
-        assert not await log.append(store, create, 1, end(1, Ended.SUCCEEDED))
-        assert not await log.append(store, create, 3, end(1, Ended.SUCCEEDED))
+        store, log = MemoryStore(), EntryLog(BASE)
+        assert await log.append(store, create_object, 1, claim(1))
+        assert not await log.append(store, create_object, 1, end(1, Ended.SUCCEEDED))
+        assert not await log.append(store, create_object, 3, end(1, Ended.SUCCEEDED))
         assert len(await store.list(BASE)) == 1
 
     asyncio.run(late())
@@ -45,9 +45,9 @@ def test_an_append_that_was_meant_for_another_place_writes_nothing() -> None:
 def test_two_tasks_that_read_on_at_once_learn_each_entry_once() -> None:
     async def both() -> None:
         state = MemoryState()
-        store, writer, log = Slow(state), Log(BASE), Log(BASE)
+        store, writer, log = Slow(state), EntryLog(BASE), EntryLog(BASE)
         for k in range(1, 4):
-            assert await writer.append(MemoryStore(state), create, k, claim(k))
+            assert await writer.append(MemoryStore(state), create_object, k, claim(k))
         await asyncio.gather(log.refresh(store), log.refresh(store))
         assert log.entries == [claim(k) for k in range(1, 4)]
 
@@ -64,13 +64,13 @@ class Slow(MemoryStore):
 
 def test_a_reader_that_jumps_knows_the_tail_and_its_number() -> None:
     async def jump() -> None:
-        store, log = MemoryStore(), Log(BASE)
+        store, log = MemoryStore(), EntryLog(BASE)
         for k in range(1, 8):
-            assert await log.append(store, create, k, claim(k))
-        other = Log(BASE)
+            assert await log.append(store, create_object, k, claim(k))
+        other = EntryLog(BASE)
         await other.jump(store)
         assert (other.head, other.tail) == (7, claim(7))
-        assert await other.append(store, create, 8, end(7, Ended.RELEASED))
+        assert await other.append(store, create_object, 8, end(7, Ended.RELEASED))
         await log.jump(store)
         assert (log.head, log.tail) == (8, end(7, Ended.RELEASED))
 
@@ -78,7 +78,7 @@ def test_a_reader_that_jumps_knows_the_tail_and_its_number() -> None:
 
 
 def test_a_tally_counts_failures_losses_and_the_success() -> None:
-    log = Log(BASE)
+    log = EntryLog(BASE)
     log.entries = [
         claim(1),
         end(1, Ended.FAILED),
@@ -89,12 +89,12 @@ def test_a_tally_counts_failures_losses_and_the_success() -> None:
         claim(5),
         end(5, Ended.SUCCEEDED),
     ]
-    counts = tally(log)
+    counts = tally_log(log)
     assert (counts.failed_at, counts.lost_at, counts.succeeded) == ([2], [3], True)
 
 
 def test_a_loss_after_a_checkpoint_of_its_own_counts_apart() -> None:
-    log = Log(BASE)
+    log = EntryLog(BASE)
     log.entries = [
         claim(1),
         claim(2, checkpoint=1),  # the attempt at 1 had saved one
@@ -104,7 +104,7 @@ def test_a_loss_after_a_checkpoint_of_its_own_counts_apart() -> None:
         claim(6, checkpoint=5),
         claim(7),
     ]
-    counts = tally(log)
+    counts = tally_log(log)
     assert (counts.saved_at, counts.lost_at) == ([1, 4, 5], [2, 6])
     assert got_on(log, 2) and not got_on(log, 3)
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from monkey.errors import Corrupt
-from monkey.protocol.entries import End, Ended
+from monkey.protocol.entries import Ended, EndEntry
 from monkey.protocol.heartbeat import Heart, decode_beat
 from monkey.protocol.journal import Block, Journal, Record, record_of
 from monkey.protocol.layout import Keys
@@ -175,7 +175,7 @@ def test_a_beat_cut_at_any_byte_is_corrupt() -> None:
 
 
 def test_a_record_says_what_its_end_says() -> None:
-    end = End(Ended.FAILED, "f/h/b", 1, "digits", "exit code 3", 3, 2.0, 1e9, out=1, log_tail=["boom"])
+    end = EndEntry(Ended.FAILED, "f/h/b", 1, "digits", "exit code 3", 3, 2.0, 1e9, out=1, log_tail=["boom"])
     assert record_of(job(1), 2, end) == Record(
         job(1), 2, "f", "digits", 2.0, 1e9, {"exit_code": 3, "reason": "exit code 3", "log_tail": ["boom"]}
     )

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from monkey.apply.watch.sweep_progress import Progress
+from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.cli.render.results_table import results_lines
 from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import Ended
 from monkey.protocol.sweeps.sweep_log import append_order
-from monkey.results.result_rows import Results, Row, rank
+from monkey.results.result_rows import ResultRow, Results, rank_rows
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
 
 SPEC = """\
@@ -55,7 +55,7 @@ def loss(last: float) -> dict[str, Any]:
     return {"loss": {"last": last, "min": last, "max": last, "step": 9, "count": 1, "nonfinite": 0}}
 
 
-async def write(root: Path) -> Progress:
+async def write(root: Path) -> SweepProgress:
     """Write a sweep that one job ended by its goal, with jobs in every state that the goal leaves."""
     async with opened(root) as world:
         table = (await apply(world)).wanted[0].desired.table
@@ -73,11 +73,11 @@ async def write(root: Path) -> Progress:
         await pen.heart.beat()
         await append_order(world.at, world.keys, "small", "cancel", reason="acc is 0.95", goal=True)
         view = (await world.reader().read()).sweeps["small"]
-        return Progress(view, view.counts)
+        return SweepProgress(view, view.counts)
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Progress]:
+def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SweepProgress]:
     root = tmp_path_factory.mktemp("project")
     write_project(root, SPEC)
     return root, asyncio.run(write(root))
@@ -94,7 +94,7 @@ def cells(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()[1:]]
 
 
-def test_jobs_that_count_come_first_and_the_others_follow_best_first(project: tuple[Path, Progress]) -> None:
+def test_jobs_that_count_come_first_and_the_others_follow_best_first(project: tuple[Path, SweepProgress]) -> None:
     rows = json.loads(told(project[0], "results", "--json"))
     assert [(row["metrics"].get("loss"), row["state"], row["counts"]) for row in rows] == [
         (0.1, "succeeded", True),
@@ -109,14 +109,14 @@ def test_jobs_that_count_come_first_and_the_others_follow_best_first(project: tu
     ]
 
 
-def test_the_table_tells_by_the_state_which_jobs_count(project: tuple[Path, Progress]) -> None:
+def test_the_table_tells_by_the_state_which_jobs_count(project: tuple[Path, SweepProgress]) -> None:
     rows = cells(told(project[0], "results"))
     stopped = [row[3:5] for row in rows if row[3] == "stopped"]
     assert stopped == [["stopped", "(goal)"], ["stopped", "1.5s"], ["stopped", "1.5s"]]
     assert [row[2] for row in rows][4:7] == ["0.002", "0.01", "0.02"], "what does not count is shown all the same"
 
 
-def test_best_is_the_first_row_wherever_it_is_told(project: tuple[Path, Progress]) -> None:
+def test_best_is_the_first_row_wherever_it_is_told(project: tuple[Path, SweepProgress]) -> None:
     root, progress = project
     (first,) = json.loads(told(root, "results", "--json", "--top", "1"))
     best = find_best(progress)
@@ -124,7 +124,7 @@ def test_best_is_the_first_row_wherever_it_is_told(project: tuple[Path, Progress
     assert (best.job, best.value, best.parameters) == (first["job"], 0.1, "lr=1 seed=0")
 
 
-def test_fetch_takes_jobs_that_count_before_others(project: tuple[Path, Progress], tmp_path: Path) -> None:
+def test_fetch_takes_jobs_that_count_before_others(project: tuple[Path, SweepProgress], tmp_path: Path) -> None:
     told(project[0], "fetch", "small", "--top", "4", "-o", str(tmp_path / "best"))
     rows = csv.DictReader(io.StringIO((tmp_path / "best" / "results.csv").read_text()))
     found = {row["job"]: row["loss"] for row in rows}
@@ -132,7 +132,7 @@ def test_fetch_takes_jobs_that_count_before_others(project: tuple[Path, Progress
     assert {path.parent.name for path in tmp_path.rglob("made")} == found.keys()
 
 
-def test_means_are_of_jobs_that_count_and_n_says_of_how_many(project: tuple[Path, Progress]) -> None:
+def test_means_are_of_jobs_that_count_and_n_says_of_how_many(project: tuple[Path, SweepProgress]) -> None:
     assert cells(told(project[0], "results", "--group-by", "lr")) == [
         ["1", "0.1", "±", "0", "2", "of", "3"],
         ["3", "0.30", "±", "0.14", "2", "of", "3"],
@@ -140,12 +140,12 @@ def test_means_are_of_jobs_that_count_and_n_says_of_how_many(project: tuple[Path
     ]
 
 
-def test_n_is_plain_where_all_jobs_of_the_group_count(project: tuple[Path, Progress]) -> None:
+def test_n_is_plain_where_all_jobs_of_the_group_count(project: tuple[Path, SweepProgress]) -> None:
     where = 'lr == 1 and state == "succeeded"'
     assert cells(told(project[0], "results", "--group-by", "lr", "--where", where)) == [["1", "0.1", "±", "0", "2"]]
 
 
-def test_programs_are_told_numbers_of_jobs_that_count(project: tuple[Path, Progress]) -> None:
+def test_programs_are_told_numbers_of_jobs_that_count(project: tuple[Path, SweepProgress]) -> None:
     groups = json.loads(told(project[0], "results", "--group-by", "lr", "--json"))
     found = [(len(one["jobs"]), one["metrics"].get("loss", {}).get("n")) for one in groups]
     assert found == [(3, 2), (3, 2), (3, None)]
@@ -160,7 +160,7 @@ def test_programs_are_told_numbers_of_jobs_that_count(project: tuple[Path, Progr
     ]
 
 
-def test_where_shows_jobs_that_do_not_count_but_takes_no_mean_of_them(project: tuple[Path, Progress]) -> None:
+def test_where_shows_jobs_that_do_not_count_but_takes_no_mean_of_them(project: tuple[Path, SweepProgress]) -> None:
     failed = 'state == "failed"'
     assert [row[2] for row in cells(told(project[0], "results", "--where", failed))] == ["0.01", "5"]
     grouped = cells(told(project[0], "results", "--where", failed, "--group-by", "lr"))
@@ -168,18 +168,20 @@ def test_where_shows_jobs_that_do_not_count_but_takes_no_mean_of_them(project: t
 
 
 ROWS = [
-    Row("a" * 16, "failed", {"lr": 1}, {"loss": 0.1}, {}),
-    Row("b" * 16, "running", {"lr": 2}, {"loss": 0.2}, {}),
-    Row("c" * 16, "succeeded", {"lr": 3}, {}, {}),
+    ResultRow("a" * 16, "failed", {"lr": 1}, {"loss": 0.1}, {}),
+    ResultRow("b" * 16, "running", {"lr": 2}, {"loss": 0.2}, {}),
+    ResultRow("c" * 16, "succeeded", {"lr": 3}, {}, {}),
 ]
 
 
 def test_no_job_is_best_while_none_that_counts_has_a_value() -> None:
-    assert Results(tuple(rank(ROWS, "loss", maximize=False)), "loss").best is None
+    assert Results(tuple(rank_rows(ROWS, "loss", maximize=False)), "loss").best is None
 
 
 def test_rows_that_do_not_count_are_dim_and_failures_red() -> None:
-    results = Results(tuple(rank(ROWS, "loss", maximize=False)), "loss", parameters=("lr",), varying=frozenset(["lr"]))
+    results = Results(
+        tuple(rank_rows(ROWS, "loss", maximize=False)), "loss", parameters=("lr",), varying=frozenset(["lr"])
+    )
     _, *lines = results_lines(results, Terminal(colour=True))
     starts = [line.partition("m")[0] for line in lines]
     assert "succeeded" in lines[0] and "\x1b" not in lines[0]

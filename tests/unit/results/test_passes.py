@@ -7,29 +7,29 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from monkey.results.export import groups_csv, rows_csv
-from monkey.results.groups import group
-from monkey.results.result_rows import Results, Row, choose
+from monkey.results.groups import group_results
+from monkey.results.result_rows import ResultRow, Results, filter_results
 from monkey.results.result_table import groups_table, rows_table
 
 NAMES = ("lr", "seed")
 
 
-class Counted(tuple[Row, ...]):
+class Counted(tuple[ResultRow, ...]):
     """Rows that count the passes over them."""
 
     passes = 0
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[ResultRow]:
         self.passes += 1
         return super().__iter__()
 
 
 def _groups_table(results: Results) -> object:
-    return groups_table(group(results, NAMES), NAMES, results, everything=True)
+    return groups_table(group_results(results, NAMES), NAMES, results, everything=True)
 
 
 def _groups_csv(results: Results) -> object:
-    return groups_csv(group(results, NAMES), NAMES, results.metrics)
+    return groups_csv(group_results(results, NAMES), NAMES, results.metrics)
 
 
 FORMS: dict[str, Callable[[Results], object]] = {
@@ -37,14 +37,14 @@ FORMS: dict[str, Callable[[Results], object]] = {
     "table": lambda results: rows_table(results, everything=True),
     "groups' table": _groups_table,
     "groups' csv": _groups_csv,
-    "where": lambda results: choose(results, "acc > 0 and cpus > 0"),
+    "where": lambda results: filter_results(results, "acc > 0 and cpus > 0"),
 }
 
 
 def passes(form: Callable[[Results], object], size: int) -> int:
     """Return how many passes a form makes over so many rows, each of which is a group of its own."""
     rows = Counted(
-        Row(f"{i:016x}", "succeeded", {"lr": 0.1, "seed": i}, {"acc": 0.5}, {}, usage={"cpus": 1.0})
+        ResultRow(f"{i:016x}", "succeeded", {"lr": 0.1, "seed": i}, {"acc": 0.5}, {}, usage={"cpus": 1.0})
         for i in range(size)
     )
     form(Results(rows, "acc", maximize=True, parameters=NAMES, varying=frozenset(["seed"])))

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.errors import MonkeyError
-from monkey.results.export import groups_csv, row_json, rows_csv, safe
-from monkey.results.groups import group, group_json, spread
-from monkey.results.result_rows import Pick, Results, choose, gather, unmeasured
+from monkey.results.export import escape_formula, groups_csv, row_json, rows_csv
+from monkey.results.groups import group_json, group_results, summarize_values
+from monkey.results.result_rows import Pick, Results, explain_unmeasured, filter_results, gather_results
 from monkey.results.result_table import groups_table, rows_table
 from monkey.spec.job.recipe import SweepSettings
 from tests.unit.plan.making import grid, table
@@ -41,7 +41,7 @@ def metric(last: float | None, best: float | None = None, nonfinite: int = 0) ->
 def made(jobs: list[dict[str, Any]], seen: list[Job], pick: Pick = Pick.LAST, **settings: Any) -> Results:
     rows = table(jobs)
     options = {"metric": "acc", "maximize": True, **settings}
-    return gather(rows, SweepSettings(**options), dict(zip(rows.ids, seen, strict=True)), pick)
+    return gather_results(rows, SweepSettings(**options), dict(zip(rows.ids, seen, strict=True)), pick)
 
 
 def accs(*values: float | None, **more: Any) -> list[Job]:
@@ -81,32 +81,34 @@ def test_whole_numbers_stay_exact_to_the_last_digit_of_every_form() -> None:
     assert [row["acc"] for row in read(rows_csv(results))] == [str(huge), str(large), "0.30000000000000004", ""]
     shown = rows_table(results)
     assert [row[shown.names.index("acc")] for row in shown.rows[:2]] == ["1.0000e+400", "9.0072e+15"]
-    assert [of.metrics["acc"].n for of in group(results, ["lr"]) if "acc" in of.metrics] == [2]
+    assert [of.metrics["acc"].n for of in group_results(results, ["lr"]) if "acc" in of.metrics] == [2]
 
 
 def test_where_chooses_by_parameters_metrics_and_state() -> None:
     results = made(JOBS, [*accs(0.5, 0.6, 0.7), Job(state="failed")])
-    assert len(choose(results, "lr == 0.2").rows) == 2
-    assert len(choose(results, "acc > 0.55 and lr < 0.2").rows) == 1
-    assert [row.state for row in choose(results, "state == 'failed'").rows] == ["failed"]
+    assert len(filter_results(results, "lr == 0.2").rows) == 2
+    assert len(filter_results(results, "acc > 0.55 and lr < 0.2").rows) == 1
+    assert [row.state for row in filter_results(results, "state == 'failed'").rows] == ["failed"]
 
 
 @pytest.mark.parametrize("condition", ["lrr == 1", "lr ==", "__import__('os')", "state < 3", ""])
 def test_a_wrong_where_says_what_is_wrong(condition: str) -> None:
     with pytest.raises(MonkeyError) as raised:
-        choose(made(JOBS, accs(1, 2, 3, 4)), condition)
+        filter_results(made(JOBS, accs(1, 2, 3, 4)), condition)
     assert condition in raised.value.message
 
 
 def test_groups_have_mean_and_sample_deviation() -> None:
-    groups = group(made(JOBS, accs(0.5, 0.7, 0.9, 0.8)), ["lr"])
+    groups = group_results(made(JOBS, accs(0.5, 0.7, 0.9, 0.8)), ["lr"])
     assert [made.parameters for made in groups] == [{"lr": 0.2}, {"lr": 0.1}]
     best = groups[0].metrics["acc"]
     assert (best.mean, best.std, best.min, best.max, best.n) == pytest.approx((0.85, 0.0707107, 0.8, 0.9, 2))
 
 
 def test_a_group_tells_jobs_without_a_value() -> None:
-    groups = group(made(JOBS, [*accs(0.5, None, 0.9), Job(state="failed", metrics={"acc": metric(None)})]), ["lr"])
+    groups = group_results(
+        made(JOBS, [*accs(0.5, None, 0.9), Job(state="failed", metrics={"acc": metric(None)})]), ["lr"]
+    )
     assert [made.metrics["acc"].n for made in groups] == [1, 1] and groups[0].metrics["acc"].std is None
     assert groups[0].states == {"succeeded": 1, "failed": 1}
     assert groups_table(groups, ["lr"], made(JOBS, accs(1, 1, 1, 1))).rows[0][-1] == "1 of 2"
@@ -114,35 +116,39 @@ def test_a_group_tells_jobs_without_a_value() -> None:
 
 def test_groups_by_several_and_by_absent_parameters() -> None:
     jobs = [{"lr": 1}, {"lr": 1.0}, {"lr": 1, "wd": 2}, {"lr": 1, "wd": 3}]
-    assert len(group(made(jobs, accs(1, 2, 3, 4)), ["lr", "wd"])) == 4
-    assert [made.parameters for made in group(made(jobs, accs(4, 3, 2, 1)), ["wd"])] == [{}, {"wd": 2}, {"wd": 3}]
+    assert len(group_results(made(jobs, accs(1, 2, 3, 4)), ["lr", "wd"])) == 4
+    assert [made.parameters for made in group_results(made(jobs, accs(4, 3, 2, 1)), ["wd"])] == [
+        {},
+        {"wd": 2},
+        {"wd": 3},
+    ]
 
 
 def test_an_unknown_group_names_the_nearest() -> None:
     with pytest.raises(MonkeyError) as raised:
-        group(made(JOBS, accs(1, 2, 3, 4)), ["lrr"])
+        group_results(made(JOBS, accs(1, 2, 3, 4)), ["lrr"])
     assert "'lrr'" in raised.value.message and "'lr'" in (raised.value.hint or "")
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
 def test_spread_is_what_the_statistics_module_says(values: list[float]) -> None:
-    found = spread(values)
+    found = summarize_values(values)
     size = max(map(abs, values))
     assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-9 * size)
     assert found.std == pytest.approx(statistics.stdev(values), abs=1e-9 * size)
 
 
 def test_the_largest_floats_have_a_spread() -> None:
-    assert spread([1.7e308, 1.7e308]).mean == pytest.approx(1.7e308)
-    assert spread([0.0]).mean == 0.0
+    assert summarize_values([1.7e308, 1.7e308]).mean == pytest.approx(1.7e308)
+    assert summarize_values([0.0]).mean == 0.0
 
 
 def test_a_metric_that_no_job_logged_is_said_with_those_that_were() -> None:
-    assert not unmeasured(made(JOBS, accs(0.5, None, None, None), metric="acc"))
-    assert not unmeasured(made(JOBS, [Job(state="running")] * 4, metric="loss")), "it may come yet"
-    missing = unmeasured(made(JOBS, accs(0.5, 0.5, 0.5, 0.5), metric="loss"))
+    assert not explain_unmeasured(made(JOBS, accs(0.5, None, None, None), metric="acc"))
+    assert not explain_unmeasured(made(JOBS, [Job(state="running")] * 4, metric="loss")), "it may come yet"
+    missing = explain_unmeasured(made(JOBS, accs(0.5, 0.5, 0.5, 0.5), metric="loss"))
     assert missing == "no job logged the metric 'loss'; logged were: acc"
-    assert unmeasured(made(JOBS, [Job()] * 4, metric="loss")) == "no job logged the metric 'loss', or any other"
+    assert explain_unmeasured(made(JOBS, [Job()] * 4, metric="loss")) == "no job logged the metric 'loss', or any other"
 
 
 def test_the_table_shows_what_varies() -> None:
@@ -168,7 +174,7 @@ def test_what_jobs_used_is_in_the_table_of_all_and_in_conditions() -> None:
     assert shown.names[-4:] == ("CPUs", "peak GB", "GPU %", "job") and len(shown.right) == len(shown.names)
     assert shown.rows[0][-4:-1] == ("1.5", "3.21", "87") and shown.rows[1][-4:-1] == ("", "", "")
     assert "CPUs" not in rows_table(results).names
-    assert [row.usage for row in choose(results, "memory_bytes > 3e9").rows] == [used]
+    assert [row.usage for row in filter_results(results, "memory_bytes > 3e9").rows] == [used]
     assert row_json(results.rows[0])["usage"] == used and row_json(results.rows[1])["usage"] == {}
     head, first, *_ = rows_csv(results).splitlines()
     assert dict(zip(head.split(","), first.split(","), strict=True))["memory_bytes"] == "3210000000"
@@ -197,7 +203,7 @@ def test_a_run_that_diverged_on_the_way_says_so() -> None:
 )
 def test_means_are_shown_as_precisely_as_they_are_known(values: tuple[float, float], text: str | None) -> None:
     results = made(grid(lr=[1], seed=range(2)), accs(*values))
-    shown = groups_table(group(results, ["lr"]), ["lr"], results).rows[0][1]
+    shown = groups_table(group_results(results, ["lr"]), ["lr"], results).rows[0][1]
     assert shown == (text or "2e-12 ± 1.4e-12")
 
 
@@ -210,7 +216,7 @@ def test_json_rows() -> None:
 
 
 def test_json_groups() -> None:
-    shown = group_json(group(made(JOBS, accs(1, 3, 5, 7)), ["lr"])[0])
+    shown = group_json(group_results(made(JOBS, accs(1, 3, 5, 7)), ["lr"])[0])
     assert shown["parameters"] == {"lr": 0.2} and len(shown["jobs"]) == 2 and shown["metrics"]["acc"]["mean"] == 6
 
 
@@ -247,7 +253,7 @@ def test_no_cell_is_a_formula(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["-1.5", "+3", "-inf", "a=b", "", "1-2"])
 def test_numbers_and_harmless_texts_stay_as_they_are(text: str) -> None:
-    assert safe(text) == text
+    assert escape_formula(text) == text
 
 
 def test_csv_of_text_that_no_encoding_has() -> None:
@@ -256,7 +262,7 @@ def test_csv_of_text_that_no_encoding_has() -> None:
 
 def test_csv_of_groups() -> None:
     results = made(JOBS, accs(1, 3, 5, None))
-    rows = read(groups_csv(group(results, ["lr"]), ["lr"], results.metrics))
+    rows = read(groups_csv(group_results(results, ["lr"]), ["lr"], results.metrics))
     one = {"lr": "0.1", "jobs": "2"}
     assert rows == [
         {"lr": "0.2", "jobs": "2", "acc.mean": "5.0", "acc.std": "", "acc.min": "5", "acc.max": "5", "acc.n": "1"},
@@ -273,7 +279,7 @@ def test_a_metric_that_nobody_logged_ranks_nothing() -> None:
 
 def test_groups_without_a_metric_keep_the_specs_order_and_count_nothing() -> None:
     results = made(JOBS, [Job()] * 4, metric=None)
-    groups = group(results, ["lr"])
+    groups = group_results(results, ["lr"])
     assert [made.parameters["lr"] for made in groups] == [0.1, 0.2]
     shown = groups_table(groups, ["lr"], results)
     assert (shown.names, shown.rows) == (("lr", "n"), (("0.1", "0 of 2"), ("0.2", "0 of 2")))

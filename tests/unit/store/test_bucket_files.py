@@ -14,11 +14,11 @@ import pytest
 from monkey.apply.world.known_stores import Memo
 from monkey.apply.world.project_store import open_known
 from monkey.errors import KeyMissing, StoreError
-from monkey.store.content.objects import FILES
+from monkey.store.content.objects import MD5_PREFIX
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey.transfer.datasets.dataset_push import hash_into
-from monkey.transfer.datasets.dataset_upload import missing, upload
+from monkey.transfer.datasets.dataset_upload import find_missing_files, upload_dataset
 from tests.bucket import FakeBucket, Fault
 from tests.loops import Run
 
@@ -61,9 +61,9 @@ def test_a_new_store_gets_each_content_once_and_is_asked_little(bucket: FakeBuck
         store = run(open_known(bucket.url(), Memo(tmp_path), begin=True))
         assert store is not None
         dataset, _, there = run(hash_into(store, str(data), tmp_path / "state"))
-        (lacks,) = run(missing(store, [dataset], there))
-        run(upload(store, dataset, lacks))
-        keys = [key for key in bucket.objects.keys if key.startswith(FILES)]
+        (lacks,) = run(find_missing_files(store, [dataset], there))
+        run(upload_dataset(store, dataset, lacks))
+        keys = [key for key in bucket.objects.keys if key.startswith(MD5_PREFIX)]
         assert len(keys) == 41
         assert len(bucket.log) - (40 if most == 15 else 0) <= most, bucket.log
 

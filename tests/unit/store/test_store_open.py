@@ -13,8 +13,8 @@ import pytest
 from monkey.errors import Corrupt, StoreError, StoreFormat, StoreMissing, StoreRefused, StoreUnsafe
 from monkey.store.format import decode_format, new_format
 from monkey.store.memory import MemoryStore
-from monkey.store.open import locate, open_store
-from monkey.store.probe import probe
+from monkey.store.open import locate_url, open_store
+from monkey.store.probe import probe_store
 from tests.loops import Run
 
 
@@ -31,16 +31,16 @@ from tests.loops import Run
     ],
 )
 def test_urls_have_one_form(url: str, place: str) -> None:
-    assert locate(url) == place
-    assert locate(place) == place
+    assert locate_url(url) == place
+    assert locate_url(place) == place
 
 
 def test_relative_paths_and_home_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/somebody")
-    assert locate("s/t") == f"{tmp_path}/s/t"
-    assert locate("file:s") == f"{tmp_path}/file:s"
-    assert locate("~/s") == "/home/somebody/s"
+    assert locate_url("s/t") == f"{tmp_path}/s/t"
+    assert locate_url("file:s") == f"{tmp_path}/file:s"
+    assert locate_url("~/s") == "/home/somebody/s"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_relative_paths_and_home_become_absolute(tmp_path: Path, monkeypatch: py
 )
 def test_other_urls_are_refused(url: str, said: str) -> None:
     with pytest.raises(StoreError, match=said) as caught:
-        locate(url)
+        locate_url(url)
     assert caught.value.hint
 
 
@@ -187,5 +187,5 @@ class Racy(MemoryStore):
 def test_a_place_where_two_win_is_refused(run: Run, kind: type[MemoryStore]) -> None:
     store = kind()
     with pytest.raises(StoreUnsafe, match="expected one to win"):
-        run(probe(store))
+        run(probe_store(store))
     assert run(store.list("")) == []

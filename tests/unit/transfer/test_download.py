@@ -10,7 +10,7 @@ import pytest
 
 from monkey.errors import MonkeyError, StoreUnavailable
 from monkey.store.memory import MemoryStore
-from monkey.transfer.download import Brought, Download, File
+from monkey.transfer.download import Brought, Download, DownloadFile
 
 
 class Reluctant(MemoryStore):
@@ -28,17 +28,17 @@ class Reluctant(MemoryStore):
         await super().get_file(key, path)
 
 
-def file(path: str, data: bytes) -> File:
-    return File(f"out/{path}", path, hashlib.sha256(data).hexdigest())
+def file(path: str, data: bytes) -> DownloadFile:
+    return DownloadFile(f"out/{path}", path, hashlib.sha256(data).hexdigest())
 
 
-async def fill(store: MemoryStore, files: dict[str, bytes]) -> list[File]:
+async def fill(store: MemoryStore, files: dict[str, bytes]) -> list[DownloadFile]:
     for path, data in files.items():
         await store.put(f"out/{path}", data)
     return [file(path, data) for path, data in files.items()]
 
 
-def bring(store: MemoryStore, to: Path, files: list[File]) -> Brought:
+def bring(store: MemoryStore, to: Path, files: list[DownloadFile]) -> Brought:
     return asyncio.run(Download(store, to).run(files))
 
 
@@ -81,7 +81,7 @@ def test_names_that_lead_elsewhere_are_refused_before_anything_is_written(tmp_pa
     store = Reluctant()
     files = asyncio.run(fill(store, {"fine": b"1"}))
     with pytest.raises(MonkeyError, match="leads elsewhere"):
-        bring(store, tmp_path / "to", [*files, File("out/fine", path, files[0].sha256)])
+        bring(store, tmp_path / "to", [*files, DownloadFile("out/fine", path, files[0].sha256)])
     assert not (tmp_path / "to").exists()
 
 

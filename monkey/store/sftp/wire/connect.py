@@ -19,7 +19,7 @@ from asyncssh.config import SSHConfig
 from asyncssh.known_hosts import SSHKnownHosts
 
 from monkey.errors import StoreRefused
-from monkey.store.sftp.url import Target
+from monkey.store.sftp.url import SftpTarget
 
 #: What OpenSSH reads where the configuration names nothing else.
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
@@ -59,7 +59,7 @@ class Greeter(asyncssh.SSHClient):
 
 
 @dataclass
-class Way:
+class HostHop:
     """One host on the way, as the configuration has it: what an error can tell."""
 
     host: str
@@ -79,11 +79,11 @@ class Way:
 class Dialer:
     """Opens connections to one host."""
 
-    def __init__(self, target: Target, patience: Patience) -> None:
+    def __init__(self, target: SftpTarget, patience: Patience) -> None:
         """Know where to go; nothing is read yet."""
         self._target, self._patience = target, patience
         #: The host that is being asked: the last one, or one on the way.
-        self.way: Way | None = None
+        self.way: HostHop | None = None
 
     async def dial(self) -> asyncssh.SSHClientConnection:
         """Return a new connection. Raises what asyncssh raises, OSError, ValueError: see `errors.no_connection`."""
@@ -165,14 +165,14 @@ def _configuration(host: str, port: int | None, user: str | None) -> asyncssh.SS
     )
 
 
-def _way(options: asyncssh.SSHClientConnectionOptions) -> Way:
+def _way(options: asyncssh.SSHClientConnectionOptions) -> HostHop:
     said = options.config
     files = _expanded(cast("Sequence[str]", said.get("UserKnownHostsFile", _KNOWN_HOSTS)))
     known = asyncssh.import_known_hosts("")
     for path in (*files, *_expanded(cast("Sequence[str]", said.get("GlobalKnownHostsFile", _GLOBAL_KNOWN_HOSTS)))):
         with contextlib.suppress(OSError):
             known.load(Path(path).read_text(encoding="utf-8", errors="replace"))
-    return Way(
+    return HostHop(
         options.host,
         options.port,
         options.username,

@@ -9,9 +9,9 @@ import stat
 import asyncssh
 
 from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreUnavailable
-from monkey.store.keys import shown
+from monkey.store.keys import shorten_key
 from monkey.store.sftp.wire import sftp_protocol
-from monkey.store.sftp.wire.connect import Way
+from monkey.store.sftp.wire.connect import HostHop
 from monkey.store.sftp.wire.sftp_protocol import LinkLost, Status
 from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
 
@@ -19,7 +19,7 @@ from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
 NO_CONNECTION = (asyncssh.Error, OSError, ValueError)
 
 
-def no_connection(exc: BaseException, url: str, way: Way | None) -> StoreError:
+def no_connection(exc: BaseException, url: str, way: HostHop | None) -> StoreError:
     """Return the error to raise for `exc`, met on the way to the store at `url` while speaking with `way`."""
     what = f"the store {url}"
     if way is None:
@@ -43,7 +43,7 @@ def no_connection(exc: BaseException, url: str, way: Way | None) -> StoreError:
     return StoreUnavailable(f"{what}: no connection to {way.host}: {exc}")
 
 
-def _network(exc: OSError, what: str, way: Way) -> StoreError:
+def _network(exc: OSError, what: str, way: HostHop) -> StoreError:
     where = f"{way.host} port {way.port}"
     if isinstance(exc, socket.gaierror):
         if exc.errno == socket.EAI_AGAIN:
@@ -63,7 +63,7 @@ def _network(exc: OSError, what: str, way: Way) -> StoreError:
     return StoreUnavailable(f"{what}: no connection to {where}: {exc.strerror or exc}")
 
 
-def _stranger(exc: asyncssh.HostKeyNotVerifiable, what: str, way: Way) -> StoreError:
+def _stranger(exc: asyncssh.HostKeyNotVerifiable, what: str, way: HostHop) -> StoreError:
     key = way.greeter.stranger
     seen = f"{key.get_algorithm()} {key.get_fingerprint()}" if key else exc.reason
     known = way.known_hosts.match(way.alias, "", way.port if way.port != 22 else None)[0]
@@ -83,7 +83,7 @@ def _stranger(exc: asyncssh.HostKeyNotVerifiable, what: str, way: Way) -> StoreE
     )
 
 
-def _denied(what: str, way: Way) -> StoreError:
+def _denied(what: str, way: HostHop) -> StoreError:
     tried = ", ".join(way.keys) if way.keys else "the default keys in ~/.ssh"
     agent = f" and those of the agent at {way.agent}" if way.agent else " (no agent: SSH_AUTH_SOCK is not set)"
     return StoreRefused(
@@ -94,22 +94,22 @@ def _denied(what: str, way: Way) -> StoreError:
     )
 
 
-def _ssh(way: Way) -> str:
+def _ssh(way: HostHop) -> str:
     port = f"-p {way.port} " if way.port != 22 else ""
     return f"{port}{way.user}@{way.host}"
 
 
-def lost(exc: LinkLost, url: str) -> StoreUnavailable:
+def make_lost_error(exc: LinkLost, url: str) -> StoreUnavailable:
     """Return the error for a connection that ended in the middle."""
     return StoreUnavailable(f"the store {url}: the connection ended: {exc}")
 
 
-async def explain(exc: Status, calls: Calls, url: str, root: bytes, key: str, path: bytes) -> StoreError:
+async def explain_failure(exc: Status, calls: Calls, url: str, root: bytes, key: str, path: bytes) -> StoreError:
     """Return the error to raise for `exc`, met at `key`, which lies at `path`; asks the server what its word hides.
 
     Most things that go wrong are "failure" in SFTP. Raises LinkLost.
     """
-    what = f"the store {shown(url)}" + (f", key {shown(key)!r}" if key else "")
+    what = f"the store {shorten_key(url)}" + (f", key {shorten_key(key)!r}" if key else "")
     if exc.code == sftp_protocol.DENIED:
         return StoreRefused(f"{what}: permission denied", hint="give the user there rights to read and write")
     if exc.code == sftp_protocol.BAD_MESSAGE:
@@ -125,7 +125,7 @@ async def explain(exc: Status, calls: Calls, url: str, root: bytes, key: str, pa
 async def _look(exc: Status, calls: Calls, what: str, root: bytes, key: str, path: bytes) -> StoreError:
     above = await calls.look(root)
     if above is None or not is_directory(above):
-        return gone(what, root, above is not None)
+        return explain_missing_root(what, root, above is not None)
     for end in [*(n for n, byte in enumerate(path) if byte == 0x2F and n > len(root)), len(path)]:
         found = await calls.look(path[:end])
         if found is None:
@@ -146,7 +146,7 @@ async def _look(exc: Status, calls: Calls, what: str, root: bytes, key: str, pat
     )
 
 
-def gone(what: str, root: bytes, something: bool) -> StoreMissing:
+def explain_missing_root(what: str, root: bytes, something: bool) -> StoreMissing:
     """Return the error for a directory that was expected at `root` on the host."""
     there = "something that is no directory" if something else "nothing"
     return StoreMissing(

@@ -8,22 +8,22 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from monkey.errors import StoreUnavailable
-from monkey.store.sftp.url import Target
+from monkey.store.sftp.url import SftpTarget
 from monkey.store.sftp.wire.connect import Dialer, Patience
-from monkey.store.sftp.wire.errors import lost
+from monkey.store.sftp.wire.errors import make_lost_error
 from monkey.store.sftp.wire.sftp_connection import Link, open_link
 from monkey.store.sftp.wire.sftp_protocol import LinkLost
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Seconds before the second try to connect; each further one waits twice as long, up to the longest.
-BACKOFF, LONGEST = 0.1, 4.0
+_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 0.1, 4.0
 
 
 class Reach:
     """The connection of one store."""
 
-    def __init__(self, target: Target, patience: Patience, arrive: Callable[[Link], Awaitable[None]]) -> None:
+    def __init__(self, target: SftpTarget, patience: Patience, arrive: Callable[[Link], Awaitable[None]]) -> None:
         """Connect to `target`; `arrive` is called with each new link before it is used, and may raise StoreError."""
         self._url, self._patience, self._arrive = target.url, patience, arrive
         self._dialer = Dialer(target, patience)
@@ -36,7 +36,7 @@ class Reach:
         """Connect for the first time, and only once: a mistake in the URL is to be told at once. Raises StoreError."""
         self._link = await self._dial()
 
-    async def do(self, work: Callable[[Link], Awaitable[T]], again: Callable[[], bool] = lambda: True) -> T:
+    async def do(self, work: Callable[[Link], Awaitable[_T]], again: Callable[[], bool] = lambda: True) -> _T:
         """Return what `work` returns; where the link is lost in the middle, do it anew while `again()` says so.
 
         Raises StoreUnavailable when the time is over, and whatever else `work` raises.
@@ -50,7 +50,7 @@ class Reach:
             except LinkLost as exc:
                 link.lose(str(exc))
                 if not again() or self._closed or loop.time() > deadline:
-                    raise lost(exc, self._url) from exc
+                    raise make_lost_error(exc, self._url) from exc
 
     async def _linked(self, deadline: float) -> Link:
         """Return a link, by `deadline`; all who want one wait for the same. Raises StoreError."""
@@ -74,7 +74,7 @@ class Reach:
         try:
             await self._arrive(link)
         except LinkLost as exc:
-            raise lost(exc, self._url) from exc
+            raise make_lost_error(exc, self._url) from exc
         except BaseException:
             link.lose("not ours")
             raise
@@ -87,7 +87,7 @@ class Reach:
         if task.exception() is None:
             self._link, self._pause = task.result(), 0.0
             return
-        self._pause = min(LONGEST, 2 * self._pause or BACKOFF)
+        self._pause = min(_MAX_BACKOFF_SECONDS, 2 * self._pause or _BACKOFF_SECONDS)
 
     async def close(self) -> None:
         """End the connection."""

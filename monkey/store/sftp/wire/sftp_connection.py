@@ -11,7 +11,7 @@ import asyncssh
 
 from monkey.errors import StoreError, StoreRefused
 from monkey.store.sftp.wire.connect import Dialer, Patience
-from monkey.store.sftp.wire.errors import NO_CONNECTION, lost, no_connection
+from monkey.store.sftp.wire.errors import NO_CONNECTION, make_lost_error, no_connection
 from monkey.store.sftp.wire.sftp_protocol import LinkLost, Status
 from monkey.store.sftp.wire.sftp_requests import Calls
 
@@ -173,7 +173,7 @@ async def _begin(link: Link, dialer: Dialer, url: str) -> None:
         if link.trouble is not None:
             raise type(link.trouble)(f"the store {url}: {link.trouble.message}", hint=link.trouble.hint) from exc
         if not link.closed:
-            raise lost(exc, url) from exc
+            raise make_lost_error(exc, url) from exc
         raise StoreRefused(
             f"the store {url}: the host ended the SFTP channel at once",
             hint="is its sftp-server installed? ('Subsystem sftp internal-sftp' in its sshd_config needs none)",

@@ -21,7 +21,7 @@ STATUS, HANDLE = 101, 102
 OK, EOF, NO_SUCH_FILE, DENIED, FAILURE, BAD_MESSAGE, UNSUPPORTED = 0, 1, 2, 3, 4, 5, 8
 
 #: Bytes of the longest answer that is believed. A login shell that prints its greeting looks like a longer one.
-LONGEST = 16 * 1024 * 1024
+_MAX_PACKET_BYTES = 16 * 1024 * 1024
 
 #: Bytes that are sent and not answered, above which who has more waits (`Wire.room`). A heartbeat has to wait for
 #: them on a slow line: 20 s at 100 KB/s. A fast one is full: 100 MB/s at 20 ms there and back.
@@ -130,8 +130,8 @@ class Wire:
         said = await greeting
         found, at = {}, 4
         while at < len(said):
-            name, at = string(said, at)
-            found[name], at = string(said, at)
+            name, at = decode_string(said, at)
+            found[name], at = decode_string(said, at)
         return found
 
     def feed(self, data: bytes) -> None:
@@ -141,7 +141,7 @@ class Wire:
         buffer += data
         while len(buffer) - at >= 4:
             size = int.from_bytes(buffer[at : at + 4], "big")
-            if not 5 <= size <= LONGEST:
+            if not 5 <= size <= _MAX_PACKET_BYTES:
                 raise StoreUnavailable(
                     f"expected SFTP, found {bytes(buffer[at : at + 60])!r}",
                     hint="something on the host prints at login: let ~/.bashrc be silent where the shell is not "
@@ -188,23 +188,23 @@ class Wire:
 
 def _said(packet: bytes) -> str:
     try:
-        return string(packet, 9)[0].decode("utf-8", "replace")
+        return decode_string(packet, 9)[0].decode("utf-8", "replace")
     except (struct.error, IndexError):
         return ""
 
 
-def text(value: bytes) -> bytes:
+def encode_text(value: bytes) -> bytes:
     """Encode a string of SFTP."""
     return len(value).to_bytes(4, "big") + value
 
 
-def string(data: bytes, at: int) -> tuple[bytes, int]:
+def decode_string(data: bytes, at: int) -> tuple[bytes, int]:
     """Return the string that begins at `at`, and where it ends."""
     end = at + 4 + int.from_bytes(data[at : at + 4], "big")
     return data[at + 4 : end], end
 
 
-def attrs(data: bytes, at: int) -> tuple[Attrs, int]:
+def decode_attributes(data: bytes, at: int) -> tuple[Attrs, int]:
     """Return the attributes that begin at `at`, and where they end; what the server left out is 0."""
     (flags,) = struct.unpack_from(">I", data, at)
     at += 4
@@ -224,5 +224,5 @@ def attrs(data: bytes, at: int) -> tuple[Attrs, int]:
         (count,) = struct.unpack_from(">I", data, at)
         at += 4
         for _ in range(2 * count):
-            _, at = string(data, at)
+            _, at = decode_string(data, at)
     return Attrs(size, mode, atime, mtime), at

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from monkey.store.sftp.wire import sftp_protocol
-from monkey.store.sftp.wire.sftp_protocol import Attrs, Status, Wire, attrs, string, text
+from monkey.store.sftp.wire.sftp_protocol import Attrs, Status, Wire, decode_attributes, decode_string, encode_text
 
 #: Ways to open a file.
 _READ, _WRITE_NEW = 0x01, 0x02 | 0x08 | 0x20
@@ -51,7 +51,7 @@ class Calls(Wire):
         """Learn what the server can."""
         self.extensions = await self.begin()
         if b"limits@openssh.com" in self.extensions:
-            answer = await self.request(sftp_protocol.EXTENDED, text(b"limits@openssh.com"))
+            answer = await self.request(sftp_protocol.EXTENDED, encode_text(b"limits@openssh.com"))
             _, read, write, _ = struct.unpack_from(">QQQQ", answer)
             self.read_block, self.write_block = min(read or _BLOCK, _LARGEST), min(write or _BLOCK, _LARGEST)
 
@@ -61,23 +61,23 @@ class Calls(Wire):
 
     async def open(self, path: bytes) -> bytes:
         """Return a handle for reading; a directory can be opened, too, but not read."""
-        return await self.request(sftp_protocol.OPEN, text(path) + struct.pack(">II", _READ, 0))
+        return await self.request(sftp_protocol.OPEN, encode_text(path) + struct.pack(">II", _READ, 0))
 
     async def new(self, path: bytes) -> bytes:
         """Return a handle for writing a file that was not there."""
-        return await self.request(sftp_protocol.OPEN, text(path) + struct.pack(">II", _WRITE_NEW, 0))
+        return await self.request(sftp_protocol.OPEN, encode_text(path) + struct.pack(">II", _WRITE_NEW, 0))
 
     def close(self, handle: bytes) -> None:
         """Give back a handle as `open` returned it."""
         self.post(sftp_protocol.CLOSE, handle)
 
     def read(self, handle: bytes, offset: int, size: int) -> asyncio.Future[bytes]:
-        """Ask for at most `size` bytes; see `data`."""
+        """Ask for at most `size` bytes; see `decode_data`."""
         return self.request(sftp_protocol.READ, handle + struct.pack(">QI", offset, size))
 
     def write(self, handle: bytes, offset: int, data: bytes) -> asyncio.Future[bytes]:
         """Write at most `write_block` bytes."""
-        return self.request(sftp_protocol.WRITE, handle + struct.pack(">Q", offset) + text(data))
+        return self.request(sftp_protocol.WRITE, handle + struct.pack(">Q", offset) + encode_text(data))
 
     def times(self, handle: bytes, access: int, change: int) -> asyncio.Future[bytes]:
         """Set the file's times."""
@@ -86,22 +86,22 @@ class Calls(Wire):
     def fsync(self, handle: bytes) -> asyncio.Future[bytes]:
         """Answered when the file is on disk; nothing is done where the server has no such request."""
         if self.knows(b"fsync"):
-            return self.request(sftp_protocol.EXTENDED, text(b"fsync@openssh.com") + handle)
+            return self.request(sftp_protocol.EXTENDED, encode_text(b"fsync@openssh.com") + handle)
         done = asyncio.get_running_loop().create_future()
         done.set_result(b"")
         return done
 
     async def fstat(self, handle: bytes) -> Attrs:
         """Return what an open file is."""
-        return attrs(await self.request(sftp_protocol.FSTAT, handle), 0)[0]
+        return decode_attributes(await self.request(sftp_protocol.FSTAT, handle), 0)[0]
 
     async def lstat(self, path: bytes) -> Attrs:
         """Return what is at `path`, not following a link."""
-        return attrs(await self.request(sftp_protocol.LSTAT, text(path)), 0)[0]
+        return decode_attributes(await self.request(sftp_protocol.LSTAT, encode_text(path)), 0)[0]
 
     async def stat(self, path: bytes) -> Attrs:
         """Return what is at `path`, or where the link there leads."""
-        return attrs(await self.request(sftp_protocol.STAT, text(path)), 0)[0]
+        return decode_attributes(await self.request(sftp_protocol.STAT, encode_text(path)), 0)[0]
 
     async def look(self, path: bytes) -> Attrs | None:
         """Return what is at `path`; None for nothing."""
@@ -114,15 +114,15 @@ class Calls(Wire):
 
     def mkdir(self, path: bytes) -> asyncio.Future[bytes]:
         """Make a directory."""
-        return self.request(sftp_protocol.MKDIR, text(path) + bytes(4))
+        return self.request(sftp_protocol.MKDIR, encode_text(path) + bytes(4))
 
     def remove(self, path: bytes) -> asyncio.Future[bytes]:
         """Remove a file."""
-        return self.request(sftp_protocol.REMOVE, text(path))
+        return self.request(sftp_protocol.REMOVE, encode_text(path))
 
     def forget(self, path: bytes) -> None:
         """Remove a file, whatever comes of it."""
-        self.post(sftp_protocol.REMOVE, text(path))
+        self.post(sftp_protocol.REMOVE, encode_text(path))
 
     def link(self, old: bytes, new: bytes) -> asyncio.Future[bytes]:
         """Give `old` the name `new`, where that is free.
@@ -131,46 +131,50 @@ class Calls(Wire):
         file system has no hard links. So that is for servers alone that cannot link. `old` may be left.
         """
         if self.knows(b"hardlink"):
-            return self.request(sftp_protocol.EXTENDED, text(b"hardlink@openssh.com") + text(old) + text(new))
-        return self.request(sftp_protocol.RENAME, text(old) + text(new))
+            return self.request(
+                sftp_protocol.EXTENDED, encode_text(b"hardlink@openssh.com") + encode_text(old) + encode_text(new)
+            )
+        return self.request(sftp_protocol.RENAME, encode_text(old) + encode_text(new))
 
     def replace(self, old: bytes, new: bytes) -> asyncio.Future[bytes]:
         """Give `old` the name `new`, whatever was there."""
-        return self.request(sftp_protocol.EXTENDED, text(b"posix-rename@openssh.com") + text(old) + text(new))
+        return self.request(
+            sftp_protocol.EXTENDED, encode_text(b"posix-rename@openssh.com") + encode_text(old) + encode_text(new)
+        )
 
     async def realpath(self, path: bytes) -> bytes:
         """Return the absolute form of `path`, as the server sees it."""
-        return string(await self.request(sftp_protocol.REALPATH, text(path)), 4)[0]
+        return decode_string(await self.request(sftp_protocol.REALPATH, encode_text(path)), 4)[0]
 
     async def free(self, path: bytes) -> Free | None:
         """Return what is left on the disk of `path`; None where the server does not tell."""
         if not self.knows(b"statvfs"):
             return None
-        answer = await self.request(sftp_protocol.EXTENDED, text(b"statvfs@openssh.com") + text(path))
+        answer = await self.request(sftp_protocol.EXTENDED, encode_text(b"statvfs@openssh.com") + encode_text(path))
         fields = struct.unpack_from(">11Q", answer)
         return Free(fields[4], fields[7], bool(fields[9] & 1))
 
     async def opendir(self, path: bytes) -> bytes:
         """Return a handle for `readdir`."""
-        return await self.request(sftp_protocol.OPENDIR, text(path))
+        return await self.request(sftp_protocol.OPENDIR, encode_text(path))
 
     def readdir(self, handle: bytes) -> asyncio.Future[bytes]:
-        """Ask for the next names; see `names`. Status EOF at the end."""
+        """Ask for the next names; see `decode_names`. Status EOF at the end."""
         return self.request(sftp_protocol.READDIR, handle)
 
 
-def data(answer: bytes) -> bytes:
+def decode_data(answer: bytes) -> bytes:
     """Return the bytes that `read` brought."""
     return answer[4:]
 
 
-def names(answer: bytes) -> Iterator[tuple[bytes, Attrs]]:
+def decode_names(answer: bytes) -> Iterator[tuple[bytes, Attrs]]:
     """Yield the names that `readdir` brought, without '.' and '..'."""
     count, at = int.from_bytes(answer[:4], "big"), 4
     for _ in range(count):
-        name, at = string(answer, at)
-        _, at = string(answer, at)
-        found, at = attrs(answer, at)
+        name, at = decode_string(answer, at)
+        _, at = decode_string(answer, at)
+        found, at = decode_attributes(answer, at)
         if name not in (b".", b".."):
             yield name, found
 

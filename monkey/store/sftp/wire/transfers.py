@@ -10,19 +10,19 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from monkey.files import write_all
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.sftp_protocol import Attrs, Status
-from monkey.store.sftp.wire.sftp_requests import Calls, data, is_directory, names
+from monkey.store.sftp.wire.sftp_requests import Calls, decode_data, decode_names, is_directory
 
 #: Bytes of a local file that are read at a time.
-CHUNK = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 
 #: Requests under way for one file.
 FLIGHT = 32
 
 #: Requests for names under way for one directory, after the first answer. OpenSSH's have up to 100 names each.
-AHEAD = 8
+_AHEAD = 8
 
 
-async def read(calls: Calls, path: bytes) -> bytes | None:
+async def read_remote(calls: Calls, path: bytes) -> bytes | None:
     """Return the bytes of a file; None where there is none, or a directory. Raises Status, LinkLost."""
     try:
         handle = await calls.open(path)
@@ -37,13 +37,13 @@ async def read(calls: Calls, path: bytes) -> bytes | None:
             raise found
         if is_directory(found):
             return None
-        begun = b"" if _ended(first) else data(_fine(first))
-        return b"".join([begun, *[part async for part in receive(calls, handle, len(begun), found.size)]])
+        begun = b"" if _ended(first) else decode_data(_fine(first))
+        return b"".join([begun, *[part async for part in receive_chunks(calls, handle, len(begun), found.size)]])
     finally:
         calls.close(handle)
 
 
-async def receive(calls: Calls, handle: bytes, at: int, end: int) -> AsyncIterator[bytes]:
+async def receive_chunks(calls: Calls, handle: bytes, at: int, end: int) -> AsyncIterator[bytes]:
     """Yield the bytes from offset `at` to `end`, or the file's end, in order. Raises Status, LinkLost."""
     flight: deque[tuple[int, asyncio.Future[bytes]]] = deque()
     asked = at
@@ -60,7 +60,7 @@ async def receive(calls: Calls, handle: bytes, at: int, end: int) -> AsyncIterat
             if at < upto:
                 return  # it has become shorter
     finally:
-        drop(answer for _, answer in flight)
+        drop_answers(answer for _, answer in flight)
 
 
 async def _whole(
@@ -69,7 +69,7 @@ async def _whole(
     """Yield what one request brings, and ask again for what it left out: a server may answer with less."""
     while at < upto:
         try:
-            part = data(await answer)
+            part = decode_data(await answer)
         except Status as exc:
             if exc.code == sftp_protocol.EOF:
                 return
@@ -80,7 +80,7 @@ async def _whole(
             answer = calls.read(handle, at, upto - at)
 
 
-async def entries(calls: Calls, path: bytes) -> list[tuple[bytes, Attrs]]:
+async def list_entries(calls: Calls, path: bytes) -> list[tuple[bytes, Attrs]]:
     """Return what is in one directory. Raises Status, LinkLost."""
     handle = await calls.opendir(path)
     found: list[tuple[bytes, Attrs]] = []
@@ -91,13 +91,13 @@ async def entries(calls: Calls, path: bytes) -> list[tuple[bytes, Attrs]]:
             for answer in answers:
                 if _ended(answer):
                     return found
-                found += names(_fine(answer))
-            ahead = AHEAD
+                found += decode_names(_fine(answer))
+            ahead = _AHEAD
     finally:
         calls.close(handle)
 
 
-async def save(calls: Calls, handle: bytes, path: str) -> bool:
+async def save_remote(calls: Calls, handle: bytes, path: str) -> bool:
     """Write to the new local file `path` what an open remote one holds; leaves nothing where that fails.
 
     False, and nothing done, for a directory. Raises Status, LinkLost, and the OSError of `path` itself.
@@ -107,7 +107,7 @@ async def save(calls: Calls, handle: bytes, path: str) -> bool:
         return False
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
-        async for part in receive(calls, handle, 0, found.size):
+        async for part in receive_chunks(calls, handle, 0, found.size):
             write_all(fd, part)
     except BaseException:
         os.unlink(path)  # noqa: PTH108
@@ -117,9 +117,9 @@ async def save(calls: Calls, handle: bytes, path: str) -> bool:
     return True
 
 
-def chunks(fd: int) -> Iterator[bytes]:
+def read_chunks(fd: int) -> Iterator[bytes]:
     """Yield what an open local file holds."""
-    while chunk := os.read(fd, CHUNK):
+    while chunk := os.read(fd, _CHUNK_BYTES):
         yield chunk
 
 
@@ -154,10 +154,10 @@ class Sender:
 
     def drop(self) -> None:
         """Mind nothing any more."""
-        drop(self._flight)
+        drop_answers(self._flight)
 
 
-def drop(answers: Iterable[asyncio.Future[bytes]]) -> None:
+def drop_answers(answers: Iterable[asyncio.Future[bytes]]) -> None:
     """Let answers come and go unread."""
     for answer in answers:
         answer.add_done_callback(_seen)

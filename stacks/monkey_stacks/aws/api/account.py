@@ -9,15 +9,15 @@ from typing import Any
 
 from monkey import origin
 from monkey.errors import FleetError
-from monkey.store.bucket.url import parse
-from monkey_stacks.aws.api.errors import refuse_pages, told
+from monkey.store.bucket.url import parse_bucket_url
+from monkey_stacks.aws.api.errors import refuse_pages, translate_errors
 
 #: Seconds for one request; each is tried a few times.
 _LIMITS = {"connect_timeout": 10, "read_timeout": 30, "retries": {"mode": "standard", "max_attempts": 4}}
 
 
 @dataclass
-class Account:
+class AwsAccount:
     """An account and a region of it, as AWS's own tools would find them. Clients are made when they are needed."""
 
     region: str
@@ -28,7 +28,7 @@ class Account:
 
     def client(self, service: str) -> Any:
         """Return the client of a service ("ec2", "autoscaling", "iam", "ssm"). Raises FleetError."""
-        with self._making, told():
+        with self._making, translate_errors():
             if service not in self._clients:
                 from botocore.config import Config
 
@@ -42,7 +42,7 @@ class Account:
 
         Pulumi would find them by itself, but for those that it is given for its own state.
         """
-        with self._making, told():
+        with self._making, translate_errors():
             found = self._opened().get_credentials()
             frozen = found.get_frozen_credentials() if found is not None else None
         if frozen is None or not frozen.access_key:
@@ -68,9 +68,11 @@ class Account:
         return self._session
 
 
-def account(region: str, store_url: str) -> Account:
+def open_account(region: str, store_url: str) -> AwsAccount:
     """Return who we are there: who we are for the store, where that names a profile. Raises FleetError, StoreError."""
     for package, what in (("boto3", "AWS is asked by boto3"), ("pulumi_aws", "machines of AWS are made by pulumi-aws")):
         if importlib.util.find_spec(package) is None:
-            raise FleetError(f"{what}, which is not installed here", hint=origin.hint("aws"))
-    return Account(region, parse(store_url).options.get("profile") if store_url.startswith("s3://") else None)
+            raise FleetError(f"{what}, which is not installed here", hint=origin.hint_install("aws"))
+    return AwsAccount(
+        region, parse_bucket_url(store_url).options.get("profile") if store_url.startswith("s3://") else None
+    )

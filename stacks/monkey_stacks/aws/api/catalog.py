@@ -14,9 +14,9 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey.fleet.agent_state import cache_home
 from monkey.spec.project.cloud import CloudSettings
-from monkey_stacks.aws.api.account import Account
-from monkey_stacks.aws.api.errors import told
-from monkey_stacks.cloud.slot_capacity import Machine
+from monkey_stacks.aws.api.account import AwsAccount
+from monkey_stacks.aws.api.errors import translate_errors
+from monkey_stacks.cloud.slot_capacity import MachineType
 
 #: Where Debian tells of its newest image, by AWS's names of architectures.
 DEBIAN = {
@@ -29,7 +29,7 @@ _RESOLVE = "resolve:ssm:"
 
 
 @dataclass(frozen=True)
-class Image:
+class AwsImage:
     """An image, and what a machine with it calls its disk."""
 
     id: str
@@ -39,7 +39,7 @@ class Image:
     least: int
 
 
-def machines(account: Account, types: Sequence[str]) -> tuple[Machine, ...]:
+def read_machine_types(account: AwsAccount, types: Sequence[str]) -> tuple[MachineType, ...]:
     """Return the types as AWS knows them; what was asked once is remembered. Raises FleetError."""
     known = _remembered(account.region)
     if missing := [type_ for type_ in types if type_ not in known]:
@@ -59,39 +59,39 @@ def machines(account: Account, types: Sequence[str]) -> tuple[Machine, ...]:
     return found
 
 
-def _asked(account: Account, types: Sequence[str]) -> list[Machine]:
-    with told():
+def _asked(account: AwsAccount, types: Sequence[str]) -> list[MachineType]:
+    with translate_errors():
         answer = account.client("ec2").describe_instance_types(InstanceTypes=list(types))
         return [_machine(raw) for raw in answer["InstanceTypes"]]
 
 
-def _machine(raw: dict[str, Any]) -> Machine:
+def _machine(raw: dict[str, Any]) -> MachineType:
     gpus = sum(each.get("Count", 0) for each in raw.get("GpuInfo", {}).get("Gpus", ()))
     archs = raw["ProcessorInfo"]["SupportedArchitectures"]
     memory = int(raw["MemoryInfo"]["SizeInMiB"]) << 20
     arch = "arm64" if "arm64" in archs else "x86_64"
-    return Machine(raw["InstanceType"], float(raw["VCpuInfo"]["DefaultVCpus"]), memory, gpus, arch)
+    return MachineType(raw["InstanceType"], float(raw["VCpuInfo"]["DefaultVCpus"]), memory, gpus, arch)
 
 
 def _file(region: str) -> Path:
     return cache_home() / "aws" / f"types-{region}.json"
 
 
-def _remembered(region: str) -> dict[str, Machine]:
+def _remembered(region: str) -> dict[str, MachineType]:
     """Return what is known; a file that cannot be read knows nothing."""
     try:
-        return {name: Machine(**raw) for name, raw in json.loads(_file(region).read_bytes()).items()}
+        return {name: MachineType(**raw) for name, raw in json.loads(_file(region).read_bytes()).items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
 
-def _remember(region: str, known: dict[str, Machine]) -> None:
+def _remember(region: str, known: dict[str, MachineType]) -> None:
     """Keep what is known, where there is a place for it: the next one asks again otherwise."""
     with contextlib.suppress(OSError):
         _write(_file(region), known)
 
 
-def _write(path: Path, known: dict[str, Machine]) -> None:
+def _write(path: Path, known: dict[str, MachineType]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fd, aside = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(fd, "w") as file:
@@ -99,13 +99,13 @@ def _write(path: Path, known: dict[str, Machine]) -> None:
     Path(aside).replace(path)
 
 
-def remembered(region: str, types: Sequence[str]) -> tuple[Machine, ...]:
+def list_known_types(region: str, types: Sequence[str]) -> tuple[MachineType, ...]:
     """Return those of the types that are known without asking."""
     known = _remembered(region)
     return tuple(known[type_] for type_ in types if type_ in known)
 
 
-def image_name(cloud: CloudSettings, types: Sequence[Machine]) -> str:
+def image_name(cloud: CloudSettings, types: Sequence[MachineType]) -> str:
     """Return the image as monkey.yaml has it, or else the one that machines have by default. Raises FleetError."""
     if cloud.image is not None:
         return cloud.image
@@ -118,7 +118,7 @@ def image_name(cloud: CloudSettings, types: Sequence[Machine]) -> str:
     return DEBIAN[arch]
 
 
-def image(account: Account, name: str, arch: str, kept: str = "") -> Image:
+def find_image(account: AwsAccount, name: str, arch: str, kept: str = "") -> AwsImage:
     """Return the image `name`: an id, or a parameter that holds one; `kept`: the id to go on with while it is there.
 
     A parameter's image is looked up once: machines would else be replaced whenever a newer one is published.
@@ -139,17 +139,17 @@ def image(account: Account, name: str, arch: str, kept: str = "") -> Image:
     return found
 
 
-def _resolved(account: Account, name: str) -> str:
-    with told():
+def _resolved(account: AwsAccount, name: str) -> str:
+    with translate_errors():
         answer = account.client("ssm").get_parameter(Name=name.removeprefix(_RESOLVE))
         return str(answer["Parameter"]["Value"])
 
 
-def _look(account: Account, id_: str) -> Image | None:
+def _look(account: AwsAccount, id_: str) -> AwsImage | None:
     from botocore.exceptions import ClientError
 
     try:
-        with told():
+        with translate_errors():
             answer = account.client("ec2").describe_images(ImageIds=[id_])["Images"]
     except FleetError as exc:
         if isinstance(exc.__cause__, ClientError) and "InvalidAMI" in str(exc.__cause__):
@@ -160,13 +160,13 @@ def _look(account: Account, id_: str) -> Image | None:
     raw = answer[0]
     disks = [each.get("Ebs", {}).get("VolumeSize", 0) for each in raw.get("BlockDeviceMappings", ())]
     device = raw.get("RootDeviceName") or "/dev/xvda"
-    return Image(raw["ImageId"], device, raw["Architecture"], max(disks, default=0) << 30)
+    return AwsImage(raw["ImageId"], device, raw["Architecture"], max(disks, default=0) << 30)
 
 
-def zones(account: Account, types: Sequence[str]) -> tuple[str, ...]:
+def find_zones(account: AwsAccount, types: Sequence[str]) -> tuple[str, ...]:
     """Return the zones of the region in which at least one of the types is to be had. Raises FleetError."""
     ec2 = account.client("ec2")
-    with told():
+    with translate_errors():
         there = ec2.describe_availability_zones(Filters=[{"Name": "zone-type", "Values": ["availability-zone"]}])
         pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
             LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": list(types)}]
@@ -181,9 +181,9 @@ def zones(account: Account, types: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(offered & names))
 
 
-def check_network(account: Account, vpc: str, subnets: Sequence[str]) -> None:
+def check_network(account: AwsAccount, vpc: str, subnets: Sequence[str]) -> None:
     """Raise FleetError where the subnets of monkey.yaml are not there, or not of that network."""
-    with told():
+    with translate_errors():
         found = account.client("ec2").describe_subnets(SubnetIds=list(subnets))["Subnets"]
     if other := [each["SubnetId"] for each in found if each["VpcId"] != vpc]:
         raise FleetError(f"{', '.join(other)} is not part of {vpc}", hint="check vpc: and subnets: in monkey.yaml")

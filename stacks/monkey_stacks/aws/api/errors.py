@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey_stacks.error_tables import Word, translated, word
+from monkey_stacks.error_tables import Word, find_translation, make_row
 
 _LOGIN = "log in again (`aws sso login`), or renew AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
 _POLICY = "`monkey init --provider aws` prints the policy that whoever applies needs; an administrator can attach it"
@@ -16,76 +16,76 @@ _OTHERS = "the group goes on trying; name more types in instance_type, another r
 
 
 #: Nothing of this kind has machines now; it may have later.
-NO_CAPACITY = word(
+NO_CAPACITY = make_row(
     r"InsufficientInstanceCapacity|do not have sufficient \S+ capacity|no Spot capacity available|"
     r"UnfulfillableCapacity|Insufficient capacity|SpotMaxPriceTooLow|InsufficientHostCapacity",
     "AWS has no such machines now",
     _OTHERS,
 )
 #: What AWS says → what that means, and what to do. The first that is found counts.
-KNOWN: Sequence[Word] = [
+_AWS_ERRORS: Sequence[Word] = [
     NO_CAPACITY,
-    word(
+    make_row(
         r"VcpuLimitExceeded|more vCPU capacity than your current|MaxSpotInstanceCountExceeded|InstanceLimitExceeded|"
         r"(?:Vpc|InternetGateway|VpcEndpoint|SecurityGroups?PerVpc|Address|Volume|Role|Policy\w*)LimitExceeded|"
         r"\bLimitExceeded(?:Exception|Fault)?\b|ServiceQuotaExceeded|maximum number of VPCs",
         "a quota of the account is used up",
         _QUOTAS,
     ),
-    word(
+    make_row(
         r"RequestExpired|RequestTimeTooSkewed|Signature expired|Signature not yet current|RequestInTheFuture",
         "this machine's clock is wrong",
         "set it (NTP): `timedatectl` shows it; AWS takes no request that is minutes old, or of a time to come",
     ),
-    word(
+    make_row(
         r"ExpiredToken|TokenRefreshRequired|token (?:included in the request )?(?:is|has) expired|"
         r"SSO session .{0,80}expired|Token has expired",
         "AWS's credentials have expired",
         _LOGIN,
     ),
-    word(
+    make_row(
         r"InvalidClientTokenId|UnrecognizedClientException|AuthFailure|SignatureDoesNotMatch|InvalidAccessKeyId|"
         r"security token included in the request is invalid",
         "AWS does not know these credentials",
         "check AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: `aws sts get-caller-identity` asks AWS",
     ),
-    word(
+    make_row(
         r"Unable to locate credentials|NoCredentials|no valid credential sources|no EC2 IMDS role found|"
         r"Partial credentials found",
         "there are no credentials for AWS here",
         "log in (`aws configure`, `aws sso login`), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     ),
-    word(
+    make_row(
         r"config profile \(.{1,200}\) could not be found", "there is no such profile of AWS here", "check AWS_PROFILE"
     ),
-    word(
+    make_row(
         r"AccessDenied|UnauthorizedOperation|UnauthorizedAccess|not authorized to perform|explicit deny",
         "AWS does not permit it",
         _POLICY,
     ),
-    word(
+    make_row(
         r"Could not connect to the endpoint URL|OptInRequired|not (?:enabled|subscribed) .{0,40}region|no such host|"
         r"InvalidRegion|region .{0,60} is not (?:valid|available)|Invalid endpoint",
         "the region cannot be reached",
         "check region: in monkey.yaml, that it is enabled in the account, and that this machine has a network",
     ),
-    word(
+    make_row(
         r"InvalidAMIID|InvalidAMIId|image id .{0,80}(?:does not|doesn't) exist|ParameterNotFound|InvalidImage",
         "there is no such image in this region",
         "name one of this region by image: in monkey.yaml",
     ),
-    word(
+    make_row(
         r"InvalidInstanceType|instance types do not exist|Invalid instance type",
         "there is no such type of machines in this region",
         "check instance_type: in monkey.yaml: `aws ec2 describe-instance-types` lists them",
     ),
-    word(
+    make_row(
         r"InvalidVpcI[Dd]\.NotFound|InvalidSubnetI[Dd]\.NotFound",
         "there is no such network in this region",
         "check vpc: and subnets: in monkey.yaml; leave both out for a network of its own",
     ),
-    word(r"Throttl|RequestLimitExceeded|Rate exceeded|SlowDown", "AWS is asked too often", "try again in a minute"),
-    word(
+    make_row(r"Throttl|RequestLimitExceeded|Rate exceeded|SlowDown", "AWS is asked too often", "try again in a minute"),
+    make_row(
         r"DependencyViolation|DeleteConflict|ResourceInUse",
         "something else still uses it",
         "remove what is not ours from there (`monkey audit` lists what is), and try again",
@@ -93,13 +93,13 @@ KNOWN: Sequence[Word] = [
 ]
 
 
-def translate(text: str) -> FleetError | None:
+def translate_cloud_error(text: str) -> FleetError | None:
     """Return the error to raise for what AWS said, or Pulumi said that it said; None where nobody knows it."""
-    return translated(text, KNOWN)
+    return find_translation(text, _AWS_ERRORS)
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise what AWS's library raises as FleetError, and so what an answer lacks: read answers within this."""
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
@@ -110,12 +110,12 @@ def told() -> Iterator[None]:
         said = f"its answer has no {exc}" if isinstance(exc, KeyError) else str(exc).partition("\n")[0]
         raise _not_aws(said) from exc
     except (ClientError, BotoCoreError) as exc:
-        word = code(exc)
+        word = read_error_code(exc)
         # AWS has words for all that it refuses: the library makes up these where there are none.
         if word == "Unknown" or word.isdecimal():
             raise _not_aws(str(exc)) from exc
         said = _own(exc, word)
-        raise translate(said) or FleetError(
+        raise translate_cloud_error(said) or FleetError(
             f"AWS refused: {said}", hint="try again in a while; an apply that it cut off is gone on with"
         ) from exc
 
@@ -129,7 +129,7 @@ def _own(exc: Exception, word: str) -> str:
 
 
 def refuse_pages(http_response: Any, **_: Any) -> None:
-    """Raise, within `told`, where a page for people was answered: the library takes some of these for a success."""
+    """Raise, within `translate_errors`, for a page for people: the library takes some of these for a success."""
     from botocore.parsers import ResponseParserError
 
     if http_response.content[:100].lstrip().lower().startswith((b"<!doctype html", b"<html")):
@@ -144,6 +144,6 @@ def _not_aws(said: str) -> FleetError:
     )
 
 
-def code(exc: Exception) -> str:
+def read_error_code(exc: Exception) -> str:
     """Return AWS's own word for an error of its library; "" for one that did not come from AWS."""
     return str(getattr(exc, "response", {}).get("Error", {}).get("Code", ""))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from monkey_stacks.aws.api.account import Account
-from monkey_stacks.aws.api.errors import NO_CAPACITY, told, translate
-from monkey_stacks.aws.api.naming import MADE, Stack
-from monkey_stacks.cloud.scaling import Group, Member
+from monkey_stacks.aws.api.account import AwsAccount
+from monkey_stacks.aws.api.errors import NO_CAPACITY, translate_cloud_error, translate_errors
+from monkey_stacks.aws.api.naming import MADE, AwsStack
+from monkey_stacks.cloud.scaling import MachineGroup, Member
 
 #: The scheduled action that empties the group.
 EXPIRES = "monkey-expires"
@@ -21,10 +21,10 @@ _THERE = ("Pending", "Pending:Wait", "Pending:Proceed", "InService")
 _NEWEST = 10
 
 
-def look(account: Account, stack: Stack) -> Group | None:
+def find_group(account: AwsAccount, stack: AwsStack) -> MachineGroup | None:
     """Return the group; None where there is none. Raises FleetError."""
     client = account.client("autoscaling")
-    with told():
+    with translate_errors():
         found = client.describe_auto_scaling_groups(AutoScalingGroupNames=[stack.name])["AutoScalingGroups"]
         if not found or found[0].get("Status"):  # it is being deleted
             return None
@@ -35,13 +35,13 @@ def look(account: Account, stack: Stack) -> Group | None:
     states = {each["InstanceId"]: each["LifecycleState"] for each in raw["Instances"]}
     members = _members(account, {id_: state for id_, state in states.items() if state in _THERE})
     at = actions[0]["StartTime"].timestamp() if actions and actions[0].get("StartTime") else None
-    return Group(raw["DesiredCapacity"], members, at, frozenset(states), raw["MinSize"], raw["MaxSize"])
+    return MachineGroup(raw["DesiredCapacity"], members, at, frozenset(states), raw["MinSize"], raw["MaxSize"])
 
 
-def _members(account: Account, states: dict[str, str]) -> tuple[Member, ...]:
+def _members(account: AwsAccount, states: dict[str, str]) -> tuple[Member, ...]:
     if not states:
         return ()
-    with told():
+    with translate_errors():
         # By a filter: one that has just gone is then left out, and is no error.
         pages = account.client("ec2").get_paginator("describe_instances")
         asked = pages.paginate(Filters=[{"Name": "instance-id", "Values": sorted(states)}])
@@ -59,9 +59,9 @@ def _tag(raw: dict[str, Any]) -> str:
     return next((str(tag["Value"]) for tag in raw.get("Tags", ()) if tag["Key"] == MADE), "")
 
 
-def expire(account: Account, stack: Stack, at: float) -> None:
+def schedule_emptying(account: AwsAccount, stack: AwsStack, at: float) -> None:
     """Have the group emptied at a time (seconds since the epoch), whoever is alive then. Raises FleetError."""
-    with told():
+    with translate_errors():
         account.client("autoscaling").put_scheduled_update_group_action(
             AutoScalingGroupName=stack.name,
             ScheduledActionName=EXPIRES,
@@ -71,20 +71,20 @@ def expire(account: Account, stack: Stack, at: float) -> None:
         )
 
 
-def size(account: Account, stack: Stack, machines: int) -> None:
+def resize_group(account: AwsAccount, stack: AwsStack, machines: int) -> None:
     """Have the group be of so many machines. Raises FleetError."""
-    with told():
+    with translate_errors():
         account.client("autoscaling").set_desired_capacity(
             AutoScalingGroupName=stack.name, DesiredCapacity=machines, HonorCooldown=False
         )
 
 
-def retire(account: Account, member: Member) -> None:
+def retire_machine(account: AwsAccount, member: Member) -> None:
     """End a machine, and make the group smaller by it. One that has just gone is none. Raises FleetError."""
     from botocore.exceptions import ClientError
 
     client = account.client("autoscaling")
-    with told():
+    with translate_errors():
         try:
             client.terminate_instance_in_auto_scaling_group(InstanceId=member.id, ShouldDecrementDesiredCapacity=True)
         except ClientError as exc:
@@ -92,12 +92,12 @@ def retire(account: Account, member: Member) -> None:
                 raise
 
 
-def trouble(account: Account, stack: Stack) -> tuple[str, bool]:
+def explain_trouble(account: AwsAccount, stack: AwsStack) -> tuple[str, bool]:
     """Return why the group gets no machines, in our words, and whether that may pass by itself; "" where it gets some.
 
     Raises FleetError.
     """
-    with told():
+    with translate_errors():
         found = account.client("autoscaling").describe_scaling_activities(
             AutoScalingGroupName=stack.name, MaxRecords=_NEWEST
         )["Activities"]
@@ -105,5 +105,5 @@ def trouble(account: Account, stack: Stack) -> tuple[str, bool]:
     if newest is None or newest["StatusCode"] == "Successful":
         return "", True
     text = newest.get("StatusMessage") or newest.get("Description") or "it does not say why"
-    known = translate(text)
+    known = translate_cloud_error(text)
     return (known.message if known else text), bool(NO_CAPACITY[0].search(text))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey_stacks.aws.api.account import Account
-from monkey_stacks.aws.api.errors import code, told
-from monkey_stacks.aws.api.naming import FLEET, PART, PROJECT, STACK, Stack
+from monkey_stacks.aws.api.account import AwsAccount
+from monkey_stacks.aws.api.errors import read_error_code, translate_errors
+from monkey_stacks.aws.api.naming import FLEET_TAG, PART_TAG, PROJECT, STACK, AwsStack
 
 #: A resource's type as Pulumi has it, by what AWS's own tags call it.
 TYPES = {
@@ -31,7 +31,7 @@ TYPES = {
     "auto-scaling-group": "aws:autoscaling/group:Group",
 }
 #: What comes and goes with the group: nothing of Pulumi's.
-MACHINES = ("instance", "volume")
+MACHINE_KINDS = ("instance", "volume")
 #: How what has tags and an id of AWS's is asked for: the operation, where the answer has it, and its id.
 _ASKED = {
     "vpc": ("describe_vpcs", "Vpcs", "VpcId"),
@@ -49,10 +49,10 @@ _LEAVING = ("shutting-down", "terminated", "deleting", "deleted", "in-use", "cre
 
 
 @dataclass(frozen=True)
-class Thing:
+class AwsResource:
     """Something of a stack that AWS has."""
 
-    #: One of TYPES, or of MACHINES.
+    #: One of TYPES, or of MACHINE_KINDS.
     kind: str
     #: As Pulumi knows it.
     id: str
@@ -71,39 +71,39 @@ class Thing:
         return f"{self.kind.replace('-', ' ')} {self.id}"
 
 
-def look(account: Account, stack: Stack) -> tuple[Thing, ...]:
+def list_stack(account: AwsAccount, stack: AwsStack) -> tuple[AwsResource, ...]:
     """Return all that there is of a stack, machines among it. Raises FleetError."""
     ec2 = account.client("ec2")
     account.client("iam"), account.client("autoscaling")
-    with told(), ThreadPoolExecutor(len(_ASKED) + 1) as crew:
+    with translate_errors(), ThreadPoolExecutor(len(_ASKED) + 1) as crew:
         named = crew.submit(lambda: list(_named(account, stack)))
         lots = crew.map(lambda kind: list(_tagged(ec2, kind, STACK, stack.id)), _ASKED)
         return (*(each for lot in lots for each in lot), *named.result())
 
 
-def others(account: Account, stack: Stack) -> dict[Stack, tuple[Thing, ...]]:
+def list_others(account: AwsAccount, stack: AwsStack) -> dict[AwsStack, tuple[AwsResource, ...]]:
     """Return what is tagged as the project's and not as this stack's, by stacks. Raises FleetError.
 
     What has no id of a stack is told of all the same. A role of which nothing else is left is not found.
     """
-    ec2, found = account.client("ec2"), dict[Stack, list[Thing]]()
-    with told(), ThreadPoolExecutor(len(_ASKED)) as crew:
+    ec2, found = account.client("ec2"), dict[AwsStack, list[AwsResource]]()
+    with translate_errors(), ThreadPoolExecutor(len(_ASKED)) as crew:
         for lot in crew.map(lambda kind: list(_tagged(ec2, kind, PROJECT, stack.project)), _ASKED):
             for each in lot:
                 if each.of[1] != stack.id and each.kind != "association":
-                    found.setdefault(Stack(stack.project, *each.of), []).append(each)
+                    found.setdefault(AwsStack(stack.project, *each.of), []).append(each)
     return {other: tuple(dict.fromkeys([*things, *_whole(account, other)])) for other, things in found.items()}
 
 
-def _whole(account: Account, stack: Stack) -> tuple[Thing, ...]:
+def _whole(account: AwsAccount, stack: AwsStack) -> tuple[AwsResource, ...]:
     """Return all of another stack; nothing where its tags are such that AWS knows no names like that."""
     try:
-        return look(account, stack) if stack.id else ()
+        return list_stack(account, stack) if stack.id else ()
     except FleetError:
         return ()
 
 
-def _tagged(ec2: Any, kind: str, tag: str, value: str) -> Iterator[Thing]:
+def _tagged(ec2: Any, kind: str, tag: str, value: str) -> Iterator[AwsResource]:
     """Yield what there is of a kind, and how subnets are joined to a table: AWS tags no such thing."""
     operation, answer, id_ = _ASKED[kind]
     pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": f"tag:{tag}", "Values": [value]}])
@@ -112,13 +112,13 @@ def _tagged(ec2: Any, kind: str, tag: str, value: str) -> Iterator[Thing]:
         if _state(raw) in _LEAVING:
             continue
         tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", ())}
-        of = tags.get(FLEET, ""), tags.get(STACK, "")
-        yield Thing(kind, raw[id_], tags.get(PART, ""), type=raw.get("InstanceType", ""), of=of)
+        of = tags.get(FLEET_TAG, ""), tags.get(STACK, "")
+        yield AwsResource(kind, raw[id_], tags.get(PART_TAG, ""), type=raw.get("InstanceType", ""), of=of)
         for each in raw.get("Associations", ()):
             state = each.get("AssociationState", {}).get("State", "associated")
             if "SubnetId" in each and state == "associated":
                 joins = (each["SubnetId"], raw[id_])
-                yield Thing("association", each["RouteTableAssociationId"], "", joins)
+                yield AwsResource("association", each["RouteTableAssociationId"], "", joins)
 
 
 def _state(raw: Mapping[str, Any]) -> str:
@@ -126,7 +126,7 @@ def _state(raw: Mapping[str, Any]) -> str:
     return str(state["Name"] if isinstance(state, Mapping) else state).lower()
 
 
-def _named(account: Account, stack: Stack) -> Iterator[Thing]:
+def _named(account: AwsAccount, stack: AwsStack) -> Iterator[AwsResource]:
     """Yield what is known by its name; something of that name that is not tagged as ours is somebody else's."""
     from botocore.exceptions import ClientError
 
@@ -138,20 +138,20 @@ def _named(account: Account, stack: Stack) -> Iterator[Thing]:
         try:
             found = ask(**{f"{answer}Name": name})[answer]
         except ClientError as exc:
-            if code(exc) != "NoSuchEntity":
+            if read_error_code(exc) != "NoSuchEntity":
                 raise
             continue
         if {"Key": STACK, "Value": stack.id} in found.get("Tags", ()):
-            yield Thing(kind, name, kind.removeprefix("instance-"))
+            yield AwsResource(kind, name, kind.removeprefix("instance-"))
             if kind == "role" and name in iam.list_role_policies(RoleName=name)["PolicyNames"]:
-                yield Thing("role-policy", f"{name}:{name}", "policy")
+                yield AwsResource("role-policy", f"{name}:{name}", "policy")
     groups = account.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[name])
     for group in groups["AutoScalingGroups"]:
         if any(tag["Key"] == STACK and tag["Value"] == stack.id for tag in group["Tags"]):
-            yield Thing("auto-scaling-group", name, "group")
+            yield AwsResource("auto-scaling-group", name, "group")
 
 
-def identify(things: Sequence[Thing], type_: str, inputs: Mapping[str, Any]) -> str | None:
+def identify_resource(things: Sequence[AwsResource], type_: str, inputs: Mapping[str, Any]) -> str | None:
     """Return the id of a resource whose creation was cut off: see `monkey_stacks.engine.engine_outcome.Identify`.
 
     "" where it is not there: what AWS does not show was never made.
@@ -171,6 +171,6 @@ def identify(things: Sequence[Thing], type_: str, inputs: Mapping[str, Any]) -> 
 def _part(tags: Any) -> str | None:
     """Return which part a resource is, by its inputs; the group's tags are a list."""
     if isinstance(tags, Mapping):
-        return tags.get(PART)
-    found = [each.get("value") for each in tags or () if each.get("key") == PART]
+        return tags.get(PART_TAG)
+    found = [each.get("value") for each in tags or () if each.get("key") == PART_TAG]
     return found[0] if found else None

@@ -11,13 +11,13 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
-from monkey_stacks.aws.api.account import Account
-from monkey_stacks.aws.api.errors import code, told
-from monkey_stacks.aws.api.inventory import MACHINES, TYPES, Thing, identify
+from monkey_stacks.aws.api.account import AwsAccount
+from monkey_stacks.aws.api.errors import read_error_code, translate_errors
+from monkey_stacks.aws.api.inventory import MACHINE_KINDS, TYPES, AwsResource, identify_resource
 from monkey_stacks.engine.engine_outcome import Identify, Resource
 
 #: Seconds that what hangs on something may take to go: machines that end take minutes.
-PATIENCE = 600.0
+_PATIENCE_SECONDS = 600.0
 _PAUSE = 3.0
 #: AWS's words for what is there no more.
 _GONE = ("NotFound", "NoSuchEntity", "Malformed")
@@ -25,30 +25,32 @@ _GONE = ("NotFound", "NoSuchEntity", "Malformed")
 _NEEDED = ("DependencyViolation", "DeleteConflict", "ResourceInUse", "ScalingActivityInProgress", "VolumeInUse")
 
 
-def known(things: Iterable[Thing], resources: Iterable[Resource]) -> set[Thing]:
+def select_known(things: Iterable[AwsResource], resources: Iterable[Resource]) -> set[AwsResource]:
     """Return the things that the state has, by type and id."""
     ids = {(each.type, each.id) for each in resources if each.id}
     return {each for each in things if (TYPES.get(each.kind, ""), each.id) in ids}
 
 
-def finder(things: Iterable[Thing], resources: Iterable[Resource]) -> Identify:
+def make_finder(things: Iterable[AwsResource], resources: Iterable[Resource]) -> Identify:
     """Return what finds the resources again whose creation was cut off, among what the state does not have."""
-    left = sorted(set(things) - known(things, resources), key=lambda each: each.id)
-    return lambda type_, inputs: identify(left, type_, inputs)
+    left = sorted(set(things) - select_known(things, resources), key=lambda each: each.id)
+    return lambda type_, inputs: identify_resource(left, type_, inputs)
 
 
-def strays(things: Sequence[Thing], resources: Sequence[Resource]) -> list[Thing]:
+def find_orphans(things: Sequence[AwsResource], resources: Sequence[Resource]) -> list[AwsResource]:
     """Return the things, machines left out, that neither the state has nor the next `up` will find again."""
-    find = finder(things, resources)
+    find = make_finder(things, resources)
     cut = {(each.type, find(each.type, each.inputs)) for each in resources if not each.id}
-    ours = known(things, resources)
-    others = (each for each in things if each not in ours and each.kind not in MACHINES)
+    ours = select_known(things, resources)
+    others = (each for each in things if each not in ours and each.kind not in MACHINE_KINDS)
     return [each for each in others if (TYPES[each.kind], each.id) not in cut]
 
 
-def remove(account: Account, things: Iterable[Thing], say: Say, patience: float = PATIENCE) -> None:
+def remove_resources(
+    account: AwsAccount, things: Iterable[AwsResource], say: Say, patience: float = _PATIENCE_SECONDS
+) -> None:
     """Take things away, what hangs on others first. Raises FleetError where something will not go."""
-    lots: dict[str, list[Thing]] = {kind: [] for kind in _REMOVERS}
+    lots: dict[str, list[AwsResource]] = {kind: [] for kind in _REMOVERS}
     for each in things:
         if each.kind in lots:
             lots[each.kind].append(each)
@@ -59,17 +61,17 @@ def remove(account: Account, things: Iterable[Thing], say: Say, patience: float 
             say(f"{each.name}: taken away, no apply had written it down")
 
 
-def _until_gone(account: Account, thing: Thing, deadline: float) -> None:
+def _until_gone(account: AwsAccount, thing: AwsResource, deadline: float) -> None:
     from botocore.exceptions import ClientError
 
     while True:
         try:
-            with told():
+            with translate_errors():
                 _REMOVERS[thing.kind](account, thing)
             return
         except FleetError as exc:
             cause = exc.__cause__
-            said = f"{code(cause)} {cause}" if isinstance(cause, ClientError) else ""
+            said = f"{read_error_code(cause)} {cause}" if isinstance(cause, ClientError) else ""
             if any(word in said for word in _GONE) or "not found" in said:
                 return
             if not any(word in said for word in _NEEDED) or time.monotonic() > deadline:
@@ -77,7 +79,7 @@ def _until_gone(account: Account, thing: Thing, deadline: float) -> None:
         time.sleep(_PAUSE)
 
 
-def _gateway(account: Account, thing: Thing) -> None:
+def _gateway(account: AwsAccount, thing: AwsResource) -> None:
     ec2 = account.client("ec2")
     found = ec2.describe_internet_gateways(InternetGatewayIds=[thing.id])["InternetGateways"]
     for each in found[0].get("Attachments", ()):
@@ -85,31 +87,31 @@ def _gateway(account: Account, thing: Thing) -> None:
     ec2.delete_internet_gateway(InternetGatewayId=thing.id)
 
 
-def _profile(account: Account, thing: Thing) -> None:
+def _profile(account: AwsAccount, thing: AwsResource) -> None:
     iam = account.client("iam")
     for role in iam.get_instance_profile(InstanceProfileName=thing.id)["InstanceProfile"]["Roles"]:
         iam.remove_role_from_instance_profile(InstanceProfileName=thing.id, RoleName=role["RoleName"])
     iam.delete_instance_profile(InstanceProfileName=thing.id)
 
 
-def _policy(account: Account, thing: Thing) -> None:
+def _policy(account: AwsAccount, thing: AwsResource) -> None:
     role, _, name = thing.id.partition(":")
     account.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
 
 
-def _group(account: Account, thing: Thing) -> None:
+def _group(account: AwsAccount, thing: AwsResource) -> None:
     account.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName=thing.id, ForceDelete=True)
 
 
-def _ec2(call: str, parameter: str, *, listed: bool = False) -> Callable[[Account, Thing], Any]:
-    def remove_one(account: Account, thing: Thing) -> None:
+def _ec2(call: str, parameter: str, *, listed: bool = False) -> Callable[[AwsAccount, AwsResource], Any]:
+    def remove_one(account: AwsAccount, thing: AwsResource) -> None:
         getattr(account.client("ec2"), call)(**{parameter: [thing.id] if listed else thing.id})
 
     return remove_one
 
 
 #: How each kind is taken away, in the order in which that can be done.
-_REMOVERS: Mapping[str, Callable[[Account, Thing], Any]] = {
+_REMOVERS: Mapping[str, Callable[[AwsAccount, AwsResource], Any]] = {
     "auto-scaling-group": _group,
     "instance": _ec2("terminate_instances", "InstanceIds", listed=True),
     "launch-template": _ec2("delete_launch_template", "LaunchTemplateId"),

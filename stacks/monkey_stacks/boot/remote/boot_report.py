@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.cloud.http_client import Away, Refused, persist
+from monkey.fleet.cloud.http_client import Away, Refused, retry_ask
 from monkey.fleet.cloud.machine_paths import AGENT, CAUGHT
 
 LOG = Path("/var/log/monkey-boot.log")
 LOGS = (CAUGHT, AGENT / "agent.log", LOG)
 #: Lines of the logs that a note in the store has, characters of each, and bytes of a log that are looked at.
-LINES, LONG, END = 50, 500, 65536
+LINES, LONG, _END = 50, 500, 65536
 #: Seconds for a note that the store does not take, and for a store that does not answer.
-PATIENCE, MUTE = 15.0, 5.0
+_PATIENCE, MUTE = 15.0, 5.0
 # A word is tried from its beginning, or from what gives it away: from every letter it took a long line five seconds.
 _SECRET = re.compile(
     r"(?:AKIA|ASIA)[A-Z0-9]{12,}|ya29\.[\w.-]+|(?i:authorization\W+.*)"
@@ -29,7 +29,7 @@ class BootFailed(Exception):
     """This machine cannot do what it was rented for; the message says why, and what to do."""
 
 
-def say(line: str) -> None:
+def say_line(line: str) -> None:
     """Say something to whoever looks at the console or the log."""
     told = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} {line}"
     print(f"monkey: {told}", flush=True)
@@ -37,7 +37,7 @@ def say(line: str) -> None:
         file.write(f"{told}\n")
 
 
-def masked(line: str, seen: Iterable[str]) -> str:
+def mask_line(line: str, seen: Iterable[str]) -> str:
     """Return a line without what is secret in it, as far as its form or `seen` tell."""
     for value in seen:
         line = line.replace(value, "***") if value else line
@@ -49,19 +49,19 @@ def last_words(seen: Iterable[str], logs: Iterable[Path] = LOGS) -> list[str]:
     seen, found = list(seen), []
     for log in logs:
         try:
-            data = log.read_bytes()[-END:]
+            data = log.read_bytes()[-_END:]
         except OSError:
             continue
-        found += [masked(line, seen) for line in data.decode(errors="replace").splitlines()]
+        found += [mask_line(line, seen) for line in data.decode(errors="replace").splitlines()]
     return found[-LINES:]
 
 
-def note(cloud: Any, settings: Mapping[str, Any], why: str) -> None:
+def note_end(cloud: Any, settings: Mapping[str, Any], why: str) -> None:
     """Leave word in the store of why this machine fails, as far as the store takes it."""
     try:
         name = cloud.name()
-        said = {"machine": name, "why": masked(why, cloud.seen), "at": time.time(), "log": last_words(cloud.seen)}
+        said = {"machine": name, "why": mask_line(why, cloud.seen), "at": time.time(), "log": last_words(cloud.seen)}
         key = f"projects/{settings['project']}/boots/{settings['fleet']}/{name}"
-        persist(lambda: cloud.put(key, json.dumps(said).encode()), PATIENCE, MUTE)
+        retry_ask(lambda: cloud.put(key, json.dumps(said).encode()), _PATIENCE, MUTE)
     except (Refused, Away, ValueError, LookupError) as exc:
-        say(f"the store is not told: {exc}")
+        say_line(f"the store is not told: {exc}")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.cloud.machine_paths import AGENT, GOODBYE, HEARD, LEFT
+from monkey.fleet.cloud.machine_paths import AGENT, BYE_FILES, GOODBYE, HEARD
 from monkey_stacks.boot.remote.boot_report import LOGS, last_words
-from monkey_stacks.boot.remote.terminate import goodbye
+from monkey_stacks.boot.remote.terminate import end_machine
 
 #: Seconds between looks.
-LOOK = 2.0
+_POLL = 2.0
 #: Gone with the next boot.
 BEGAN = Path("/run/monkey-watch-began")
 
@@ -47,7 +47,7 @@ class End:
     failed: bool = False
 
 
-def verdict(seen: Seen, settings: Mapping[str, Any]) -> End | None:
+def judge_end(seen: Seen, settings: Mapping[str, Any]) -> End | None:
     """Return why this machine is to end, None where it is not."""
     if seen.state == "inactive" and seen.goodbye:
         return End(seen.goodbye, shrinks=False)
@@ -65,13 +65,13 @@ def verdict(seen: Seen, settings: Mapping[str, Any]) -> End | None:
     return None
 
 
-def watch(settings: Mapping[str, Any], cloud: Any) -> None:
+def watch_agent(settings: Mapping[str, Any], cloud: Any) -> None:
     """Look until this machine is to end, and end it."""
     began = _begun()
-    while (end := verdict(_look(began), settings)) is None:
-        time.sleep(LOOK)
+    while (end := judge_end(_look(began), settings)) is None:
+        time.sleep(_POLL)
     said = _last_error() if end.failed else ""
-    goodbye(cloud, settings, f"{end.why}: {said}" if said else end.why, end.shrinks, end.failed)
+    end_machine(cloud, settings, f"{end.why}: {said}" if said else end.why, end.shrinks, end.failed)
 
 
 def _last_error() -> str:
@@ -95,7 +95,7 @@ def _look(began: float) -> Seen:
         state = ""
     return Seen(
         state=state.strip(),
-        left=(AGENT / LEFT).exists(),
+        left=(AGENT / BYE_FILES).exists(),
         goodbye=_text(AGENT / GOODBYE),
         heard=_number(_text(AGENT / HEARD)),
         now=time.clock_gettime(time.CLOCK_BOOTTIME),

@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.cloud.http_client import Refused, persist
+from monkey.fleet.cloud.http_client import Refused, retry_ask
 from monkey.fleet.cloud.machine_paths import CODE
-from monkey_stacks.boot.remote.boot_report import BootFailed, say
-from monkey_stacks.bundle.unpack import NotTheBundle, unpack
+from monkey_stacks.boot.remote.boot_report import BootFailed, say_line
+from monkey_stacks.bundle.unpack import NotTheBundle, unpack_bundle
 
 SCRIPT = CODE / "machine.py"
 UNIT = Path("/etc/systemd/system/monkey-watch.service")
 #: Seconds for a network that is not up yet, and for a role that is not known everywhere yet.
 LATE = 180.0
 #: Oldest Python that an agent runs on.
-LEAST = (3, 11)
+_PYTHON = (3, 11)
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _WATCH_UNIT = """\
 [Unit]
@@ -47,25 +47,25 @@ def keep_watch(text: str) -> None:
     CODE.mkdir(parents=True, exist_ok=True)
     SCRIPT.write_text(text)
     UNIT.write_text(_WATCH_UNIT.format(python=sys.executable, script=SCRIPT))
-    start("monkey-watch.service")
+    _start("monkey-watch.service")
 
 
-def install(settings: Mapping[str, Any], cloud: Any) -> None:
+def set_up_agent(settings: Mapping[str, Any], cloud: Any) -> None:
     """Make this machine one with a living agent. Raises BootFailed, Refused, Away, OSError,
     CalledProcessError."""
-    name = persist(cloud.name, LATE)
+    name = retry_ask(cloud.name, LATE)
     python = _python()
-    say(f"this is {name}, {python}")
+    say_line(f"this is {name}, {python}")
     bundle = _bundle(settings, cloud)
     command = [python, "-I", "-S", str(bundle), "--machine", name]
     done = subprocess.run(command, input=json.dumps(settings), stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise BootFailed(f"the agent cannot be set up: {done.stderr[-2000:].strip()}")
-    start("monkey-agent.service")
-    say("the agent is started")
+    _start("monkey-agent.service")
+    say_line("the agent is started")
 
 
-def start(unit: str) -> None:
+def _start(unit: str) -> None:
     for command in (["daemon-reload"], ["enable", "--quiet", unit], ["start", unit]):
         subprocess.run(["systemctl", *command], stdin=subprocess.DEVNULL, check=True)
 
@@ -79,10 +79,10 @@ def _python() -> str:
         run = subprocess.run([program, "-I", "-c", ask], capture_output=True, text=True) if program else None
         if program and run is not None and run.returncode == 0:
             version = tuple(map(int, run.stdout.split()))
-            if version >= LEAST:
+            if version >= _PYTHON:
                 return program
             found.append(".".join(map(str, version)))
-    told = f"expected Python {'.'.join(map(str, LEAST))} or newer on the image, found {', '.join(found) or 'none'}"
+    told = f"expected Python {'.'.join(map(str, _PYTHON))} or newer on the image, found {', '.join(found) or 'none'}"
     raise BootFailed(f"{told}: name another `image:`, or leave it out for Debian's")
 
 
@@ -93,14 +93,14 @@ def _bundle(settings: Mapping[str, Any], cloud: Any) -> Path:
     if where.is_dir():
         return where
     try:
-        data = persist(lambda: cloud.fetch(f"bundle/{sha256}.tar.gz"), LATE)
+        data = retry_ask(lambda: cloud.fetch(f"bundle/{sha256}.tar.gz"), LATE)
     except Refused as exc:
         if exc.status == 404:
             raise BootFailed(f"the store has no bundle {sha256}: apply again") from exc
         raise
     aside = CODE / f".{sha256}.{os.getpid()}"
     try:
-        if unpack(io.BytesIO(data), aside) != sha256:
+        if unpack_bundle(io.BytesIO(data), aside) != sha256:
             raise BootFailed(f"what the store has as bundle {sha256} is another one: remove it, and apply again")
         for directory, _, _ in os.walk(aside):
             Path(directory).chmod(0o755)
@@ -109,5 +109,5 @@ def _bundle(settings: Mapping[str, Any], cloud: Any) -> Path:
         raise BootFailed(f"bundle {sha256}: {exc}") from exc
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    say(f"the agent's code is here, {len(data) >> 10} KiB")
+    say_line(f"the agent's code is here, {len(data) >> 10} KiB")
     return where

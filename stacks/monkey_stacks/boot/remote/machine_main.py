@@ -8,23 +8,23 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from monkey_stacks.boot.remote.boot_report import say
-from monkey_stacks.boot.remote.dead_man_switch import watch
-from monkey_stacks.boot.remote.install import install, keep_watch
-from monkey_stacks.boot.remote.terminate import goodbye
+from monkey_stacks.boot.remote.boot_report import say_line
+from monkey_stacks.boot.remote.dead_man_switch import watch_agent
+from monkey_stacks.boot.remote.install import keep_watch, set_up_agent
+from monkey_stacks.boot.remote.terminate import end_machine
 
 
-def run(settings: Mapping[str, Any], kind: Callable[[Mapping[str, Any]], Any]) -> None:
+def run_command(settings: Mapping[str, Any], kind: Callable[[Mapping[str, Any]], Any]) -> None:
     """Do what the command line says, on a machine of that `kind`; a boot that fails ends it."""
     os.umask(0o022)
     cloud = kind(settings)
     if sys.argv[1:] == ["watch"]:
-        watch(settings, cloud)
+        watch_agent(settings, cloud)
         return
     try:
         keep_watch(Path(sys.argv[0]).read_text())
-        install(settings, cloud)
+        set_up_agent(settings, cloud)
     except Exception as exc:
         why = str(exc) or repr(exc)
-        say(f"error: {why}")
-        goodbye(cloud, settings, f"it cannot be set up: {why}", shrinks=True, failed=True)
+        say_line(f"error: {why}")
+        end_machine(cloud, settings, f"it cannot be set up: {why}", shrinks=True, failed=True)

@@ -6,21 +6,21 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from monkey.fleet.cloud.http_client import persist
-from monkey_stacks.boot.remote.boot_report import note, say
+from monkey.fleet.cloud.http_client import retry_ask
+from monkey_stacks.boot.remote.boot_report import note_end, say_line
 
 #: Seconds for a group that does not let it go, and for one that does not answer.
 INSIST, SILENT = 30.0, 5.0
 
 
-def goodbye(cloud: Any, settings: Mapping[str, Any], why: str, shrinks: bool, failed: bool) -> None:
+def end_machine(cloud: Any, settings: Mapping[str, Any], why: str, shrinks: bool, failed: bool) -> None:
     """End this machine. `shrinks`: nobody is to come in its place; `failed`: the store is told."""
     try:
-        say(f"this machine goes: {why}")
+        say_line(f"this machine goes: {why}")
         if failed:
-            note(cloud, settings, why)
+            note_end(cloud, settings, why)
         if shrinks:
-            persist(cloud.leave, INSIST, SILENT)
+            retry_ask(cloud.leave, INSIST, SILENT)
     except Exception as exc:  # whatever it is, the machine goes
         print(f"monkey: its group is not told: {exc}", flush=True)
     if failed:  # it would take minutes to give up

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 from monkey import origin
 from monkey.errors import FleetError
-from monkey.fleet.cloud.http_client import Away, Refused, ask
-from monkey_stacks.gcp.api.errors import NO_JSON, told
+from monkey.fleet.cloud.http_client import Away, Refused, ask_api
+from monkey_stacks.gcp.api.errors import NO_JSON, translate_errors
 
 #: What our tokens are good for: what may be done with them is a matter of roles.
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -25,12 +25,12 @@ _TOKENS = ("GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN")
 _LIMIT, _TRIES, _PAUSE = 30.0, 4, 0.5
 _SOON = (408, 429, 500, 502, 503, 504)
 #: Seconds for something to be carried out.
-PATIENCE = 600.0
+OPERATION_SECONDS = 600.0
 _LOOK = 1.0
 
 
 @dataclass
-class Account:
+class GcpAccount:
     """A project of Google's and a region, and who we are there, as Google's own tools would find it."""
 
     project: str
@@ -52,12 +52,12 @@ class Account:
 
     def ask(self, method: str, service: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
         """Return what an API ("compute", "iam", "storage") answers at a path. Raises FleetError."""
-        with told():
+        with translate_errors():
             return self._ask(method, service, path, body, query)
 
     def find(self, service: str, path: str, **query: str) -> dict[str, Any] | None:
         """Return what is at a path, None where nothing is. Raises FleetError."""
-        with told():
+        with translate_errors():
             try:
                 return self._ask("GET", service, path, None, query)
             except Refused as exc:
@@ -76,9 +76,9 @@ class Account:
 
     def remove(self, service: str, path: str) -> None:
         """Delete what is at a path, and wait until it is gone; one that is not there is. Raises FleetError."""
-        deadline, asked = time.monotonic() + PATIENCE, False
+        deadline, asked = time.monotonic() + OPERATION_SECONDS, False
         while self.find(service, path) is not None:
-            with told():
+            with translate_errors():
                 try:
                     if not asked:
                         self._ask("DELETE", service, path, None, {})
@@ -103,7 +103,7 @@ class Account:
             data = b""
         for left in reversed(range(_TRIES)):
             try:
-                answer = ask(method, f"{url}?{urlencode(query)}" if query else url, said, data, limit=_LIMIT)
+                answer = ask_api(method, f"{url}?{urlencode(query)}" if query else url, said, data, limit=_LIMIT)
                 return _read(f"{method} {url}", answer)
             except Refused as exc:
                 if not left or exc.status not in _SOON:
@@ -123,7 +123,7 @@ class Account:
             try:
                 return self._fresh()
             except GoogleAuthError as exc:
-                with told():
+                with translate_errors():
                     raise Refused("asking for a token", 0, str(exc)) from exc
         raise AssertionError("unreachable")
 
@@ -155,15 +155,15 @@ def _at(service: str) -> str:
     return (named or f"https://{service}.googleapis.com").rstrip("/") + "/"
 
 
-def account(project: str, region: str) -> Account:
+def open_account(project: str, region: str) -> GcpAccount:
     """Return who we are there. Raises FleetError where something is not installed."""
     for package, what in (
         ("google.auth", "credentials of Google's are read by google-auth"),
         ("pulumi_gcp", "machines of Google's are made by pulumi-gcp"),
     ):
         if not _installed(package):
-            raise FleetError(f"{what}, which is not installed here", hint=origin.hint("gcp"))
-    return Account(project, region)
+            raise FleetError(f"{what}, which is not installed here", hint=origin.hint_install("gcp"))
+    return GcpAccount(project, region)
 
 
 def _installed(package: str) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.spec.project.cloud import CloudSettings
-from monkey_stacks.cloud.slot_capacity import Machine
-from monkey_stacks.gcp.api.account import Account
+from monkey_stacks.cloud.slot_capacity import MachineType
+from monkey_stacks.gcp.api.account import GcpAccount
 
 #: Families of Debian's images, by architecture.
 DEBIAN = {"x86_64": "debian-cloud/debian-12", "arm64": "debian-cloud/debian-12-arm64"}
@@ -21,7 +21,7 @@ _HYPER = ("a4", "a4x", "c4", "c4a", "c4d", "h4d", "m4", "n4", "n4a", "n4d", "x4"
 
 
 @dataclass(frozen=True)
-class Image:
+class GcpImage:
     """An image."""
 
     #: "projects/debian-cloud/global/images/debian-12-bookworm-v20260101".
@@ -35,11 +35,11 @@ class Image:
 class Offer:
     """A type of machines, and where in the region it is to be had."""
 
-    machine: Machine
+    machine: MachineType
     zones: tuple[str, ...]
 
 
-def offer(account: Account, type_: str) -> Offer:
+def read_machine_type(account: GcpAccount, type_: str) -> Offer:
     """Return what Google has of a type in the region; asked once. Raises FleetError."""
     if type_ not in account.remembered:
         account.remembered[type_] = _asked(account, type_)
@@ -47,7 +47,7 @@ def offer(account: Account, type_: str) -> Offer:
     return found
 
 
-def _asked(account: Account, type_: str) -> Offer:
+def _asked(account: GcpAccount, type_: str) -> Offer:
     region = account.region
     asked = {"filter": f'name="{type_}"', "returnPartialSuccess": "true"}
     pages = account.pages("GET", f"{account.place}/aggregated/machineTypes", **asked)
@@ -66,13 +66,13 @@ def _asked(account: Account, type_: str) -> Offer:
     return Offer(_machine(next(iter(found.values()))), tuple(sorted(found)))
 
 
-def _machine(raw: dict[str, Any]) -> Machine:
+def _machine(raw: dict[str, Any]) -> MachineType:
     gpus = sum(int(each.get("guestAcceleratorCount", 0)) for each in raw.get("accelerators", ()))
     arch = "arm64" if raw.get("architecture") == "ARM64" else "x86_64"
-    return Machine(raw["name"], float(raw["guestCpus"]), int(raw["memoryMb"]) << 20, gpus, arch)
+    return MachineType(raw["name"], float(raw["guestCpus"]), int(raw["memoryMb"]) << 20, gpus, arch)
 
 
-def zones(found: Offer, asked: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
+def select_zones(found: Offer, asked: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
     """Return the zones in which machines may be: those asked for, else those of the state, else all that have them.
 
     Raises FleetError where the type is not to be had in one that was asked for.
@@ -87,7 +87,7 @@ def zones(found: Offer, asked: Sequence[str], kept: Sequence[str]) -> tuple[str,
     return tuple(sorted(kept)) if kept and set(kept) <= set(found.zones) else found.zones
 
 
-def image_name(cloud: CloudSettings, machine: Machine) -> str:
+def image_name(cloud: CloudSettings, machine: MachineType) -> str:
     """Return the image as monkey.yaml has it, or else the one that machines have by default. Raises FleetError."""
     if cloud.image is not None:
         return cloud.image
@@ -99,7 +99,7 @@ def image_name(cloud: CloudSettings, machine: Machine) -> str:
     return DEBIAN[machine.arch]
 
 
-def image(account: Account, name: str, arch: str, kept: str = "") -> Image:
+def find_image(account: GcpAccount, name: str, arch: str, kept: str = "") -> GcpImage:
     """Return the image `name`: of a family, or one; `kept`: the id to go on with while it is there.
 
     A family's newest image is looked up once: machines would else be replaced whenever a newer one is published.
@@ -118,7 +118,7 @@ def image(account: Account, name: str, arch: str, kept: str = "") -> Image:
             hint=f"name one for {arch} by image: in monkey.yaml",
         )
     link = re.sub(r".*?(?=projects/)", "", raw["selfLink"], count=1)
-    return Image(link, found, int(raw.get("diskSizeGb", 0)) << 30)
+    return GcpImage(link, found, int(raw.get("diskSizeGb", 0)) << 30)
 
 
 def _paths(name: str, kept: str) -> Iterable[str]:
@@ -137,7 +137,7 @@ def disk_type(type_: str) -> str:
     return "hyperdisk-balanced" if hyper else "pd-balanced"
 
 
-def check_network(account: Account, network: str, subnetwork: str) -> None:
+def check_network(account: GcpAccount, network: str, subnetwork: str) -> None:
     """Raise FleetError where the subnetwork of monkey.yaml is not there, or not of that network."""
     path = subnetwork_path(account, subnetwork)
     found = account.find("compute", f"compute/v1/{path}")
@@ -150,14 +150,14 @@ def check_network(account: Account, network: str, subnetwork: str) -> None:
         raise FleetError(f"{subnetwork} is not part of {network}", hint="check network: and subnetwork: in monkey.yaml")
 
 
-def subnetwork_path(account: Account, name: str) -> str:
+def subnetwork_path(account: GcpAccount, name: str) -> str:
     """Return the path of a subnetwork as monkey.yaml has it: a name, or already a path."""
     if "projects/" in name:
         return name[name.index("projects/") :]
     return f"projects/{account.project}/regions/{account.region}/subnetworks/{name}"
 
 
-def network_path(account: Account, name: str) -> str:
+def network_path(account: GcpAccount, name: str) -> str:
     """Return the path of a network as monkey.yaml has it: a name, or already a path."""
     if "projects/" in name:
         return name[name.index("projects/") :]

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from monkey.fleet.fleet_port import Say
-from monkey_stacks.cloud.scaling import Group
+from monkey_stacks.cloud.scaling import MachineGroup
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.gcp.api import group
-from monkey_stacks.gcp.api.account import Account
-from monkey_stacks.gcp.api.naming import FLEET, PROJECT, STACK, Stack, prefix
+from monkey_stacks.gcp.api.account import GcpAccount
+from monkey_stacks.gcp.api.naming import FLEET_LABEL, PROJECT, STACK, GcpStack, name_prefix
 
 #: Kinds of what Pulumi makes, in the order in which it can be taken away: of which type it is there, and its id.
 TYPES = {
@@ -42,16 +42,16 @@ _GIVEN = {
     "gcp:projects/iAMMember:IAMMember": "{project}/{role}/{member}",
 }
 #: What comes and goes with the group: nothing of Pulumi's.
-MACHINES = ("instance", "disk")
+_MACHINE_KINDS = ("instance", "disk")
 #: What is taken away when: a group would make its machines anew, and everything else is what they are in.
-_ORDER = ("instance-group", *MACHINES, *(kind for kind in TYPES if kind != "instance-group"))
+_ORDER = ("instance-group", *_MACHINE_KINDS, *(kind for kind in TYPES if kind != "instance-group"))
 
 
 @dataclass(frozen=True)
-class Thing:
+class GcpResource:
     """Something of a stack that Google has."""
 
-    #: One of TYPES, or of MACHINES.
+    #: One of TYPES, or of _MACHINE_KINDS.
     kind: str
     #: As Pulumi knows it; a machine's name.
     id: str
@@ -66,22 +66,22 @@ class Thing:
         return f"{self.kind.replace('-', ' ')} {self.id.rpartition('/')[2]}"
 
 
-def member(account: Account, stack: Stack) -> str:
+def name_member(account: GcpAccount, stack: GcpStack) -> str:
     """Return who machines are, as rights are given to them."""
-    return f"serviceAccount:{email(account, stack)}"
+    return f"serviceAccount:{name_service_account(account, stack)}"
 
 
-def email(account: Account, stack: Stack) -> str:
+def name_service_account(account: GcpAccount, stack: GcpStack) -> str:
     """Return the address of the machines' service account; a project of a domain's is "domain:name"."""
     project = ".".join(reversed(account.project.split(":")))
     return f"{stack.account}@{project}.iam.gserviceaccount.com"
 
 
-def identify(account: Account, stack: Stack, type_: str, inputs: Mapping[str, Any]) -> str | None:
+def identify_resource(account: GcpAccount, stack: GcpStack, type_: str, inputs: Mapping[str, Any]) -> str | None:
     """Return the id of a resource whose creation was cut off: see `monkey_stacks.engine.engine_outcome.Identify`."""
     kind = next((kind for kind, known in TYPES.items() if known == type_), None)
     if kind == "service-account":
-        return f"projects/{account.project}/serviceAccounts/{email(account, stack)}"
+        return f"projects/{account.project}/serviceAccounts/{name_service_account(account, stack)}"
     if kind is not None:
         return _FORMS[kind].format(project=account.project, region=account.region, name=inputs["name"])
     if type_ not in _GIVEN:
@@ -90,84 +90,86 @@ def identify(account: Account, stack: Stack, type_: str, inputs: Mapping[str, An
     return "/".join(filter(None, [_GIVEN[type_].format(**inputs), title]))
 
 
-def look(account: Account, stack: Stack) -> tuple[Thing, ...]:
+def list_stack(account: GcpAccount, stack: GcpStack) -> tuple[GcpResource, ...]:
     """Return all that there is of a stack, machines among it. Raises FleetError."""
     with ThreadPoolExecutor(len(TYPES) + 2) as crew:
-        lots = crew.map(lambda kind: _of_kind(account, stack, kind), (*TYPES, *MACHINES))
+        lots = crew.map(lambda kind: _of_kind(account, stack, kind), (*TYPES, *_MACHINE_KINDS))
         return tuple(each for lot in lots for each in lot)
 
 
-def others(account: Account, stack: Stack) -> dict[Stack, tuple[Thing, ...]]:
+def list_others(account: GcpAccount, stack: GcpStack) -> dict[GcpStack, tuple[GcpResource, ...]]:
     """Return what is labelled as the project's and not as this stack's, by stacks. Raises FleetError.
 
     A network or an account of which no template and no machine is left is not found: only its name could tell.
     """
     templates = f"projects/{account.project}/global/instanceTemplates"
-    found: dict[Stack, list[Thing]] = {}
-    for kind in MACHINES:
-        for raw in group.labelled(account, stack, f"{kind}s", PROJECT):
+    found: dict[GcpStack, list[GcpResource]] = {}
+    for kind in _MACHINE_KINDS:
+        for raw in group.list_labelled(account, stack, f"{kind}s", PROJECT):
             if kind == "instance" or not raw.get("users"):
-                thing = Thing(kind, raw["name"], raw.get("machineType", "").rpartition("/")[2])
+                thing = GcpResource(kind, raw["name"], raw.get("machineType", "").rpartition("/")[2])
                 found.setdefault(_owner(stack, raw.get("labels", {})), []).append(thing)
-    for page in account.pages("GET", f"compute/v1/{templates}", filter=f"name eq {prefix(stack.project)}.*"):
+    for page in account.pages("GET", f"compute/v1/{templates}", filter=f"name eq {name_prefix(stack.project)}.*"):
         for raw in page.get("items", ()):
             labels = raw.get("properties", {}).get("labels", {})
             if labels.get(PROJECT) == stack.labels[PROJECT]:
-                thing = Thing("instance-template", f"{templates}/{raw['name']}")
+                thing = GcpResource("instance-template", f"{templates}/{raw['name']}")
                 found.setdefault(_owner(stack, labels), []).append(thing)
     alien = {other: things for other, things in found.items() if other.id != stack.id}
-    whole = {other: look(account, other) if other.id else () for other in alien}
+    whole = {other: list_stack(account, other) if other.id else () for other in alien}
     return {other: tuple(dict.fromkeys([*things, *whole[other]])) for other, things in alien.items()}
 
 
-def _owner(stack: Stack, labels: Mapping[str, str]) -> Stack:
-    return Stack(stack.project, labels.get(FLEET, ""), labels.get(STACK, ""))
+def _owner(stack: GcpStack, labels: Mapping[str, str]) -> GcpStack:
+    return GcpStack(stack.project, labels.get(FLEET_LABEL, ""), labels.get(STACK, ""))
 
 
-def _of_kind(account: Account, stack: Stack, kind: str) -> list[Thing]:
+def _of_kind(account: GcpAccount, stack: GcpStack, kind: str) -> list[GcpResource]:
     if kind == "instance":
-        found = group.labelled(account, stack, "instances")
-        return [Thing(kind, each["name"], each["machineType"].rpartition("/")[2], each["zone"]) for each in found]
+        found = group.list_labelled(account, stack, "instances")
+        return [GcpResource(kind, each["name"], each["machineType"].rpartition("/")[2], each["zone"]) for each in found]
     if kind == "disk":
-        found = group.labelled(account, stack, "disks")
-        return [Thing(kind, each["name"], zone=each["zone"]) for each in found if not each.get("users")]
+        found = group.list_labelled(account, stack, "disks")
+        return [GcpResource(kind, each["name"], zone=each["zone"]) for each in found if not each.get("users")]
     if kind == "instance-template":
         templates = f"projects/{account.project}/global/instanceTemplates"
         # Anchored at both ends, as Google has it.
         pages = account.pages("GET", f"compute/v1/{templates}", filter=f"name eq {stack.name}-.*")
         names = [each["name"] for page in pages for each in page.get("items", ())]
-        return [Thing(kind, f"{templates}/{name}") for name in names if stack.made(name)]
-    id_ = identify(account, stack, TYPES[kind], {"name": stack.name})
+        return [GcpResource(kind, f"{templates}/{name}") for name in names if stack.made(name)]
+    id_ = identify_resource(account, stack, TYPES[kind], {"name": stack.name})
     assert id_ is not None
-    thing = Thing(kind, id_)
+    thing = GcpResource(kind, id_)
     return [thing] if account.find(*_where(account, thing)) is not None else []
 
 
-def _where(account: Account, thing: Thing) -> tuple[str, str]:
+def _where(account: GcpAccount, thing: GcpResource) -> tuple[str, str]:
     """Return the API that has a thing, and where."""
-    if thing.kind in MACHINES:
+    if thing.kind in _MACHINE_KINDS:
         return "compute", f"{account.place}/zones/{thing.zone}/{thing.kind}s/{thing.id}"
     return ("iam", f"v1/{thing.id}") if thing.kind == "service-account" else ("compute", f"compute/v1/{thing.id}")
 
 
-def strays(account: Account, stack: Stack, things: Sequence[Thing], known: Sequence[Resource]) -> list[Thing]:
+def find_orphans(
+    account: GcpAccount, stack: GcpStack, things: Sequence[GcpResource], known: Sequence[Resource]
+) -> list[GcpResource]:
     """Return the things, machines left out, that neither the state has nor the next `up` will find again."""
-    ours = {(each.type, each.id or identify(account, stack, each.type, each.inputs)) for each in known}
-    return [each for each in things if each.kind not in MACHINES and (TYPES[each.kind], each.id) not in ours]
+    ours = {(each.type, each.id or identify_resource(account, stack, each.type, each.inputs)) for each in known}
+    return [each for each in things if each.kind not in _MACHINE_KINDS and (TYPES[each.kind], each.id) not in ours]
 
 
-def lone(things: Iterable[Thing], there: Group | None) -> list[Thing]:
+def find_loose_machines(things: Iterable[GcpResource], there: MachineGroup | None) -> list[GcpResource]:
     """Return the machines that no group counts, and the disks that are theirs: a disk is called as its machine is.
 
     `there`: the group as it is after `things` were asked for, or what has just come would be among them.
     """
     counted = there.counted if there is not None else frozenset[str]()
-    return [each for each in things if each.kind in MACHINES and each.id not in counted]
+    return [each for each in things if each.kind in _MACHINE_KINDS and each.id not in counted]
 
 
-def remove(account: Account, things: Iterable[Thing], say: Say) -> None:
+def remove_resources(account: GcpAccount, things: Iterable[GcpResource], say: Say) -> None:
     """Take things away, what hangs on others first. Raises FleetError where something will not go."""
     for each in sorted(things, key=lambda each: _ORDER.index(each.kind)):
         account.remove(*_where(account, each))
-        why = "no group counts it" if each.kind in MACHINES else "no apply had written it down"
+        why = "no group counts it" if each.kind in _MACHINE_KINDS else "no apply had written it down"
         say(f"{each.name}: taken away, {why}")

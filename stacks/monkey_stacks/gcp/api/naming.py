@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from monkey.errors import FleetError
-from monkey.store.bucket.url import parse
+from monkey.store.bucket.url import parse_bucket_url
 from monkey_stacks.cloud.machine_settings import HASH
 
 #: Labels of machines and what they are made from. Of which stack a thing is.
-PROJECT, FLEET, STACK = "monkey-project", "monkey-fleet", "monkey-stack"
+PROJECT, FLEET_LABEL, STACK = "monkey-project", "monkey-fleet", "monkey-stack"
 #: Of a template: its image as monkey.yaml has it.
 IMAGE = "monkey-image"
 #: Characters of a stack's id; and of what comes before it in a name: a template's has two hashes more, and 63 at most.
@@ -22,7 +22,7 @@ _LABEL = 63
 
 
 @dataclass(frozen=True)
-class Stack:
+class GcpStack:
     """All that one fleet has at Google; two stores of one project have two."""
 
     project: str
@@ -32,7 +32,7 @@ class Stack:
     @property
     def name(self) -> str:
         """The network, the group and what else there is but one of, is called so."""
-        return f"{_plain(f'{prefix(self.project)}{self.fleet}')[:_CUT].rstrip('-')}-{self.id}"
+        return f"{_plain(f'{name_prefix(self.project)}{self.fleet}')[:_CUT].rstrip('-')}-{self.id}"
 
     @property
     def account(self) -> str:
@@ -46,7 +46,7 @@ class Stack:
     @property
     def labels(self) -> dict[str, str]:
         """What can be labelled is so."""
-        return {PROJECT: _plain(self.project)[:_LABEL], FLEET: _plain(self.fleet)[:_LABEL], STACK: self.id}
+        return {PROJECT: _plain(self.project)[:_LABEL], FLEET_LABEL: _plain(self.fleet)[:_LABEL], STACK: self.id}
 
     def template(self, made: str, all_of_it: str) -> str:
         """Return what a template is called: nothing of one can be changed, and two are there while it is replaced.
@@ -62,7 +62,7 @@ class Stack:
         return found[1] if found else ""
 
 
-def prefix(project: str) -> str:
+def name_prefix(project: str) -> str:
     """Return how the names of all stacks of a project begin."""
     return _plain(f"monkey-{project}-")[:_CUT]
 
@@ -71,13 +71,13 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9-]", "-", text.lower())
 
 
-def stack(store_url: str, project: str, fleet: str) -> Stack:
+def name_stack(store_url: str, project: str, fleet: str) -> GcpStack:
     """Return the stack of a fleet whose state is in the store at `store_url`. Raises FleetError, StoreError."""
     if not store_url.startswith("gs://"):
         raise FleetError(
             f"machines of Google's cannot reach the store: expected a bucket of Google's, found {store_url}",
             hint="write store: gs://bucket/prefix into monkey.yaml; `monkey init --provider gcp` can make a bucket",
         )
-    where = parse(store_url)
+    where = parse_bucket_url(store_url)
     told = json.dumps([where.bucket, where.prefix, project, fleet])
-    return Stack(project, fleet, sha256(told.encode()).hexdigest()[:_ID])
+    return GcpStack(project, fleet, sha256(told.encode()).hexdigest()[:_ID])

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.agent_state import agent_pid, lives
+from monkey.fleet.agent_state import agent_pid, is_agent_alive
 from monkey_stacks.ssh.remote import keep_alive
 from monkey_stacks.ssh.remote.keep_alive import CRON, SYSTEMD
-from monkey_stacks.ssh.remote.paths import Place, clear
+from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree
 
 #: Seconds within which an agent that was started must hold its lock: many on a host that is very busy.
 BEGIN = 90.0
@@ -31,10 +31,10 @@ class Failed(Exception):
     """An agent that was started does not live; the message tells its last words."""
 
 
-def seen(place: Place, agent: Path) -> dict[str, Any]:
+def inspect_agent(place: FleetDirectory, agent: Path) -> dict[str, Any]:
     """Return what there is to know of an agent."""
     settings = settings_of(agent)
-    alive = lives(agent)
+    alive = is_agent_alive(agent)
     return {
         "number": int(agent.name),
         "bundle": settings.get("bundle", ""),
@@ -58,12 +58,12 @@ def settings_of(agent: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def keyed(key: str, text: str) -> str:
+def digest_secret(key: str, text: str) -> str:
     """Return a digest of something secret that tells nothing to those who have not the same."""
     return hashlib.blake2b(text.encode(), key=bytes.fromhex(key), digest_size=16).hexdigest()
 
 
-def environment(extra: dict[str, str]) -> dict[str, str]:
+def make_agent_environment(extra: dict[str, str]) -> dict[str, str]:
     """Return the variables of an agent: those of a login here, and `extra`.
 
     They are written down when it is set up: whoever starts it later gives it the same.
@@ -72,7 +72,7 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
     return {**{name: value for name, value in kept.items() if not name.startswith(_PASSING_PREFIXES)}, **extra}
 
 
-def start(place: Place, agent: Path, command: list[str], kept: str) -> None:
+def start_agent(place: FleetDirectory, agent: Path, command: list[str], kept: str) -> None:
     """Start an agent, and see that it lives. Raises Failed, OSError."""
     log = agent / "agent.log"
     begun = log.stat().st_size if log.exists() else 0
@@ -83,16 +83,16 @@ def start(place: Place, agent: Path, command: list[str], kept: str) -> None:
     else:
         keep_alive.start_detached(command)
     until = time.monotonic() + BEGIN
-    while not lives(agent):
+    while not is_agent_alive(agent):
         said = _said_since(log, begun)
         if " error: " in said or time.monotonic() > until:
             last = [f"  {line}" for line in said.splitlines()[-LAST_WORDS:]]
             raise Failed("\n".join(last) or f"  (none in {BEGIN:.0f} s)")
         time.sleep(0.02)
-    keep(place, agent, command, kept)
+    keep_agent(place, agent, command, kept)
 
 
-def keep(place: Place, agent: Path, command: list[str], kept: str) -> None:
+def keep_agent(place: FleetDirectory, agent: Path, command: list[str], kept: str) -> None:
     """See that a living agent is begun again after a boot, where that was promised. Raises OSError."""
     if kept == SYSTEMD:
         if not keep_alive.kept_by_systemd(place, agent):
@@ -112,32 +112,32 @@ def _said_since(log: Path, begun: int) -> str:
         return ""
 
 
-def drain(place: Place, agent: Path) -> None:
+def drain_agent(place: FleetDirectory, agent: Path) -> None:
     """Have an agent take no new work and leave when its jobs have ended; a dead one is cleared away at once."""
-    if lives(agent):
+    if is_agent_alive(agent):
         (agent / "drain").touch()
         keep_alive.remove_from_crontab(place, agent)
     else:
-        end([agent], place)
+        end_agents([agent], place)
 
 
-def end(agents: list[Path], place: Place, patience: float = keep_alive.STOP) -> None:
+def end_agents(agents: list[Path], place: FleetDirectory, patience: float = keep_alive.STOP) -> None:
     """End these agents, who give back what they work on, and remove all that they have here. Raises OSError."""
     for agent in agents:
         _ask_to_leave(agent)
     until = time.monotonic() + patience
-    while any(map(lives, agents)) and time.monotonic() < until:
+    while any(map(is_agent_alive, agents)) and time.monotonic() < until:
         time.sleep(0.05)
     for agent in agents:
         keep_alive.stop_by_systemd(place, agent)
         keep_alive.remove_from_crontab(place, agent)
         _kill(agent)
-        clear(agent)
+        clear_tree(agent)
 
 
 def _ask_to_leave(agent: Path) -> None:
     pid = agent_pid(agent)
-    if pid is not None and lives(agent):
+    if pid is not None and is_agent_alive(agent):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGTERM)
 
@@ -156,11 +156,11 @@ def _kill(agent: Path) -> None:
 
 def _left(agent: Path) -> list[int]:
     pid = agent_pid(agent)
-    found = [pid] if pid is not None and lives(agent) else []
-    return found + marked(f"{agent}:")
+    found = [pid] if pid is not None and is_agent_alive(agent) else []
+    return found + list_marked(f"{agent}:")
 
 
-def marked(beginning: str) -> list[int]:
+def list_marked(beginning: str) -> list[int]:
     """Return the processes whose mark, which tells the agent that they belong to, begins so: wardens and jobs."""
     mark, found = f"MONKEY_AGENT={beginning}".encode(), []
     for environ in Path("/proc").glob("[0-9]*/environ"):

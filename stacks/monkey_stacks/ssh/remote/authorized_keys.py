@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from monkey_stacks.ssh.remote.host_facts import PATIENCE
-from monkey_stacks.ssh.remote.paths import hold, make, write
+from monkey_stacks.ssh.remote.host_facts import PROGRAM_SECONDS
+from monkey_stacks.ssh.remote.paths import hold_lock, make_directory, write_file
 
 #: What a key may do on the store's host: SFTP, and nothing else.
 RESTRICTED = 'restrict,command="internal-sftp"'
@@ -27,23 +27,23 @@ def make_pair(private: Path, comment: str) -> str:
         private.unlink(missing_ok=True)
         public.unlink(missing_ok=True)
         command = [program, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(private)]
-        run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
+        run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROGRAM_SECONDS)
         if run.returncode:
             raise OSError(f"ssh-keygen failed: {run.stderr.decode(errors='replace').strip()}")
     return " ".join(public.read_text().split()[:2])
 
 
-def authorize(public: str, mark: str) -> bool:
+def authorize_key(public: str, mark: str) -> bool:
     """Let a key in for SFTP, in place of whatever bears that mark; returns whether anything changed. Raises OSError."""
     return _change(mark, f"{RESTRICTED} {public} {mark}")
 
 
-def revoke(mark: str) -> bool:
+def revoke_key(mark: str) -> bool:
     """Let no key with that mark in any more; returns whether anything changed. Raises OSError."""
     return _change(mark, None)
 
 
-def authorized(beginning: str) -> list[str]:
+def list_authorized(beginning: str) -> list[str]:
     """Return the marks of keys that are let in and begin so. Raises OSError."""
     try:
         lines = (Path.home() / ".ssh/authorized_keys").read_text(errors="replace").splitlines()
@@ -56,8 +56,8 @@ def _change(mark: str, line: str | None) -> bool:
     path = Path.home() / ".ssh/authorized_keys"
     if not path.exists() and line is None:
         return False
-    make(path.parent)
-    with hold(path.with_name(".authorized_keys.monkey")):
+    make_directory(path.parent)
+    with hold_lock(path.with_name(".authorized_keys.monkey")):
         before = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
         kept = [one for one in before.splitlines() if one.split()[-1:] != [mark]]
         after = "".join(f"{one}\n" for one in [*kept, *([line] if line else [])])
@@ -65,6 +65,6 @@ def _change(mark: str, line: str | None) -> bool:
         if changed:
             mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
             # A link to where an administrator keeps it stays one.
-            write(path.resolve(), after.encode(errors="surrogateescape"), mode)
+            write_file(path.resolve(), after.encode(errors="surrogateescape"), mode)
         path.with_name(".authorized_keys.monkey").unlink()
     return changed

@@ -9,30 +9,30 @@ import time
 from pathlib import Path
 from typing import IO
 
-from monkey_stacks.bundle.unpack import NotTheBundle, unpack
-from monkey_stacks.ssh.remote.paths import Place, clear, make, remove_empty, unheard
+from monkey_stacks.bundle.unpack import NotTheBundle, unpack_bundle
+from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree, is_unheard, make_directory, remove_empty
 
 #: Seconds that a bundle which nobody uses is kept: somebody may be about to.
 IDLE = 600
 
 
-def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
+def install_bundle(place: FleetDirectory, sha256: str, stream: IO[bytes]) -> None:
     """Unpack a gzipped tar whose unpacked bytes have that hash; what is there already stays.
 
     Where nobody waits for it any more nothing is left. Raises NotTheBundle, OSError.
     """
-    make(place.workdir)
-    make(place.bundles)
+    make_directory(place.workdir)
+    make_directory(place.bundles)
     _clear_stale(place.bundles)
     if place.bundle(sha256).is_dir():
         os.utime(place.bundle(sha256))
         return
     aside = place.bundles / f".{sha256}.{os.getpid()}"
     try:
-        if unpack(stream, aside) != sha256:
+        if unpack_bundle(stream, aside) != sha256:
             raise NotTheBundle(f"the bundle that came is not {sha256}")
         os.sync()  # which takes long on a busy disk
-        if unheard():
+        if is_unheard():
             return
         try:
             aside.rename(place.bundle(sha256))
@@ -40,7 +40,7 @@ def install(place: Place, sha256: str, stream: IO[bytes]) -> None:
             if not place.bundle(sha256).is_dir():  # somebody else was faster
                 raise
     finally:
-        clear(aside)
+        clear_tree(aside)
         remove_empty(place.bundles, place.workdir)
 
 
@@ -48,10 +48,10 @@ def _clear_stale(bundles: Path) -> None:
     """Remove what is left of installations that were cut short."""
     for aside in bundles.glob(".*"):
         if time.time() - aside.stat().st_mtime > IDLE:
-            clear(aside)
+            clear_tree(aside)
 
 
-def present(place: Place) -> list[str]:
+def list_bundles(place: FleetDirectory) -> list[str]:
     """Return the bundles that are here."""
     try:
         return sorted(path.name for path in place.bundles.iterdir() if re.fullmatch("[0-9a-f]{64}", path.name))
@@ -59,14 +59,14 @@ def present(place: Place) -> list[str]:
         return []
 
 
-def clear_all(place: Place) -> None:
-    """Remove all bundles, and what is left of installations; what is not ours stays. The caller as with `tidy`."""
-    for path in (*map(place.bundle, present(place)), *place.bundles.glob(".*")):
-        clear(path)
+def clear_all(place: FleetDirectory) -> None:
+    """Remove all bundles, and what is left of installations; what is not ours stays. The caller holds their lock."""
+    for path in (*map(place.bundle, list_bundles(place)), *place.bundles.glob(".*")):
+        clear_tree(path)
     remove_empty(place.bundles)
 
 
-def tidy(place: Place) -> None:
+def remove_old_bundles(place: FleetDirectory) -> None:
     """Remove bundles that no agent of any host here was started with. The caller holds `bundles_locked`."""
     used = set()
     for settings in (place.workdir / "hosts").glob("*/*/*/settings.json"):
@@ -74,7 +74,7 @@ def tidy(place: Place) -> None:
             used.add(json.loads(settings.read_bytes())["bundle"])
         except (OSError, ValueError, KeyError):
             continue
-    for sha256 in present(place):
+    for sha256 in list_bundles(place):
         bundle = place.bundle(sha256)
         if sha256 not in used and time.time() - bundle.stat().st_mtime > IDLE:
-            clear(bundle)
+            clear_tree(bundle)

@@ -12,44 +12,44 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.gpus import gpus
-from monkey_stacks.ssh.remote.paths import Place, host, machine_id, workdir
+from monkey.fleet.gpus import list_gpus
+from monkey_stacks.ssh.remote.paths import FleetDirectory, find_workdir, machine_id, name_host
 
 #: Seconds that a program may take to answer.
-PATIENCE = 20
+PROGRAM_SECONDS = 20
 #: What runs crontabs, as the kernel names processes.
 CRONS = ("cron", "crond", "fcron", "busybox", "systemd-cron")
 
 
-def facts(said: str) -> dict[str, Any]:
+def collect_facts(said: str) -> dict[str, Any]:
     """Return all that can be found out of this host; `said`: the working directory as the user named it."""
-    directory = workdir(said)
+    directory = find_workdir(said)
     there = next(path for path in (directory, *directory.parents) if path.exists())
     disk = os.statvfs(there)
-    lingers = lingering()
+    lingers = is_lingering()
     return {
-        "host": host(),
+        "host": name_host(),
         "name": os.uname().nodename,
         "machine_id": machine_id(),
-        "user": user(),
+        "user": read_user_name(),
         "python": list(sys.version_info[:3]),
         "executable": sys.executable,
         "platform": sysconfig.get_platform(),
-        "libc": libc(),
+        "libc": read_libc(),
         "workdir": str(directory),
         "writable": os.access(there, os.W_OK | os.X_OK) and there.is_dir() and not disk.f_flag & os.ST_RDONLY,
-        "occupied": Place(said, "").occupied(),
+        "occupied": FleetDirectory(said, "").occupied(),
         "nearest": str(there),
         "free": disk.f_bavail * disk.f_frsize,
         "linger": lingers,
         "user_systemd": user_systemd(),
         "ends_at_logout": not lingers and kills_at_logout(),
         "cron": crontab_allowed() and cron_runs(),
-        "gpus": list(gpus()),
+        "gpus": list(list_gpus()),
     }
 
 
-def user() -> str:
+def read_user_name() -> str:
     """Return our user's name."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
@@ -57,51 +57,55 @@ def user() -> str:
         return str(os.getuid())
 
 
-def libc() -> str:
+def read_libc() -> str:
     """Return "glibc 2.36", "musl", or "" where it is neither."""
     with contextlib.suppress(ValueError, OSError, AttributeError):
         return os.confstr("CS_GNU_LIBC_VERSION") or ""
     return "musl" if any(Path("/lib").glob("ld-musl-*")) else ""
 
 
-def ask(*command: str) -> str | None:
+def read_output(*command: str) -> str | None:
     """Return what a program prints; None where it is not there, or fails."""
     program = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if program is None:
         return None
     try:
         run = subprocess.run(
-            [program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, env=surroundings()
+            [program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROGRAM_SECONDS,
+            env=read_environment(),
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return run.stdout.decode(errors="replace") if run.returncode == 0 else None
 
 
-def surroundings() -> dict[str, str]:
+def read_environment() -> dict[str, str]:
     """Return our environment, with the way to the user's systemd: not every login is given it."""
     return {"XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}", **os.environ, "LC_ALL": "C"}
 
 
-def lingering() -> bool:
+def is_lingering() -> bool:
     """Say whether the user's systemd is confirmed to live without a login."""
-    said = ask("loginctl", "show-user", user(), "--property=Linger")
+    said = read_output("loginctl", "show-user", read_user_name(), "--property=Linger")
     return (said or "").strip() == "Linger=yes"
 
 
 def user_systemd() -> bool:
     """Say whether a systemd of the user's answers."""
-    return ask("systemctl", "--user", "show", "--property=Version") is not None
+    return read_output("systemctl", "--user", "show", "--property=Version") is not None
 
 
 def kills_at_logout() -> bool:
     """Say whether this host ends all of a user's processes when he logs out."""
     manager = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
-    said = ask("busctl", "get-property", *manager, "KillUserProcesses")
+    said = read_output("busctl", "get-property", *manager, "KillUserProcesses")
     if said is None or said.split()[-1:] != ["true"]:
         return False
-    spared = ask("busctl", "get-property", *manager, "KillExcludeUsers") or ""
-    return f'"{user()}"' not in spared
+    spared = read_output("busctl", "get-property", *manager, "KillExcludeUsers") or ""
+    return f'"{read_user_name()}"' not in spared
 
 
 def crontab_allowed() -> bool:
@@ -110,7 +114,7 @@ def crontab_allowed() -> bool:
     if program is None:
         return False
     try:
-        run = subprocess.run([program, "-l"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
+        run = subprocess.run([program, "-l"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PROGRAM_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return False
     # Without a crontab it fails, too, and says so in these words everywhere.

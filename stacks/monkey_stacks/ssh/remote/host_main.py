@@ -11,30 +11,30 @@ from typing import Any
 
 from monkey_stacks.bundle import unpack
 from monkey_stacks.ssh.remote import agents, authorized_keys, bundles, host_setup
-from monkey_stacks.ssh.remote.paths import Busy, Place
+from monkey_stacks.ssh.remote.paths import Busy, FleetDirectory
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 
-def _place(asked: dict[str, Any]) -> Place:
-    return Place(asked["workdir"], asked["fleet"])
+def _place(asked: dict[str, Any]) -> FleetDirectory:
+    return FleetDirectory(asked["workdir"], asked["fleet"])
 
 
 OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "observe": lambda asked: host_setup.observe(_place(asked), asked["workdir"], asked["store"]),
-    "inventory": lambda asked: host_setup.inventory(_place(asked)),
-    "install": lambda asked: bundles.install(_place(asked), asked["sha256"], sys.stdin.buffer),
-    "prepare": lambda asked: host_setup.prepare(_place(asked), asked),
-    "converge": lambda asked: host_setup.converge(_place(asked), asked),
-    "remove": lambda asked: host_setup.remove(_place(asked)),
-    "authorize": lambda asked: authorized_keys.authorize(asked["public"], asked["mark"]),
-    "authorized": lambda asked: authorized_keys.authorized(asked["mark"]),
-    "revoke": lambda asked: authorized_keys.revoke(asked["mark"]),
+    "observe": lambda asked: host_setup.observe_fleet(_place(asked), asked["workdir"], asked["store"]),
+    "inventory": lambda asked: host_setup.list_fleets(_place(asked)),
+    "install": lambda asked: bundles.install_bundle(_place(asked), asked["sha256"], sys.stdin.buffer),
+    "prepare": lambda asked: host_setup.prepare_store_access(_place(asked), asked),
+    "converge": lambda asked: host_setup.converge_agent(_place(asked), asked),
+    "remove": lambda asked: host_setup.remove_agents(_place(asked)),
+    "authorize": lambda asked: authorized_keys.authorize_key(asked["public"], asked["mark"]),
+    "authorized": lambda asked: authorized_keys.list_authorized(asked["mark"]),
+    "revoke": lambda asked: authorized_keys.revoke_key(asked["mark"]),
 }
 
 
-def serve(operation: str, asked: dict[str, Any], nonce: str) -> None:
+def serve_operation(operation: str, asked: dict[str, Any], nonce: str) -> None:
     """Do it and reply, on a line that begins with `nonce`: what a login prints by itself comes before."""
     try:
         reply: dict[str, Any] = {"value": OPERATIONS[operation](asked)}

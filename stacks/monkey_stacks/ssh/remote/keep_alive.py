@@ -12,8 +12,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from monkey_stacks.ssh.remote.host_facts import PATIENCE, surroundings
-from monkey_stacks.ssh.remote.paths import Place, machine_id, remove_empty, write
+from monkey_stacks.ssh.remote.host_facts import PROGRAM_SECONDS, read_environment
+from monkey_stacks.ssh.remote.paths import FleetDirectory, machine_id, remove_empty, write_file
 
 #: How agents are kept: by the user's systemd; detached, and begun again by cron after a reboot; detached alone.
 SYSTEMD, CRON, DETACHED = "systemd", "cron", "detached"
@@ -44,7 +44,7 @@ WantedBy=default.target
 """
 
 
-def units() -> Path:
+def find_units() -> Path:
     """Return where the units of this user are."""
     return Path.home() / ".config/systemd/user"
 
@@ -52,21 +52,21 @@ def units() -> Path:
 def units_of(host: Path) -> list[str]:
     """Return the names of units of agents, of any fleet, whose directories are below `host`."""
     found = []
-    for path in sorted(units().glob(f"monkey-*-{host.name}-*.service")):
+    for path in sorted(find_units().glob(f"monkey-*-{host.name}-*.service")):
         with contextlib.suppress(OSError):
             # Two projects may keep their agents in places of their own.
             found += [path.name] if f"=!{_escaped(str(host))}/" in path.read_text() else []
     return found
 
 
-def unit(place: Place, agent: Path) -> str:
+def name_unit(place: FleetDirectory, agent: Path) -> str:
     """Return the name of an agent's unit: hosts may share the directory of units."""
     return f"monkey-{place.fleet}-{place.host.name}-{agent.name}.service"
 
 
-def start_by_systemd(place: Place, agent: Path, command: list[str]) -> None:
+def start_by_systemd(place: FleetDirectory, agent: Path, command: list[str]) -> None:
     """Have systemd run an agent, now and after each boot. Raises OSError."""
-    name = unit(place, agent)
+    name = name_unit(place, agent)
     identity = machine_id()
     text = _UNIT.format(
         fleet=place.fleet,
@@ -75,8 +75,8 @@ def start_by_systemd(place: Place, agent: Path, command: list[str]) -> None:
         command=" ".join(_quoted(word) for word in command),
         stop=STOP,
     )
-    changed = write(units() / name, text.encode(), 0o644)
-    wants = units() / "default.target.wants"
+    changed = write_file(find_units() / name, text.encode(), 0o644)
+    wants = find_units() / "default.target.wants"
     wants.mkdir(exist_ok=True)
     with contextlib.suppress(FileExistsError):
         (wants / name).symlink_to(f"../{name}")
@@ -87,29 +87,29 @@ def start_by_systemd(place: Place, agent: Path, command: list[str]) -> None:
     _systemctl("start", name)
 
 
-def stop_by_systemd(place: Place, agent: Path) -> bool:
+def stop_by_systemd(place: FleetDirectory, agent: Path) -> bool:
     """Have systemd stop an agent and forget it; returns whether it knew it."""
-    name = unit(place, agent)
-    path, link = units() / name, units() / "default.target.wants" / name
+    name = name_unit(place, agent)
+    path, link = find_units() / name, find_units() / "default.target.wants" / name
     if not path.exists() and not link.is_symlink():
         return False
     with contextlib.suppress(FileNotFoundError):
         link.unlink()
     with contextlib.suppress(OSError):
-        _systemctl("stop", name, patience=STOP + PATIENCE)
+        _systemctl("stop", name, patience=STOP + PROGRAM_SECONDS)
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     with contextlib.suppress(OSError):
         _systemctl("daemon-reload")
         _systemctl("reset-failed")
-    remove_empty(units() / "default.target.wants", units(), units().parent, units().parent.parent)
+    remove_empty(find_units() / "default.target.wants", find_units(), find_units().parent, find_units().parent.parent)
     return True
 
 
-def kept_by_systemd(place: Place, agent: Path) -> bool:
+def kept_by_systemd(place: FleetDirectory, agent: Path) -> bool:
     """Say whether the agent is begun by systemd after a boot."""
-    name = unit(place, agent)
-    return (units() / name).exists() and (units() / "default.target.wants" / name).is_symlink()
+    name = name_unit(place, agent)
+    return (find_units() / name).exists() and (find_units() / "default.target.wants" / name).is_symlink()
 
 
 def _quoted(word: str) -> str:
@@ -121,14 +121,14 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _systemctl(*words: str, patience: float = PATIENCE) -> None:
+def _systemctl(*words: str, patience: float = PROGRAM_SECONDS) -> None:
     try:
         run = subprocess.run(
             ["systemctl", "--user", "--quiet", *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=patience,
-            env=surroundings(),
+            env=read_environment(),
         )
     except subprocess.TimeoutExpired as exc:
         raise OSError(f"systemctl --user {words[0]} does not answer") from exc
@@ -138,10 +138,12 @@ def _systemctl(*words: str, patience: float = PATIENCE) -> None:
 
 def start_detached(command: list[str]) -> None:
     """Start an agent that outlives the login by which it is started. Raises OSError."""
-    subprocess.run([*command, "--detach"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, cwd="/")
+    subprocess.run(
+        [*command, "--detach"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PROGRAM_SECONDS, cwd="/"
+    )
 
 
-def add_to_crontab(place: Place, agent: Path, command: list[str]) -> None:
+def add_to_crontab(place: FleetDirectory, agent: Path, command: list[str]) -> None:
     """Have cron start the agent after a reboot, and no other one of this fleet. Raises OSError."""
     peace = " || ".join(f"test -e {shlex.quote(f'{agent}/{name}')}" for name in ("left-in-peace", "drain"))
     line = f"@reboot {peace} || exec {shlex.join(command)} --detach --patient"
@@ -149,12 +151,12 @@ def add_to_crontab(place: Place, agent: Path, command: list[str]) -> None:
     _change_crontab(_mark(place, agent), line.replace("%", "\\%"))
 
 
-def remove_from_crontab(place: Place, agent: Path | None = None) -> None:
+def remove_from_crontab(place: FleetDirectory, agent: Path | None = None) -> None:
     """Have cron forget the agent, or all of this fleet. Raises OSError."""
     _change_crontab(_mark(place, agent), None)
 
 
-def in_crontab(place: Place, agent: Path) -> bool:
+def in_crontab(place: FleetDirectory, agent: Path) -> bool:
     """Say whether the agent is begun by cron after a reboot."""
     return any(_marked(line, _mark(place, agent)) for line in _crontab())
 
@@ -165,7 +167,7 @@ def in_any_crontab(directory: Path) -> list[str]:
     return sorted({fleet for fleet, _, where in marks if where.startswith(f"{directory}/")})
 
 
-def _mark(place: Place, agent: Path | None) -> str:
+def _mark(place: FleetDirectory, agent: Path | None) -> str:
     return f"# monkey {place.fleet} {place.directory}/{agent.name if agent else ''}"
 
 
@@ -179,7 +181,11 @@ def _crontab() -> list[str]:
         return []
     try:
         run = subprocess.run(
-            ["crontab", "-l"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, env=surroundings()
+            ["crontab", "-l"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROGRAM_SECONDS,
+            env=read_environment(),
         )
     except subprocess.TimeoutExpired as exc:
         raise OSError("crontab -l does not answer") from exc
@@ -199,6 +205,6 @@ def _change_crontab(mark: str, line: str | None) -> None:
     else:
         command, text = ["crontab", "-"], "".join(f"{one}\n" for one in after)
     data = text.encode(errors="surrogateescape")
-    run = subprocess.run(command, input=data, capture_output=True, timeout=PATIENCE)
+    run = subprocess.run(command, input=data, capture_output=True, timeout=PROGRAM_SECONDS)
     if run.returncode:
         raise OSError(f"crontab failed: {run.stderr.decode(errors='replace').strip()}")

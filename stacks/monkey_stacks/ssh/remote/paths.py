@@ -44,26 +44,26 @@ def machine_id() -> str:
     return ""
 
 
-def host() -> str:
+def name_host() -> str:
     """Return this host's name below `hosts/`."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in os.uname().nodename)
     told = hashlib.sha256(f"{os.uname().nodename}\n{machine_id()}".encode()).hexdigest()[:8]
     return f"{name.strip('.-')[:40] or 'host'}-{told}"
 
 
-def workdir(said: str) -> Path:
+def find_workdir(said: str) -> Path:
     """Return the directory that the user named."""
     path = Path(said).expanduser()
     return path if path.is_absolute() else Path.home() / path
 
 
-class Place:
+class FleetDirectory:
     """The directories of one fleet on this host."""
 
     def __init__(self, said: str, fleet: str) -> None:
         """`said`: the working directory as the user named it; `fleet`: a name that no other fleet has."""
-        self.workdir, self.fleet = workdir(said), fleet
-        self.host = self.workdir / "hosts" / host()
+        self.workdir, self.fleet = find_workdir(said), fleet
+        self.host = self.workdir / "hosts" / name_host()
         self.directory = self.host / fleet
         self.bundles = self.workdir / "bundles"
         self.cache = self.workdir / "cache"
@@ -91,12 +91,12 @@ class Place:
         """
         lock = self.host / f"{self.fleet}.lock"
         try:
-            with hold(lock, given_up=unheard):
+            with hold_lock(lock, given_up=is_unheard):
                 try:
                     yield
                 finally:
                     if not self.directory.exists():
-                        clear(lock)
+                        clear_tree(lock)
         finally:
             remove_empty(self.host, self.host.parent)
 
@@ -121,7 +121,7 @@ class Place:
         """Mark the cache as ours, to be removed with the rest. The caller holds `bundles_locked`. Raises OSError."""
         if self.occupied():
             raise FileExistsError(errno.EEXIST, "there are files that are not monkey's", str(self.cache))
-        write(self.cache / TAG, _MARK)
+        write_file(self.cache / TAG, _MARK)
 
     def stray_locks(self) -> list[Path]:
         """Return the lock files of fleets that have no directory on this host: of operations that were killed."""
@@ -133,18 +133,18 @@ class Place:
             fd = _try_lock(lock)
             if fd is not None:
                 if lock in self.stray_locks():
-                    clear(lock)
+                    clear_tree(lock)
                 os.close(fd)
 
     @contextlib.contextmanager
     def bundles_locked(self) -> Iterator[None]:
         """Be the only one, of all hosts that share the directory, who counts or removes bundles. Raises Busy."""
-        make(self.workdir)
-        with hold(self.lock):
+        make_directory(self.workdir)
+        with hold_lock(self.lock):
             yield
 
 
-def make(directory: Path) -> None:
+def make_directory(directory: Path) -> None:
     """Make a directory that nobody else may look into, and those above it."""
     if not directory.is_dir():
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ def make(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def hold(path: Path, patience: float = 60, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def hold_lock(path: Path, patience: float = 60, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Hold the lock file `path`. Whoever removes what it guards removes it, too: then it is made anew.
 
     Raises Busy after so many seconds of `patience`, or where it is `given_up` before.
@@ -173,7 +173,7 @@ def hold(path: Path, patience: float = 60, given_up: Callable[[], bool] = lambda
         os.close(fd)
 
 
-def unheard() -> bool:
+def is_unheard() -> bool:
     """Say whether nobody hears our reply: a monkey that was killed; the next may have taken all away by now."""
     poller = select.poll()
     poller.register(1, 0)
@@ -182,7 +182,7 @@ def unheard() -> bool:
 
 def _try_lock(path: Path) -> int | None:
     try:
-        make(path.parent)
+        make_directory(path.parent)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         return None
@@ -196,12 +196,12 @@ def _try_lock(path: Path) -> int | None:
     return None
 
 
-def write(path: Path, data: bytes, mode: int = 0o600) -> bool:
+def write_file(path: Path, data: bytes, mode: int = 0o600) -> bool:
     """Write a file aside and rename it over, on disk before it is seen; returns whether anything changed."""
     with contextlib.suppress(OSError):
         if path.read_bytes() == data and stat.S_IMODE(path.stat().st_mode) == mode:
             return False
-    make(path.parent)
+    make_directory(path.parent)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with contextlib.suppress(FileNotFoundError):
         aside.unlink()
@@ -219,7 +219,7 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> bool:
     return True
 
 
-def clear(path: Path) -> None:
+def clear_tree(path: Path) -> None:
     """Remove a tree, also where directories in it may not be written: caches are kept read-only."""
     if path.is_symlink() or not path.is_dir():
         with contextlib.suppress(FileNotFoundError):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.apply.inspect.attempt_records import attempts, find_attempt
+from monkey.apply.inspect.attempt_records import find_attempt, list_attempts
 from monkey.errors import NotFound
-from monkey.protocol.entries import Claim, End, Ended, Entry, Torn
-from monkey.protocol.entry_log import Log
+from monkey.protocol.entries import Claim, Ended, EndEntry, JobEntry, Torn
+from monkey.protocol.entry_log import EntryLog
 
 MINE, YOURS = Claim("local/a/1", 1, 0, "s"), Claim("local/b/1", 2, 0, "s")
 ON = Claim("local/a/1", 3, 0, "s", continues=True)
-DONE, GIVEN = End(Ended.SUCCEEDED, "local/a/1", 1), End(Ended.RELEASED, "local/a/1", 1)
+DONE, GIVEN = EndEntry(Ended.SUCCEEDED, "local/a/1", 1), EndEntry(Ended.RELEASED, "local/a/1", 1)
 
 
 @pytest.mark.parametrize(
@@ -28,17 +28,17 @@ DONE, GIVEN = End(Ended.SUCCEEDED, "local/a/1", 1), End(Ended.RELEASED, "local/a
     ],
 )
 def test_an_attempt_is_a_claim_and_what_ends_it(
-    entries: list[Entry], expected: list[tuple[int, int, Entry | None]]
+    entries: list[JobEntry], expected: list[tuple[int, int, JobEntry | None]]
 ) -> None:
-    log = Log("k/")
+    log = EntryLog("k/")
     log.entries = entries
-    assert [(one.number, one.k, one.after) for one in attempts(log)] == expected
+    assert [(one.number, one.k, one.after) for one in list_attempts(log)] == expected
 
 
 def test_an_attempt_that_never_was_is_told_with_those_that_were() -> None:
-    log = Log("k/")
+    log = EntryLog("k/")
     log.entries = [MINE, GIVEN, YOURS]
-    found = attempts(log)
+    found = list_attempts(log)
     assert find_attempt(found, 2, "j").claim == YOURS
     for number in (-1, 0, 3):
         with pytest.raises(NotFound, match=f"job j has no attempt {number}, but 1 to 2"):

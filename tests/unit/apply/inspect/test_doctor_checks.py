@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from monkey.apply.inspect.doctor_checks import Check, _agents, _clouds, _programs, examine
+from monkey.apply.inspect.doctor_checks import Check, _agents, _clouds, _programs, check_project
 from monkey.cli.render.machine_usage import left_lines, telemetry_lines
 from monkey.errors import FleetError
-from monkey.protocol.status.store_snapshot import AgentView, Snapshot
+from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot
 from monkey.spec.project.project import load_project
 from tests.unit.apply.small_project import StillFleet
 
@@ -27,7 +27,7 @@ def test_what_agents_say_of_their_way_to_influxdb() -> None:
     way = {"url": "http://i:8086", "owed": 12 << 20, "sent": 5, "dead": 3, "dropped": 0, "error": "connection refused"}
     well = {"url": "http://i:8086", "owed": 100, "sent": 5, "dead": 0, "dropped": 0, "error": ""}
     agents = [agent("a", metrics=[way]), agent("b", metrics=[well])]
-    found = list(_agents(Snapshot({}, agents, ["entry 3 is torn"], set(), {})))
+    found = list(_agents(StoreSnapshot({}, agents, ["entry 3 is torn"], set(), {})))
     wrong = [check.text for check in found if check.wrong]
     assert wrong == [
         "entry 3 is torn",
@@ -52,7 +52,7 @@ def test_what_agents_that_are_gone_still_owe() -> None:
         agent("back", alive=True, boot=1, metrics=[well]),
         agent("back", alive=False, boot=2, metrics=[way]),
     ]
-    found = list(_agents(Snapshot({}, agents, [], set(), {})))
+    found = list(_agents(StoreSnapshot({}, agents, [], set(), {})))
     assert {check.text for check in found if check.wrong} == {
         "agent f/left/1 left with 378 bytes that may wait for http://i (connection refused)",
         "agent f/left/1 has 3 points that InfluxDB refused (http://i)",
@@ -74,10 +74,12 @@ def test_what_agents_that_are_gone_still_owe() -> None:
 
 def test_heartbeats_of_another_version_do_no_harm() -> None:
     for odd in ("x", [1], {"url": 3}, [{}], [{"error": "e"}]):
-        found = list(_agents(Snapshot({}, [agent("a", metrics=odd)], [], set(), {})))
+        found = list(_agents(StoreSnapshot({}, [agent("a", metrics=odd)], [], set(), {})))
         assert found[-1].text == "1 is alive"
         gone = agent("a", alive=False, metrics=odd)
-        assert list(_agents(Snapshot({}, [gone], [], set(), {})))[-1].text == "0 are alive" and not left_lines([gone])
+        assert list(_agents(StoreSnapshot({}, [gone], [], set(), {})))[-1].text == "0 are alive" and not left_lines(
+            [gone]
+        )
 
 
 def test_each_provider_that_rents_has_a_line() -> None:
@@ -141,7 +143,7 @@ def test_without_a_store_that_opens_providers_are_asked_all_the_same(
     (tmp_path / "monkey.yaml").write_text(f"store: s3://bucket\nproviders:\n  cloud: {cloud}\n")
 
     async def checks() -> list[Check]:
-        return [check async for check in examine(load_project(tmp_path))]
+        return [check async for check in check_project(load_project(tmp_path))]
 
     wrong = {check.about: check for check in asyncio.run(checks()) if check.wrong}
     assert "found AWS_ACCESS_KEY_ID without" in wrong["store"].text

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.execute import execute
+from monkey.apply.execute import execute_plan
 from monkey.apply.inspect.attempt_records import read_attempts
 from monkey.apply.inspect.log_reading import Follow
 from monkey.apply.planning import make_plan
-from monkey.apply.world.lookup import find
+from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.errors import NotFound
 from monkey.protocol.entries import Ended
 from tests.unit.apply.small_project import SPEC, Pen, apply, opened, write_project
@@ -114,7 +114,7 @@ def test_a_job_that_adopts_a_result_has_its_log(root: Path) -> None:
                 await pen.end(job)
             (root / "train.py").write_text("print('changed')\n")
             planned = await make_plan(world, [], ["code"])
-            await execute(world, planned.plan, planned.wanted, lambda what, done: None)
+            await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
             jobs = planned.wanted[0].desired.table.ids
             assert not set(jobs) & set(before)
             got = [chunk async for chunk in Follow(world, "small", None, asyncio.sleep).chunks(follow=False)]
@@ -130,13 +130,13 @@ def test_names_and_beginnings_of_ids(root: Path) -> None:
         async with opened(root) as world:
             jobs = (await apply(world)).wanted[0].desired.table.ids
             snapshot = await world.reader().read()
-            assert find(snapshot, "small").job is None
-            assert find(snapshot, jobs[1]).job == jobs[1]
-            assert find(snapshot, jobs[1][:10]).job == jobs[1]
+            assert find_sweep_or_job(snapshot, "small").job is None
+            assert find_sweep_or_job(snapshot, jobs[1]).job == jobs[1]
+            assert find_sweep_or_job(snapshot, jobs[1][:10]).job == jobs[1]
             with pytest.raises(NotFound, match="there is no sweep or job 'smalll'") as caught:
-                find(snapshot, "smalll")
+                find_sweep_or_job(snapshot, "smalll")
             assert caught.value.hint == "did you mean 'small'?"
             with pytest.raises(NotFound):
-                find(snapshot, "")
+                find_sweep_or_job(snapshot, "")
 
     asyncio.run(main())

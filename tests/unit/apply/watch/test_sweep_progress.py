@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.orders import cancel, pause, resume, retry
-from monkey.apply.watch.startup import begun
+from monkey.apply.orders import cancel_sweep, pause_sweep, resume_sweep, retry_jobs
+from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.stuck_sweeps import BEATS
-from monkey.apply.watch.sweep_progress import Pace, Progress, Wait, judge
+from monkey.apply.watch.sweep_progress import Pace, SweepProgress, Wait, judge_counts
 from monkey.apply.watch.watch_loop import GIVE_UP_AFTER, Watch
 from monkey.apply.world.world import World
 from monkey.errors import FleetError, MonkeyError, NotFound, StoreRefused
 from monkey.protocol.entries import Ended
-from monkey.protocol.status.store_snapshot import Snapshot, State
+from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot
 from monkey.protocol.sweeps.sweep_log import open_markers, read_sweep
 from tests.bucket import FakeBucket, Refusal
 from tests.unit.apply.small_project import Pen, StillFleet, apply, opened
@@ -26,17 +26,17 @@ from tests.unit.apply.small_project import Pen, StillFleet, apply, opened
     ("counts", "wait"),
     [
         ({}, Wait.SUCCEEDED),
-        ({State.SUCCEEDED: 3}, Wait.SUCCEEDED),
-        ({State.SUCCEEDED: 3, State.QUEUED: 1}, Wait.WORKING),
-        ({State.FAILED: 1, State.FROZEN: 1}, Wait.WORKING),
-        ({State.FAILED: 1, State.CANCELLED: 5}, Wait.FAILED),
-        ({State.CANCELLED: 1, State.SUCCEEDED: 1}, Wait.CANCELLED),
-        ({State.PAUSED: 1, State.SUCCEEDED: 1}, Wait.PAUSED),
-        ({State.PAUSED: 1, State.RUNNING: 1}, Wait.WORKING),
+        ({JobState.SUCCEEDED: 3}, Wait.SUCCEEDED),
+        ({JobState.SUCCEEDED: 3, JobState.QUEUED: 1}, Wait.WORKING),
+        ({JobState.FAILED: 1, JobState.FROZEN: 1}, Wait.WORKING),
+        ({JobState.FAILED: 1, JobState.CANCELLED: 5}, Wait.FAILED),
+        ({JobState.CANCELLED: 1, JobState.SUCCEEDED: 1}, Wait.CANCELLED),
+        ({JobState.PAUSED: 1, JobState.SUCCEEDED: 1}, Wait.PAUSED),
+        ({JobState.PAUSED: 1, JobState.RUNNING: 1}, Wait.WORKING),
     ],
 )
-def test_judgement(counts: dict[State, int], wait: Wait) -> None:
-    assert judge(Counter(counts)) is wait
+def test_judgement(counts: dict[JobState, int], wait: Wait) -> None:
+    assert judge_counts(Counter(counts)) is wait
 
 
 def test_pace_is_of_the_last_minute_and_begins_anew_after_a_retry() -> None:
@@ -69,7 +69,7 @@ class Steps:
             await self.happen.pop(0)()  # type: ignore[operator]  # coroutine functions
 
 
-def watch(world: World, steps: Steps, seen: list[tuple[Snapshot | None, list[Progress], str]]) -> Watch:
+def watch(world: World, steps: Steps, seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]]) -> Watch:
     return Watch(
         world.at,
         world.keys,
@@ -97,10 +97,10 @@ def test_watch_ends_with_the_last_job(root: Path) -> None:
                 lambda: run(jobs[1], Ended.FAILED),
                 lambda: run(jobs[2], Ended.SUCCEEDED),
             )
-            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]] = []
             (progress,) = await watch(world, steps, seen).run()
             assert progress.wait is Wait.FAILED
-            assert progress.counts == {State.SUCCEEDED: 2, State.FAILED: 1}
+            assert progress.counts == {JobState.SUCCEEDED: 2, JobState.FAILED: 1}
             assert [shown[0].unfinished for _, shown, _ in seen] == [3, 2, 1, 0]
             assert seen[2][1][0].eta is not None
             assert not await world.at.list(world.keys.watchers), "the watcher's marker goes with the watch"
@@ -127,11 +127,11 @@ def test_agent_that_left_as_its_work_came_is_started_again_for_whoever_does_not_
         async with opened(root, fleet) as world:
             await apply(world)
             fleet.count, fleet.asked = 0, []
-            await begun(world.reader(), [fleet])
+            await wait_for_agents(world.reader(), [fleet])
             assert fleet.asked == [1] and fleet.answers == [True], "what boots is not waited for"
-            await cancel(world, "small", "enough")
+            await cancel_sweep(world, "small", "enough")
             fleet.answers = [False]
-            await begun(world.reader(), [fleet])
+            await wait_for_agents(world.reader(), [fleet])
             assert fleet.asked == [1], "there is nothing to do"
 
     asyncio.run(main())
@@ -155,7 +155,7 @@ def test_store_that_is_away_is_waited_for(root: Path) -> None:
                     await pen.begin(each)
                     await pen.end(each)
 
-            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]] = []
             (progress,) = await watch(world, Steps(vanish, come_back, finish), seen).run()
             assert progress.wait is Wait.SUCCEEDED
             assert [bool(trouble) for _, _, trouble in seen] == [False, True, False, False]
@@ -173,22 +173,22 @@ def test_pause_resume_cancel_retry_are_entries_that_queue_and_call(root: Path) -
             await pen.begin(jobs[0])
             await pen.end(jobs[0], Ended.FAILED, reason="exit code 1")
             await pen.begin(jobs[1])
-            done = await pause(world, "small")
+            done = await pause_sweep(world, "small")
             assert (done.changed, done.jobs, done.running) == (True, 2, 1)
-            assert not (await pause(world, "small")).changed
-            assert (await resume(world, "small")).changed
-            assert not (await resume(world, "small")).changed
-            assert (await cancel(world, "small", "enough")).changed
-            assert not (await cancel(world, "small", "")).changed
+            assert not (await pause_sweep(world, "small")).changed
+            assert (await resume_sweep(world, "small")).changed
+            assert not (await resume_sweep(world, "small")).changed
+            assert (await cancel_sweep(world, "small", "enough")).changed
+            assert not (await cancel_sweep(world, "small", "")).changed
             assert (await read_sweep(world.at, world.keys, "small")).cancelled == "enough"
-            assert not (await pause(world, "small")).changed, "nothing of it runs"
+            assert not (await pause_sweep(world, "small")).changed, "nothing of it runs"
             fleet.count, fleet.asked = 0, []
-            assert (await retry(world, "small")).jobs == 1
+            assert (await retry_jobs(world, "small")).jobs == 1
             state = await read_sweep(world.at, world.keys, "small")
             assert state.active and state.retries == {jobs[0]: 2}
             assert state.head in (await open_markers(world.at, world.keys, "local"))["small"]
             assert fleet.asked == [1]
-            assert not (await retry(world, "small")).changed
+            assert not (await retry_jobs(world, "small")).changed
 
     asyncio.run(main())
 
@@ -202,10 +202,10 @@ def test_retry_names_one_job_by_its_beginning(root: Path) -> None:
                 await pen.begin(job)
                 await pen.end(job, Ended.FAILED)
             with pytest.raises(MonkeyError, match="has not failed: it is queued"):
-                await retry(world, "small", [jobs[2]])
+                await retry_jobs(world, "small", [jobs[2]])
             with pytest.raises(NotFound, match="has no job 'xyz'"):
-                await retry(world, "small", ["xyz"])
-            assert (await retry(world, "small", [jobs[1][:8]])).jobs == 1
+                await retry_jobs(world, "small", ["xyz"])
+            assert (await retry_jobs(world, "small", [jobs[1][:8]])).jobs == 1
             assert set((await read_sweep(world.at, world.keys, "small")).retries) == {jobs[1]}
 
     asyncio.run(main())
@@ -215,7 +215,12 @@ def test_orders_to_a_sweep_that_is_not_there_name_the_nearest(root: Path) -> Non
     async def main() -> None:
         async with opened(root) as world:
             await apply(world)
-            for order in (pause(world, "smal"), resume(world, "smal"), cancel(world, "smal", ""), retry(world, "smal")):
+            for order in (
+                pause_sweep(world, "smal"),
+                resume_sweep(world, "smal"),
+                cancel_sweep(world, "smal", ""),
+                retry_jobs(world, "smal"),
+            ):
                 with pytest.raises(NotFound, match="there is no sweep 'smal'") as caught:
                     await order
                 assert caught.value.hint == "did you mean 'small'?"
@@ -234,7 +239,7 @@ def test_jobs_that_fit_no_machine_are_not_waited_for(root: Path) -> None:
                 "unfit": unfit,
             }
             unfit = ["small"]
-            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]] = []
             with pytest.raises(FleetError, match="nothing can go on: small: a job asks for 64 CPUs") as caught:
                 await watch(world, Steps(*[pen.heart.beat] * 20), seen).run()
             assert "resources" in (caught.value.hint or "") and len(seen) > BEATS
@@ -265,7 +270,7 @@ def test_a_refusal_is_waited_out_for_a_while_and_then_explained(root: Path, buck
     async def main() -> None:
         async with opened(root) as world:
             await apply(world)
-            seen: list[tuple[Snapshot | None, list[Progress], str]] = []
+            seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]] = []
             with pytest.raises(StoreRefused, match=r"these credentials may not .* agents go on") as caught:
                 await watch(world, Steps(deny, allow, deny), seen).run()
             assert "it takes s3:" in str(caught.value.hint) and "`monkey status -w` watches again" in str(

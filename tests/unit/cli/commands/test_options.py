@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from monkey.cli.commands.run import SOURCE, _as_said
-from monkey.cli.main import guarded
+from monkey.cli.main import run_guarded
 from monkey.errors import Problem, SpecError
 from tests.unit.apply.small_project import write_project
 
@@ -17,7 +17,7 @@ def test_no_internal_spec_is_shown(
 ) -> None:
     write_project(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert guarded(["run", "--gpus", "9999", "--", "true"]) == 125
+    assert run_guarded(["run", "--gpus", "9999", "--", "true"]) == 125
     assert capfd.readouterr().err == "error: --gpus: expected at most 1024, found 9999\nhint: write at most 1024\n"
 
 
@@ -30,6 +30,6 @@ def test_a_hint_names_the_option() -> None:
 
 
 def test_more_time_is_asked_for_as_extend_takes_it(capfd: pytest.CaptureFixture[str]) -> None:
-    assert guarded(["extend", "sweep", "--", "-3h"]) == 1
+    assert run_guarded(["extend", "sweep", "--", "-3h"]) == 1
     said = capfd.readouterr().err
     assert "hint: say by how much later, like 6h, or a time" in said and "applied" not in said

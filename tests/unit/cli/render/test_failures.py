@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.watch.sweep_progress import Progress
-from monkey.cli.render.failure_groups import KINDS, LOG_LINES, alike, failures
+from monkey.apply.watch.sweep_progress import SweepProgress
+from monkey.cli.render.failure_groups import _MAX_KINDS, LOG_LINES, format_failures, normalize_failure
 from monkey.cli.render.list_tables import jobs_lines
 from monkey.cli.render.status_lines import status_lines
 from monkey.cli.terminal.text import Terminal
@@ -35,18 +35,20 @@ OTHER = [
 
 @pytest.mark.parametrize(("one", "two"), SAME)
 def test_what_varies_between_jobs_is_not_another_failure(one: str, two: str) -> None:
-    assert alike(one) == alike(two)
+    assert normalize_failure(one) == normalize_failure(two)
 
 
 @pytest.mark.parametrize(("one", "two"), OTHER)
 def test_other_words_are_another_failure(one: str, two: str) -> None:
-    assert alike(one) != alike(two)
+    assert normalize_failure(one) != normalize_failure(two)
 
 
 def test_a_parameter_s_value_is_no_part_of_what_went_wrong() -> None:
-    said = [alike(f"no model called {name}!", {"model": name, "x": "o"}) for name in ("resnet", "vit.base")]
+    said = [normalize_failure(f"no model called {name}!", {"model": name, "x": "o"}) for name in ("resnet", "vit.base")]
     assert said == ["no model called #!"] * 2
-    assert alike("a net of nets", {"model": "net"}) == "a # of nets", "whole words, or every letter would be one"
+    assert normalize_failure("a net of nets", {"model": "net"}) == "a # of nets", (
+        "whole words, or every letter would be one"
+    )
 
 
 async def _failed(root: Path, ends: Sequence[tuple[str, int | None, str]]) -> tuple[list[str], list[str], list[str]]:
@@ -60,7 +62,7 @@ async def _failed(root: Path, ends: Sequence[tuple[str, int | None, str]]) -> tu
             await pen.end(job, Ended.FAILED, reason=reason, exit_code=code, log_tail=tail)
         snapshot = await world.reader().read()
         view = snapshot.sweeps["small"]
-        told = failures(Progress(view, view.counts), Terminal())
+        told = format_failures(SweepProgress(view, view.counts), Terminal())
         assert told == status_lines("/store", snapshot, [view], Terminal())[-len(told) :], "status says the same"
         return jobs, told, jobs_lines([view], (), Terminal())
 
@@ -88,10 +90,10 @@ def test_kinds_are_told_by_how_many_each_with_the_end_of_one_log(tmp_path: Path)
 
 
 def test_of_many_kinds_a_few_are_told_and_the_rest_in_short(tmp_path: Path) -> None:
-    ends = [("exit code 1", 1, f"Error: {'x' * n}") for n in range(KINDS + 4)]
+    ends = [("exit code 1", 1, f"Error: {'x' * n}") for n in range(_MAX_KINDS + 4)]
     ends += [("timed out after 5s", 143, "epoch 3"), ("timed out after 5s", 143, "starting")]
     _, lines, listed = told(tmp_path, ends)
-    assert sum("│ Error: " in line for line in lines) == KINDS - 1
+    assert sum("│ Error: " in line for line in lines) == _MAX_KINDS - 1
     assert any(line.startswith("2 jobs failed: timed out after 5s (the first") for line in lines), (
         "whatever it said last"
     )

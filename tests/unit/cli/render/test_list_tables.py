@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.inspect.instances import Row
+from monkey.apply.inspect.instances import InstanceRow
 from monkey.cli.commands.audit import _audit
 from monkey.cli.commands.destroy import _destroy
 from monkey.cli.render.list_tables import findings_json, findings_lines, instances_lines
@@ -94,10 +94,10 @@ def test_findings_steer_no_terminal() -> None:
 def test_instances_are_a_table() -> None:
     assert instances_lines([], Terminal()) == ["There are no machines, and no agents; `monkey apply` starts them."]
     rows = [
-        Row(
+        InstanceRow(
             "lab", "gpu1", "lab/gpu1/1", "draining", 2, 3.0, "kept alive by cron", {"cpu": 97.4, "gpus": [80, None, 3]}
         ),
-        Row("lab", "gpu2", "", "not heard of", 0, None, ""),
+        InstanceRow("lab", "gpu2", "", "not heard of", 0, None, ""),
     ]
     head, first, second = instances_lines(rows, Terminal())
     assert head.split()[:4] == ["PROVIDER", "MACHINE", "AGENT", "STATE"]

@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.inspect.attempt_records import read_attempts
-from monkey.apply.orders import cancel, resume
+from monkey.apply.orders import cancel_sweep, resume_sweep
 from monkey.apply.planning import make_plan
-from monkey.apply.watch.sweep_progress import Progress
+from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
 from monkey.cli.live_view import Live
-from monkey.cli.render.apply_outcome import detached, held, outcome, silence
+from monkey.cli.render.apply_outcome import explain_hold, explain_silence, format_detached, format_outcome
 from monkey.cli.render.job_details import job_info, job_info_json, sweep_info
 from monkey.cli.render.list_tables import jobs_lines, sweeps_lines
 from monkey.cli.render.plan_lines import plan_lines
-from monkey.cli.render.progress_lines import drawn, said
+from monkey.cli.render.progress_lines import draw_progress, format_progress
 from monkey.cli.render.status_lines import status_json, status_lines
 from monkey.cli.terminal.text import Terminal, width_of
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import Ended
-from monkey.protocol.status.store_snapshot import Snapshot
+from monkey.protocol.status.store_snapshot import StoreSnapshot
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07\rsecond"
@@ -43,11 +43,11 @@ def played(root: Path, scene: Callable[[World, Pen, list[str]], Awaitable[None]]
     asyncio.run(main())
 
 
-async def looked(world: World) -> tuple[Snapshot, Progress]:
+async def looked(world: World) -> tuple[StoreSnapshot, SweepProgress]:
     """Return how things are now."""
     snapshot = await world.reader().read()
     view = snapshot.sweeps["small"]
-    return snapshot, Progress(view, view.counts, rate=1.5, eta=80)
+    return snapshot, SweepProgress(view, view.counts, rate=1.5, eta=80)
 
 
 async def three_ends(world: World, pen: Pen, jobs: list[str]) -> None:
@@ -88,9 +88,9 @@ def test_every_screen_is_free_of_what_jobs_would_steer_it_with(tmp_path: Path) -
         for width in (None, 100, 30):
             to = Terminal(width)
             screens = {
-                "drawn": drawn(snapshot, [progress], best, "", to),
-                "said": said(snapshot, [progress], best, HOSTILE),
-                "outcome": outcome([progress], best, {}, to, changed=True),
+                "drawn": draw_progress(snapshot, [progress], best, "", to),
+                "said": format_progress(snapshot, [progress], best, HOSTILE),
+                "outcome": format_outcome([progress], best, {}, to, changed=True),
                 "status": status_lines("/store", snapshot, [view], to),
                 "jobs": jobs_lines([view], (), to),
                 "sweeps": sweeps_lines([view], to),
@@ -110,19 +110,19 @@ def test_progress_tells_counts_pace_and_the_best(tmp_path: Path) -> None:
         snapshot, progress = await looked(world)
         best = find_best(progress)
         assert best is not None and (best.job, best.value) == (jobs[1], 0.25)
-        lines = drawn(snapshot, [progress], {"small": best}, "", Terminal(80))
+        lines = draw_progress(snapshot, [progress], {"small": best}, "", Terminal(80))
         assert lines[0].endswith("2/3  1.5/s  1m20s left")
         assert lines[1].strip() == "1 succeeded, 1 failed, 1 running"
         assert lines[2].strip() == "best loss 0.25 (lr=2)"
         assert lines[3] == "1 agent at work"
-        (line,) = said(snapshot, [progress], {"small": best}, "")
+        (line,) = format_progress(snapshot, [progress], {"small": best}, "")
         assert line == "small: 2/3 done; 1 failed, 1 running; 1.5/s, 1m20s left; best loss 0.25 (lr=2)"
 
     played(tmp_path, scene)
 
 
 def test_detaching_says_how_to_come_back() -> None:
-    text = "\n".join(detached(["small"]))
+    text = "\n".join(format_detached(["small"]))
     assert all(way in text for way in ("monkey status small", "monkey status -w small", "monkey cancel small"))
 
 
@@ -148,7 +148,7 @@ def test_last_plain_line_says_that_all_are_done_and_no_line_is_blank(tmp_path: P
             await pen.end(job)
         snapshot, _ = await looked(world)
         view = snapshot.sweeps["small"]
-        assert said(snapshot, [Progress(view, view.counts)], {}, "") == ["small: 3/3 done"]
+        assert format_progress(snapshot, [SweepProgress(view, view.counts)], {}, "") == ["small: 3/3 done"]
         out = io.StringIO()
         with Live(find_best, out) as live:
             live._say(None, [], "")
@@ -162,22 +162,22 @@ def test_progress_is_told_first_however_narrow_the_terminal(tmp_path: Path) -> N
         await three_ends(world, pen, jobs)
         snapshot, progress = await looked(world)
         for width in (15, 20, 40, 80):
-            assert "2/3" in drawn(snapshot, [progress], {}, "", Terminal(width))[0][:width]
+            assert "2/3" in draw_progress(snapshot, [progress], {}, "", Terminal(width))[0][:width]
 
     played(tmp_path, scene)
 
 
 def test_cancelled_job_carries_the_sweep_s_reason_whatever_its_last_attempt_ended_with(tmp_path: Path) -> None:
     async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
-        await cancel(world, "small", "")
-        assert held((await looked(world))[1])[0].startswith("It was cancelled; ")
+        await cancel_sweep(world, "small", "")
+        assert explain_hold((await looked(world))[1])[0].startswith("It was cancelled; ")
         await pen.heart.beat()  # nobody need wait for an agent
-        await resume(world, "small")
+        await resume_sweep(world, "small")
         await pen.begin(jobs[0])
         await pen.end(jobs[0], Ended.RELEASED, reason="no longer part of the sweep")
-        await cancel(world, "small", "enough")
+        await cancel_sweep(world, "small", "enough")
         _, progress = await looked(world)
-        assert held(progress)[0].startswith("It was cancelled (enough); ")
+        assert explain_hold(progress)[0].startswith("It was cancelled (enough); ")
         text = "\n".join(jobs_lines([progress.view], (), Terminal()))
         assert text.count("cancelled: enough") == 3 and "no longer part" not in text
         notes = "\n".join(plan_lines((await make_plan(world, [])).plan, Terminal(), everything=True))
@@ -193,9 +193,9 @@ def test_silence_is_explained_by_how_the_job_ended(tmp_path: Path) -> None:
         await pen.begin(jobs[1])
         await pen.end(jobs[1])
         view = (await looked(world))[1].view
-        assert silence("a", [view.view(jobs[0])]) == ["a wrote nothing; could not begin", "  │ last words"]
-        assert silence("b", [view.view(jobs[1])]) == ["b wrote nothing; it succeeded"]
-        assert "nothing yet (it is queued)" in silence("c", [view.view(jobs[2])])[0]
+        assert explain_silence("a", [view.view(jobs[0])]) == ["a wrote nothing; could not begin", "  │ last words"]
+        assert explain_silence("b", [view.view(jobs[1])]) == ["b wrote nothing; it succeeded"]
+        assert "nothing yet (it is queued)" in explain_silence("c", [view.view(jobs[2])])[0]
 
     played(tmp_path, scene)
 

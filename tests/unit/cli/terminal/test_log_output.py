@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from monkey.cli.terminal.log_output import LONGEST, Sink
+from monkey.cli.terminal.log_output import _MAX_LINE_BYTES, Sink
 
 
 def sunk(*chunks: tuple[str, bytes], prefixed: bool, raw: bool) -> bytes:
@@ -30,11 +30,11 @@ def test_endless_line_is_broken_instead_of_kept() -> None:
     out = io.BytesIO()
     sink = Sink(out, prefixed=True, raw=True)
     for _ in range(5):
-        sink.write("a" * 16, b"x" * (LONGEST // 2))
-    assert out.tell() > LONGEST
+        sink.write("a" * 16, b"x" * (_MAX_LINE_BYTES // 2))
+    assert out.tell() > _MAX_LINE_BYTES
     sink.close()
     lines = out.getvalue().splitlines()
-    assert len(lines) == 2 and sum(line.count(b"x") for line in lines) == 5 * (LONGEST // 2)
+    assert len(lines) == 2 and sum(line.count(b"x") for line in lines) == 5 * (_MAX_LINE_BYTES // 2)
 
 
 def test_lines_of_jobs_stay_whole_and_say_whose_they_are() -> None:

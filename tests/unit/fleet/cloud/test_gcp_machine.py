@@ -60,16 +60,16 @@ def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
 def test_a_machine_is_made_anew_where_its_group_makes_others_that_stay_longer(google: Google) -> None:
     machine = Gcp({})
     google.template = TEMPLATE.replace("-1", "-2")
-    assert instance_metadata.notice(machine) == "" and not google.questions, "it has no end"
+    assert instance_metadata.read_notice(machine) == "" and not google.questions, "it has no end"
     google.said[f"attributes/{ENDS}"] = str(time.time() + 3600)
-    assert instance_metadata.notice(machine) == "" and not google.questions, "its end is far away"
+    assert instance_metadata.read_notice(machine) == "" and not google.questions, "its end is far away"
     google.said[f"attributes/{ENDS}"] = str(time.time() + 60)
-    assert instance_metadata.notice(machine) == instance_metadata.OVER
+    assert instance_metadata.read_notice(machine) == instance_metadata.OVER
     google.template = TEMPLATE
-    assert instance_metadata.notice(machine) == "", "another one would end as soon"
+    assert instance_metadata.read_notice(machine) == "", "another one would end as soon"
     google.said["preempted"] = "TRUE"
-    assert instance_metadata.notice(machine) == instance_metadata.SPOT
-    instance_metadata.renew(machine)
+    assert instance_metadata.read_notice(machine) == instance_metadata.SPOT
+    instance_metadata.replace_machine(machine)
     assert google.renewed == [{"instances": ["zones/europe-west4-a/instances/monkey-shop-ab12"]}]
 
 

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from monkey.fleet.cloud.http_client import Away, Refused, ask, persist
+from monkey.fleet.cloud.http_client import Away, Refused, ask_api, retry_ask
 from tests.services import free_port
 
 
@@ -60,12 +60,12 @@ def server() -> Iterator[_Server]:
 def test_who_asks_persists_while_that_may_help(server: _Server) -> None:
     url = f"http://127.0.0.1:{server.server_address[1]}/x?secret=1"
     server.answers = [503, 0, 403, 200]
-    assert persist(lambda: ask("GET", url, direct=True), 60, pause=0.01) == b"an answer" and not server.answers
+    assert retry_ask(lambda: ask_api("GET", url, direct=True), 60, pause=0.01) == b"an answer" and not server.answers
     server.answers = [404, 200]
     with pytest.raises(Refused, match=r"^GET http://127.0.0.1:\d+/x: 404 an answer$"):
-        persist(lambda: ask("GET", url, direct=True), 60)
+        retry_ask(lambda: ask_api("GET", url, direct=True), 60)
     server.answers = [503, 503]
     with pytest.raises(Refused, match="503"):
-        persist(lambda: ask("GET", url, direct=True), 0)
+        retry_ask(lambda: ask_api("GET", url, direct=True), 0)
     with pytest.raises(Away, match="refused"):
-        persist(lambda: ask("GET", f"http://127.0.0.1:{free_port()}", direct=True), 60, silent=0)
+        retry_ask(lambda: ask_api("GET", f"http://127.0.0.1:{free_port()}", direct=True), 60, silent=0)

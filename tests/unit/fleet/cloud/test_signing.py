@@ -10,7 +10,7 @@ from botocore.auth import S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from monkey.fleet.cloud.signing import AwsKeys, signed
+from monkey.fleet.cloud.signing import AwsKeys, sign_request
 
 KEYS = AwsKeys("ASIAKEY", "se/cret+", "to=ken")
 
@@ -39,9 +39,11 @@ def test_it_is_the_one_that_botocore_makes(
         Credentials(KEYS.id, KEYS.secret, token or None), service, "eu-central-1"
     )
     if service != "s3":
-        request.headers["X-Amz-Content-SHA256"] = signed(method, url, "", "", KEYS, body, {}, 0)["X-Amz-Content-SHA256"]
+        request.headers["X-Amz-Content-SHA256"] = sign_request(method, url, "", "", KEYS, body, {}, 0)[
+            "X-Amz-Content-SHA256"
+        ]
     theirs.add_auth(request)
     now = calendar.timegm(time.strptime(request.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ"))
-    ours = signed(method, url, "eu-central-1", service, AwsKeys(KEYS.id, KEYS.secret, token), body, headers, now)
+    ours = sign_request(method, url, "eu-central-1", service, AwsKeys(KEYS.id, KEYS.secret, token), body, headers, now)
     assert ours["Authorization"] == request.headers["Authorization"]
     assert ours == dict(request.headers.items())

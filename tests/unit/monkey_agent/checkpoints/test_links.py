@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent.checkpoints.local_checkpoints import Kept
-from monkey_agent.checkpoints.restore import restore
+from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
+from monkey_agent.checkpoints.restore import restore_checkpoint
 from monkey_agent.ports import Ending
 from monkey_agent.supervisor.process import Exit
 from tests.loops import Run
@@ -133,9 +133,9 @@ def test_no_checkpoint_is_put_behind_a_link(body: Body, run: Run, tmp_path: Path
     link.parent.mkdir()
     link.symlink_to(precious.root)
     assert run(body.run(COUNT, job=JOB)).ending is Ending.FAILED
-    for kept in (body.runner.checkpoints.kept, Kept(tmp_path / "elsewhere")):
+    for kept in (body.runner.checkpoints.kept, LocalCheckpoints(tmp_path / "elsewhere")):
         with pytest.raises(NotADirectoryError):
-            run(restore(body.store, body.keys, kept, JOB, str(link)))
+            run(restore_checkpoint(body.store, body.keys, kept, JOB, str(link)))
         precious.check()
 
 

@@ -63,12 +63,12 @@ def test_many_who_ask_share_one_fetch(tmp_path: Path, run: Run) -> None:
         agents = [Datasets(store, Cache(tmp_path)) for _ in range(3)]
         paths = await asyncio.gather(*(path_of(agents[i % 3], oid) for i in range(12)))
         assert len(set(paths)) == 1
-        assert sorted(store.fetched) == sorted(dataset_listing.key(md5(data)) for data in files.values())
+        assert sorted(store.fetched) == sorted(dataset_listing.spell_object_key(md5(data)) for data in files.values())
         # Another dataset that shares all but one file costs one file.
         store.fetched.clear()
         other = await send(store, {**files, "more": b"more"})
         assert read(await path_of(agents[0], other)) == {**files, "more": b"more"}
-        assert store.fetched == [dataset_listing.key(md5(b"more"))]
+        assert store.fetched == [dataset_listing.spell_object_key(md5(b"more"))]
         # The first one is still what it was, though its files got more names; nothing is fetched for that.
         assert read(await path_of(agents[1], oid)) == files
         assert len(store.fetched) == 1
@@ -80,7 +80,7 @@ def test_a_missing_object_is_told_with_the_fix(tmp_path: Path, run: Run) -> None
     async def scenario() -> None:
         store = MemoryStore()
         oid = await send(store, FILES)
-        await store.delete(dataset_listing.key(md5(b"first\n")))
+        await store.delete(dataset_listing.spell_object_key(md5(b"first\n")))
         body = Body(tmp_path, store)
         with pytest.raises(JobFailed, match=r"files/md5/.*monkey push.*monkey retry"):
             await body.start("true", datasets={"d": oid})
@@ -89,7 +89,7 @@ def test_a_missing_object_is_told_with_the_fix(tmp_path: Path, run: Run) -> None
         assert not (body.cache / "datasets" / "trees" / oid).exists()
         await body.runner.close()
         # What was missing came; the failure is not remembered for ever.
-        await store.put(dataset_listing.key(md5(b"first\n")), b"first\n")
+        await store.put(dataset_listing.spell_object_key(md5(b"first\n")), b"first\n")
         assert read(await path_of(Datasets(store, Cache(body.cache)), oid)) == FILES
 
     run(scenario())
@@ -99,11 +99,11 @@ def test_a_damaged_object_is_never_shown(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         store = MemoryStore()
         oid = await send(store, FILES)
-        await store.put(dataset_listing.key(md5(b"first\n")), b"fIrst\n")
+        await store.put(dataset_listing.spell_object_key(md5(b"first\n")), b"fIrst\n")
         datasets = Datasets(store, Cache(tmp_path), remembered=0)
         with pytest.raises(JobFailed, match="another MD5"):
             await datasets.use(oid)
-        await store.put(dataset_listing.key(oid), b"[]")
+        await store.put(dataset_listing.spell_object_key(oid), b"[]")
         with pytest.raises(JobFailed, match=r"another MD5 .*`monkey push`"):
             await Datasets(store, Cache(tmp_path / "other")).use(oid)
         told = {item.key.removeprefix(DAMAGED) for item in await store.list(DAMAGED)}
@@ -115,7 +115,7 @@ def test_a_damaged_object_is_never_shown(tmp_path: Path, run: Run) -> None:
 @pytest.mark.parametrize("damaged", [True, False])
 def test_what_was_sent_since_the_last_try_counts_at_once(tmp_path: Path, run: Run, *, damaged: bool) -> None:
     async def scenario() -> None:
-        store, rotten = Counting(), dataset_listing.key(md5(b"first\n"))
+        store, rotten = Counting(), dataset_listing.spell_object_key(md5(b"first\n"))
         oid = await send(store, FILES)
         await (store.put(rotten, b"fIrst\n") if damaged else store.delete(rotten))
         datasets = Datasets(store, Cache(tmp_path), remembered=1e9)
@@ -161,13 +161,13 @@ HOSTILE = [
 def test_a_hostile_list_is_refused(entries: Any) -> None:
     text = json.dumps(entries).encode()
     with pytest.raises(Corrupt):
-        dataset_listing.read(f"{md5(text)}.dir", text)
+        dataset_listing.parse_listing(f"{md5(text)}.dir", text)
 
 
 @pytest.mark.parametrize("text", [b"", b"[" * 100_000, b"\xff\xfe", b"{", b"[NaN]"])
 def test_what_is_no_list_is_refused(text: bytes) -> None:
     with pytest.raises(Corrupt):
-        dataset_listing.read(f"{md5(text)}.dir", text)
+        dataset_listing.parse_listing(f"{md5(text)}.dir", text)
 
 
 @pytest.mark.parametrize("oid", ["", "../x", "0" * 31, "0" * 33, f"{'0' * 32}.dirx", f"{'0' * 32}\n", "G" * 32])

@@ -52,7 +52,7 @@ def test_the_least_recently_used_go_and_none_that_is_used(tmp_path: Path, run: R
         assert not list((tmp_path / "trash").iterdir())
         store.fetched.clear()
         assert read(await path_of(datasets, oids["a"]))["own"] == b"a" * 1_000_000
-        assert dataset_listing.key(md5(b"s" * 100_000)) not in store.fetched
+        assert dataset_listing.spell_object_key(md5(b"s" * 100_000)) not in store.fetched
 
     run(scenario())
 

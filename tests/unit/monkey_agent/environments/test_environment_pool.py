@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import JobFailed
-from monkey_agent.cache.cache import Cache, lock
+from monkey_agent.cache.cache import Cache, try_lock
 from monkey_agent.environments.environment_pool import Environments, name_of
 from monkey_agent.ports import Ending
 from monkey_agent.supervisor import process_tree
@@ -155,7 +155,9 @@ def test_a_setup_that_fails_tells_its_last_lines(tmp_path: Path, run: Run) -> No
     run(scenario())
     # What it left in the background is gone: it would hold the lock.
     assert not [
-        pid for pid in process_tree.everyone() if str(tmp_path).encode() in process_tree.read(f"/proc/{pid}/environ")
+        pid
+        for pid in process_tree.list_processes()
+        if str(tmp_path).encode() in process_tree.read_proc(f"/proc/{pid}/environ")
     ]
 
 
@@ -172,7 +174,7 @@ def test_environments_that_were_not_used_for_long_go_and_none_in_use(tmp_path: P
         assert used.exists() and not any(map(Path.exists, others))
         # Another agent's process uses it, too.
         use.close()
-        held = lock(f"{used}.use", fcntl.LOCK_SH)
+        held = try_lock(f"{used}.use", fcntl.LOCK_SH)
         assert not await Cache(tmp_path, most=0).trim()
         assert used.exists()
         os.close(held)

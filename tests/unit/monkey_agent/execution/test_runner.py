@@ -227,5 +227,7 @@ def test_many_jobs_at_once(body: Body, run: Run) -> None:
         await asyncio.gather(*map(one, range(60)))
 
     run(scenario())
-    left = [pid for pid in process_tree.everyone() if (process_tree.mark(pid) or "").startswith(f"{body.state}:")]
+    left = [
+        pid for pid in process_tree.list_processes() if (process_tree.read_mark(pid) or "").startswith(f"{body.state}:")
+    ]
     assert len([pid for pid in left if alive(pid)]) == 2, "the warden and its guard, and nobody else"

@@ -6,7 +6,7 @@ from typing import Any
 
 from monkey.spec.job.stop_when import StopRule
 from monkey_agent.execution.stop_conditions import Conditions
-from monkey_agent.ports import Ending, Outcome
+from monkey_agent.ports import AttemptOutcome, Ending
 from tests.loops import Run
 from tests.unit.monkey_agent.body import NEVER, Body, script
 
@@ -15,7 +15,7 @@ NAN, GOAL = StopRule("loss", kind="nan"), StopRule("acc", above=0.9, sweep=True)
 STAY = "\nimport time\nopen('made', 'w').write('half')\nwhile True: time.sleep(0.05)"
 
 
-def ended(body: Body, run: Run, text: str, rules: list[StopRule], **settings: Any) -> Outcome:
+def ended(body: Body, run: Run, text: str, rules: list[StopRule], **settings: Any) -> AttemptOutcome:
     about = {"stop_when": rules, "grace": 0.5, "timeout": NEVER, **settings}
     return run(body.run(script("import monkey\n" + text), settings=about, outputs=["made"]))
 

@@ -42,7 +42,7 @@ def test_what_exited_while_the_agent_heard_nothing_is_recorded_by_the_next(
     agent = victim(job(ledger, f"while ! test -e {go}; do sleep 0.01; done; echo last")[2])
     os.kill(agent, signal.SIGSTOP)
     go.touch()
-    asyncio.run(until(lambda: leftover_processes.exits(tmp_path / "state")))
+    asyncio.run(until(lambda: leftover_processes.read_exits(tmp_path / "state")))
     os.kill(agent, signal.SIGKILL)
     asyncio.run(
         until(

@@ -12,7 +12,7 @@ import pytest
 from monkey.fleet.cloud import instance_metadata
 from monkey.fleet.cloud.machine_paths import GOODBYE
 from monkey_agent.lifecycle import cloud_notices, draining
-from monkey_agent.scheduling.agent_daemon import Agent
+from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from tests.loops import Run
 from tests.rented.metadata import Metadata
 
@@ -43,7 +43,9 @@ async def heeded(
 ) -> tuple[Noting, list[float]]:
     """Let the cloud act, step after step, each once what the one before waits for is so."""
     agent, hurried = Noting(), list[float]()
-    heeding = asyncio.create_task(cloud_notices.heed(cast(Agent, agent), metadata.kind, directory, hurried.append))
+    heeding = asyncio.create_task(
+        cloud_notices.leave_on_notice(cast(AgentDaemon, agent), metadata.kind, directory, hurried.append)
+    )
     async with asyncio.timeout(30):
         for so in acts(agent):
             while not so():
@@ -69,14 +71,14 @@ def test_who_is_taken_away_stops_at_once(metadata: Metadata, tmp_path: Path, run
     assert agent.stopped == [instance_metadata.SPOT] and hurried == [{"aws": 30.0, "gcp": 7.5}[metadata.kind]]
     assert (tmp_path / GOODBYE).read_text() == instance_metadata.SPOT
     assert agent.told == ["spot notice: this machine is taken away"]
-    assert not (tmp_path / draining.FILE).exists()
+    assert not (tmp_path / draining._DRAIN_FILE).exists()
 
 
 @pytest.mark.parametrize("metadata", ["aws"], indirect=True)
 def test_who_may_be_taken_away_drains_and_goes_on_listening(metadata: Metadata, tmp_path: Path, run: Run) -> None:
     def acts(agent: Noting) -> Iterator[Callable[[], bool]]:
         metadata.said[REBALANCE] = '{"noticeTime": "2026-11-22T10:00:00Z"}'
-        yield (tmp_path / draining.FILE).exists
+        yield (tmp_path / draining._DRAIN_FILE).exists
         assert (tmp_path / GOODBYE).read_text() == instance_metadata.REBALANCE
         yield asked_twice(metadata)
         assert agent.told == ["rebalance: this machine may be taken away"], "said once"

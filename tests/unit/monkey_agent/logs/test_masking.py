@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from monkey.errors import JobFailed
 from monkey.store.memory import MemoryStore
-from monkey_agent.logs.job_log import Log
+from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import Mask
 from monkey_agent.ports import Ending
 from tests.loops import Run
@@ -118,7 +118,7 @@ def test_no_cut_lets_a_secret_through(values: list[str], parts: list[int | str],
     async def scenario() -> list[bytes]:
         store = MemoryStore()
         path = f"{os.environ['XDG_STATE_HOME']}.masked"
-        log = Log(store, "log/", path, Mask(values))
+        log = AttemptLog(store, "log/", path, Mask(values))
         data, at = text.encode(), 0
         with open(path, "wb", buffering=0) as file:  # noqa: PTH123, ASYNC230
             for cut in [*cuts, len(data)]:

@@ -26,7 +26,7 @@ def server() -> Iterator[Hook]:
 
 
 def send(channel: NotifyChannel, **secrets: str) -> None:
-    asyncio.run(webhook.deliver(channel, NOTICE, SecretValues({"HOME": "/nonexistent", **secrets})))
+    asyncio.run(webhook.deliver_notice(channel, NOTICE, SecretValues({"HOME": "/nonexistent", **secrets})))
 
 
 def refused(channel: NotifyChannel, **secrets: str) -> tuple[str, bool]:

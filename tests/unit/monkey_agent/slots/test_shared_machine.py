@@ -11,7 +11,7 @@ from monkey.fleet.machine_capacity import Capacity
 from monkey.spec.job.recipe import JobResources
 from monkey_agent.lifecycle.state_directory import Home
 from monkey_agent.slots.busy_gpus import Foreign
-from monkey_agent.slots.shared_machine import FRESH, Neighbours
+from monkey_agent.slots.shared_machine import _FRESH, Neighbours
 from monkey_agent.slots.slot_allocator import MachineSeats
 from tests.loops import Run
 
@@ -34,7 +34,7 @@ def test_what_the_old_agent_holds_is_not_handed_out_twice(tmp_path: Path) -> Non
     assert new.take(JobResources(0.1)) and new.take(JobResources(0.1)) is None, "three slots, one of them the old one's"
     assert new.fits(JobResources(4, 2, 8 * GIB)), "it waits for that"
     old.give(seat)
-    now += 2 * FRESH
+    now += 2 * _FRESH
     freed = new.take(JobResources(3, 1))
     assert freed is not None and freed.gpus == ("a",)
     home.close()
@@ -80,4 +80,4 @@ def test_gpus_are_counted_as_the_driver_does() -> None:
         "  MIG 3g.40gb     Device  0: (UUID: MIG-bbbb-1)\n  MIG 3g.40gb     Device  1: (UUID: MIG-bbbb-2)\n"
         "GPU 3: NVIDIA H100 80GB HBM3 (UUID: GPU-aaaa-2)\n"
     )
-    assert gpus.numbered(listing) == [(0, "MIG-bbbb-1"), (0, "MIG-bbbb-2"), (3, "GPU-aaaa-2")]
+    assert gpus.number_gpus(listing) == [(0, "MIG-bbbb-1"), (0, "MIG-bbbb-2"), (3, "GPU-aaaa-2")]

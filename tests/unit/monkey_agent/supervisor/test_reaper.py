@@ -50,13 +50,15 @@ def test_a_fork_bomb_does_not_outlive_its_warden(victim: Callable[..., int], tmp
     (tmp_path / "bomb.py").write_text("\n".join(lines))
     agent = victim(f"exec env -i {sys.executable} {tmp_path}/bomb.py")
     warden, guard = warden_of(tmp_path / "state"), guard_of(tmp_path / "state")
-    asyncio.run(until(lambda: len(process_tree.tree([warden])) > 16))
+    asyncio.run(until(lambda: len(process_tree.list_descendants([warden])) > 16))
     os.kill(agent, signal.SIGKILL)
     os.kill(warden, signal.SIGKILL)
     asyncio.run(until(lambda: not alive(guard), seconds=5.0))
-    assert leftover_processes.clear(tmp_path / "state") == 0
-    bombs = [pid for pid in process_tree.everyone() if b"bomb.py" in process_tree.read(f"/proc/{pid}/cmdline")]
-    assert not any(str(tmp_path).encode() in process_tree.read(f"/proc/{pid}/cmdline") for pid in bombs)
+    assert leftover_processes.clear_leftovers(tmp_path / "state") == 0
+    bombs = [
+        pid for pid in process_tree.list_processes() if b"bomb.py" in process_tree.read_proc(f"/proc/{pid}/cmdline")
+    ]
+    assert not any(str(tmp_path).encode() in process_tree.read_proc(f"/proc/{pid}/cmdline") for pid in bombs)
 
 
 def test_a_daemon_that_hides_ends_with_a_warden_that_is_killed(body: Body, tmp_path: Path, run: Run) -> None:

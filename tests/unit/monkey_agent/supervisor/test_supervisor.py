@@ -55,10 +55,10 @@ def test_a_fork_bomb_does_not_outlive_its_agent(victim: Callable[..., int], tmp_
     (tmp_path / "bomb.py").write_text(bomb)
     agent = victim(f"exec {sys.executable} {tmp_path}/bomb.py")
     warden = warden_of(tmp_path / "state")
-    asyncio.run(until(lambda: len(process_tree.tree([warden])) > 60))
+    asyncio.run(until(lambda: len(process_tree.list_descendants([warden])) > 60))
     os.kill(agent, signal.SIGKILL)
     asyncio.run(until(lambda: not alive(warden), seconds=3.0))
-    assert leftover_processes.clear(tmp_path / "state") == 0
+    assert leftover_processes.clear_leftovers(tmp_path / "state") == 0
 
 
 @knows_all
@@ -80,7 +80,7 @@ def test_a_successor_ends_what_agent_warden_and_guard_left(victim: Callable[...,
             os.kill(pid, signal.SIGKILL)
         asyncio.run(until(lambda: not alive(warden) and not alive(guard)))
         assert all(map(alive, jobs)), "the test must leave something to clear"
-        assert leftover_processes.clear(tmp_path / "state") >= len(jobs)
+        assert leftover_processes.clear_leftovers(tmp_path / "state") >= len(jobs)
         assert not any(map(alive, jobs))
         assert decoy.poll() is None
         decoy.kill()
@@ -94,10 +94,10 @@ def test_a_recycled_pid_is_not_killed(tmp_path: Path) -> None:
     bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     now = MachineClock().now()
     Register.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 100, now - 99, 2)
-    assert leftover_processes.clear(tmp_path) == 0
+    assert leftover_processes.clear_leftovers(tmp_path) == 0
     assert bystander.poll() is None
     Register.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 1, now + 1, 2)
-    assert leftover_processes.clear(tmp_path) == 1
+    assert leftover_processes.clear_leftovers(tmp_path) == 1
     assert bystander.wait() == -signal.SIGKILL
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from monkey.metrics.usage import FILE
+from monkey.metrics.usage import USAGE_FILE
 from monkey.spec.job.recipe import JobResources
 from monkey_agent.supervisor import process_tree
 from monkey_agent.supervisor.process import Exit
 from monkey_agent.telemetry.host_meter import host_meter
 from monkey_agent.telemetry.job_meter import Counter
-from monkey_agent.telemetry.meters import Use
+from monkey_agent.telemetry.meters import ProcessUsage
 from monkey_agent.telemetry.psutil_meters import PortableHostMeter, PortableJobMeter
-from monkey_agent.telemetry.sampler import Sample, Sampler, following
+from monkey_agent.telemetry.sampler import Sample, Sampler, find_next_sample
 from monkey_agent.telemetry.samples import Samples
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, pids, script, until
@@ -86,14 +86,14 @@ def test_all_processes_of_a_job_count_and_what_they_share_counts_once(body: Body
         assert body.runner.sampler.vitals["memory"] == told[0].fields["memory_percent"]
         (tmp_path / "enough").touch()
         outcome = await running.wait()
-        lines = (await body.stored(running))[FILE].splitlines()
+        lines = (await body.stored(running))[USAGE_FILE].splitlines()
         assert [json.loads(line)["m"] for line in lines] == [sample.fields]
         assert outcome.usage["memory_bytes"] == sample.fields["memory_bytes"]
         assert outcome.usage["cpus"] * outcome.seconds >= 2 * 0.99
         running.leave(recorded=True)
         await bystander.stop("enough")
         await bystander.wait()
-        assert set(await body.stored(bystander)) == {FILE}, "it wrote nothing, and was sampled"
+        assert set(await body.stored(bystander)) == {USAGE_FILE}, "it wrote nothing, and was sampled"
 
     run(scenario())
 
@@ -105,21 +105,21 @@ def test_a_job_that_nobody_sampled_tells_what_the_kernel_counted(body: Body, run
         outcome = await running.wait()
         assert 100 * MB < outcome.usage["memory_bytes"] < 200 * MB
         assert outcome.usage["cpus"] * outcome.seconds >= 1
-        assert FILE not in await body.stored(running)
+        assert USAGE_FILE not in await body.stored(running)
         assert (await body.run("true")).usage == {}, "it was over at once: no record grows for that"
 
     run(scenario())
 
 
 def test_samples_of_an_earlier_life_count(tmp_path: Path, run: Run) -> None:
-    before = Samples(str(tmp_path / FILE), asked=0)
+    before = Samples(str(tmp_path / USAGE_FILE), asked=0)
     for second, memory, percent in ((1, 5, 40.0), (2, 9, 80.0), (3, 7, 60.0)):
-        use = Use(second * 1.5, memory * MB, 0, 0)
+        use = ProcessUsage(second * 1.5, memory * MB, 0, 0)
         fields = before.add(second * 10**9, time.monotonic(), use, {"gpu_percent": percent, "gpu_memory_bytes": memory})
         assert "memory_percent" not in fields
-    with (tmp_path / FILE).open("ab") as file:
+    with (tmp_path / USAGE_FILE).open("ab") as file:
         file.write(b'{"m": {"memory_bytes": "much"}}\n{"m": 3}\ngarbage\n{"m": {"mem')
-    after = Samples(str(tmp_path / FILE), asked=0)
+    after = Samples(str(tmp_path / USAGE_FILE), asked=0)
     how = Exit("ended", 0, 10.0, peak=1, cpu=0.5)
     expected = {"cpus": 0.45, "memory_bytes": 9 * MB, "gpu_percent": 60, "gpu_memory_bytes": 9}
     assert run(before.finish(how)) == run(after.finish(how)) == expected
@@ -127,10 +127,10 @@ def test_samples_of_an_earlier_life_count(tmp_path: Path, run: Run) -> None:
 
 
 def test_samples_come_at_even_distances_whatever_a_reading_takes() -> None:
-    assert following(0.0, 0, 15) == (1, 15)
-    assert following(15.2, 1, 15) == (2, pytest.approx(14.8))
-    assert following(44.0, 1, 15) == (3, 1), "one was missed"
-    assert following(14.9999, 1, 15)[0] == 2, "a clock that is a little early makes no second sample"
+    assert find_next_sample(0.0, 0, 15) == (1, 15)
+    assert find_next_sample(15.2, 1, 15) == (2, pytest.approx(14.8))
+    assert find_next_sample(44.0, 1, 15) == (3, 1), "one was missed"
+    assert find_next_sample(14.9999, 1, 15)[0] == 2, "a clock that is a little early makes no second sample"
 
 
 class Hanging:

@@ -36,7 +36,7 @@ def group(action: str, name: str = NAME, region: str = REGION) -> Ask:
 
 
 def test_whoever_applies_may_change_what_is_the_projects_and_nothing_else() -> None:
-    policy = applier_rights.policy("s3://bucket/sweeps", "shop", REGION)
+    policy = applier_rights.write_policy("s3://bucket/sweeps", "shop", REGION)
     to_machines, to_lambda = ({"iam:PassedToService": f"{each}.amazonaws.com"} for each in ("ec2", "lambda"))
     rows = {
         Ask("ec2:DescribeVpcs", "*", {}, ME): True,
@@ -85,4 +85,4 @@ def test_roles_that_aws_has_for_itself_may_be_made_at_their_first_use() -> None:
     for service, may in (("autoscaling", True), ("spot", True), ("ecs", False)):
         who = f"{service}.amazonaws.com"
         rows[iam("CreateServiceLinkedRole", f"role/aws-service-role/{who}/x", {"iam:AWSServiceName": who})] = may
-    table(applier_rights.policy("s3://bucket/sweeps", "shop", REGION), rows)
+    table(applier_rights.write_policy("s3://bucket/sweeps", "shop", REGION), rows)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from monkey_stacks.aws import machine_rights
-from monkey_stacks.aws.api.naming import Stack
+from monkey_stacks.aws.api.naming import AwsStack
 from tests.iam import ACCOUNT, Ask, table
 
 REGION = "eu-central-1"
-STACK = Stack("shop", "cloud", "1234")
+STACK = AwsStack("shop", "cloud", "1234")
 GROUP = STACK.name
 SECRETS = {
     "WANDB": "ssm:/team/wandb",
@@ -53,7 +53,7 @@ def secret(name: str) -> str:
 
 
 def test_a_machine_may_use_its_store_leave_its_group_and_read_its_secrets() -> None:
-    policy = machine_rights.machine("s3://bucket/sweeps", STACK, REGION, "aws", SECRETS)
+    policy = machine_rights.write_machine_rights("s3://bucket/sweeps", STACK, REGION, "aws", SECRETS)
     key = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1"
     opened = {
         "kms:ViaService": f"ssm.{REGION}.amazonaws.com",
@@ -111,11 +111,11 @@ def test_a_machine_writes_what_is_its_projects_and_not_what_rents_it() -> None:
             )
         },
     }
-    table(machine_rights.machine("s3://bucket/sweeps", STACK, REGION, "aws", {}), rows)
+    table(machine_rights.write_machine_rights("s3://bucket/sweeps", STACK, REGION, "aws", {}), rows)
 
 
 def test_a_machine_without_secrets_reads_none_and_a_bucket_of_its_own_is_all_its_own() -> None:
-    policy = machine_rights.machine("s3://bucket", STACK, REGION, "aws", {})
+    policy = machine_rights.write_machine_rights("s3://bucket", STACK, REGION, "aws", {})
     may = {
         Ask("s3:GetObject", "arn:aws:s3:::bucket/projects/a"): True,
         Ask("s3:PutObject", "arn:aws:s3:::bucket/projects/shop/bell"): True,

@@ -11,35 +11,39 @@ from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey_stacks.aws import desired_resources
 from monkey_stacks.aws.api import errors
-from monkey_stacks.aws.api.catalog import Image
-from monkey_stacks.aws.api.inventory import Thing, identify
-from monkey_stacks.aws.api.naming import stack
-from monkey_stacks.aws.api.orphans import finder, strays
+from monkey_stacks.aws.api.catalog import AwsImage
+from monkey_stacks.aws.api.inventory import AwsResource, identify_resource
+from monkey_stacks.aws.api.naming import name_stack
+from monkey_stacks.aws.api.orphans import find_orphans, make_finder
 from monkey_stacks.cloud import machine_settings
 from monkey_stacks.engine.engine_outcome import Resource
 
 URL = "s3://bucket/team"
 CLOUD = CloudSettings("eu-central-1", ("g5.xlarge",))
-IMAGE = Image("ami-1", "/dev/xvda", "x86_64", 8 << 30)
+IMAGE = AwsImage("ami-1", "/dev/xvda", "x86_64", 8 << 30)
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
 
 
 def test_a_stack_is_of_one_place_in_one_bucket() -> None:
-    one = stack(URL, "digits", "cloud")
+    one = name_stack(URL, "digits", "cloud")
     assert one.name == f"monkey-digits-cloud-{one.id}"
-    assert one == stack(f"{URL}/?region=eu-west-1&endpoint=http://127.0.0.1:9", "digits", "cloud")
-    others = [stack("s3://bucket/team2", "digits", "cloud"), stack(URL, "digits", "b"), stack(URL, "other", "cloud")]
+    assert one == name_stack(f"{URL}/?region=eu-west-1&endpoint=http://127.0.0.1:9", "digits", "cloud")
+    others = [
+        name_stack("s3://bucket/team2", "digits", "cloud"),
+        name_stack(URL, "digits", "b"),
+        name_stack(URL, "other", "cloud"),
+    ]
     assert len({one.id, *(other.id for other in others)}) == 4
-    long = stack(URL, "p" * 63, "f" * 63)
+    long = name_stack(URL, "p" * 63, "f" * 63)
     assert len(long.name) <= 64 and long.name.endswith(long.id)
     with pytest.raises(FleetError, match=r"expected a bucket of S3, found gs://bucket"):
-        stack("gs://bucket", "digits", "cloud")
+        name_stack("gs://bucket", "digits", "cloud")
 
 
 def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
     def made(cloud: CloudSettings, bundle: str = "b", max_slots: int | None = None) -> str:
         provider = Provider("aws", max_slots, cloud=cloud)
-        said = machine_settings.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
+        said = machine_settings.make_settings(provider, name_stack(URL, "digits", "cloud"), URL, bundle, "group")
         return machine_settings.made_from(cloud, IMAGE.id, said)
 
     one = made(CLOUD)
@@ -68,13 +72,13 @@ def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
     ],
 )
 def test_errors_are_told_in_our_words(said: str, message: str) -> None:
-    found = errors.translate(f"creating thing:\n  error: {said}\n")
+    found = errors.translate_cloud_error(f"creating thing:\n  error: {said}\n")
     assert found is not None and found.hint
     assert message in found.message and said in found.message
 
 
 def test_what_nobody_knows_is_left_as_it_is() -> None:
-    assert errors.translate("something new") is None
+    assert errors.translate_cloud_error("something new") is None
 
 
 def test_what_was_cut_off_is_found_again_and_what_nobody_knows_is_astray() -> None:
@@ -82,16 +86,16 @@ def test_what_was_cut_off_is_found_again_and_what_nobody_knows_is_astray() -> No
         return {"tags": {"monkey:part": part}}
 
     things = [
-        Thing("vpc", "vpc-1", "vpc"),
-        Thing("vpc", "vpc-2", "vpc"),
-        Thing("subnet", "subnet-1", "subnet-a"),
-        Thing("subnet", "subnet-2", "subnet-b"),
-        Thing("subnet", "subnet-3", "subnet-a"),
-        Thing("association", "rtbassoc-1", "", ("subnet-1", "rtb-1")),
-        Thing("instance", "i-1", "machine"),
+        AwsResource("vpc", "vpc-1", "vpc"),
+        AwsResource("vpc", "vpc-2", "vpc"),
+        AwsResource("subnet", "subnet-1", "subnet-a"),
+        AwsResource("subnet", "subnet-2", "subnet-b"),
+        AwsResource("subnet", "subnet-3", "subnet-a"),
+        AwsResource("association", "rtbassoc-1", "", ("subnet-1", "rtb-1")),
+        AwsResource("instance", "i-1", "machine"),
     ]
     state = [Resource(VPC, "vpc", "vpc-1", tags("vpc")), Resource(SUBNET, "subnet-a", "", tags("subnet-a"), {}, True)]
-    find = finder(things, state)
+    find = make_finder(things, state)
     # The state has the other; of two that may be it, always the same.
     assert find(VPC, tags("vpc")) == "vpc-2"
     assert find(SUBNET, tags("subnet-a")) == "subnet-1"
@@ -99,8 +103,8 @@ def test_what_was_cut_off_is_found_again_and_what_nobody_knows_is_astray() -> No
     joined = "aws:ec2/routeTableAssociation:RouteTableAssociation"
     assert find(joined, {"subnetId": "subnet-1", "routeTableId": "rtb-1"}) == "rtbassoc-1"
     assert find(joined, {"subnetId": "subnet-2", "routeTableId": "rtb-1"}) == ""
-    assert identify(things, "aws:s3/bucket:Bucket", {}) is None
-    assert [each.id for each in strays(things, state)] == ["vpc-2", "subnet-2", "subnet-3", "rtbassoc-1"]
+    assert identify_resource(things, "aws:s3/bucket:Bucket", {}) is None
+    assert [each.id for each in find_orphans(things, state)] == ["vpc-2", "subnet-2", "subnet-3", "rtbassoc-1"]
 
 
 def test_each_zone_has_its_own_addresses() -> None:

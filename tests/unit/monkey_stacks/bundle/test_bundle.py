@@ -16,14 +16,14 @@ import pytest
 from monkey.errors import FleetError
 from monkey.store.open import open_store
 from monkey_stacks.bundle import bundle
-from monkey_stacks.bundle.bundle import build, fetch, key, publish
+from monkey_stacks.bundle.bundle import build_bundle, fetch_bundle, publish_bundle, spell_bundle_key
 from monkey_stacks.bundle.unpack import NotTheBundle
-from monkey_stacks.bundle.wheels import Target, fits
-from monkey_stacks.ssh.remote.bundles import install, present
-from monkey_stacks.ssh.remote.paths import Place
+from monkey_stacks.bundle.wheels import WheelTarget, is_fitting
+from monkey_stacks.ssh.remote.bundles import install_bundle, list_bundles
+from monkey_stacks.ssh.remote.paths import FleetDirectory
 from tests.loops import Run
 
-HERE = Target((sys.version_info[0], sys.version_info[1]), "linux-x86_64", "glibc 2.36")
+HERE = WheelTarget((sys.version_info[0], sys.version_info[1]), "linux-x86_64", "glibc 2.36")
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ HERE = Target((sys.version_info[0], sys.version_info[1]), "linux-x86_64", "glibc
     ],
 )
 def test_which_wheels_fit(tag: str, python: tuple[int, int], platform: str, libc: str, expected: bool) -> None:
-    assert fits([tag], Target(python, platform, libc)) is expected
+    assert is_fitting([tag], WheelTarget(python, platform, libc)) is expected
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["", "ssh", "s3"])
 def test_the_same_contents_are_the_same_bundle(tmp_path: Path, scheme: str) -> None:
-    one, two = build(scheme, HERE, tmp_path / "one"), build(scheme, HERE, tmp_path / "two")
+    one, two = build_bundle(scheme, HERE, tmp_path / "one"), build_bundle(scheme, HERE, tmp_path / "two")
     assert one.sha256 == two.sha256 == hashlib.sha256(gzip.decompress(one.path.read_bytes())).hexdigest()
     with tarfile.open(one.path) as made:
         names = made.getnames()
@@ -58,16 +58,16 @@ def test_the_same_contents_are_the_same_bundle(tmp_path: Path, scheme: str) -> N
     assert "pynvml.py" in names and not any(name.startswith("psutil/") for name in names)
     assert any(name.startswith("obstore/") for name in names) == (scheme == "s3")
     assert any(name.startswith("cryptography/") for name in names) == (scheme == "ssh")
-    assert build(scheme, HERE, tmp_path / "one") == one
+    assert build_bundle(scheme, HERE, tmp_path / "one") == one
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["", "ssh", "s3"])
 def test_an_agent_runs_from_its_bundle_alone(tmp_path: Path, scheme: str) -> None:
-    place = Place(str(tmp_path / "work"), "fleet")
-    made = build(scheme, HERE, tmp_path / "cache")
+    place = FleetDirectory(str(tmp_path / "work"), "fleet")
+    made = build_bundle(scheme, HERE, tmp_path / "cache")
     with made.path.open("rb") as stream:
-        install(place, made.sha256, stream)
+        install_bundle(place, made.sha256, stream)
     modules = {
         "": "monkey.store.directory.store",
         "ssh": "monkey.store.sftp.scheme",
@@ -82,8 +82,8 @@ def test_an_agent_runs_from_its_bundle_alone(tmp_path: Path, scheme: str) -> Non
 
 @pytest.mark.slow
 def test_what_does_not_fit_there_is_fetched(tmp_path: Path) -> None:
-    elsewhere = Target((3, 12 if sys.version_info[1] != 12 else 13), "linux-aarch64", "glibc 2.31")
-    made = build("ssh", elsewhere, tmp_path)
+    elsewhere = WheelTarget((3, 12 if sys.version_info[1] != 12 else 13), "linux-aarch64", "glibc 2.31")
+    made = build_bundle("ssh", elsewhere, tmp_path)
     with tarfile.open(made.path) as found:
         names = found.getnames()
     libraries = [name for name in names if name.endswith(".so")]
@@ -102,7 +102,7 @@ def test_a_fetch_that_fails_says_what_to_do(tmp_path: Path, monkeypatch: pytest.
     }.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(FleetError, match=r"cffi==[\d.]+, .* for Python 3\.99 on linux-riscv64") as caught:
-        build("ssh", Target((3, 99), "linux-riscv64", "glibc 2.40"), tmp_path)
+        build_bundle("ssh", WheelTarget((3, 99), "linux-riscv64", "glibc 2.40"), tmp_path)
     assert "the internet is needed" in (caught.value.hint or "")
 
 
@@ -130,52 +130,52 @@ def tar(*members: tuple[str, bytes, bytes]) -> bytes:
     ],
 )
 def test_nothing_escapes_from_a_bundle(tmp_path: Path, member: tuple[str, bytes, bytes]) -> None:
-    place = Place(str(tmp_path / "work"), "fleet")
+    place = FleetDirectory(str(tmp_path / "work"), "fleet")
     data = tar(("monkey/a.py", tarfile.REGTYPE, b"a"), member)
     with pytest.raises(NotTheBundle, match="something in it"):
-        install(place, hashlib.sha256(data).hexdigest(), io.BytesIO(gzip.compress(data)))
+        install_bundle(place, hashlib.sha256(data).hexdigest(), io.BytesIO(gzip.compress(data)))
     assert not list(tmp_path.iterdir())
 
 
 def test_only_what_was_announced_is_installed(tmp_path: Path) -> None:
-    place = Place(str(tmp_path / "work"), "fleet")
+    place = FleetDirectory(str(tmp_path / "work"), "fleet")
     good, bad = tar(("a.py", tarfile.REGTYPE, b"good")), tar(("a.py", tarfile.REGTYPE, b"evil"))
     sha256 = hashlib.sha256(good).hexdigest()
     for came in (gzip.compress(bad), gzip.compress(good)[:-30], b"", b"no bundle at all"):
         with pytest.raises(NotTheBundle):
-            install(place, sha256, io.BytesIO(came))
-        assert not place.workdir.exists() and not present(place)
-    install(place, sha256, io.BytesIO(gzip.compress(good)))
-    assert present(place) == [sha256] and (place.bundle(sha256) / "a.py").read_bytes() == b"good"
-    install(place, sha256, io.BytesIO(b"what is there already is not read again"))
+            install_bundle(place, sha256, io.BytesIO(came))
+        assert not place.workdir.exists() and not list_bundles(place)
+    install_bundle(place, sha256, io.BytesIO(gzip.compress(good)))
+    assert list_bundles(place) == [sha256] and (place.bundle(sha256) / "a.py").read_bytes() == b"good"
+    install_bundle(place, sha256, io.BytesIO(b"what is there already is not read again"))
 
 
 def test_a_bundle_travels_by_the_store(tmp_path: Path, run: Run) -> None:
     store = run(open_store(str(tmp_path / "store"), begin=True))
-    made = build("", HERE, tmp_path / "cache")
+    made = build_bundle("", HERE, tmp_path / "cache")
     for _ in range(2):
-        run(publish(store, made))
-    assert [item.key for item in run(store.list("bundle/"))] == [key(made.sha256)]
-    assert run(fetch(store, made.sha256)) == made.path.read_bytes()
-    run(store.put(key("0" * 64), made.path.read_bytes()))
+        run(publish_bundle(store, made))
+    assert [item.key for item in run(store.list("bundle/"))] == [spell_bundle_key(made.sha256)]
+    assert run(fetch_bundle(store, made.sha256)) == made.path.read_bytes()
+    run(store.put(spell_bundle_key("0" * 64), made.path.read_bytes()))
     with pytest.raises(FleetError, match="damaged"):
-        run(fetch(store, "0" * 64))
+        run(fetch_bundle(store, "0" * 64))
     with pytest.raises(FleetError, match="has no bundle"):
-        run(fetch(store, "1" * 64))
+        run(fetch_bundle(store, "1" * 64))
     run(store.close())
 
 
 def test_a_changed_source_is_another_bundle(tmp_path: Path) -> None:
     files = {"a": b"1", "b": b"2"}
-    assert bundle.pack(files) == bundle.pack(dict(reversed(files.items())))
-    assert bundle.pack(files) != bundle.pack({**files, "b": b"3"})
+    assert bundle.pack_files(files) == bundle.pack_files(dict(reversed(files.items())))
+    assert bundle.pack_files(files) != bundle.pack_files({**files, "b": b"3"})
     kept = tmp_path / "bundles"
-    build("", HERE, tmp_path)
+    build_bundle("", HERE, tmp_path)
     (said,) = kept.glob("*.json")
     said.write_text(json.dumps({"sha256": "of another"}))
-    assert build("", HERE, tmp_path).sha256 == "of another", "it is not built again while nothing changed"
+    assert build_bundle("", HERE, tmp_path).sha256 == "of another", "it is not built again while nothing changed"
     (kept / said.name).unlink()
-    assert build("", HERE, tmp_path).sha256 != "of another"
+    assert build_bundle("", HERE, tmp_path).sha256 != "of another"
 
 
 def test_tools_that_are_installed_here_lie_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,10 +186,10 @@ def test_tools_that_are_installed_here_lie_beside(tmp_path: Path, monkeypatch: p
     (about / "METADATA").write_text("Name: uv\nVersion: 99\n")
     (about / "WHEEL").write_text("Tag: py3-none-any\n")
     (about / "RECORD").write_text("../bin/uv,,\n../bin/uvx,,\n")
-    without = build("", HERE, tmp_path / "cache")
+    without = build_bundle("", HERE, tmp_path / "cache")
     monkeypatch.syspath_prepend(str(tmp_path / "lib"))
-    assert build("", HERE, tmp_path / "cache") == without, "hosts have tools of their own"
-    made = build("", HERE, tmp_path / "cache", ("uv", "nobody-has-this"))
+    assert build_bundle("", HERE, tmp_path / "cache") == without, "hosts have tools of their own"
+    made = build_bundle("", HERE, tmp_path / "cache", ("uv", "nobody-has-this"))
     assert made.sha256 != without.sha256
     with tarfile.open(made.path) as tar:
         assert [name for name in tar.getnames() if name.startswith("tools/")] == ["tools/uv"]

@@ -14,7 +14,9 @@ from monkey_stacks.cloud import cloud_descriptions
 from monkey_stacks.cloud.scaling import SHUT, Member
 from monkey_stacks.engine.engine_outcome import Change, Op
 
-WANTED = cast(cloud_descriptions.Wanted, SimpleNamespace(types=("m5.large",), max_instances=2, made="now", inputs={}))
+WANTED = cast(
+    cloud_descriptions.CloudFleetPlan, SimpleNamespace(types=("m5.large",), max_instances=2, made="now", inputs={})
+)
 OLD = Member("i-1", "m5.large", "then")
 
 
@@ -29,7 +31,7 @@ def blocks(size: int) -> list[dict[str, Any]]:
 
 
 def outdated(member: Member, *parts: MachineChange) -> str:
-    return cloud_descriptions.outdated(member, WANTED, "instance_type", parts).why
+    return cloud_descriptions.describe_outdated(member, WANTED, "instance_type", parts).why
 
 
 def test_parts_are_told_in_users_words_and_machines_with_all_that_replaces_them() -> None:
@@ -54,13 +56,13 @@ def test_parts_are_told_in_users_words_and_machines_with_all_that_replaces_them(
 
 
 def test_one_too_many_says_of_what() -> None:
-    assert cloud_descriptions.surplus(OLD, 2, 2) == MachineChange("delete", "i-1", "max_instances is 2")
-    assert cloud_descriptions.surplus(OLD, 1, 2).why == "there is work for 1"
+    assert cloud_descriptions.describe_surplus(OLD, 2, 2) == MachineChange("delete", "i-1", "max_instances is 2")
+    assert cloud_descriptions.describe_surplus(OLD, 1, 2).why == "there is work for 1"
 
 
 def test_a_part_has_one_line_and_what_is_replaced_says_so() -> None:
     lots = [("update", "group", "a"), ("replace", "template", "b"), ("update", "group", "c")]
-    changes = cloud_descriptions.merged(MachineChange(op, name, why, part=True) for op, name, why in lots)
+    changes = cloud_descriptions.merge_changes(MachineChange(op, name, why, part=True) for op, name, why in lots)
     machines = (*changes, MachineChange("replace", "i-1", "disk 1GiB → 2GiB", stops=1))
     lines = [line.text for line in format_fleet_plan(FleetPlan("cloud", 1, 1, before=1, after=1, machines=machines))]
     assert lines[1:] == [
@@ -72,4 +74,4 @@ def test_a_part_has_one_line_and_what_is_replaced_says_so() -> None:
 
 @pytest.mark.parametrize(("before", "after", "said"), [(1.0, 2.0, "disk 1GiB → 2GiB"), (1.0, 1.0, "")])
 def test_sizes_of_disks(before: float, after: float, said: str) -> None:
-    assert cloud_descriptions.disk(before, after) == said
+    assert cloud_descriptions.describe_disk(before, after) == said

@@ -7,16 +7,16 @@ from monkey.protocol.heartbeat import Heart
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Reader
 from monkey.store.memory import MemoryStore
-from monkey_stacks.cloud.departures import gone, seen_off
-from monkey_stacks.cloud.scaling import Group, Member
+from monkey_stacks.cloud.departures import find_departed, seen_off
+from monkey_stacks.cloud.scaling import MachineGroup, Member
 from tests.loops import Run
 
 KEYS = Keys("shop")
 
 
-def group(*ids: str) -> Group:
+def group(*ids: str) -> MachineGroup:
     """Return a group of these machines."""
-    return Group(len(ids), tuple(Member(id_, "large", "now") for id_ in ids))
+    return MachineGroup(len(ids), tuple(Member(id_, "large", "now") for id_ in ids))
 
 
 def test_who_has_left_is_waited_for_and_who_came_back_is_not(run: Run) -> None:
@@ -32,7 +32,7 @@ def test_who_has_left_is_waited_for_and_who_came_back_is_not(run: Run) -> None:
         await beat("cloud/i-2/b", left=False)  # it found work as it left
         await beat("cloud/i-3/a", left=True)
         await beat("other/i-4/a", left=True)
-        assert await gone(reader, "cloud") == {"i-1", "i-3"}
+        assert await find_departed(reader, "cloud") == {"i-1", "i-3"}
         assert await seen_off(reader, "cloud", lambda: None) == (None, frozenset())
         both = group("i-1", "i-2", "i-5")
         assert await seen_off(reader, "cloud", lambda: both, grace=0) == (both, {"i-1"})

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from monkey.fleet.fleet_port import Work
+from monkey.fleet.fleet_port import FleetWork
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost
 from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.aws import requirements as aws_needs
 from monkey_stacks.aws.api import inventory as aws
-from monkey_stacks.cloud.rent_cost import Bounds, cost, lasting
-from monkey_stacks.cloud.scaling import Course, Group, Member
+from monkey_stacks.cloud.rent_cost import Bounds, forecast_cost, limit_work
+from monkey_stacks.cloud.scaling import Course, MachineGroup, Member
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.gcp import requirements as gcp_needs
 from monkey_stacks.gcp.api import inventory as gcp
@@ -28,9 +28,9 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: NOW)
 
 
-def asked(hours: float, group: Group | None = None, plan: Course = STAY, agreed: Bounds = NOTHING) -> FleetCost:
+def asked(hours: float, group: MachineGroup | None = None, plan: Course = STAY, agreed: Bounds = NOTHING) -> FleetCost:
     """Return what work for so many hours may cost."""
-    found = cost(CLOUD, Work(2, expires=NOW + hours * SECONDS_PER_HOUR), group, plan, agreed)
+    found = forecast_cost(CLOUD, FleetWork(2, expires=NOW + hours * SECONDS_PER_HOUR), group, plan, agreed)
     assert found is not None
     return found
 
@@ -41,14 +41,14 @@ def machine(name: str, hours: float | None) -> Member:
 
 
 def test_machines_that_live_longer_than_the_sweeps_are_counted() -> None:
-    there = Group(2, (machine("a", 12), machine("b", 8)), NOW + 12 * SECONDS_PER_HOUR)
+    there = MachineGroup(2, (machine("a", 12), machine("b", 8)), NOW + 12 * SECONDS_PER_HOUR)
     told = asked(1, there)
     assert told.kept is not None and (told.kept.machines, told.kept.until) == (2, NOW + 12 * SECONDS_PER_HOUR)
     assert round(told.kept.hours, 2) == 18 and told.total == 3 * 1 * 2 + 18 * 2
     assert replace(told, limit=10.0).exceeds, "max_cost holds"
     assert (
         asked(12, there).kept is None
-        and asked(1, Group(1, (machine("a", None),), NOW + 12 * SECONDS_PER_HOUR)).kept is None
+        and asked(1, MachineGroup(1, (machine("a", None),), NOW + 12 * SECONDS_PER_HOUR)).kept is None
     )
     over = asked(-1, there).kept
     assert over is not None and round(over.hours, 1) == 20, "what is over began before now"
@@ -56,12 +56,12 @@ def test_machines_that_live_longer_than_the_sweeps_are_counted() -> None:
 
 def test_machines_that_end_before_are_not_counted() -> None:
     old = machine("b", 8)
-    told = asked(1, Group(2, (machine("a", 12), old)), Course(2, 2, outdated=(old,)))
+    told = asked(1, MachineGroup(2, (machine("a", 12), old)), Course(2, 2, outdated=(old,)))
     assert told.kept is not None and told.kept.machines == 1
 
 
 def test_what_is_rented_is_rented_until_the_time_that_was_agreed_to() -> None:
-    there = Group(2, (machine("a", 12),), NOW + 12 * SECONDS_PER_HOUR)
+    there = MachineGroup(2, (machine("a", 12),), NOW + 12 * SECONDS_PER_HOUR)
     assert asked(13, there).longer and not asked(11, there).longer
     assert not asked(20, there, agreed=Bounds(("large",), until=NOW + 20 * SECONDS_PER_HOUR)).longer, (
         "machines come anew by then"
@@ -70,11 +70,11 @@ def test_what_is_rented_is_rented_until_the_time_that_was_agreed_to() -> None:
 
 
 def test_a_sweep_that_is_through_moves_no_end_of_machines_that_there_are() -> None:
-    there = Group(2, (machine("a", None),), NOW + 12 * SECONDS_PER_HOUR)
-    work = Work(2, expires=NOW + 8 * SECONDS_PER_HOUR, through=NOW + 12 * SECONDS_PER_HOUR)
-    assert lasting(work, there, NOTHING).expires == there.expires
+    there = MachineGroup(2, (machine("a", None),), NOW + 12 * SECONDS_PER_HOUR)
+    work = FleetWork(2, expires=NOW + 8 * SECONDS_PER_HOUR, through=NOW + 12 * SECONDS_PER_HOUR)
+    assert limit_work(work, there, NOTHING).expires == there.expires
     state = Bounds(("large",), until=NOW + 11 * SECONDS_PER_HOUR)
-    assert lasting(work, there, state).expires == state.until
+    assert limit_work(work, there, state).expires == state.until
     for left, group in (
         (replace(work, through=None), there),  # `expires` of a spec was moved, or a sweep was cancelled
         (replace(work, through=NOW + 10 * SECONDS_PER_HOUR), there),
@@ -82,7 +82,7 @@ def test_a_sweep_that_is_through_moves_no_end_of_machines_that_there_are() -> No
         (work, replace(there, desired=0)),
         (work, None),
     ):
-        assert lasting(left, group, NOTHING) is left
+        assert limit_work(left, group, NOTHING) is left
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,13 @@ def test_other_types_and_more_machines_are_dearer(agreed: Bounds, dearer: bool) 
 def test_the_state_says_what_was_agreed_to() -> None:
     policy = {"launchTemplate": {"overrides": [{"instanceType": "large"}, {"instanceType": "small"}]}}
     group = Resource(aws.TYPES["auto-scaling-group"], "group", "g", {"mixedInstancesPolicy": policy, "maxSize": 3.0})
-    assert aws_needs.agreed([group]) == Bounds(("large", "small"), 3) and aws_needs.agreed([]) == Bounds()
+    assert (
+        aws_needs.recall_requirements([group]) == Bounds(("large", "small"), 3)
+        and aws_needs.recall_requirements([]) == Bounds()
+    )
     said = {"machineType": "large", "scheduling": {"terminationTime": "1970-01-01T01:00:00Z"}}
     template = Resource(gcp.TYPES["instance-template"], "template", "t", said)
     assert (
-        gcp_needs.agreed([template]) == Bounds(("large",), until=SECONDS_PER_HOUR) and gcp_needs.agreed([]) == Bounds()
+        gcp_needs.recall_requirements([template]) == Bounds(("large",), until=SECONDS_PER_HOUR)
+        and gcp_needs.recall_requirements([]) == Bounds()
     )

@@ -18,7 +18,7 @@ from monkey.store.memory import MemoryStore
 from monkey.store.store_port import Store
 from monkey_stacks.aws.fleet import AwsFleet
 from monkey_stacks.cloud import cloud_descriptions
-from monkey_stacks.cloud.scaling import Group, Member
+from monkey_stacks.cloud.scaling import MachineGroup, Member
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.gcp.fleet import GcpFleet
 
@@ -38,7 +38,7 @@ class Aws(AwsFleet):
     async def _known(self) -> tuple[Resource, ...]:
         return (VPC,)
 
-    def _look(self) -> Group | None:
+    def _look(self) -> MachineGroup | None:
         raise AssertionError("asked")
 
 
@@ -46,12 +46,12 @@ class Aws(AwsFleet):
 class Gcp(GcpFleet):
     """One whose cloud has this group."""
 
-    there: Group | None = None
+    there: MachineGroup | None = None
 
     async def _known(self) -> tuple[Resource, ...]:
         return GROUP, NETWORK
 
-    def _look(self) -> Group | None:
+    def _look(self) -> MachineGroup | None:
         return self.there
 
 
@@ -88,7 +88,7 @@ def test_a_group_is_listed_as_it_is() -> None:
         "parts",
         "no managed instance group is there; of its other parts are written down: network",
     )
-    there = Group(1, (Member("i-1", "e2-standard-2", "now"),), 4e9)
+    there = MachineGroup(1, (Member("i-1", "e2-standard-2", "now"),), 4e9)
     group, machine = asyncio.run(fleet(Gcp, GCP, there=there).instances())
     assert group.about.endswith("1 asked for, its machines end by 2096-10-02 07:06 UTC") and machine.runs
     assert [row.state for row in _rows("cloud", [group, machine], [])] == ["machines", "not heard of"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from monkey_stacks.cloud.scaling import Group, Member, course
+from monkey_stacks.cloud.scaling import MachineGroup, Member, plan_scaling
 
 TYPES, MADE = ("g5.xlarge", "g4dn.xlarge"), "now"
 
 
-def group(desired: int, *members: str) -> Group:
+def group(desired: int, *members: str) -> MachineGroup:
     """Return a group of machines, each "id type made"."""
     found = tuple(Member(*each.split()) for each in members)
-    return Group(desired, found)
+    return MachineGroup(desired, found)
 
 
 A, B, C = "i-a g5.xlarge now", "i-b g4dn.xlarge now", "i-c g5.xlarge now"
@@ -35,21 +35,21 @@ OLD, OTHER = "i-old g5.xlarge then", "i-other p3.2xlarge now"
     ],
 )
 def test_course(
-    there: Group | None, needed: int, most: int, sizes: tuple[int, int], outdated: str, surplus: str
+    there: MachineGroup | None, needed: int, most: int, sizes: tuple[int, int], outdated: str, surplus: str
 ) -> None:
-    found = course(there, needed, most, TYPES, MADE)
+    found = plan_scaling(there, needed, most, TYPES, MADE)
     assert (found.before, found.after) == sizes
     assert [each.id for each in found.outdated] == outdated.split()
     assert [each.id for each in found.surplus] == surplus.split()
 
 
 def test_of_too_many_those_go_that_have_the_least_to_do() -> None:
-    found = course(group(3, A, B, C), 9, 1, TYPES, MADE, {"i-a": 4, "i-c": 1})
+    found = plan_scaling(group(3, A, B, C), 9, 1, TYPES, MADE, {"i-a": 4, "i-c": 1})
     assert [each.id for each in found.ending] == ["i-b", "i-c"]
 
 
 def test_nobody_counts_on_those_whose_agents_have_left() -> None:
-    found = course(group(3, A, B, OLD), 1, 4, TYPES, MADE, gone=frozenset({"i-a", "i-b", "i-old"}))
+    found = plan_scaling(group(3, A, B, OLD), 1, 4, TYPES, MADE, gone=frozenset({"i-a", "i-b", "i-old"}))
     assert (found.before, found.after) == (3, 1) and [each.id for each in found.left] == ["i-a", "i-b"]
     assert [found.why(each) for each in found.ending] == ["it is outdated", *["its agent has left"] * 2]
-    assert course(group(2, A, B), 0, 4, TYPES, MADE, gone=frozenset({"i-a"})).after == 1
+    assert plan_scaling(group(2, A, B), 0, 4, TYPES, MADE, gone=frozenset({"i-a"})).after == 1

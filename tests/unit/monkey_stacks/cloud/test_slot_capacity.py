@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from monkey.spec.job.recipe import JobResources
-from monkey_stacks.cloud.slot_capacity import Asked, Machine, machines_for, misfits, shortage
+from monkey_stacks.cloud.slot_capacity import Asked, MachineType, describe_misfits, describe_type_shortage, machines_for
 
 GIB = 1 << 30
-SMALL = Machine("g4dn.xlarge", 4, 16 * GIB, 1)
-LARGE = Machine("g5.12xlarge", 48, 192 * GIB, 4)
-CPU = Machine("c7i.large", 2, 4 * GIB)
+SMALL = MachineType("g4dn.xlarge", 4, 16 * GIB, 1)
+LARGE = MachineType("g5.12xlarge", 48, 192 * GIB, 4)
+CPU = MachineType("c7i.large", 2, 4 * GIB)
 
 
 @pytest.mark.parametrize(
@@ -30,25 +30,35 @@ CPU = Machine("c7i.large", 2, 4 * GIB)
     ],
 )
 def test_machines_for(
-    types: tuple[Machine, ...], jobs: int, asked: Asked, max_slots: int | None, machines: int
+    types: tuple[MachineType, ...], jobs: int, asked: Asked, max_slots: int | None, machines: int
 ) -> None:
     assert machines_for(types, jobs, asked, max_slots) == machines
 
 
 def test_shortage_is_what_no_type_has() -> None:
-    assert shortage((SMALL, LARGE), JobResources(cpus=8, gpus=2)) == ""
-    assert shortage((SMALL,), JobResources(cpus=8, gpus=2)) == "8 CPUs (g4dn.xlarge has 4), 2 GPUs (g4dn.xlarge has 1)"
+    assert describe_type_shortage((SMALL, LARGE), JobResources(cpus=8, gpus=2)) == ""
+    assert (
+        describe_type_shortage((SMALL,), JobResources(cpus=8, gpus=2))
+        == "8 CPUs (g4dn.xlarge has 4), 2 GPUs (g4dn.xlarge has 1)"
+    )
     said = "16.0 GiB of memory (g4dn.xlarge has about 15.0)"
-    assert shortage((SMALL,), JobResources(memory=16 * GIB)) == said
-    assert shortage((SMALL, CPU), JobResources(gpus=8)) == "8 GPUs (g4dn.xlarge has 1); 8 GPUs (c7i.large has 0)"
+    assert describe_type_shortage((SMALL,), JobResources(memory=16 * GIB)) == said
+    assert (
+        describe_type_shortage((SMALL, CPU), JobResources(gpus=8))
+        == "8 GPUs (g4dn.xlarge has 1); 8 GPUs (c7i.large has 0)"
+    )
 
 
 def test_types_that_come_for_nothing_are_told() -> None:
     asked = ((JobResources(gpus=1), 5), (JobResources(gpus=9), 5))
     some = ["warning: some machines may come for nothing, for a job asks for 1 GPU (c7i.large has 0)"]
-    assert misfits((SMALL, CPU), asked, in_order=True) == misfits((CPU, SMALL), asked, in_order=False) == some
-    assert misfits((CPU, SMALL, LARGE), asked, in_order=True) == [
+    assert (
+        describe_misfits((SMALL, CPU), asked, in_order=True)
+        == describe_misfits((CPU, SMALL), asked, in_order=False)
+        == some
+    )
+    assert describe_misfits((CPU, SMALL, LARGE), asked, in_order=True) == [
         "warning: on demand the first of the types is taken, and c7i.large can run none of the jobs: "
         "write g4dn.xlarge before it"
     ]
-    assert misfits((SMALL, LARGE), ((JobResources(), 1),), in_order=True) == []
+    assert describe_misfits((SMALL, LARGE), ((JobResources(), 1),), in_order=True) == []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from monkey.errors import FleetError, StoreRefused
-from monkey_stacks.cloud.cloud_descriptions import emptied
-from monkey_stacks.engine.engine_outcome import Change, Op, Progress, Stage
-from monkey_stacks.engine.errors import translate
-from monkey_stacks.engine.events import Listener, reason
+from monkey_stacks.cloud.cloud_descriptions import describe_emptying
+from monkey_stacks.engine.engine_outcome import Change, EngineProgress, Op, Stage
+from monkey_stacks.engine.errors import translate_engine_error
+from monkey_stacks.engine.events import Listener, extract_reason
 
 TRACEBACK = """Traceback (most recent call last):
   File "/x/pulumi/dynamic/__main__.py", line 84, in wrapper
@@ -27,7 +27,7 @@ the key is in /etc/ssh
     ],
 )
 def test_of_a_traceback_what_was_raised_is_left(text: str, said: str) -> None:
-    assert reason(text) == said
+    assert extract_reason(text) == said
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_of_a_traceback_what_was_raised_is_left(text: str, said: str) -> None:
 )
 @pytest.mark.needs("pulumi-library")
 def test_errors_say_what_to_do(text: str, message: str) -> None:
-    found = translate(RuntimeError(text))
+    found = translate_engine_error(RuntimeError(text))
     assert isinstance(found, FleetError)
     assert message in found.message
     assert found.hint
@@ -71,26 +71,29 @@ def test_errors_say_what_to_do(text: str, message: str) -> None:
     ],
 )
 def test_a_plugin_that_only_a_state_asks_for_is_not_to_be_installed(said: str, named: str) -> None:
-    found = translate(RuntimeError(f"error: no resource plugin {said}"), key="projects/p/x.json")
+    found = translate_engine_error(RuntimeError(f"error: no resource plugin {said}"), key="projects/p/x.json")
     assert found.message.startswith("projects/p/x.json names a plugin") and f": {named}. Nothing" in found.message
     assert "plugin install" not in str(found)
 
 
 def test_a_group_is_emptied_in_time_to_come_or_was() -> None:
-    assert [emptied(None), emptied(0.0)] == ["never emptied", "emptied at 1970-01-01 00:00 UTC"]
-    assert emptied(4e9) == "to be emptied at 2096-10-02 07:06 UTC"
+    assert [describe_emptying(None), describe_emptying(0.0)] == ["never emptied", "emptied at 1970-01-01 00:00 UTC"]
+    assert describe_emptying(4e9) == "to be emptied at 2096-10-02 07:06 UTC"
 
 
 def test_a_store_that_failed_is_the_reason() -> None:
     trouble = StoreRefused("the disk is full", hint="make room")
-    assert translate(RuntimeError("An IO error occurred while writing the new snapshot file"), (), trouble) is trouble
+    assert (
+        translate_engine_error(RuntimeError("An IO error occurred while writing the new snapshot file"), (), trouble)
+        is trouble
+    )
 
 
 @pytest.mark.needs("pulumi-library")
 def test_events_become_changes_and_failures() -> None:
     from pulumi.automation import EngineEvent
 
-    seen: list[Progress] = []
+    seen: list[EngineProgress] = []
     listener = Listener(seen.append)
     urn = "urn:pulumi:lab::shop::pulumi-python:dynamic/ssh:Host::gpu1"
     step = {"op": "update", "urn": urn, "type": "pulumi-python:dynamic/ssh:Host", "provider": ""}

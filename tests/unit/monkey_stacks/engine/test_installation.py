@@ -36,7 +36,7 @@ def put(path: Path, version: str) -> Path:
 
 def refusal(said: list[str]) -> tuple[str, str]:
     try:
-        installation.find(said.append)
+        installation.find_pulumi(said.append)
     except FleetError as exc:
         return exc.message, exc.hint or ""
     raise AssertionError("it found one")
@@ -45,17 +45,17 @@ def refusal(said: list[str]) -> tuple[str, str]:
 @pytest.mark.needs("pulumi-library")
 def test_one_on_the_path_comes_first(bare: Path) -> None:
     put(bare / "home/bin/pulumi", "3.999.0")
-    found = installation.find(pytest.fail)
+    found = installation.find_pulumi(pytest.fail)
     assert (found.path, str(found.version)) == (str(bare / "home/bin/pulumi"), "3.999.0")
     put(bare / "bin/pulumi", OLDEST)
-    assert installation.find(pytest.fail).path == str(bare / "bin/pulumi")
+    assert installation.find_pulumi(pytest.fail).path == str(bare / "bin/pulumi")
 
 
 @pytest.mark.needs("pulumi-library")
 def test_one_that_is_too_old_is_passed_over(bare: Path) -> None:
     put(bare / "bin/pulumi", "3.100.0")
     there = put(bare / f"home/versions/{PINNED}/bin/pulumi", PINNED)
-    assert installation.find(pytest.fail).path == str(there)
+    assert installation.find_pulumi(pytest.fail).path == str(there)
 
 
 @pytest.mark.needs("pulumi-library")
@@ -64,11 +64,11 @@ def test_a_shell_calls_it_by_its_path_where_that_is_not_on_the_path(
 ) -> None:
     monkeypatch.setenv("PULUMI_HOME", str(bare / "a home"))
     there = put(bare / "a home/bin/pulumi", PINNED)
-    assert installation.called() == f"'{there}'"
+    assert installation.name_pulumi() == f"'{there}'"
     old = put(bare / "bin/pulumi", "3.100.0")
-    assert installation.called() == f"'{there}'"
+    assert installation.name_pulumi() == f"'{there}'"
     put(old, PINNED)
-    assert installation.called() == "pulumi"
+    assert installation.name_pulumi() == "pulumi"
 
 
 def test_without_the_library_a_plan_for_hosts_says_what_installs_it() -> None:

@@ -16,7 +16,7 @@ from obstore.store import S3Store
 from monkey.errors import KeyMissing, StoreRefused
 from monkey.store.memory import MemoryStore
 from monkey_stacks.engine.s3_endpoint import LARGEST, Bridge
-from monkey_stacks.engine.state_bucket import KEPT, LOCKS, STACKS, Space
+from monkey_stacks.engine.state_bucket import _KEPT, LOCKS, STACKS, Space
 
 PREFIX = "projects/p/machines/f/state/"
 
@@ -143,14 +143,14 @@ def test_history_and_backups_are_pruned_to_the_newest() -> None:
     async def prune() -> None:
         store = MemoryStore()
         space = Space(store, PREFIX, dry=False)
-        for n in range(1_700_000_000_000_000_000, 1_700_000_000_000_000_000 + KEPT + 3):
+        for n in range(1_700_000_000_000_000_000, 1_700_000_000_000_000_000 + _KEPT + 3):
             for kind in ("history", "checkpoint"):
                 await space.put(f".pulumi/history/p/f.1/f.1-{n}.{kind}.json", b"")
             await space.put(f".pulumi/backups/p/f.1/f.1.{n}.json", b"")
         await space.put(f"{STACKS}p/f.1.json", b"")
         await space.prune()
         kept = sorted(await space.list(".pulumi/"))
-        assert len(kept) == 3 * KEPT + 1
+        assert len(kept) == 3 * _KEPT + 1
         assert "1700000000000000003.json" in kept[0]
 
     asyncio.run(prune())

@@ -10,8 +10,8 @@ import pytest
 
 from monkey.errors import Corrupt
 from monkey.store.memory import MemoryStore
-from monkey_stacks.engine.engine_outcome import Identify, nobody
-from monkey_stacks.engine.state import State, read
+from monkey_stacks.engine.engine_outcome import Identify, identify_nothing
+from monkey_stacks.engine.state import StackState, read_state
 from monkey_stacks.engine.state_bucket import STACKS, Space
 
 TYPE = "pulumi-python:dynamic/ssh:Host"
@@ -28,12 +28,12 @@ def cut(kind: str, raw: dict[str, Any]) -> dict[str, Any]:
     return {"type": kind, "resource": {key: value for key, value in raw.items() if key not in ("id", "outputs")}}
 
 
-def state(resources: list[dict[str, Any]], pending: list[dict[str, Any]]) -> State:
+def state(resources: list[dict[str, Any]], pending: list[dict[str, Any]]) -> StackState:
     latest = {"resources": [dict(STACK), *resources], "pending_operations": pending}
-    return State("key", {"version": 3, "checkpoint": {"stack": "f", "latest": latest}})
+    return StackState("key", {"version": 3, "checkpoint": {"stack": "f", "latest": latest}})
 
 
-def latest(mended: State) -> dict[str, Any]:
+def latest(mended: StackState) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(mended.encode())["checkpoint"]["latest"]
     return found
 
@@ -45,7 +45,7 @@ def identify(host: str) -> Identify:
 def test_nothing_is_done_where_nothing_was_cut_off() -> None:
     there = state([known("a")], [])
     before = there.encode()
-    mended = there.mend(nobody)
+    mended = there.mend(identify_nothing)
     assert (mended.changed, mended.leftovers, mended.forgotten) == (False, [], [])
     assert there.encode() == before
 
@@ -62,7 +62,7 @@ def test_what_was_being_created_is_known_and_made_whole() -> None:
 
 def test_what_was_created_but_not_written_down_yet_has_its_own_id() -> None:
     there = state([], [{"type": "creating", "resource": known("a", "id-of-its-own")}])
-    assert (there.mend(nobody).forgotten, latest(there)["resources"][1]["id"]) == ([], "id-of-its-own")
+    assert (there.mend(identify_nothing).forgotten, latest(there)["resources"][1]["id"]) == ([], "id-of-its-own")
 
 
 def test_what_is_known_not_to_be_there_is_dropped() -> None:
@@ -73,14 +73,14 @@ def test_what_is_known_not_to_be_there_is_dropped() -> None:
 
 def test_what_nobody_can_identify_is_named() -> None:
     there = state([], [cut("creating", known("a"))])
-    mended = there.mend(nobody)
+    mended = there.mend(identify_nothing)
     assert (mended.forgotten, latest(there)["resources"]) == (["a"], [STACK])
 
 
 @pytest.mark.parametrize("kind", ["updating", "deleting"])
 def test_what_was_being_changed_is_changed_again(kind: str) -> None:
     there = state([known("a"), known("b")], [cut(kind, known("a"))])
-    assert there.mend(nobody).changed
+    assert there.mend(identify_nothing).changed
     _, a, b = latest(there)["resources"]
     assert (a["initErrors"], "initErrors" in b) == (["interrupted"], False)
     assert [each.interrupted for each in there.resources] == [True, False]
@@ -97,7 +97,7 @@ def test_a_new_one_that_was_to_replace_another_is_deleted_first() -> None:
 
 def test_an_old_one_that_was_replaced_is_deleted_first() -> None:
     there = state([known("a", "new"), known("a", "old", delete=True)], [cut("deleting", known("a", "old"))])
-    mended = there.mend(nobody)
+    mended = there.mend(identify_nothing)
     _, new, old = latest(there)["resources"]
     assert mended.leftovers == [old["urn"]]
     assert "delete" not in old
@@ -108,10 +108,10 @@ def test_a_state_that_is_none_is_named() -> None:
     async def torn() -> None:
         store = MemoryStore()
         space = Space(store, "state/", dry=True)
-        assert await read(space, "p", "f") is None
+        assert await read_state(space, "p", "f") is None
         await store.put(f"state/{STACKS}p/f.json", b'{"version": 3, "checkpoint"')
         with pytest.raises(Corrupt, match=r"state/.*p/f.json: not a state") as raised:
-            await read(space, "p", "f")
+            await read_state(space, "p", "f")
         assert "older version" in (raised.value.hint or "") and "all below state/ " in (raised.value.hint or "")
 
     asyncio.run(torn())
@@ -119,8 +119,8 @@ def test_a_state_that_is_none_is_named() -> None:
 
 def test_what_is_to_go_first_stays_so_however_often_it_is_cut_off() -> None:
     there = state([known("a", "new"), known("a", "old", delete=True), known("a", "older", delete=True)], [])
-    first = there.mend(nobody)
+    first = there.mend(identify_nothing)
     assert len(set(first.leftovers)) == 2
-    again = there.mend(nobody)
+    again = there.mend(identify_nothing)
     assert (again.leftovers, again.changed) == (first.leftovers, False)
     assert {each.name for each in there.resources} == {"a"}

@@ -18,15 +18,15 @@ from monkey_stacks.engine.engine_outcome import Change, Op, Resource
 from monkey_stacks.gcp import descriptions as words
 from monkey_stacks.gcp import desired_resources, machine_rights
 from monkey_stacks.gcp.api import errors
-from monkey_stacks.gcp.api.account import Account
-from monkey_stacks.gcp.api.catalog import Image, disk_type
-from monkey_stacks.gcp.api.inventory import TYPES, Thing, email, identify, strays
-from monkey_stacks.gcp.api.naming import stack
+from monkey_stacks.gcp.api.account import GcpAccount
+from monkey_stacks.gcp.api.catalog import GcpImage, disk_type
+from monkey_stacks.gcp.api.inventory import TYPES, GcpResource, find_orphans, identify_resource, name_service_account
+from monkey_stacks.gcp.api.naming import name_stack
 
 URL = "gs://bucket/team"
 CLOUD = CloudSettings("europe-west4", ("g2-standard-8",), gcp_project="my-project")
-IMAGE = Image("projects/p/global/images/i", "x86_64", 8 << 30)
-HERE = Account("my-project", "europe-west4")
+IMAGE = GcpImage("projects/p/global/images/i", "x86_64", 8 << 30)
+HERE = GcpAccount("my-project", "europe-west4")
 NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -34,7 +34,7 @@ NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
     ("project", "fleet"), [("digits", "cloud"), ("p" * 63, "f" * 63), ("Digits_1.2", "a.b_c"), ("p" * 27, "ab")]
 )
 def test_a_stack_has_names_that_google_takes(project: str, fleet: str) -> None:
-    one = stack(URL, project, fleet)
+    one = name_stack(URL, project, fleet)
     template = one.template("0123abcd", "all of it")
     for name, most in ((one.name, 58), (template, 63), (one.account, 30)):
         assert NAME.fullmatch(name) and 6 <= len(name) <= most
@@ -46,14 +46,18 @@ def test_a_stack_has_names_that_google_takes(project: str, fleet: str) -> None:
 
 
 def test_a_stack_is_of_one_place_in_one_bucket() -> None:
-    one = stack(URL, "digits", "cloud")
-    assert one == stack(f"{URL}/?endpoint=http://127.0.0.1:9", "digits", "cloud")
-    others = [stack("gs://bucket/team2", "digits", "cloud"), stack(URL, "digits", "b"), stack(URL, "other", "cloud")]
+    one = name_stack(URL, "digits", "cloud")
+    assert one == name_stack(f"{URL}/?endpoint=http://127.0.0.1:9", "digits", "cloud")
+    others = [
+        name_stack("gs://bucket/team2", "digits", "cloud"),
+        name_stack(URL, "digits", "b"),
+        name_stack(URL, "other", "cloud"),
+    ]
     assert len({one.id, *(other.id for other in others)}) == 4
     with pytest.raises(FleetError, match=r"expected a bucket of Google's, found s3://bucket"):
-        stack("s3://bucket", "digits", "cloud")
-    assert email(HERE, one) == f"monkey-{one.id}@my-project.iam.gserviceaccount.com"
-    assert email(Account("example.com:p", ""), one).endswith("@p.example.com.iam.gserviceaccount.com")
+        name_stack("s3://bucket", "digits", "cloud")
+    assert name_service_account(HERE, one) == f"monkey-{one.id}@my-project.iam.gserviceaccount.com"
+    assert name_service_account(GcpAccount("example.com:p", ""), one).endswith("@p.example.com.iam.gserviceaccount.com")
 
 
 def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
@@ -61,7 +65,7 @@ def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
         cloud: CloudSettings, bundle: str = "b", max_slots: int | None = None, zones: tuple[str, ...] = ("b", "a")
     ) -> str:
         provider = Provider("gcp", max_slots, cloud=cloud)
-        said = machine_settings.settings(provider, stack(URL, "digits", "cloud"), URL, bundle, "group")
+        said = machine_settings.make_settings(provider, name_stack(URL, "digits", "cloud"), URL, bundle, "group")
         return machine_settings.made_from(cloud, IMAGE.id, said, zones)
 
     one = made(CLOUD)
@@ -77,27 +81,38 @@ def test_machines_end_at_the_time_of_their_sweeps_and_none_is_replaced_for_a_min
         return [Resource(TYPES["instance-template"], "template", "t", {"scheduling": {"terminationTime": at}})]
 
     at = time.time() // 60 * 60 + 3600
-    said = desired_resources.until(at, [])
-    assert desired_resources.seconds(said) == at
-    assert desired_resources.until(at + 30, template(said)) == desired_resources.until(None, template(said)) == said
-    assert desired_resources.until(time.time() - 1, template(said)) == said, "what is over is not asked for"
-    assert desired_resources.until(at + 90, template(said)) != said and desired_resources.until(None, []) == ""
+    said = desired_resources.find_end_time(at, [])
+    assert desired_resources.parse_time(said) == at
+    assert (
+        desired_resources.find_end_time(at + 30, template(said))
+        == desired_resources.find_end_time(None, template(said))
+        == said
+    )
+    assert desired_resources.find_end_time(time.time() - 1, template(said)) == said, "what is over is not asked for"
+    assert (
+        desired_resources.find_end_time(at + 90, template(said)) != said
+        and desired_resources.find_end_time(None, []) == ""
+    )
     with pytest.raises(FleetError, match="after 120 days"):
-        desired_resources.until(time.time() + 121 * 86400, [])
+        desired_resources.find_end_time(time.time() + 121 * 86400, [])
 
 
 def test_what_was_cut_off_is_known_by_its_name_and_what_is_astray_by_not_being_known() -> None:
-    one = stack(URL, "digits", "cloud")
-    network = identify(HERE, one, TYPES["network"], {"name": one.name})
+    one = name_stack(URL, "digits", "cloud")
+    network = identify_resource(HERE, one, TYPES["network"], {"name": one.name})
     assert network == f"projects/my-project/global/networks/{one.name}"
     member = {"bucket": "b", "role": machine_rights.OBJECTS, "member": "serviceAccount:x", "condition": {"title": "t"}}
-    assert identify(HERE, one, "gcp:storage/bucketIAMMember:BucketIAMMember", member) == (
+    assert identify_resource(HERE, one, "gcp:storage/bucketIAMMember:BucketIAMMember", member) == (
         f"b/b/{machine_rights.OBJECTS}/serviceAccount:x/t"
     )
-    assert identify(HERE, one, "gcp:other:Other", {}) is None
-    things = [Thing("network", network), Thing("subnetwork", "projects/my-project/s"), Thing("instance", "i")]
+    assert identify_resource(HERE, one, "gcp:other:Other", {}) is None
+    things = [
+        GcpResource("network", network),
+        GcpResource("subnetwork", "projects/my-project/s"),
+        GcpResource("instance", "i"),
+    ]
     cut = [Resource(TYPES["network"], "network", "", {"name": one.name}, interrupted=True)]
-    assert strays(HERE, one, things, cut) == [things[1]]
+    assert find_orphans(HERE, one, things, cut) == [things[1]]
 
 
 def _allowed(expression: str, name: str) -> bool:
@@ -108,8 +123,8 @@ def _allowed(expression: str, name: str) -> bool:
 
 
 def test_rights_end_at_the_prefix_and_at_the_own_group() -> None:
-    below = machine_rights.below("b", "team/x", "digits")
-    assert below is not None and machine_rights.below("b", "", "digits") is None
+    below = machine_rights.write_prefix_condition("b", "team/x", "digits")
+    assert below is not None and machine_rights.write_prefix_condition("b", "", "digits") is None
     rows = {
         "team/x/code/1.tar.gz": True,
         "team/x/files/damaged/1": True,
@@ -158,7 +173,7 @@ def test_changes_are_told_as_monkey_yaml_has_them() -> None:
     ],
 )
 def test_googles_errors_are_told_in_our_words(said: str, message: str) -> None:
-    error = errors.translate(f"1 error occurred:\n\t* {said}\n\n")
+    error = errors.translate_cloud_error(f"1 error occurred:\n\t* {said}\n\n")
     assert error is not None and message in error.message and error.message.endswith(said) and error.hint
 
 
@@ -166,8 +181,8 @@ def test_what_an_api_says_is_told_without_its_json() -> None:
     body = (
         '{"error": {"code": 403, "message": "No.", "status": "PERMISSION_DENIED", "errors": [{"reason": "forbidden"}]}}'
     )
-    with pytest.raises(FleetError) as raised, errors.told():
+    with pytest.raises(FleetError) as raised, errors.translate_errors():
         raise Refused("GET https://compute.googleapis.com/x", 403, body)
     assert raised.value.message == "Google does not permit it: Error 403: No. (forbidden, PERMISSION_DENIED)"
-    with pytest.raises(FleetError, match=r"Google refused: GET x: 418 teapot"), errors.told():
+    with pytest.raises(FleetError, match=r"Google refused: GET x: 418 teapot"), errors.translate_errors():
         raise Refused("GET x", 418, "teapot")

@@ -17,7 +17,7 @@ from monkey.errors import FleetError, StoreUnavailable
 from monkey.protocol.heartbeat import BEAT, OWN, TAKE
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.open import open_store
-from monkey_stacks.locking.local_lock import MARK, Place
+from monkey_stacks.locking.local_lock import MARK, LockDirectory
 from monkey_stacks.locking.state_lock import Hands, Lock
 from tests.acceptance.shop import until
 from tests.simulation.loop import VirtualLoop
@@ -173,7 +173,7 @@ def test_a_dead_one_here_is_not_waited_for_and_what_it_left_is_ended(tmp_path: P
 
 def test_a_directory_that_cannot_be_written_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    place = Place(tmp_path / "file" / "below")
+    place = LockDirectory(tmp_path / "file" / "below")
     with pytest.raises(FleetError, match="cannot be written") as raised:
         asyncio.run(place.enter(pytest.fail))
     assert "XDG_STATE_HOME" in (raised.value.hint or "")

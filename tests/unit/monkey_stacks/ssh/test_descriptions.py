@@ -10,7 +10,7 @@ import pytest
 from monkey.errors import FleetError
 from monkey.plan.change import MachineChange
 from monkey_stacks.engine.engine_outcome import Change, Op, Resource
-from monkey_stacks.ssh.descriptions import check_apart, creation, machine_change, nobody_left
+from monkey_stacks.ssh.descriptions import check_apart, describe_creation, machine_change, nobody_left
 from monkey_stacks.ssh.fleet import _with_seen
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 from monkey_stacks.ssh.host_state import Inventory
@@ -153,5 +153,5 @@ def test_one_machine_under_two_names_is_refused() -> None:
 
 
 def test_a_new_host_is_told_by_what_was_found() -> None:
-    assert creation("h1", {"about": "kept alive by cron"}).why == "agent, kept alive by cron"
-    assert creation("h1", {DRIFT: "h1 does not answer", AWAY: True}).trouble == "h1 does not answer"
+    assert describe_creation("h1", {"about": "kept alive by cron"}).why == "agent, kept alive by cron"
+    assert describe_creation("h1", {DRIFT: "h1 does not answer", AWAY: True}).trouble == "h1 does not answer"

@@ -6,29 +6,29 @@ from dataclasses import replace
 
 import pytest
 
-from monkey.fleet.secret_values import parse
-from monkey_stacks.bundle.wheels import Target
-from monkey_stacks.ssh.host_state import Agent, Observed, Wanted, differences
-from monkey_stacks.ssh.remote.agents import keyed
+from monkey.fleet.secret_values import parse_secrets
+from monkey_stacks.bundle.wheels import WheelTarget
+from monkey_stacks.ssh.host_state import HostAgent, HostPlan, ObservedHost, list_differences
+from monkey_stacks.ssh.remote.agents import digest_secret
 
 KEY = "00" * 16
-WANTED = Wanted("s3://bucket", "shop", "lab", secrets={"TOKEN": "t"}, credentials={"AWS_SECRET_ACCESS_KEY": "k"})
-AGENT = Agent(
+WANTED = HostPlan("s3://bucket", "shop", "lab", secrets={"TOKEN": "t"}, credentials={"AWS_SECRET_ACCESS_KEY": "k"})
+AGENT = HostAgent(
     number=1,
     bundle="b",
     digest=WANTED.digest("b"),
-    credentials=(KEY, keyed(KEY, '{"AWS_SECRET_ACCESS_KEY": "k"}')),
+    credentials=(KEY, digest_secret(KEY, '{"AWS_SECRET_ACCESS_KEY": "k"}')),
     kept="systemd",
     after_boot=True,
     alive=True,
     left=False,
     draining=False,
 )
-SEEN = Observed(
+SEEN = ObservedHost(
     host="h1-1234",
     name="h1",
     user="worker",
-    target=Target((3, 11), "linux-x86_64", "glibc 2.36"),
+    target=WheelTarget((3, 11), "linux-x86_64", "glibc 2.36"),
     workdir="/home/worker/.monkey",
     writable=True,
     occupied=False,
@@ -41,13 +41,13 @@ SEEN = Observed(
     bundles=("b",),
     agents=(AGENT,),
     strays=(),
-    secrets=(KEY, {name: keyed(KEY, line) for name, line in WANTED.secret_lines.items()}),
+    secrets=(KEY, {name: digest_secret(KEY, line) for name, line in WANTED.secret_lines.items()}),
     key="",
 )
 
 
 def test_nothing_differs() -> None:
-    assert not differences(SEEN, WANTED, "b") and not SEEN.empty
+    assert not list_differences(SEEN, WANTED, "b") and not SEEN.empty
 
 
 @pytest.mark.parametrize(
@@ -79,20 +79,20 @@ def test_nothing_differs() -> None:
         (replace(SEEN, strays=("monkey-x.service",)), WANTED, "b", ("a stray unit monkey-x.service",)),
     ],
 )
-def test_what_differs(seen: Observed, wanted: Wanted, bundle: str, expected: tuple[str, ...]) -> None:
-    assert differences(seen, wanted, bundle) == expected
+def test_what_differs(seen: ObservedHost, wanted: HostPlan, bundle: str, expected: tuple[str, ...]) -> None:
+    assert list_differences(seen, wanted, bundle) == expected
 
 
 def test_an_old_agent_that_drains_is_no_difference() -> None:
     old = replace(AGENT, number=1, bundle="a", draining=True)
-    assert not differences(replace(SEEN, agents=(old, replace(AGENT, number=2))), WANTED, "b")
+    assert not list_differences(replace(SEEN, agents=(old, replace(AGENT, number=2))), WANTED, "b")
 
 
 def test_secrets_are_written_as_they_are_read() -> None:
     values = {"A": 'a "b" $c \\ d', "B": "one\ntwo\r\n\tthree", "C": "# no comment", "D": " spaces ", "E": "ünï"}
     lines = replace(WANTED, secrets=values).secret_lines
     assert not any("\n" in line for line in lines.values()), "hosts keep them by lines"
-    assert parse("\n".join(lines.values()), "a file") == values
+    assert parse_secrets("\n".join(lines.values()), "a file") == values
 
 
 def test_nothing_secret_is_shown() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from monkey_stacks.engine.engine_outcome import Resource
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
-from monkey_stacks.ssh.relocation import hindered, moving, staying, with_trouble_of
+from monkey_stacks.ssh.relocation import find_hindered, find_moving, keep_hindered, with_trouble_of
 
 NO_RIGHT = "h2: no right to write to /big\nhint: name another place"
 
@@ -22,10 +22,10 @@ def test_a_host_that_cannot_be_moved_stays_as_it_is() -> None:
     names = ("h1", "h2", "h3")
     known = {name: Resource("Host", name, f"{name}:~/m", inputs(name, "~/m")) for name in names}
     wanted = [inputs("h1", "/big"), inputs("h2", "/big", 2), inputs("h3", "~/m", 2), inputs("h4", "/big")]
-    assert moving(known, wanted) == ["h1", "h2"], "another number of slots is no other place, and h4 is new"
+    assert find_moving(known, wanted) == ["h1", "h2"], "another number of slots is no other place, and h4 is new"
     looked = {"h1": {"about": "kept alive by cron"}, "h2": {DRIFT: NO_RIGHT, AWAY: True}}
-    assert hindered(looked) == {"h2": NO_RIGHT}
-    assert staying(wanted, known, hindered(looked)) == [wanted[0], known["h2"].inputs, wanted[2], wanted[3]]
+    assert find_hindered(looked) == {"h2": NO_RIGHT}
+    assert keep_hindered(wanted, known, find_hindered(looked)) == [wanted[0], known["h2"].inputs, wanted[2], wanted[3]]
 
 
 def test_what_hinders_a_move_is_told_of_where_it_goes() -> None:

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from monkey.protocol.entries import Claim, End, Ended
+from monkey.protocol.entries import Claim, Ended, EndEntry
 from monkey.protocol.heartbeat import Heart
 from monkey.protocol.journal import record_of
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import Reader, State
+from monkey.protocol.status.store_snapshot import JobState, Reader
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_revision
 from monkey.spec.job.job_table import JobTable, ParameterColumn
@@ -51,7 +51,7 @@ async def dead_and_successor(store: MemoryStore, wall: float) -> None:
     await dead.beat()
     await store.put(f"{KEYS.job_log(JOB)}00000001", Claim("local/vm/a", 1, 1, "s").encode())
     await store.put(f"{KEYS.job_log(JOB)}00000002", Claim("local/vm/b", 1, 1, "s").encode())
-    end = End(Ended.FAILED, "local/vm/b", 1, "s", "exit code 3", 3, out=2)
+    end = EndEntry(Ended.FAILED, "local/vm/b", 1, "s", "exit code 3", 3, out=2)
     await store.put(f"{KEYS.job_log(JOB)}00000003", end.encode())
     successor = heart(store, "b")
     successor.journal.record(record_of(JOB, 3, end))
@@ -64,7 +64,7 @@ def test_a_heartbeat_that_is_older_than_the_jobs_end_does_not_make_it_run(wall: 
         store = MemoryStore()
         await dead_and_successor(store, wall)
         view = (await Reader(store, KEYS, lambda: NOW).read()).sweeps["s"]
-        assert view.where(JOB) is State.FAILED
+        assert view.where(JOB) is JobState.FAILED
         assert view.jobs[JOB].reason == "exit code 3"
         assert view.unfinished == 0
 
@@ -83,10 +83,10 @@ def test_an_agent_whose_clock_is_wrong_is_alive_once_its_heart_was_seen_to_beat(
         await wrong.beat()
         seen = await reader.read()
         assert [agent.id for agent in seen.alive("local")] == ["local/vm/a"]
-        assert seen.sweeps["s"].where(JOB) is State.RUNNING
+        assert seen.sweeps["s"].where(JOB) is JobState.RUNNING
         wrong.vitals = lambda: {"idle": [JOB]}
         await wrong.beat()
-        assert (await reader.read()).sweeps["s"].where(JOB) is State.QUEUED, "claimed ahead"
+        assert (await reader.read()).sweeps["s"].where(JOB) is JobState.QUEUED, "claimed ahead"
         assert await wrong.beat(left=True)
         assert not (await reader.read()).alive("local")
 
@@ -94,7 +94,7 @@ def test_an_agent_whose_clock_is_wrong_is_alive_once_its_heart_was_seen_to_beat(
 
 
 def test_an_agent_that_drains_lives_beside_its_successor() -> None:
-    async def look(draining: bool) -> tuple[set[str], State]:
+    async def look(draining: bool) -> tuple[set[str], JobState]:
         store = MemoryStore()
         await append_revision(store, KEYS, REVISION, 0)
         old, new = heart(store, "a", NOW - 5), heart(store, "b")
@@ -105,5 +105,5 @@ def test_an_agent_that_drains_lives_beside_its_successor() -> None:
         seen = await Reader(store, KEYS, lambda: NOW).read()
         return {agent.id for agent in seen.alive("local")}, seen.sweeps["s"].where(JOB)
 
-    assert asyncio.run(look(True)) == ({"local/vm/a", "local/vm/b"}, State.RUNNING)
-    assert asyncio.run(look(False)) == ({"local/vm/b"}, State.QUEUED)
+    assert asyncio.run(look(True)) == ({"local/vm/a", "local/vm/b"}, JobState.RUNNING)
+    assert asyncio.run(look(False)) == ({"local/vm/b"}, JobState.QUEUED)

@@ -7,8 +7,8 @@ import json
 from dataclasses import replace
 
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import Reader, State
-from monkey.protocol.sweeps.sweep_log import SPARE, SweepState, append_order, append_revision, fold, read_sweep
+from monkey.protocol.status.store_snapshot import JobState, Reader
+from monkey.protocol.sweeps.sweep_log import SPARE, SweepState, append_order, append_revision, fold_entry, read_sweep
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.recipe import SweepSettings
 from monkey.store.memory import MemoryStore
@@ -27,34 +27,34 @@ def revised(**changes: object) -> dict[str, object]:
 
 
 def test_orders_but_extend_and_revisions_leave_the_time_as_it_is() -> None:
-    state = fold(SweepState("digits"), revised())
+    state = fold_entry(SweepState("digits"), revised())
     assert state.expires == 1000.0 + HOUR
     for kind in ("pause", "resume", "cancel", "retry"):
-        state = fold(state, {"kind": kind})
+        state = fold_entry(state, {"kind": kind})
         assert state.expires == 1000.0 + HOUR
-    later = fold(state, {"kind": "extend", "until": 9000.0})
+    later = fold_entry(state, {"kind": "extend", "until": 9000.0})
     assert later.expires == 9000.0
-    assert fold(later, {"kind": "extend", "until": 8000.0}).expires == 9000.0, "nobody shortens by extending"
-    assert fold(later, revised()).expires == 1000.0 + HOUR, "a new revision begins its time anew"
-    assert fold(later, revised(expires=None)).expires is None
+    assert fold_entry(later, {"kind": "extend", "until": 8000.0}).expires == 9000.0, "nobody shortens by extending"
+    assert fold_entry(later, revised()).expires == 1000.0 + HOUR, "a new revision begins its time anew"
+    assert fold_entry(later, revised(expires=None)).expires is None
 
 
 def test_more_time_opens_nothing_that_people_shut() -> None:
-    state = fold(SweepState("digits"), revised())
+    state = fold_entry(SweepState("digits"), revised())
     for shut in ({"kind": "pause"}, {"kind": "cancel"}):
-        assert not fold(fold(state, shut), {"kind": "extend", "until": 9000.0}).active
-    never = fold(SweepState("digits"), revised(expires=None))
-    assert fold(never, {"kind": "extend", "until": 9000.0}).expires is None
+        assert not fold_entry(fold_entry(state, shut), {"kind": "extend", "until": 9000.0}).active
+    never = fold_entry(SweepState("digits"), revised(expires=None))
+    assert fold_entry(never, {"kind": "extend", "until": 9000.0}).expires is None
 
 
 def test_jobs_are_released_in_time_and_a_short_time_is_not_spent_on_that() -> None:
-    state = fold(SweepState("digits"), revised(expires=Expiry(after=10 * HOUR), grace=30))
+    state = fold_entry(SweepState("digits"), revised(expires=Expiry(after=10 * HOUR), grace=30))
     end = 1000.0 + 10 * HOUR
     assert state.closes == end - SPARE - 30
     assert [state.over(now) for now in (end - SPARE - 31, end - SPARE - 30, end + HOUR)] == [False, True, True]
-    assert fold(SweepState("digits"), revised(expires=Expiry(after=60))).closes == 1054.0
-    assert fold(SweepState("digits"), revised(expires=Expiry(at=2000.0))).closes == 1900.0
-    assert not fold(SweepState("digits"), revised(expires=None)).over(float("inf"))
+    assert fold_entry(SweepState("digits"), revised(expires=Expiry(after=60))).closes == 1054.0
+    assert fold_entry(SweepState("digits"), revised(expires=Expiry(at=2000.0))).closes == 1900.0
+    assert not fold_entry(SweepState("digits"), revised(expires=None)).over(float("inf"))
 
 
 def test_agents_from_before_can_read_what_never_expires() -> None:
@@ -72,7 +72,7 @@ def test_an_expired_sweep_is_read_as_such_and_as_open_again_when_extended() -> N
         for now in (1000.0, 1000.0 + HOUR):  # noqa: B007 - the reader's clock
             view = (await reader.read()).sweeps["digits"]
             seen.append((view.active, dict(view.counts), view.unfinished))
-        assert seen == [(True, {State.QUEUED: 2}, 2), (False, {State.EXPIRED: 2}, 2)]
+        assert seen == [(True, {JobState.QUEUED: 2}, 2), (False, {JobState.EXPIRED: 2}, 2)]
         await append_order(store, KEYS, "digits", "extend", until=9000.0)
         assert (await reader.read()).sweeps["digits"].active
         assert (await read_sweep(store, KEYS, "digits")).expires == 9000.0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import Corrupt
-from monkey.protocol.entry_log import Log, newest_checkpoint
+from monkey.protocol.entry_log import EntryLog, newest_checkpoint
 from monkey.protocol.heartbeat import decode_beat
 from monkey.protocol.journal import Block
 from monkey.protocol.layout import Keys
@@ -197,7 +197,7 @@ STRAY = ("²", "x", "0000000x", "1/2", "00000001.end.end", "\x1b[2J")
 def test_keys_that_nobody_of_ours_writes_are_passed_over(name: str) -> None:
     async def reading() -> None:
         store = MemoryStore()
-        log = Log(KEYS.permit_log("digits", 0))
+        log = EntryLog(KEYS.permit_log("digits", 0))
         for base in (f"{KEYS.queue('local')}digits/", KEYS.checkpoints(JOBS[0]), log.base):
             await store.put(base + name, b"{}")
         await mark_queue(store, KEYS, ["local"], "digits", 1)

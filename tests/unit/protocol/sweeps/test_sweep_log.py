@@ -11,7 +11,7 @@ from monkey.errors import ConcurrentApply, Corrupt, NotFound
 from monkey.protocol.entry_log import Tally
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import Reader
-from monkey.protocol.status.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, verdict
+from monkey.protocol.status.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, judge_job
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import (
     SweepState,
@@ -157,30 +157,30 @@ def test_markers_are_open_until_they_are_ended() -> None:
 def test_verdicts_count_failures_since_the_last_retry() -> None:
     state = SweepState("digits", 1, REVISION)
     counts = Tally()
-    assert verdict(JOBS[1], counts, state) is Verdict.OPEN
+    assert judge_job(JOBS[1], counts, state) is Verdict.OPEN
     counts.failed_at = [2]
-    assert verdict(JOBS[1], counts, state) is Verdict.OPEN, "one retry is allowed"
+    assert judge_job(JOBS[1], counts, state) is Verdict.OPEN, "one retry is allowed"
     counts.failed_at = [2, 4]
-    assert verdict(JOBS[1], counts, state) is Verdict.FAILED
-    assert verdict(JOBS[1], counts, replace(state, retries={JOBS[1]: 2})) is Verdict.OPEN
+    assert judge_job(JOBS[1], counts, state) is Verdict.FAILED
+    assert judge_job(JOBS[1], counts, replace(state, retries={JOBS[1]: 2})) is Verdict.OPEN
     generous = replace(REVISION, settings=SweepSettings(max_retries=2))
-    assert verdict(JOBS[1], counts, replace(state, revision=generous)) is Verdict.OPEN, "a raised cap reopens"
+    assert judge_job(JOBS[1], counts, replace(state, revision=generous)) is Verdict.OPEN, "a raised cap reopens"
     counts.succeeded = True
-    assert verdict(JOBS[1], counts, state) is Verdict.SUCCEEDED
+    assert judge_job(JOBS[1], counts, state) is Verdict.SUCCEEDED
 
 
 def test_a_job_that_takes_its_agents_down_is_given_up() -> None:
     counts = Tally()
     counts.lost_at = list(range(1, MAX_LOSSES + 1))
     state = SweepState("digits", 1, REVISION)
-    assert verdict(JOBS[1], counts, state) is Verdict.OPEN
+    assert judge_job(JOBS[1], counts, state) is Verdict.OPEN
     counts.lost_at.append(99)
-    assert verdict(JOBS[1], counts, state) is Verdict.FAILED
+    assert judge_job(JOBS[1], counts, state) is Verdict.FAILED
     counts.saved_at = [50]
-    assert verdict(JOBS[1], counts, state) is Verdict.OPEN, "it had saved a checkpoint since"
+    assert judge_job(JOBS[1], counts, state) is Verdict.OPEN, "it had saved a checkpoint since"
     counts.saved_at = list(range(100, 100 + MAX_LOSSES_IN_ALL))
-    assert verdict(JOBS[1], counts, state) is Verdict.FAILED, "for ever it does not"
-    assert verdict(JOBS[1], counts, replace(state, retries={JOBS[1]: 120})) is Verdict.OPEN
+    assert judge_job(JOBS[1], counts, state) is Verdict.FAILED, "for ever it does not"
+    assert judge_job(JOBS[1], counts, replace(state, retries={JOBS[1]: 120})) is Verdict.OPEN
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "é", "a" * 101])

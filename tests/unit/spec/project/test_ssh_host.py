@@ -51,7 +51,7 @@ def test_hostile_names_are_refused_alike(name: str) -> None:
     encoded = "".join(f"%{byte:02x}" for byte in name.encode())
     for place in (name, encoded, f"{name}@gpu", f"{encoded}@gpu", f"[fe80::1%{name}]"):
         try:
-            found = url.parse(f"ssh://{place}/data/x")
+            found = url.parse_sftp_url(f"ssh://{place}/data/x")
         except StoreError as exc:
             assert "expected" in exc.message and exc.hint
         else:
@@ -69,6 +69,6 @@ def test_hostile_names_are_refused_alike(name: str) -> None:
     ],
 )
 def test_names_in_the_url_of_a_store(store_url: str, user: str | None, host: str) -> None:
-    found = url.parse(store_url)
+    found = url.parse_sftp_url(store_url)
     assert (found.user, found.host) == (user, host)
-    assert url.parse(found.url) == found
+    assert url.parse_sftp_url(found.url) == found

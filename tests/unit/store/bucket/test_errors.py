@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from monkey.errors import KeyMissing, MonkeyError, StoreRefused, StoreUnavailable, StoreUnsafe
-from monkey.store.bucket.errors import SOURCES, Verb, translate
+from monkey.store.bucket.errors import SOURCES, Verb, translate_bucket_error
 from monkey.store.bucket.google_credentials import VARIABLES
-from monkey.store.bucket.url import parse
+from monkey.store.bucket.url import parse_bucket_url
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from tests.bucket import FakeBucket, Fault, Refusal
@@ -102,7 +102,9 @@ def test_a_missing_key_is_no_missing_bucket(bucket: FakeBucket, store: Store, ru
         with pytest.raises(StoreRefused, match="there is no bucket 'other'") as caught:
             run(open_store(bucket.url(bucket="other"), begin=begin))
         assert (caught.value.hint or "").startswith("create the bucket, or")  # whose it is makes it
-    told = translate(Exception("status code: 404 <Code>NoSuchBucket</Code>"), parse("s3://other/x"), Verb.READ)
+    told = translate_bucket_error(
+        Exception("status code: 404 <Code>NoSuchBucket</Code>"), parse_bucket_url("s3://other/x"), Verb.READ
+    )
     assert "`monkey init --provider aws --create-bucket`" in (told.hint or "")
 
 

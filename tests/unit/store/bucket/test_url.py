@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from monkey.errors import StoreError
-from monkey.store.bucket.url import parse
-from monkey.store.open import locate
+from monkey.store.bucket.url import parse_bucket_url
+from monkey.store.open import locate_url
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ from monkey.store.open import locate
     ],
 )
 def test_urls_have_one_form(url: str, place: str) -> None:
-    assert locate(url) == place
-    assert locate(place) == place
+    assert locate_url(url) == place
+    assert locate_url(place) == place
 
 
 @pytest.mark.parametrize(
@@ -52,26 +52,26 @@ def test_urls_have_one_form(url: str, place: str) -> None:
 )
 def test_what_is_wrong_is_said(url: str, said: str) -> None:
     with pytest.raises(StoreError, match=said) as caught:
-        locate(url)
+        locate_url(url)
     assert caught.value.hint
 
 
 def test_credentials_in_a_url_are_refused_and_not_repeated() -> None:
     with pytest.raises(StoreError, match="credentials") as caught:
-        locate("s3://KEY:secret@bucket/a")
+        locate_url("s3://KEY:secret@bucket/a")
     assert "secret" not in str(caught.value)
     with pytest.raises(StoreError, match="has no option") as caught:
-        locate("s3://bucket/a?aws_secret_access_key=hunter2")
+        locate_url("s3://bucket/a?aws_secret_access_key=hunter2")
     assert "hunter2" not in str(caught.value)
 
 
 def test_amazons_endpoint_variables_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://all:1")
-    assert parse("s3://b").endpoint == "http://all:1"
+    assert parse_bucket_url("s3://b").endpoint == "http://all:1"
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://s3:1")
-    assert parse("s3://b").endpoint == "http://s3:1"
-    assert parse("s3://b?endpoint=http://told:1").endpoint == "http://told:1"
-    assert parse("gs://b").endpoint is None
+    assert parse_bucket_url("s3://b").endpoint == "http://s3:1"
+    assert parse_bucket_url("s3://b?endpoint=http://told:1").endpoint == "http://told:1"
+    assert parse_bucket_url("gs://b").endpoint is None
 
 
 def test_a_directory_needs_nothing_of_this() -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import StoreRefused
-from monkey.store.content.hash_worker import signature
-from monkey.store.content.hash_workers import AHEAD, Crew, sizes_ahead
-from monkey.store.content.objects import FILES, Source, object_key
-from monkey.store.directory.bulk import LARGE
+from monkey.store.content.hash_worker import read_signature
+from monkey.store.content.hash_workers import _AHEAD, Crew, sizes_ahead
+from monkey.store.content.objects import MD5_PREFIX, Source, object_key
+from monkey.store.directory.bulk import LARGE_BYTES
 from monkey.store.directory.store import DirectoryStore
 from monkey.store.store_port import Store
-from monkey.transfer.datasets.hashing import quiet
+from monkey.transfer.datasets.hashing import report_nothing
 from tests.loops import Run
 
 
@@ -26,16 +26,16 @@ def test_many_files_join_those_that_are_there(store: Store, root: Path, run: Run
     bodies = [b"content %d" % n for n in range(1200)]
     for n, body in enumerate(bodies):
         (tmp_path / str(n)).write_bytes(body)
-    sources = [Source(str(tmp_path / str(n)), signature((tmp_path / str(n)).stat())) for n in range(1200)]
+    sources = [Source(str(tmp_path / str(n)), read_signature((tmp_path / str(n)).stat())) for n in range(1200)]
     wanted = {hashlib.md5(body).hexdigest(): body for body in bodies}
     for half in (sources[:500], sources[500:]):  # all of the 256 directories are there the second time
         run(store.put_contents(half, lambda objects, size: None))
         # The second time by another process, which finds nothing of many.
-        strange = [f"{n:032x}" for n in range(0 if half == sources[:500] else AHEAD)]
-        with sizes_ahead([*wanted, *strange], str(root / FILES)) as look:
+        strange = [f"{n:032x}" for n in range(0 if half == sources[:500] else _AHEAD)]
+        with sizes_ahead([*wanted, *strange], str(root / MD5_PREFIX)) as look:
             sizes = look()
         assert {object_key(md5): size for md5, size in sizes.items()} == {
-            item.key: item.size for item in run(store.list(FILES))
+            item.key: item.size for item in run(store.list(MD5_PREFIX))
         }
     assert sizes == {md5: len(body) for md5, body in wanted.items()}
     assert all((root / object_key(md5)).read_bytes() == body for md5, body in wanted.items())
@@ -50,7 +50,7 @@ def test_hashes_are_told_once_and_what_is_done_with_them_may_fail(
     data.mkdir()
     for n in range(1100):
         (data / str(n)).write_bytes(b"content %d" % n)
-    (data / "large").write_bytes(b"x" * LARGE)
+    (data / "large").write_bytes(b"x" * LARGE_BYTES)
 
     def fail(md5s: Sequence[str]) -> None:
         raise OSError(errno.ENOSPC, "told of it")
@@ -60,11 +60,11 @@ def test_hashes_are_told_once_and_what_is_done_with_them_may_fail(
         assert len(files) == 1101 and rest == [[], [], None]
         sources = [Source(str(data / name), known) for name, known in files]
         for some in (sources[:-1], sources[-1:], sources):
-            stored = run(store.put_contents(some, quiet, crew, lambda md5s: told.append(list(md5s))))
+            stored = run(store.put_contents(some, report_nothing, crew, lambda md5s: told.append(list(md5s))))
             assert told == [list(stored)] and all(stored)
             told.clear()
     with pytest.raises(StoreRefused, match="no space"):
-        run(store.put_contents(sources, quiet, None, fail))
+        run(store.put_contents(sources, report_nothing, None, fail))
     assert not list((root / "tmp").iterdir())
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from monkey.errors import KeyMissing, StoreRefused, StoreUnavailable
-from monkey.store.directory.commit import BATCH
-from monkey.store.directory.publish import STALE, publish, write_aside
-from monkey.store.directory.root import Place, translate
+from monkey.store.directory.commit import _MAX_BATCH
+from monkey.store.directory.publish import STALE, publish_aside, write_aside
+from monkey.store.directory.root import DirectoryRoot, translate_os_error
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey.tree_removal import remove_tree
@@ -86,15 +86,15 @@ def test_a_lost_tmp_is_made_again(store: Store, root: Path, run: Run, tmp_path: 
 
 def test_a_link_that_was_made_though_the_answer_says_exists_is_ours(store: Store, root: Path) -> None:
     """On NFS a repeated request meets its own work."""
-    place = Place(str(root), None)
+    place = DirectoryRoot(str(root), None)
     temp, fd = write_aside(place, b"ours")
     os.close(fd)
     target = str(root / "key")
     os.link(temp, target)
-    assert publish(place, temp, target, replace=False) is True
+    assert publish_aside(place, temp, target, replace=False) is True
     rival, fd = write_aside(place, b"theirs")
     os.close(fd)
-    assert publish(place, rival, target, replace=False) is False
+    assert publish_aside(place, rival, target, replace=False) is False
 
 
 def test_a_key_below_a_key_is_refused(store: Store, run: Run) -> None:
@@ -134,7 +134,7 @@ def test_foreign_files_are_not_keys(store: Store, root: Path, run: Run) -> None:
 
 
 def test_many_at_once_all_arrive(store: Store, run: Run) -> None:
-    count = 3 * BATCH + 7
+    count = 3 * _MAX_BATCH + 7
 
     async def flood() -> list[bool]:
         return await asyncio.gather(*(store.create(f"jobs/{n}/1", str(n).encode()) for n in range(count)))
@@ -229,7 +229,7 @@ def test_many_keys_are_listed_quickly(store: Store, root: Path, run: Run) -> Non
 )
 def test_errors_are_translated(number: str, kind: type[Exception]) -> None:
     code = getattr(errno, number)
-    error = translate(OSError(code, os.strerror(code)), "/the/root", "the/key")
+    error = translate_os_error(OSError(code, os.strerror(code)), "/the/root", "the/key")
     assert type(error) is kind
     assert "/the/root" in error.message
     assert "the/key" in error.message

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from monkey.store.directory.sync import MANY, Syncer
+from monkey.store.directory.sync import _MANY, Syncer
 
 
-@pytest.mark.parametrize("count", [1, MANY + 5])
+@pytest.mark.parametrize("count", [1, _MANY + 5])
 def test_what_can_be_synced_is(tmp_path: Path, count: int) -> None:
     fds = [os.open(tmp_path / str(n), os.O_WRONLY | os.O_CREAT) for n in range(count)]
     directories = [str(tmp_path)] * count
@@ -22,7 +22,7 @@ def test_what_can_be_synced_is(tmp_path: Path, count: int) -> None:
             os.close(fd)
 
 
-@pytest.mark.parametrize("count", [1, MANY + 5])
+@pytest.mark.parametrize("count", [1, _MANY + 5])
 def test_who_fails_is_named_and_the_others_are_synced(tmp_path: Path, count: int) -> None:
     fds = [os.open(tmp_path / str(n), os.O_WRONLY | os.O_CREAT) for n in range(count)]
     os.close(fds[-1])

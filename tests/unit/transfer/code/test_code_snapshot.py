@@ -18,7 +18,14 @@ import pytest
 from monkey.errors import PlanError
 from monkey.store.memory import MemoryStore
 from monkey.transfer.code.code_manifest import MAX_FILE
-from monkey.transfer.code.code_snapshot import CodeSnapshot, code_key, extract, pack, snapshot, upload
+from monkey.transfer.code.code_snapshot import (
+    CodeSnapshot,
+    code_key,
+    extract_snapshot,
+    pack_code,
+    read_code,
+    upload_code,
+)
 from tests.unit.transfer.conftest import write
 
 
@@ -37,12 +44,12 @@ def code(tmp_path: Path) -> Path:
 def packed(taken: CodeSnapshot) -> bytes:
     """Return the archive."""
     into = io.BytesIO()
-    pack(taken, into)
+    pack_code(taken, into)
     return into.getvalue()
 
 
 def test_a_snapshot_names_its_files(code: Path) -> None:
-    taken = snapshot(code)
+    taken = read_code(code)
     assert list(taken.files) == ["lib/model.py", "lib/up", "linked", "run.sh", "train.py"]
     assert {len(digest) for digest in [*taken.files.values(), taken.hash]} == {64}
     assert taken.files["train.py"] == hashlib.sha256(b"train").hexdigest()
@@ -53,19 +60,19 @@ def test_a_snapshot_names_its_files(code: Path) -> None:
 WRITES_WHILE_PLANNING = """
 import io, sys
 from pathlib import Path
-from monkey.transfer.code.code_snapshot import pack, snapshot
+from monkey.transfer.code.code_snapshot import pack_code, read_code
 out = getattr(sys, sys.argv[1])
 print("a plan", file=out, flush=True)
-taken = snapshot(Path.cwd())
+taken = read_code(Path.cwd())
 print("and more of it", file=out, flush=True)
-pack(taken, io.BytesIO())
+pack_code(taken, io.BytesIO())
 Path("../said").write_text(f"{' '.join(taken.files)} {taken.left_out}")
 """
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_files_that_our_own_output_goes_to_are_left_out(code: Path, stream: str) -> None:
-    before = snapshot(code).files
+    before = read_code(code).files
     with (code / "out.txt").open("w") as out:
         command = [sys.executable, "-c", WRITES_WHILE_PLANNING, stream]
         streams = {"stdout": None, "stderr": None, stream: out}
@@ -82,13 +89,13 @@ def test_equal_code_has_one_hash_and_one_archive(code: Path, tmp_path: Path) -> 
         if not path.is_symlink() and path.is_file():
             os.utime(path, (1, 1))
             path.chmod(0o700 if path.suffix == ".sh" else 0o600)
-    assert snapshot(other).hash == snapshot(code).hash
-    assert packed(snapshot(other)) == packed(snapshot(code))
+    assert read_code(other).hash == read_code(code).hash
+    assert packed(read_code(other)) == packed(read_code(code))
 
 
 def test_the_hash_is_what_it_always_was(code: Path) -> None:
     """Stored results are found by it: a change here makes every job of everybody stale."""
-    assert snapshot(code).hash == "7569b7caa90e63dc0f17f053f263c33c998b4bb7ae0e82a263dd1301ed596b4e"
+    assert read_code(code).hash == "7569b7caa90e63dc0f17f053f263c33c998b4bb7ae0e82a263dd1301ed596b4e"
 
 
 @pytest.mark.parametrize(
@@ -104,9 +111,9 @@ def test_the_hash_is_what_it_always_was(code: Path) -> None:
     ],
 )
 def test_any_change_of_code_changes_the_hash_and_names_the_file(code: Path, change: Callable[[Path], object]) -> None:
-    before = snapshot(code)
+    before = read_code(code)
     change(code)
-    after = snapshot(code)
+    after = read_code(code)
     assert after.hash != before.hash
     assert after.files != before.files
 
@@ -119,42 +126,42 @@ def test_a_link_that_leads_out_is_refused(code: Path, target: str) -> None:
     (code / "sub" / "d").symlink_to("..")  # text stays inside, and so a path through it leads further up
     (code / "bad").symlink_to(target)
     with pytest.raises(PlanError, match="leads out of the code") as caught:
-        snapshot(code)
+        read_code(code)
     assert "bad" in caught.value.message
     assert caught.value.hint
 
 
 def test_a_link_to_nothing_inside_is_kept(code: Path) -> None:
     (code / "later").symlink_to("made/by/the/job")
-    assert "later" in snapshot(code).files
+    assert "later" in read_code(code).files
 
 
 def test_a_name_that_is_not_utf8_is_refused(code: Path) -> None:
     Path(os.fsdecode(os.fsencode(code) + b"/caf\xe9.py")).write_text("x")
     with pytest.raises(PlanError, match=r"caf\\xe9.*not UTF-8"):
-        snapshot(code)
+        read_code(code)
 
 
 def test_a_pipe_is_refused_and_never_opened(code: Path) -> None:
     os.mkfifo(code / "pipe")
     with pytest.raises(PlanError, match="found a device or a pipe"):
-        snapshot(code)
+        read_code(code)
 
 
 def test_a_large_file_is_refused_with_advice(code: Path) -> None:
     with (code / "weights.bin").open("wb") as file:
         file.truncate(MAX_FILE + 1)
     with pytest.raises(PlanError, match=r"weights\.bin has 50 MB") as caught:
-        snapshot(code)
+        read_code(code)
     assert "dataset" in (caught.value.hint or "")
-    assert snapshot(code, ["**/*.py"]).size == 10
+    assert read_code(code, ["**/*.py"]).size == 10
 
 
 def test_much_in_all_is_refused(code: Path) -> None:
-    size = snapshot(code).size
-    assert snapshot(code, max_total=size).size == size
+    size = read_code(code).size
+    assert read_code(code, max_total=size).size == size
     with pytest.raises(PlanError, match="too large for a snapshot"):
-        snapshot(code, max_total=size - 1)
+        read_code(code, max_total=size - 1)
 
 
 def test_a_file_without_rights_is_named(code: Path) -> None:
@@ -162,7 +169,7 @@ def test_a_file_without_rights_is_named(code: Path) -> None:
         pytest.skip("root may read everything")
     (code / "train.py").chmod(0)
     with pytest.raises(PlanError, match=r"cannot read .*train\.py"):
-        snapshot(code)
+        read_code(code)
 
 
 def test_a_file_that_is_written_meanwhile_is_noticed(code: Path) -> None:
@@ -179,11 +186,11 @@ def test_a_file_that_is_written_meanwhile_is_noticed(code: Path) -> None:
     writer.start()
     try:
         with pytest.raises(PlanError, match="busy changes while it is read"):
-            snapshot(code)
+            read_code(code)
     finally:
         stop.set()
         writer.join()
-    assert "busy" in snapshot(code).files
+    assert "busy" in read_code(code).files
 
 
 @pytest.mark.parametrize(
@@ -196,26 +203,26 @@ def test_a_file_that_is_written_meanwhile_is_noticed(code: Path) -> None:
     ],
 )
 def test_code_that_changed_since_the_plan_is_not_uploaded(code: Path, change: Callable[[Path], object]) -> None:
-    taken = snapshot(code)
+    taken = read_code(code)
     change(code)
     store = MemoryStore()
     with pytest.raises(PlanError, match="changed since the plan was made"):
-        asyncio.run(upload(store, taken))
+        asyncio.run(upload_code(store, taken))
     assert store.state.objects == {}
 
 
 def test_an_upload_happens_once_and_comes_back(code: Path, tmp_path: Path) -> None:
-    taken, store = snapshot(code), MemoryStore()
+    taken, store = read_code(code), MemoryStore()
 
     async def there_and_back() -> tuple[int, int]:
-        sent = await upload(store, taken), await upload(store, taken)
+        sent = await upload_code(store, taken), await upload_code(store, taken)
         await store.get_file(code_key(taken.hash), tmp_path / "archive")
         return sent
 
     sent, again = asyncio.run(there_and_back())
     assert (sent, again) == ((tmp_path / "archive").stat().st_size, 0)
-    extract(tmp_path / "archive", tmp_path / "back", taken.hash)
-    assert snapshot(tmp_path / "back").hash == taken.hash
+    extract_snapshot(tmp_path / "archive", tmp_path / "back", taken.hash)
+    assert read_code(tmp_path / "back").hash == taken.hash
     assert (tmp_path / "back" / "linked" / "model.py").read_text() == "model"
     assert os.access(tmp_path / "back" / "run.sh", os.X_OK)
 
@@ -223,7 +230,7 @@ def test_an_upload_happens_once_and_comes_back(code: Path, tmp_path: Path) -> No
 def test_nothing_selected_is_a_snapshot_too(tmp_path: Path) -> None:
     root = tmp_path / "empty"
     root.mkdir()
-    taken = snapshot(root)
+    taken = read_code(root)
     (tmp_path / "archive").write_bytes(packed(taken))
-    extract(tmp_path / "archive", tmp_path / "back", taken.hash)
+    extract_snapshot(tmp_path / "archive", tmp_path / "back", taken.hash)
     assert list((tmp_path / "back").iterdir()) == []

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import Corrupt
-from monkey.transfer.code.code_manifest import MAX_FILE, Entry, Kind, code_hash
-from monkey.transfer.code.code_snapshot import extract, pack, snapshot
+from monkey.transfer.code.code_manifest import MAX_FILE, Kind, ManifestEntry, code_hash
+from monkey.transfer.code.code_snapshot import extract_snapshot, pack_code, read_code
 from tests.unit.transfer.conftest import write
 
 
@@ -43,7 +43,7 @@ def refused(archive: Path, sha: str = "0" * 64) -> str:
     """Return why; and see that nothing was left, here or elsewhere."""
     before = sorted(archive.parent.rglob("*"))
     with pytest.raises(Corrupt) as caught:
-        extract(archive, archive.parent / "into", sha)
+        extract_snapshot(archive, archive.parent / "into", sha)
     assert sorted(archive.parent.rglob("*")) == before
     assert caught.value.key == f"code/{sha}.tar.gz"
     return caught.value.message
@@ -93,7 +93,7 @@ def test_a_file_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
 def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path: Path) -> None:
     archive = archive_of(tmp_path / "archive", [file(f"{n}", bytes(1000)) for n in range(11)])
     with pytest.raises(Corrupt, match="too large"):
-        extract(archive, tmp_path / "into", "0" * 64, max_total=10_999)
+        extract_snapshot(archive, tmp_path / "into", "0" * 64, max_total=10_999)
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ def good(tmp_path: Path) -> tuple[Path, str]:
     root = tmp_path / "code"
     write(root, a_py="a" * 3000, b__c_py="c")
     (root / "l").symlink_to("b/c.py")
-    taken = snapshot(root)
+    taken = read_code(root)
     with (tmp_path / "archive").open("wb") as into:
-        pack(taken, into)
+        pack_code(taken, into)
     return tmp_path / "archive", taken.hash
 
 
@@ -122,12 +122,12 @@ def test_damaged_at_any_byte_it_is_refused_or_unpacks_to_the_same(good: tuple[Pa
         archive.write_bytes(damaged)
         into = tmp_path / f"into{n}"
         try:
-            extract(archive, into, sha)
+            extract_snapshot(archive, into, sha)
         except Corrupt:
             assert not into.exists()
             count += 1
         else:
-            assert snapshot(into).hash == sha
+            assert read_code(into).hash == sha
     assert count > n / 2
 
 
@@ -137,19 +137,19 @@ def test_no_archive_at_all_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_gzip_does_not_matter(tmp_path: Path) -> None:
-    sha = code_hash([Entry("a", Kind.FILE, "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881")])
+    sha = code_hash([ManifestEntry("a", Kind.FILE, "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881")])
     for level in (0, 1, 9):
-        extract(archive_of(tmp_path / "archive", [file("a")], level), tmp_path / f"into{level}", sha)
+        extract_snapshot(archive_of(tmp_path / "archive", [file("a")], level), tmp_path / f"into{level}", sha)
         assert (tmp_path / f"into{level}" / "a").read_bytes() == b"x"
 
 
 def test_what_is_there_already_is_left_alone(good: tuple[Path, str], tmp_path: Path) -> None:
     archive, sha = good
     into = tmp_path / "deep" / "into"
-    extract(archive, into, sha)
+    extract_snapshot(archive, into, sha)
     (into / "mine").write_text("x")
     archive.write_bytes(b"")
-    extract(archive, into, sha)
+    extract_snapshot(archive, into, sha)
     assert (into / "mine").exists()
     assert os.listdir(into.parent) == ["into"]  # noqa: PTH208
 
@@ -157,4 +157,4 @@ def test_what_is_there_already_is_left_alone(good: tuple[Path, str], tmp_path: P
 def test_a_directory_that_cannot_be_written_is_not_the_archives_fault(good: tuple[Path, str], tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(OSError, match="file"):
-        extract(good[0], tmp_path / "file" / "into", good[1])
+        extract_snapshot(good[0], tmp_path / "file" / "into", good[1])

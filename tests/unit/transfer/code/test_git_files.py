@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import PlanError
-from monkey.transfer.code.code_snapshot import descends, git_info
+from monkey.transfer.code.code_snapshot import git_info, is_descendant
 from monkey.transfer.code.git_files import list_files
 from tests.unit.transfer.conftest import Git
 
@@ -52,9 +52,9 @@ def test_who_descends_from_whom(repository: Path, git: Git) -> None:
     git(repository, "checkout", "-q", "-b", "side", first)
     git(repository, "commit", "-q", "--allow-empty", "-m", "side")
     side = git(repository, "rev-parse", "HEAD")
-    assert descends(repository, first, second) is True
-    assert descends(repository, second, second) is True
-    assert descends(repository, second, first) is False
-    assert descends(repository, second, side) is False
-    assert descends(repository, "f" * 40, second) is None
-    assert descends(repository, "--version", second) is None
+    assert is_descendant(repository, first, second) is True
+    assert is_descendant(repository, second, second) is True
+    assert is_descendant(repository, second, first) is False
+    assert is_descendant(repository, second, side) is False
+    assert is_descendant(repository, "f" * 40, second) is None
+    assert is_descendant(repository, "--version", second) is None

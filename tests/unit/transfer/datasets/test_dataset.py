@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import Corrupt, DatasetError
-from monkey.transfer.datasets.dataset import Dataset, changed_files, listing, read_listing
-from monkey.transfer.datasets.hashing import hash_dataset, unchanged
+from monkey.transfer.datasets.dataset import Dataset, changed_files, read_listing, write_listing
+from monkey.transfer.datasets.hashing import check_unchanged, hash_dataset
 
 NAMES = ["a", "sub/z", "sub.z", 'ünï"\\.txt', "new\nline", "a b/c", "日本/🐒", "empty", "\x7f\t"]
 
@@ -80,7 +80,7 @@ def test_many_files_are_hashed_by_several_processes(tmp_path: Path) -> None:
 
 
 def test_a_listing_is_read_back() -> None:
-    data = listing(["a", 'b"c'], ["0" * 32, "1" * 32])
+    data = write_listing(["a", 'b"c'], ["0" * 32, "1" * 32])
     assert json.loads(data) == [{"md5": "0" * 32, "relpath": "a"}, {"md5": "1" * 32, "relpath": 'b"c'}]
     assert read_listing(data, "x.dir") == {"a": "0" * 32, 'b"c': "1" * 32}
     for bad in (b"", b"{}x", b"[1]", b'[{"md5": "0"}]'):
@@ -223,7 +223,7 @@ def test_a_state_that_cannot_be_kept_is_no_error(tmp_path: Path) -> None:
 def test_a_change_between_two_looks_is_noticed(tmp_path: Path) -> None:
     root = tree(tmp_path / "data")
     dataset: Dataset = hash_dataset(root, tmp_path / "state")
-    unchanged(dataset)
+    check_unchanged(dataset)
     (root / "a").write_bytes(b"changed")
     with pytest.raises(DatasetError, match=r"/a changed"):
-        unchanged(dataset)
+        check_unchanged(dataset)

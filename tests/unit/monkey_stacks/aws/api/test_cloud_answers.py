@@ -13,11 +13,11 @@ import pytest
 from monkey.errors import FleetError
 from monkey_stacks.aws.api import catalog, group, inventory
 from monkey_stacks.aws.api import errors as aws
-from monkey_stacks.aws.api.account import Account
-from monkey_stacks.aws.api.naming import Stack
-from monkey_stacks.gcp.api.account import Account as Project
+from monkey_stacks.aws.api.account import AwsAccount
+from monkey_stacks.aws.api.naming import AwsStack
+from monkey_stacks.gcp.api.account import GcpAccount as Project
 
-OURS = Stack("shop", "cloud", "1234")
+OURS = AwsStack("shop", "cloud", "1234")
 LOGIN = b"<html><head><title>Log in</title></head><body>hello</body></html>"
 UNTIDY = b"<!DOCTYPE html><html><body><br>hello</html>"
 #: What botocore takes for an answer in which nothing is.
@@ -64,21 +64,21 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[_Server]
         made.shutdown()
 
 
-ASKED: list[Callable[[Account], object]] = [
-    lambda at: catalog.machines(at, ["g5.xlarge"]),
-    lambda at: catalog.zones(at, ["g5.xlarge"]),
-    lambda at: catalog.image(at, "resolve:ssm:/a", "x86_64"),
+ASKED: list[Callable[[AwsAccount], object]] = [
+    lambda at: catalog.read_machine_types(at, ["g5.xlarge"]),
+    lambda at: catalog.find_zones(at, ["g5.xlarge"]),
+    lambda at: catalog.find_image(at, "resolve:ssm:/a", "x86_64"),
     lambda at: catalog.check_network(at, "vpc-1", ["subnet-1"]),
-    lambda at: group.look(at, OURS),
-    lambda at: group.trouble(at, OURS),
-    lambda at: group.expire(at, OURS, time.time()),
-    lambda at: inventory.look(at, OURS),
+    lambda at: group.find_group(at, OURS),
+    lambda at: group.explain_trouble(at, OURS),
+    lambda at: group.schedule_emptying(at, OURS, time.time()),
+    lambda at: inventory.list_stack(at, OURS),
 ]
 
 
 @pytest.mark.needs("boto3")
 def test_who_answers_in_place_of_aws_is_not_taken_for_it(server: _Server) -> None:
-    at = Account("eu-central-1")
+    at = AwsAccount("eu-central-1")
     for server.answer in ((200, LOGIN), (200, UNTIDY), (403, LOGIN), (403, UNTIDY)):
         for ask in ASKED:
             with pytest.raises(FleetError, match="it is not AWS that answers") as caught:
@@ -95,15 +95,15 @@ def test_who_answers_in_place_of_aws_is_not_taken_for_it(server: _Server) -> Non
 def test_a_request_that_is_too_old_is_a_matter_of_the_clock(server: _Server) -> None:
     server.answer = (400, WORDS)
     with pytest.raises(FleetError, match=r"clock is wrong: .*RequestExpired"):
-        catalog.machines(Account("eu-central-1"), ["g5.xlarge"])
-    login = aws.translate("ExpiredToken: The security token included in the request is expired")
+        catalog.read_machine_types(AwsAccount("eu-central-1"), ["g5.xlarge"])
+    login = aws.translate_cloud_error("ExpiredToken: The security token included in the request is expired")
     assert login is not None and "credentials have expired" in login.message
 
 
 @pytest.mark.needs("boto3")
 def test_types_are_known_also_where_nothing_can_be_remembered(server: _Server) -> None:
     server.answer = (200, _TYPES)
-    [found] = catalog.machines(Account("eu-central-1"), ["m5.large"])
+    [found] = catalog.read_machine_types(AwsAccount("eu-central-1"), ["m5.large"])
     assert (found.type, found.cpus, found.memory) == ("m5.large", 2, 8 << 30)
 
 

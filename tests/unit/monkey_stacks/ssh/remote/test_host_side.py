@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from monkey_stacks.ssh.remote.host_setup import StoreAway, _check_store, _lacks, _leftovers, remove
-from monkey_stacks.ssh.remote.keep_alive import unit, units, units_of
-from monkey_stacks.ssh.remote.paths import Place, hold
+from monkey_stacks.ssh.remote.host_setup import StoreAway, _check_store, _lacks, _leftovers, remove_agents
+from monkey_stacks.ssh.remote.keep_alive import find_units, name_unit, units_of
+from monkey_stacks.ssh.remote.paths import FleetDirectory, hold_lock
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from monkey_stacks.ssh.remote.paths import Place, hold
     ],
 )
 def test_a_check_of_the_store_that_fails_says_why(tmp_path: Path, program: str, said: str) -> None:
-    place = Place(str(tmp_path), "fleet")
+    place = FleetDirectory(str(tmp_path), "fleet")
     place.bundle("b").mkdir(parents=True)
     (place.bundle("b") / "__main__.py").write_text(program)
     with pytest.raises(StoreAway, match=said):
@@ -39,7 +39,7 @@ def test_what_installers_fetch_lies_with_all_else_unless_the_user_says_where(
 ) -> None:
     monkeypatch.delenv("PIP_CACHE_DIR", raising=False)
     monkeypatch.setenv("UV_CACHE_DIR", "/shared/uv")
-    place = Place(str(tmp_path), "fleet")
+    place = FleetDirectory(str(tmp_path), "fleet")
     place.bundle("b").mkdir(parents=True)
     program = "import os; raise SystemExit(os.environ['PIP_CACHE_DIR'] + ' ' + os.environ['UV_CACHE_DIR'])"
     (place.bundle("b") / "__main__.py").write_text(program)
@@ -53,10 +53,9 @@ def test_a_store_in_a_directory_is_looked_at(tmp_path: Path) -> None:
 
 INSTALL = """
 import sys
-from monkey_stacks.ssh.remote.bundles import install
-from monkey_stacks.ssh.remote.keep_alive import unit, units, units_of
-from monkey_stacks.ssh.remote.paths import Place
-install(Place(sys.argv[1], "fleet"), sys.argv[2], sys.stdin.buffer)
+from monkey_stacks.ssh.remote.bundles import install_bundle
+from monkey_stacks.ssh.remote.paths import FleetDirectory
+install_bundle(FleetDirectory(sys.argv[1], "fleet"), sys.argv[2], sys.stdin.buffer)
 """
 
 
@@ -82,15 +81,15 @@ def test_a_bundle_whose_sender_was_killed_does_not_come_late(tmp_path: Path, hea
 
 WAIT = """
 import sys
-from monkey_stacks.ssh.remote.paths import Place
-with Place(sys.argv[1], "fleet").locked():
+from monkey_stacks.ssh.remote.paths import FleetDirectory
+with FleetDirectory(sys.argv[1], "fleet").locked():
     pass
 """
 
 
 @pytest.mark.parametrize("heard", [True, False])
 def test_who_waits_for_a_fleet_that_is_taken_away_leaves_nothing(tmp_path: Path, heard: bool) -> None:
-    place = Place(str(tmp_path / "there"), "fleet")
+    place = FleetDirectory(str(tmp_path / "there"), "fleet")
     reading, writing = os.pipe()
     with place.locked():
         command = [sys.executable, "-c", WAIT, str(place.workdir)]
@@ -107,7 +106,7 @@ def test_who_waits_for_a_fleet_that_is_taken_away_leaves_nothing(tmp_path: Path,
 
 
 def test_what_no_fleet_of_any_host_needs_is_left_over(tmp_path: Path) -> None:
-    place = Place(str(tmp_path), "fleet")
+    place = FleetDirectory(str(tmp_path), "fleet")
     place.cache.mkdir()
     assert not _leftovers(place), "that may be anybody's"
     with place.bundles_locked():
@@ -124,7 +123,7 @@ def test_what_no_fleet_of_any_host_needs_is_left_over(tmp_path: Path) -> None:
     place.host.mkdir()
     (place.host / "gone.b.lock").touch()
     assert _leftovers(place) == [place.host / "gone.b.lock"]
-    with hold(place.host / "gone.b.lock"):
+    with hold_lock(place.host / "gone.b.lock"):
         place.clear_stray_locks()
         assert _leftovers(place), "somebody holds it"
     place.clear_stray_locks()
@@ -132,7 +131,7 @@ def test_what_no_fleet_of_any_host_needs_is_left_over(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_somebody_else_had_there_is_refused_and_stays(tmp_path: Path) -> None:
-    place = Place(str(tmp_path), "fleet")
+    place = FleetDirectory(str(tmp_path), "fleet")
     theirs = [tmp_path / part / "theirs" for part in ("cache", "bundles")]
     for path in theirs:
         path.parent.mkdir()
@@ -143,7 +142,7 @@ def test_a_cache_that_somebody_else_had_there_is_refused_and_stays(tmp_path: Pat
     place.bundle("0" * 64).mkdir()
     with place.locked():
         place.directory.mkdir()
-    remove(place)
+    remove_agents(place)
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(theirs)
     assert not place.bundle("0" * 64).exists()
 
@@ -151,10 +150,10 @@ def test_a_cache_that_somebody_else_had_there_is_refused_and_stays(tmp_path: Pat
 def test_units_are_of_those_whose_agents_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two projects on one host, each with a place of its own."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    one, two = Place(f"{tmp_path}/a place 100%", "one"), Place(f"{tmp_path}/a place 100%/too", "two")
-    units().mkdir(parents=True)
+    one, two = FleetDirectory(f"{tmp_path}/a place 100%", "one"), FleetDirectory(f"{tmp_path}/a place 100%/too", "two")
+    find_units().mkdir(parents=True)
     for place in (one, two):
         agent = str(place.directory / "1").replace("%", "%%")
-        (units() / unit(place, place.directory / "1")).write_text(f"ConditionPathExists=!{agent}/drain\n")
-    assert units_of(one.host) == [unit(one, one.directory / "1")]
-    assert units_of(two.host) == [unit(two, two.directory / "1")]
+        (find_units() / name_unit(place, place.directory / "1")).write_text(f"ConditionPathExists=!{agent}/drain\n")
+    assert units_of(one.host) == [name_unit(one, one.directory / "1")]
+    assert units_of(two.host) == [name_unit(two, two.directory / "1")]
