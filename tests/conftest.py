@@ -19,7 +19,7 @@ from tests import hosts, influx, services, sshd
 from tests.bucket import FakeBucket
 from tests.loops import Run, T
 from tests.needs import pytest_make_collect_report, pytest_runtest_setup, require_thing  # noqa: F401
-from tests.quick import pytest_runtest_call, pytest_terminal_summary  # noqa: F401
+from tests.quick import pytest_runtest_call, pytest_terminal_summary, unicode_table  # noqa: F401
 
 if TYPE_CHECKING:
     from tests.clouds.account import Account

@@ -6,6 +6,8 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import find
+from hypothesis import strategies as st
 
 #: Seconds of CPU that a quick test may take, with the processes that it waited for.
 LIMIT = 2.0
@@ -34,6 +36,12 @@ def measure_slowness() -> float:
     for _ in range(ROUNDS):
         pass
     return max(1.0, (measure_cpu() - before) / ROUNDS_SECONDS)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unicode_table() -> None:
+    """Have Hypothesis make its table of Unicode: two seconds once, which no test is to pay for."""
+    find(st.text(), lambda _: True)
 
 
 @pytest.hookimpl(wrapper=True)
