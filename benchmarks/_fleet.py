@@ -42,7 +42,7 @@ class Agents:
         self._home, self._metrics = home, metrics
         loaded = load_spec(spec, home)
         recipe = loaded.recipe("c" * 64)
-        self.table = assign_job_ids(expand_spec(loaded), recipe)
+        self.table = assign_job_ids(expand_spec(loaded)[0], recipe)
         self._revision = Revision(loaded.name, recipe, loaded.settings(), self.table, loaded.text)
         self._keys = Keys("bench")
         self._hearts: list[Heart] = []

@@ -22,8 +22,7 @@ MonkeyError
 ├── ConcurrentApply         somebody else's apply came first
 ├── FleetError              a machine or its agent could not be started
 │   └── HostAway            a host does not answer: others go on without it
-├── JobFailed               a job could not be run; its message becomes the attempt's reason
-└── JobsFailed              the sweep ended, with failures
+└── JobFailed               a job could not be run; its message becomes the attempt's reason
 """
 
 from __future__ import annotations
@@ -179,7 +178,3 @@ class JobFailed(MonkeyError):
         """Take `log_tail`, too: the last lines of whatever failed before the job could write any."""
         self.log_tail = list(log_tail)
         super().__init__(message, hint=hint)
-
-
-class JobsFailed(MonkeyError):
-    """The sweep ended, with failures."""

@@ -12,9 +12,10 @@ from monkey.apply.fleet_work import planned_work, recount_work
 from monkey.apply.world.dataset_loader import send_datasets
 from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.world import World
-from monkey.errors import ConcurrentApply, FleetError, NotADescendant
+from monkey.errors import ConcurrentApply, FleetError
 from monkey.fleet.agent_state import host_name
 from monkey.plan.change import Plan, SweepPlan
+from monkey.plan.diff import check_descent
 from monkey.plan.explain import find_setting_changes
 from monkey.plan.sizes import format_size
 from monkey.protocol.sweeps.revision import Revision
@@ -23,19 +24,6 @@ from monkey.transfer.code.code_snapshot import upload_code
 
 #: Is told each thing that was done, in a word: ("digits", "revision 3").
 Say = Callable[[str, str], None]
-
-
-def check_descent(plan: Plan) -> None:
-    """Raise NotADescendant where a sweep would go back to a commit before the one that was applied last."""
-    for sweep in plan.sweeps:
-        if sweep.revises and not sweep.desired.descends:
-            assert sweep.observed and sweep.observed.applied and sweep.observed.applied.git and sweep.desired.git
-            then, now = sweep.observed.applied.git["commit"], sweep.desired.git["commit"]
-            raise NotADescendant(
-                f"sweep {sweep.name!r} was last applied from commit {then[:10]}, and this one ({now[:10]}) "
-                "does not descend from it",
-                hint="`git pull` first (in CI: clone with full history); or go back on purpose with --rollback",
-            )
 
 
 async def execute_plan(

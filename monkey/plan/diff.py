@@ -69,8 +69,9 @@ def check_descent(plan: Plan) -> None:
         if sweep.revises and not sweep.desired.descends and applied is not None:
             now, then = (str((git or {}).get("commit", "?"))[:10] for git in (sweep.desired.git, applied.git))
             raise NotADescendant(
-                f"sweep {sweep.name!r}: this commit ({now}) does not descend from the one applied last ({then})",
-                hint="merge or rebase first; `--rollback` applies it all the same",
+                f"sweep {sweep.name!r} was last applied from commit {then}, "
+                f"and this one ({now}) does not descend from it",
+                hint="`git pull` first (in CI: clone with full history); or go back on purpose with --rollback",
             )
 
 

@@ -55,7 +55,7 @@ def hashes(tree: Mapping[str, str]) -> dict[str, str]:
 def seen(name: str, told: Mapping[str, Any], root: Path) -> ObservedSweep:
     spec = parse_spec(json.dumps({"name": name, **told["spec"]}), f"{name}.yaml", root)
     recipe = recipe_of(spec, told["tree"])
-    table = assign_job_ids(expand_spec(spec), recipe)
+    table = assign_job_ids(expand_spec(spec)[0], recipe)
     sets = {
         state: {job for job, values in table.rows() if parse_condition(told[state], values).holds(values)}
         for state in ("succeeded", "failed", "running")
@@ -76,7 +76,7 @@ def planned(case: Path) -> Plan:
         source=spec.source,
         recipe=recipe,
         settings=spec.settings(),
-        table=assign_job_ids(expand_spec(spec), recipe),
+        table=assign_job_ids(expand_spec(spec)[0], recipe),
         code_files=hashes(told["tree"]),
         code_bytes=sum(map(len, told["tree"].values())),
     )

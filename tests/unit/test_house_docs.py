@@ -132,7 +132,7 @@ def test_specs_in_the_docs_run_where_they_are_pasted(page: Path, fresh: Path, tm
 
 
 def first_job_runs(spec: Spec, root: Path) -> None:
-    table = expand_spec(spec)
+    table = expand_spec(spec)[0]
     rendered = compile_command(spec.command, table.columns).render(table.parameters(0))
     done = subprocess.run(rendered.argv, cwd=root, env={**os.environ, **rendered.env}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -152,12 +152,12 @@ class _Codes:
 
 
 def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: DatasetLoader) -> LoadedSpec:
-    from monkey.spec.sweep.expand import expand_spec_with_notes
+    from monkey.spec.sweep.expand import expand_spec
 
     code, (datasets, absent) = codes.of(spec), shelf.of(spec)
     oids = {name: datasets[name].oid if name in datasets else absent[name].named.oid for name in spec.datasets}
     recipe = spec.recipe(code.hash, oids)
-    table, notes = expand_spec_with_notes(spec)
+    table, notes = expand_spec(spec)
     desired = DesiredSweep(
         name=spec.name,
         source=spec.source,

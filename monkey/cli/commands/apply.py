@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from monkey.apply.agent_environment import renew_idle_agents
-from monkey.apply.execute import check_descent, execute_plan
+from monkey.apply.execute import execute_plan
 from monkey.apply.planning import Planned, make_plan, read_saved, remake_plan
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.sweep_progress import SweepProgress
@@ -27,6 +27,7 @@ from monkey.cli.watching import watch_to_end
 from monkey.errors import MonkeyError
 from monkey.plan.change import Plan
 from monkey.plan.cost import format_rentals
+from monkey.plan.diff import check_descent
 from monkey.plan.work import find_remaining_work
 
 

@@ -1,6 +1,6 @@
 """From a spec to its jobs, as columns: a million of them in a few seconds and little memory.
 
-product or draws → `when` → exclude → equal jobs collapse → run_cap (grid) → include.
+Points (`matrix_points`: product or draws, then `when`) → exclude → equal jobs collapse → run_cap (grid) → include.
 """
 
 from __future__ import annotations
@@ -8,16 +8,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from itertools import compress, product
-from math import prod
-from typing import Any
 
 from monkey.spec.command.command import compile_command
 from monkey.spec.job.job_table import ABSENT, JobTable, ParameterColumn, ParameterValue
-from monkey.spec.parameters import conditions
 from monkey.spec.parameters.include_exclude import find_value_indexes, flatten_row
-from monkey.spec.parameters.parameters import Parameter
 from monkey.spec.parameters.ranges import count_values
-from monkey.spec.sweep.matrix_points import deduplicate_values, draw_points, list_axes, make_first_points
+from monkey.spec.sweep.matrix_points import count_points, deduplicate_values, make_points
 from monkey.spec.sweep.models import MAX_JOBS, Spec
 from monkey.spec.yaml.mistakes import Mistake, MistakesError, make_mistake_error
 
@@ -25,13 +21,11 @@ from monkey.spec.yaml.mistakes import Mistake, MistakesError, make_mistake_error
 _NO_ID = ""
 
 
-def expand_spec(spec: Spec) -> JobTable:
-    """Return the sweep's jobs, without identities. Raises SpecError for what shows only now (a `when` that fails)."""
-    return expand_spec_with_notes(spec)[0]
+def expand_spec(spec: Spec) -> tuple[JobTable, tuple[str, ...]]:
+    """Return the sweep's jobs, without identities, and sentences for its author, such as of draws that came out equal.
 
-
-def expand_spec_with_notes(spec: Spec) -> tuple[JobTable, tuple[str, ...]]:
-    """Return the table, and sentences that its author should hear, such as of draws that came out equal."""
+    Raises SpecError for what shows only now (a `when` that fails).
+    """
     try:
         columns, rows, notes = _make_random_jobs(spec) if spec.method == "random" else _make_grid_jobs(spec)
         columns, rows = _add_included_jobs(spec, columns, rows)
@@ -47,7 +41,7 @@ def expand_spec_with_notes(spec: Spec) -> tuple[JobTable, tuple[str, ...]]:
 def _make_random_jobs(spec: Spec) -> tuple[dict[str, ParameterColumn], int, tuple[str, ...]]:
     """Return the jobs of a random search, and a sentence if they are fewer than its draws."""
     drawn = spec.run_cap or 0
-    columns, rows = _reduce_rows(spec, _apply_conditions(spec, draw_points(spec)), drawn if spec.parameters else 1)
+    columns, rows = _reduce_rows(spec, make_points(spec, drawn), drawn if spec.parameters else 1)
     if rows == drawn:
         return columns, rows, ()
     why = "equal to one before, or excluded" if spec.exclude else "equal to one before"
@@ -57,58 +51,16 @@ def _make_random_jobs(spec: Spec) -> tuple[dict[str, ParameterColumn], int, tupl
 
 def _make_grid_jobs(spec: Spec) -> tuple[dict[str, ParameterColumn], int, tuple[str, ...]]:
     """Return the jobs of a grid; with a run_cap, without making many more points than that."""
-    points = prod(count_values(axis[0].choices or ()) for axis in list_axes(spec))
+    points = count_points(spec)
     made = points if spec.run_cap is None else min(points, spec.run_cap)
     while True:
-        columns, rows = _reduce_rows(spec, _apply_conditions(spec, make_first_points(spec, made)), made)
+        columns, rows = _reduce_rows(spec, make_points(spec, made), made)
         if made == points or rows == spec.run_cap:
             return columns, rows, ()
         if made == MAX_JOBS:
             message = f"of the first {MAX_JOBS:,} points, only {rows:,} are jobs of their own and not excluded"
             raise make_mistake_error(message, "lower the run_cap, or put parameters that matter last", ("run_cap",))
         made = min(points, made * 4, MAX_JOBS)
-
-
-def _apply_conditions(spec: Spec, columns: dict[str, ParameterColumn]) -> dict[str, ParameterColumn]:
-    """Take each parameter away (or to its `else`) where its `when` does not hold; what others depend on goes first."""
-    columns = dict(columns)
-    pending = {
-        name: [(path, conditions.parse_condition(text, spec.parameters)) for path, text in parameter.when]
-        for name, parameter in spec.parameters.items()
-        if parameter.when
-    }
-    while pending:
-        ready = [name for name, found in pending.items() if not any(c.uses & pending.keys() for _, c in found)]
-        for name in ready:
-            for path, when in pending.pop(name):
-                columns[name] = _apply_condition(columns, spec.parameters[name], ("parameters", *path), when)
-    return columns
-
-
-def _apply_condition(
-    columns: Mapping[str, ParameterColumn], parameter: Parameter, path: tuple[Any, ...], when: Any
-) -> ParameterColumn:
-    column, names = columns[parameter.name], [name for name in columns if name in when.uses]
-    values, elsewhere = column.values, ABSENT
-    if parameter.otherwise:
-        values, places = deduplicate_values([*values, *parameter.otherwise])
-        elsewhere = places[-1] if places else len(values) - 1
-    decided: dict[tuple[int, ...], bool] = {}
-
-    def decide(key: tuple[int, ...]) -> bool:
-        known = {n: columns[n].values[at] for n, at in zip(names, key, strict=True) if at != ABSENT}
-        try:
-            decided[key] = when.holds(known)
-        except conditions.ConditionError as error:
-            raise make_mistake_error(error.message, error.hint, path) from error
-        return decided[key]
-
-    keys = zip(*(columns[name].index for name in names), strict=True) if names else iter([()] * len(column.index))
-    index = array("i", [
-        at if (decided[key] if key in decided else decide(key)) else elsewhere
-        for at, key in zip(column.index, keys, strict=True)
-    ])  # fmt: skip
-    return ParameterColumn(values, index)
 
 
 def _reduce_rows(spec: Spec, columns: dict[str, ParameterColumn], rows: int) -> tuple[dict[str, ParameterColumn], int]:

@@ -1,21 +1,37 @@
-"""The points of a matrix before anything is left out: crossed, or drawn; as columns."""
+"""The points of a matrix before any is left out: crossed or drawn, then `when`; as columns."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from math import prod
 from typing import Any
 
 from monkey.spec.job.job_id import dump_canonical_json
-from monkey.spec.job.job_table import ParameterColumn, ParameterValue
+from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
+from monkey.spec.parameters import conditions
 from monkey.spec.parameters.parameters import Parameter
 from monkey.spec.parameters.ranges import SteppedRange, count_values
 from monkey.spec.parameters.sampling import generate_draws, make_choice_sampler, make_sampler
 from monkey.spec.sweep.models import Spec
+from monkey.spec.yaml.mistakes import make_mistake_error
 
 
-def list_axes(spec: Spec) -> list[list[Parameter]]:
+def count_points(spec: Spec) -> int:
+    """Return how many points the product has."""
+    return prod(count_values(axis[0].choices or ()) for axis in _list_axes(spec))
+
+
+def make_points(spec: Spec, rows: int) -> dict[str, ParameterColumn]:
+    """Return the draws of a random search, or the first `rows` points of the product, with each `when` applied.
+
+    Raises MistakesError where a condition fails.
+    """
+    return _apply_conditions(spec, _draw_points(spec) if spec.method == "random" else _cross_values(spec, rows))
+
+
+def _list_axes(spec: Spec) -> list[list[Parameter]]:
     """Return what is crossed: single parameters and zipped groups, in the spec's order."""
     groups = {name: set(group) for group in spec.zip for name in group}
     found: list[list[Parameter]] = []
@@ -28,9 +44,9 @@ def list_axes(spec: Spec) -> list[list[Parameter]]:
     return found
 
 
-def make_first_points(spec: Spec, rows: int) -> dict[str, ParameterColumn]:
+def _cross_values(spec: Spec, rows: int) -> dict[str, ParameterColumn]:
     """Return the first rows of the product; the last parameter varies fastest."""
-    crossed = list_axes(spec)
+    crossed = _list_axes(spec)
     found, inner = {}, 1
     for axis in reversed(crossed):
         length = count_values(axis[0].choices or ())
@@ -68,11 +84,11 @@ def deduplicate_values(values: Iterable[ParameterValue]) -> tuple[Sequence[Param
     return kept, None if len(kept) == len(index) else index
 
 
-def draw_points(spec: Spec) -> dict[str, ParameterColumn]:
+def _draw_points(spec: Spec) -> dict[str, ParameterColumn]:
     """Return the draws of a random search."""
     cap = spec.run_cap or 0
     found: dict[str, ParameterColumn] = {}
-    for axis in list_axes(spec):
+    for axis in _list_axes(spec):
         draws = islice(generate_draws(spec.seed, axis[0].name), cap)
         found |= _draw_parameter(axis[0], draws) if len(axis) == 1 else _draw_zipped_group(axis, draws)
     return {name: found[name] for name in spec.parameters}
@@ -105,3 +121,45 @@ def _make_column(draws: Sequence[int | float]) -> ParameterColumn:
     if len(places) == len(draws):
         return ParameterColumn(draws, array("i", range(len(draws))))
     return ParameterColumn(list(places), array("i", map(places.__getitem__, draws)))
+
+
+def _apply_conditions(spec: Spec, columns: dict[str, ParameterColumn]) -> dict[str, ParameterColumn]:
+    """Take each parameter away (or to its `else`) where its `when` does not hold; what others depend on goes first."""
+    columns = dict(columns)
+    pending = {
+        name: [(path, conditions.parse_condition(text, spec.parameters)) for path, text in parameter.when]
+        for name, parameter in spec.parameters.items()
+        if parameter.when
+    }
+    while pending:
+        ready = [name for name, found in pending.items() if not any(c.uses & pending.keys() for _, c in found)]
+        for name in ready:
+            for path, when in pending.pop(name):
+                columns[name] = _apply_condition(columns, spec.parameters[name], ("parameters", *path), when)
+    return columns
+
+
+def _apply_condition(
+    columns: Mapping[str, ParameterColumn], parameter: Parameter, path: tuple[Any, ...], when: Any
+) -> ParameterColumn:
+    column, names = columns[parameter.name], [name for name in columns if name in when.uses]
+    values, elsewhere = column.values, ABSENT
+    if parameter.otherwise:
+        values, places = deduplicate_values([*values, *parameter.otherwise])
+        elsewhere = places[-1] if places else len(values) - 1
+    decided: dict[tuple[int, ...], bool] = {}
+
+    def decide(key: tuple[int, ...]) -> bool:
+        known = {n: columns[n].values[at] for n, at in zip(names, key, strict=True) if at != ABSENT}
+        try:
+            decided[key] = when.holds(known)
+        except conditions.ConditionError as error:
+            raise make_mistake_error(error.message, error.hint, path) from error
+        return decided[key]
+
+    keys = zip(*(columns[name].index for name in names), strict=True) if names else iter([()] * len(column.index))
+    index = array("i", [
+        at if (decided[key] if key in decided else decide(key)) else elsewhere
+        for at, key in zip(column.index, keys, strict=True)
+    ])  # fmt: skip
+    return ParameterColumn(values, index)

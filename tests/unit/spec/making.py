@@ -25,7 +25,7 @@ def spec(text: str, root: Path = HERE) -> Spec:
 
 
 def table(text: str) -> JobTable:
-    return expand_spec(spec(text))
+    return expand_spec(spec(text))[0]
 
 
 def jobs(text: str) -> list[dict[str, ParameterValue]]:

@@ -68,7 +68,7 @@ def test_the_fast_way_is_the_plain_way(jobs: JobTable) -> None:
 def test_what_changes_an_identity() -> None:
     def job(text: str) -> str:
         made = spec(text)
-        return assign_job_ids(expand_spec(made), made.recipe("c" * 64)).ids[0]
+        return assign_job_ids(expand_spec(made)[0], made.recipe("c" * 64)).ids[0]
 
     base = "name: a\ncommand: run {lr}\nparameters: {lr: 1}\n"
     same = ["priority: 3", "max_retries: 2", "timeout: 1h", "resources: {cpus: 2}", "provider: x", "metric: {name: a}"]
@@ -83,7 +83,7 @@ def test_what_changes_an_identity() -> None:
 def test_order_of_parameters_and_outputs_is_no_matter() -> None:
     def ids(text: str) -> set[str]:
         made = spec(text)
-        return set(assign_job_ids(expand_spec(made), made.recipe("c")).ids)
+        return set(assign_job_ids(expand_spec(made)[0], made.recipe("c")).ids)
 
     there = ids("parameters: {a: [1, 2], b: [3, 4]}\noutputs: [x, y]")
     assert ids("parameters: {b: [4, 3], a: [2, 1]}\noutputs: [y, x]") == there

@@ -66,7 +66,7 @@ fields = {name: known.get(name, anything) for name in Spec.model_fields if name 
 def end_to_end(text: str) -> None:
     try:
         made = parse_spec(text, "it.yaml", Path("/nowhere"))
-        table = expand_spec(made)
+        table = expand_spec(made)[0]
     except SpecError as error:
         assert error.problems
         for problem in error.problems:
