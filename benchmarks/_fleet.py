@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from monkey.metrics.summary import Summary
-from monkey.protocol.entries import Ended, EndEntry
-from monkey.protocol.heartbeat import Heart
+from monkey.metrics.summary import MetricSummary
+from monkey.protocol.entries import ClaimEnd, EndEntry
+from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.journal import record_of
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.revision import Revision
@@ -45,7 +45,7 @@ class Agents:
         self.table = assign_job_ids(expand_spec(loaded)[0], recipe)
         self._revision = Revision(loaded.name, recipe, loaded.settings(), self.table, loaded.text)
         self._keys = Keys("bench")
-        self._hearts: list[Heart] = []
+        self._hearts: list[HeartbeatWriter] = []
 
     async def work(self) -> None:
         """Write what the agents would have: sealed segments of their journals, and heartbeats."""
@@ -72,7 +72,7 @@ class Agents:
         return await open_store(str(self._home / ".monkey" / "store"), begin=begin)
 
     async def _agent(self, store: Store, agent: str, jobs: Sequence[str]) -> None:
-        heart = Heart(store, self._keys.beat(agent), MachineClock())
+        heart = HeartbeatWriter(store, self._keys.beat(agent), MachineClock())
         for row, job in enumerate(jobs[:-RUNNING]):
             heart.journal.record(record_of(job, 2, self._end(agent, row)))
             if heart.journal.full:
@@ -87,8 +87,10 @@ class Agents:
     def _end(self, agent: str, row: int) -> EndEntry:
         if row % FAILED_EVERY == 0:
             tail = ["Traceback (most recent call last):", '  File "train.py", line 7', "ValueError: loss is NaN"]
-            return EndEntry(Ended.FAILED, agent, row, "big", "exit code 1", 1, 61.8, time.time(), 1, log_tail=tail)
-        return EndEntry(Ended.SUCCEEDED, agent, row, "big", "", 0, 61.803, time.time(), 1, metrics=self._summary(row))
+            return EndEntry(ClaimEnd.FAILED, agent, row, "big", "exit code 1", 1, 61.8, time.time(), 1, log_tail=tail)
+        return EndEntry(
+            ClaimEnd.SUCCEEDED, agent, row, "big", "", 0, 61.803, time.time(), 1, metrics=self._summary(row)
+        )
 
     def _running(self, job: str) -> dict[str, Any]:
         told = {"job": job, "k": 1, "sweep": "big", "began": time.time() - 30, "frozen": False}
@@ -97,7 +99,7 @@ class Agents:
     def _summary(self, row: int) -> dict[str, dict[str, Any]]:
         if not self._metrics:
             return {}
-        summary = Summary()
+        summary = MetricSummary()
         for step in (0, 500, 1000):
             summary.feed(
                 json.dumps({"t": time.time(), "step": step, "m": {"loss": 1 / (1 + step + row)}}).encode() + b"\n"

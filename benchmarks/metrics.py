@@ -61,12 +61,12 @@ def written(directory: Path, names: tuple[str, ...]) -> int:
 def bodies(directory: Path, scratch: Path) -> list[bytes]:
     """Return the same as batches, such as the courier makes them."""
     from monkey.metrics.spool import Spool
-    from monkey.metrics.spool_reader import Backlog
+    from monkey.metrics.spool_reader import SpoolBacklog
     from monkey.spec.project.influx_settings import InfluxSettings
 
     spool = Spool(str(scratch), InfluxSettings("http://nowhere", bucket="none"))
     spool.register("job.1", str(directory), TAGS)
-    backlog, found = Backlog(spool.path), []
+    backlog, found = SpoolBacklog(spool.path), []
     backlog.look()
     while (batch := backlog.batch()) is not None:
         found.append(batch.body)

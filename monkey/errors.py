@@ -14,11 +14,11 @@ MonkeyError
 │   ├── StoreMissing        nothing, or something else, where a store was expected
 │   │   └── StoreReplaced   another store is where one was
 │   ├── StoreUnavailable    no answer, or one that says nothing about the outcome
-│   │   └── Unresolved      a create whose outcome could not be found out
+│   │   └── CreateUnresolved  a create whose outcome could not be found out
 │   ├── StoreRefused        rights, quota, a full disk: trying again will not help by itself
 │   ├── StoreUnsafe         its put-if-absent lies: two writers won one key
 │   └── StoreFormat         written by a newer monkey
-├── Corrupt                 stored bytes that are not what their key promises
+├── CorruptObject           stored bytes that are not what their key promises
 ├── ConcurrentApply         somebody else's apply came first
 ├── FleetError              a machine or its agent could not be started
 │   └── HostAway            a host does not answer: others go on without it
@@ -134,7 +134,7 @@ class StoreUnavailable(StoreError):
     """The store does not answer."""
 
 
-class Unresolved(StoreUnavailable):
+class CreateUnresolved(StoreUnavailable):
     """Whether the entry was written is not known."""
 
 
@@ -150,7 +150,7 @@ class StoreFormat(StoreError):
     """The store was written by a newer monkey."""
 
 
-class Corrupt(MonkeyError):
+class CorruptObject(MonkeyError):
     """Stored bytes are not what their key promises."""
 
     def __init__(self, key: str, why: str, hint: str | None = None) -> None:

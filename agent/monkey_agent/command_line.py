@@ -29,15 +29,15 @@ from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.lifecycle import draining, incarnations
-from monkey_agent.lifecycle.job_points import Points
-from monkey_agent.lifecycle.state_directory import Home
+from monkey_agent.lifecycle.job_points import JobPoints
+from monkey_agent.lifecycle.state_directory import StateDirectory
 from monkey_agent.machine import MachineClock
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
-from monkey_agent.scheduling.agent_identity import Post
-from monkey_agent.slots.busy_gpus import Foreign
-from monkey_agent.slots.disk_space import Room
-from monkey_agent.slots.shared_machine import Neighbours
-from monkey_agent.slots.slot_allocator import MachineSeats
+from monkey_agent.scheduling.agent_identity import AgentIdentity
+from monkey_agent.slots.busy_gpus import BusyGpus
+from monkey_agent.slots.disk_space import DiskSpaceGuard
+from monkey_agent.slots.shared_machine import SharedMachine
+from monkey_agent.slots.slot_allocator import SlotAllocator
 from monkey_agent.supervisor import leftover_processes
 from monkey_agent.telemetry.gpu_meter import GpuMeter
 
@@ -133,13 +133,13 @@ async def run_life(asked: argparse.Namespace) -> bool:
 
 
 async def _live(asked: argparse.Namespace, store: Store) -> bool:
-    home = Home(asked.state or state_dir(store.url, asked.project, asked.fleet, asked.name))
+    home = StateDirectory(asked.state or state_dir(store.url, asked.project, asked.fleet, asked.name))
     leftover_processes.clear_leftovers(home.directory)
     post = _post(asked, home)
     machine = _machine(asked)
-    foreign = Foreign() if asked.gpus == "auto" and machine.gpus else None
+    foreign = BusyGpus() if asked.gpus == "auto" and machine.gpus else None
     cache = asked.cache or cache_home()
-    room = Room([home.directory, cache])
+    room = DiskSpaceGuard([home.directory, cache])
     runner = LocalRunner(
         store,
         Keys(asked.project),
@@ -149,8 +149,8 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
         cache_size=asked.cache_size,
         machine=asked.name,
     )
-    seats = MachineSeats(machine, asked.max_slots, Neighbours(asked.beside), asked.state, foreign, room)
-    agent = AgentDaemon(store, post, MachineClock(), runner, seats, random.Random())
+    slots = SlotAllocator(machine, asked.max_slots, SharedMachine(asked.beside), asked.state, foreign, room)
+    agent = AgentDaemon(store, post, MachineClock(), runner, slots, random.Random())
     agent.say, runner.on_trouble, runner.mishaps = _say, room.note, agent.mishaps
     if foreign is not None:
         foreign.on_answer = agent.dispatcher.on_change
@@ -207,7 +207,7 @@ def _tell_more(agent: AgentDaemon, runner: LocalRunner, slots: int) -> None:
         **({"system": runner.sampler.vitals} if runner.sampler.vitals else {}),
         **runner.telemetry.vitals(),
     }
-    points = Points(runner.telemetry, agent, slots)
+    points = JobPoints(runner.telemetry, agent, slots)
     agent.attempts.on_claimed, agent.attempts.on_recorded = points.claimed, points.ended
     runner.sampler.on_samples = points.sampled
     runner.telemetry.wake()
@@ -233,14 +233,14 @@ def _chosen(numbers: frozenset[int]) -> tuple[str, ...]:
     return found
 
 
-def _post(asked: argparse.Namespace, home: Home) -> Post:
+def _post(asked: argparse.Namespace, home: StateDirectory) -> AgentIdentity:
     boot = secrets.token_hex(4)
     try:
         before = incarnations.record_life(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
         environment_digest.record_environment(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
     except OSError as exc:
         raise FleetError(f"the agent's directory {home.directory} cannot be written: {exc.strerror}") from exc
-    return Post(asked.project, asked.fleet, asked.name, boot, before, asked.idle_timeout)
+    return AgentIdentity(asked.project, asked.fleet, asked.name, boot, before, asked.idle_timeout)
 
 
 def _told(machine: Capacity, slots: int | None) -> str:

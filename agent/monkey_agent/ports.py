@@ -15,11 +15,11 @@ from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopEvidence
 
-__all__ = ["Attempt", "AttemptOutcome", "Clock", "Ending", "LiveAttempt", "Runner", "Seat", "Turn"]
+__all__ = ["Attempt", "AttemptEnd", "AttemptOutcome", "Clock", "LiveAttempt", "Runner", "Slot", "SlotGrant"]
 
 
 @dataclass(frozen=True)
-class Seat:
+class Slot:
     """What an attempt may use of the machine; `memory` in bytes, 0 for none asked; `gpus` as CUDA_VISIBLE_DEVICES."""
 
     cpus: float
@@ -27,11 +27,11 @@ class Seat:
     memory: int
 
 
-class Turn(NamedTuple):
+class SlotGrant(NamedTuple):
     """When an attempt may begin, and with what of the machine."""
 
-    seat: Seat
-    #: It begins when this one, which has the seat now, has exited by itself; None: at once.
+    slot: Slot
+    #: It begins when this one, which has the slot now, has exited by itself; None: at once.
     after: LiveAttempt | None = None
 
 
@@ -52,7 +52,7 @@ class Attempt:
     withheld: frozenset[str] = frozenset()
 
 
-class Ending(StrEnum):
+class AttemptEnd(StrEnum):
     """How an attempt ended."""
 
     SUCCEEDED = "succeeded"
@@ -70,7 +70,7 @@ class Ending(StrEnum):
 class AttemptOutcome:
     """What became of an attempt. Everything it names is in the store, durably."""
 
-    ending: Ending
+    ending: AttemptEnd
     #: For people: "exit code 1", "killed by SIGSEGV", "timed out after 2h"; "" for a success.
     reason: str = ""
     #: As a shell would say it: 128 + signal where a signal ended it; None where nothing was started or it is not known.
@@ -139,7 +139,7 @@ class LiveAttempt(Protocol):
 class Runner(Protocol):
     """Runs attempts on this machine."""
 
-    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LiveAttempt | None:
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> LiveAttempt | None:
         """Prepare a workspace, wait for the attempt's turn, and start the job's process.
 
         `turn` is awaited right before the launch (a workspace or an environment may take minutes): where it gives none,

@@ -12,7 +12,7 @@ from monkey.errors import StoreError
 WIDTH, _MOST = 200, 1000
 
 
-class Mishaps:
+class UnexpectedErrors:
     """Tells each of them once, however often it happens."""
 
     def __init__(self, say: Callable[[str], None] = lambda line: None) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from monkey.apply.world.world import World
-from monkey.fleet.fleet_port import Fleet, FleetWork, Strange, keep_silent
+from monkey.fleet.fleet_port import Fleet, FleetWork, OutdatedAgent, keep_silent
 from monkey.plan.change import Plan
 
 #: Seconds within which a heartbeat must tell that an agent is idle: it is renewed every second where that is cheap.
@@ -33,7 +33,7 @@ async def renew_idle_agents(world: World, plan: Plan, say: Callable[[str, str], 
                 await _suit(world, fleet, strange, say)
 
 
-async def _suit(world: World, fleet: Fleet, strange: Strange, say: Callable[[str, str], None]) -> None:
+async def _suit(world: World, fleet: Fleet, strange: OutdatedAgent, say: Callable[[str, str], None]) -> None:
     names = _listed(strange.differs)
     if not await _until(lambda: _idle(world, strange.agent), IDLE_WITHIN):
         say(fleet.name, f"warning: the agent at work was started in another environment, and jobs get that: {names}")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monkey.fleet.fleet_port import Fleet, FleetWork, Forecast, Say
+from monkey.fleet.fleet_port import Fleet, FleetForecast, FleetWork, Say
 from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.plan.work import RemainingWork, count_by_resources, find_remaining_work
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, SweepView
@@ -75,7 +75,7 @@ async def recount_work(world: World, plan: Plan, part: FleetPlan, now: float) ->
 
 async def forecast_work(
     world: World, fleet: str, view: SweepView, until: float | None, again: Collection[str] = ()
-) -> Forecast:
+) -> FleetForecast:
     """Say what it would take to work on a sweep until then (None: as long as it has), besides the fleet's others.
 
     Of jobs that failed or met a condition, those of `again` are tried again.

@@ -24,7 +24,7 @@ def say_nothing(what: str, done: str) -> None:
 
 
 @dataclass(frozen=True)
-class Done:
+class OrderOutcome:
     """What an order came to."""
 
     #: The sweep as it was before; as it is, where nothing changed.
@@ -39,7 +39,7 @@ class Done:
     besides: int = 0
 
 
-async def pause_sweep(world: World, name: str) -> Done:
+async def pause_sweep(world: World, name: str) -> OrderOutcome:
     """Let nothing of the sweep run until it is resumed; what runs is stopped, its checkpoints stay. Raises NotFound.
 
     A sweep of which nothing is left to stop stays as it is.
@@ -47,12 +47,12 @@ async def pause_sweep(world: World, name: str) -> Done:
     view = find_sweep(await world.reader().read(), name)
     done = _done(view)
     if not view.state.active or not done.jobs:
-        return Done(view, changed=False)
+        return OrderOutcome(view, changed=False)
     await append_order(world.at, world.keys, name, "pause")
     return done
 
 
-async def cancel_sweep(world: World, name: str, reason: str) -> Done:
+async def cancel_sweep(world: World, name: str, reason: str) -> OrderOutcome:
     """Stop the sweep for good: what runs is stopped, what is queued is never begun. Raises NotFound.
 
     A sweep of which nothing is left to stop stays as it is.
@@ -60,16 +60,16 @@ async def cancel_sweep(world: World, name: str, reason: str) -> Done:
     view = find_sweep(await world.reader().read(), name)
     done = _done(view)
     if view.state.cancelled is not None or not done.jobs:
-        return Done(view, changed=False)
+        return OrderOutcome(view, changed=False)
     await append_order(world.at, world.keys, name, "cancel", reason=reason)
     return done
 
 
-async def resume_sweep(world: World, name: str, agree: Agree = refuse_cost, say: Say = say_nothing) -> Done:
+async def resume_sweep(world: World, name: str, agree: Agree = refuse_cost, say: Say = say_nothing) -> OrderOutcome:
     """Go on with a sweep that was paused or cancelled, if `agree` does where that costs. Raises NotFound."""
     view = find_sweep(await world.reader().read(), name)
     if view.state.active:
-        return Done(view, changed=False)
+        return OrderOutcome(view, changed=False)
     await agree_to(world, view, agree)
     entry = await append_order(world.at, world.keys, name, "resume")
     done = _done(view)
@@ -79,7 +79,7 @@ async def resume_sweep(world: World, name: str, agree: Agree = refuse_cost, say:
 
 async def extend_sweep(
     world: World, name: str, asked: Expiry, agree: Agree, say: Say = say_nothing
-) -> tuple[Done, float | None]:
+) -> tuple[OrderOutcome, float | None]:
     """Let a sweep expire later: so long after it would, or after now where it has; `agree`, where that costs.
 
     Returns when it expires from now on; None where it never does. Raises NotFound, MonkeyError where it would be no
@@ -88,7 +88,7 @@ async def extend_sweep(
     view = find_sweep(await world.reader().read(), name)
     done = _done(view)
     if view.state.expires is None or not done.jobs:
-        return Done(view, changed=False), view.state.expires
+        return OrderOutcome(view, changed=False), view.state.expires
     until = extend_expiry(world, view, asked)
     opened = not view.state.paused and view.state.cancelled is None
     if opened:
@@ -107,7 +107,7 @@ async def retry_jobs(
     stopped: bool = False,
     agree: Agree = refuse_cost,
     say: Say = say_nothing,
-) -> Done:
+) -> OrderOutcome:
     """Let jobs that failed, or met a condition of `stop_when`, go on as if nothing had been. Raises NotFound.
 
     Without `jobs`, it is all that failed, and with `stopped` those that met a condition, too. A sweep that was
@@ -116,13 +116,13 @@ async def retry_jobs(
     view = find_sweep(await world.reader().read(), name)
     chosen = [_ended(view, job) for job in jobs] or [job for job in view.ids if _again(view, job, stopped=stopped)]
     if not chosen:
-        return Done(view, changed=False)
+        return OrderOutcome(view, changed=False)
     if not view.state.paused:
         await agree_to(world, view, agree, again=frozenset(chosen))
     since = {job: await _head(world, job) for job in chosen}
     entry = await append_order(world.at, world.keys, name, "retry", jobs=since)
     await _call_for_work(world, view, entry, say)
-    return Done(view, changed=True, jobs=len(chosen), besides=view.counts[JobState.CANCELLED] + view.left_out)
+    return OrderOutcome(view, changed=True, jobs=len(chosen), besides=view.counts[JobState.CANCELLED] + view.left_out)
 
 
 def _again(view: SweepView, job: str, *, stopped: bool) -> bool:
@@ -138,12 +138,12 @@ def _ended(view: SweepView, beginning: str) -> str:
     return job
 
 
-def _done(view: SweepView) -> Done:
+def _done(view: SweepView) -> OrderOutcome:
     counts = view.counts
     running = counts[JobState.RUNNING] + counts[JobState.FROZEN]
     held = counts[JobState.PAUSED] + counts[JobState.CANCELLED] + counts[JobState.EXPIRED]
     waiting = counts[JobState.QUEUED] + held + view.left_out
-    return Done(view, changed=True, jobs=running + waiting, running=running)
+    return OrderOutcome(view, changed=True, jobs=running + waiting, running=running)
 
 
 async def _head(world: World, job: str) -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanningResult:
     """A plan, and what it was made from."""
 
     plan: Plan
@@ -42,7 +42,7 @@ class Planned:
     snapshot: StoreSnapshot | None
 
 
-async def make_plan(world: World, specs: Sequence[str], keep_stale: Sequence[str] = ()) -> Planned:
+async def make_plan(world: World, specs: Sequence[str], keep_stale: Sequence[str] = ()) -> PlanningResult:
     """Plan for the named spec files (none: all of the project's). Raises MonkeyError of every kind."""
     return await _plan(world, spec_files(world.project, specs), keep_stale)
 
@@ -52,7 +52,7 @@ def read_saved(path: Path) -> SavedPlan:
     return parse_saved_plan(path.read_text(encoding="utf-8", errors="replace"), str(path))
 
 
-async def remake_plan(world: World, saved: SavedPlan) -> Planned:
+async def remake_plan(world: World, saved: SavedPlan) -> PlanningResult:
     """Plan again what was saved, and hold the one against the other. Raises StalePlan where anything moved."""
     files = [world.project.root / source for source in saved.specs]
     for file in files:
@@ -63,14 +63,14 @@ async def remake_plan(world: World, saved: SavedPlan) -> Planned:
     return planned
 
 
-async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str]) -> Planned:
+async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str]) -> PlanningResult:
     specs = read_specs(world.project, files)
     wanted = desire_specs(world.project, specs, world.bars, await recall_datasets(world, specs))
     check_providers(world.project, wanted)
     return replace(await plan_for(world, wanted, keep_stale), files=files)
 
 
-async def plan_for(world: World, wanted: Sequence[LoadedSpec], keep_stale: Sequence[str]) -> Planned:
+async def plan_for(world: World, wanted: Sequence[LoadedSpec], keep_stale: Sequence[str]) -> PlanningResult:
     """Plan for what is wanted, wherever that comes from."""
     observed, snapshot = await observe_project(world, wanted)
     wanted = placed_in_history(world.project, wanted, observed)
@@ -84,4 +84,4 @@ async def plan_for(world: World, wanted: Sequence[LoadedSpec], keep_stale: Seque
     plan = await with_machines(with_shortage(plan, world), world, snapshot)
     check_costs(plan)
     plan = replace(plan, warnings=await left_behind(world))
-    return Planned(plan, (), wanted, snapshot)
+    return PlanningResult(plan, (), wanted, snapshot)

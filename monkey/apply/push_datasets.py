@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from monkey.apply.world.known_stores import Memo
+from monkey.apply.world.known_stores import KnownStores
 from monkey.errors import MonkeyError
 from monkey.fleet.agent_state import cache_home
-from monkey.store.content.hash_workers import Crew
+from monkey.store.content.hash_workers import HashWorkers
 from monkey.store.directory.root import DirectoryRoot
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import Dataset
 from monkey.transfer.datasets.hash_state import has_state
 from monkey.transfer.datasets.missing_files import compare_files
-from monkey.transfer.datasets.survey import Look, look_ahead, survey_dataset
+from monkey.transfer.datasets.survey import DataSurvey, look_ahead, survey_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from monkey.transfer.datasets.dataset_push import LookedDataset
 
 
-class Pushed(NamedTuple):
+class PushedDataset(NamedTuple):
     """A dataset that is in the store now, and what was sent of it."""
 
     name: str
@@ -37,7 +37,7 @@ class Pushed(NamedTuple):
     objects: int
 
 
-async def push_specs(world: World, specs: Sequence[str]) -> list[Pushed]:
+async def push_specs(world: World, specs: Sequence[str]) -> list[PushedDataset]:
     """Send the datasets of the specs (none: all of the project's). Raises MonkeyError of every kind."""
     from monkey.apply.world.dataset_loader import send_datasets
     from monkey.apply.world.desired_state import desire_specs, read_specs, spec_files
@@ -48,34 +48,34 @@ async def push_specs(world: World, specs: Sequence[str]) -> list[Pushed]:
     if datasets:
         await world.begin()
         sent = await send_datasets(world.at, datasets, world.bars)
-        return [Pushed(name, dataset, *sent[name]) for name, dataset in datasets.items()]
+        return [PushedDataset(name, dataset, *sent[name]) for name, dataset in datasets.items()]
     return []
 
 
-def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int, int], Moved]) -> list[Pushed]:
+def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int, int], Moved]) -> list[PushedDataset]:
     """Send these files and directories, reading each once; `begin` is told of each. Raises MonkeyError of every kind.
 
     Nothing but the store is opened, and not even that where a look says that all is there: what observing sweeps and
     fleets needs would take longer than a small upload, and so does importing asyncio.
     """
     rest = {path: os.path.abspath(path) for path in paths}  # noqa: PTH100
-    place, pushed, seen = _met(project), list[Pushed](), None
+    place, pushed, seen = _met(project), list[PushedDataset](), None
     for path, at in list(rest.items()):
         seen = survey_dataset(place, at, _home()) if place and has_state(_home(), at) and not _tracked(at) else None
         if seen is None or (dataset := _all_there(seen)) is None:
             break
-        pushed.append(Pushed(path, dataset, 0, 0))
+        pushed.append(PushedDataset(path, dataset, 0, 0))
         del rest[path]
     if not rest:
         return pushed
-    with Crew() as crew:
+    with HashWorkers() as crew:
         known = seen or _ahead(project, next(iter(rest.values())), crew)
         import asyncio
 
         return pushed + asyncio.run(_send(project, rest, known, begin, crew))
 
 
-def _ahead(project: Project, at: str, crew: Crew) -> LookedDataset:
+def _ahead(project: Project, at: str, crew: HashWorkers) -> LookedDataset:
     """Begin to look at a directory that is new to us, if the store is one, too: importing asyncio takes as long."""
     if "://" in project.store or not os.path.isdir(at) or has_state(_home(), at) or _tracked(at):  # noqa: PTH112
         return None
@@ -89,7 +89,7 @@ def _tracked(at: str) -> bool:
 def _met(project: Project) -> DirectoryRoot | None:
     """Return the directory that was our store before and is one now; what is wrong with a store is found out later."""
     url = os.path.abspath(project.store)  # noqa: PTH100
-    store_id = Memo(project.root).id(url)
+    store_id = KnownStores(project.root).id(url)
     if "://" in project.store or not store_id:
         return None
     place = DirectoryRoot(url, store_id)
@@ -104,7 +104,7 @@ def _home() -> Path:
     return cache_home() / "datasets"
 
 
-def _all_there(seen: Look) -> Dataset | None:
+def _all_there(seen: DataSurvey) -> Dataset | None:
     """Return the dataset where the store lacks nothing of it."""
     if not all(seen.md5s):
         return None
@@ -117,8 +117,8 @@ async def _send(
     places: Mapping[str, str],
     seen: LookedDataset,
     begin: Callable[[str, int, int], Moved],
-    crew: Crew,
-) -> list[Pushed]:
+    crew: HashWorkers,
+) -> list[PushedDataset]:
     """Send the data at these places; `seen`: the first of them, where it was looked at already, or that was begun."""
     from monkey.transfer.datasets.dataset_push import hash_into
     from monkey.transfer.datasets.dataset_upload import find_missing_files, upload_dataset
@@ -135,7 +135,7 @@ async def _send(
             if lacks.objects:
                 await upload_dataset(store, dataset, lacks, moved)
             size = sum(dataset.signatures[row][0] for row in sent)
-            pushed.append(Pushed(path, dataset, size + lacks.bytes, len(sent) + lacks.objects))
+            pushed.append(PushedDataset(path, dataset, size + lacks.bytes, len(sent) + lacks.objects))
     finally:
         await store.close()
     return pushed
@@ -148,7 +148,7 @@ async def _open(project: Project, at: str, moved: Moved) -> tuple[Store, Dataset
     from monkey.apply.world.project_store import open_begun, store_url
     from monkey.transfer.datasets.hashing import hash_dataset
 
-    url, memo = store_url(project), Memo(project.root)
+    url, memo = store_url(project), KnownStores(project.root)
     opening = asyncio.ensure_future(open_begun(url, memo))
     if "://" not in url or not memo.expects(url):
         return await opening, None

@@ -26,7 +26,7 @@ BEST_EVERY = 1.0
 FindBest = Callable[[SweepProgress], BestJob | None]
 
 
-class Live:
+class LiveView:
     """Shows progress on a stream until it is closed."""
 
     def __init__(self, find_best: FindBest, stream: TextIO | None = None) -> None:
@@ -39,7 +39,7 @@ class Live:
         self._said: list[str] = []
         self._live: Any = None
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> LiveView:
         """Take the terminal's lower part, where there is a terminal that can redraw."""
         if self._stream.isatty() and os.environ.get("TERM") != "dumb":
             from rich.console import Console

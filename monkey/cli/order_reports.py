@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.orders import Done
+from monkey.apply.orders import OrderOutcome
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.render.apply_outcome import summarize_states
 from monkey.cli.terminal.text import format_plural, one_line
@@ -16,7 +16,7 @@ def print_order(what: str, done: str) -> None:
     click.echo(f"{what}: {done}")
 
 
-def report_order(done: Done, verb: str, did: str, then: str) -> None:
+def report_order(done: OrderOutcome, verb: str, did: str, then: str) -> None:
     """Print what an order came to, and what may be done next; where there was nothing to order, how the sweep stands.
 
     `did`: what the sweep is or does now; `then`: a sentence or two, without the last full stop.
@@ -33,11 +33,11 @@ def report_order(done: Done, verb: str, did: str, then: str) -> None:
     click.echo(f"{name}: {did} ({format_plural(done.jobs, 'job')}{running}{besides}). {then}.")
 
 
-def _stands(done: Done) -> str:
+def _stands(done: OrderOutcome) -> str:
     return summarize_states(done.view)
 
 
-def _helps(done: Done) -> str:
+def _helps(done: OrderOutcome) -> str:
     """Return what helps the sweep as it is now; an order that leaves it with nothing to run has opened it again."""
     from dataclasses import replace
 

@@ -8,27 +8,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monkey.cli.terminal.progress_bars import Bars
+from monkey.cli.terminal.progress_bars import ProgressBars
 
 if TYPE_CHECKING:
-    from monkey.apply.push_datasets import Pushed
+    from monkey.apply.push_datasets import PushedDataset
 
 
-def push_paths(paths: Sequence[str]) -> list[Pushed]:
+def push_paths(paths: Sequence[str]) -> list[PushedDataset]:
     """Send these files and directories, from the project around us. Raises MonkeyError of every kind."""
     from monkey.apply import push_datasets
     from monkey.spec.project.project import load_project
 
-    with Bars() as bars:
+    with ProgressBars() as bars:
         return push_datasets.push_paths(load_project(Path.cwd()), paths, bars.begin)
 
 
-def format_push(pushed: Sequence[Pushed]) -> str:
+def format_push(pushed: Sequence[PushedDataset]) -> str:
     """Return what is printed of these datasets."""
     return "\n".join(_line(one) for one in pushed) or "There are no datasets."
 
 
-def _line(one: Pushed) -> str:
+def _line(one: PushedDataset) -> str:
     from monkey.plan.sizes import format_size
 
     files = "1 file" if len(one.dataset.names) == 1 else f"{len(one.dataset.names):,} files"

@@ -16,7 +16,7 @@ from monkey.errors import MonkeyError
 SIMILAR = 0.7
 
 
-class Verbs(click.Group):
+class VerbRegistry(click.Group):
     """`monkey VERB`: one module a verb, each with a `VERB_command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -56,7 +56,7 @@ def _go_to(ctx: click.Context, parameter: click.Parameter, directory: str | None
         raise MonkeyError(f"cannot work in {directory!r}: {exc.strerror}", hint="-C wants a directory") from exc
 
 
-@click.group(cls=Verbs, name="monkey", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=VerbRegistry, name="monkey", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-C", "directory", metavar="DIR", expose_value=False, callback=_go_to, help="Work as if started in DIR.")
 @click.version_option(__version__, message="monkey %(version)s")
 def monkey_command() -> None:

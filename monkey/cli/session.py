@@ -41,7 +41,7 @@ def in_world(work: Callable[[World], Awaitable[_T]]) -> _T:
     import signal
 
     from monkey.apply.world.world import open_world
-    from monkey.cli.terminal.progress_bars import Bars
+    from monkey.cli.terminal.progress_bars import ProgressBars
 
     here, fleets = find_project(), list["Fleet"]()
 
@@ -51,7 +51,7 @@ def in_world(work: Callable[[World], Awaitable[_T]]) -> _T:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.cancel)
         async with open_world(here) as world:
             try:
-                with Bars() as bars:
+                with ProgressBars() as bars:
                     world.bars = bars.begin
                     return await work(world)
             finally:

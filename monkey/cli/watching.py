@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import click
 
 from monkey.apply.watch.sweep_progress import SweepProgress
-from monkey.apply.watch.watch_loop import Watch
+from monkey.apply.watch.watch_loop import SweepWatch
 from monkey.apply.world.world import World
-from monkey.cli.live_view import Live
+from monkey.cli.live_view import LiveView
 from monkey.cli.render.apply_outcome import format_outcome
 from monkey.cli.render.parameter_text import parameters_text
 from monkey.cli.render.progress_lines import BestJob
@@ -32,14 +32,14 @@ async def watch_to_end(
     `looked`: is told how far they are at each look; `changed`: something was applied just now; without it an end that
     is there at once is told in a word.
     """
-    with Live(find_best) as live:
+    with LiveView(find_best) as live:
 
         def show(snapshot: StoreSnapshot | None, progress: Sequence[SweepProgress], trouble: str) -> None:
             if looked is not None and progress:
                 looked(progress)
             live.show(snapshot, progress, trouble)
 
-        progress = await Watch(world.at, world.keys, world.reader(), world.fleets, names, show).run()
+        progress = await SweepWatch(world.at, world.keys, world.reader(), world.fleets, names, show).run()
     best = {one.name: found for one in progress if (found := find_best(one)) is not None}
     tables = {one.name: _top(one) for one in progress}
     click.echo("\n".join(format_outcome(progress, best, tables, detect_terminal(), changed=changed)))

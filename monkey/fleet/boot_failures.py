@@ -15,7 +15,7 @@ _MOST = 20
 
 
 @dataclass(frozen=True)
-class Boot:
+class BootFailure:
     """What a machine left that could not boot, or whose agent was not heard for long."""
 
     fleet: str
@@ -27,7 +27,7 @@ class Boot:
     log: tuple[str, ...] = ()
 
 
-async def read_boot_failures(store: Store, prefix: str) -> list[Boot]:
+async def read_boot_failures(store: Store, prefix: str) -> list[BootFailure]:
     """Return what is noted below `prefix`, by fleets, the newest last. Raises StoreError."""
     fleets: dict[str, list[str]] = defaultdict(list)
     for item in await store.list(prefix):
@@ -36,11 +36,11 @@ async def read_boot_failures(store: Store, prefix: str) -> list[Boot]:
     return sorted(filter(None, found), key=lambda boot: (boot.fleet, boot.at))
 
 
-async def _read(store: Store, prefix: str, key: str) -> Boot | None:
+async def _read(store: Store, prefix: str, key: str) -> BootFailure | None:
     fleet, _, machine = key.removeprefix(prefix).partition("/")
     try:
         said = json.loads(await store.get(key))
-        return Boot(fleet, machine, str(said["why"]), float(said["at"]), tuple(map(str, said["log"])))
+        return BootFailure(fleet, machine, str(said["why"]), float(said["at"]), tuple(map(str, said["log"])))
     except (KeyMissing, ValueError, TypeError, LookupError):  # taken away, or not a machine's
         return None
 
@@ -60,7 +60,7 @@ async def check_boot_failures(store: Store, prefix: str, fleet: str) -> None:
         )
 
 
-def format_boot_failures(boots: Sequence[Boot]) -> list[str]:
+def format_boot_failures(boots: Sequence[BootFailure]) -> list[str]:
     """Return a line for each fleet and reason."""
     count: dict[tuple[str, str], int] = defaultdict(int)
     for boot in boots:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from monkey import __version__
 from monkey.fleet.agent_state import agent_pid
-from monkey.fleet.fleet_port import Strange
+from monkey.fleet.fleet_port import OutdatedAgent
 
 #: The file, in the agent's directory.
 _DIGEST_FILE = "surroundings.json"
@@ -61,7 +61,7 @@ def record_environment(directory: Path, agent: str) -> None:
     aside.replace(directory / _DIGEST_FILE)
 
 
-def compare_environment(directory: Path) -> Strange | None:
+def compare_environment(directory: Path) -> OutdatedAgent | None:
     """Return in what the living agent of this directory differs from one that we would start; `differs` may be empty.
 
     None where it has not written it down (yet).
@@ -75,7 +75,7 @@ def compare_environment(directory: Path) -> Strange | None:
     if pid != agent_pid(directory):
         return None  # of an earlier life
     differing = {name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name)}
-    return Strange(agent, tuple(sorted(differing)))
+    return OutdatedAgent(agent, tuple(sorted(differing)))
 
 
 def digest_environment(key: bytes, environment: Mapping[str, str]) -> dict[str, str]:

@@ -36,7 +36,7 @@ Recount = Callable[[], Awaitable[FleetWork]]
 
 
 @dataclass(frozen=True)
-class Forecast:
+class FleetForecast:
     """What `converge` would make of a fleet."""
 
     #: Machines, now and then.
@@ -58,7 +58,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class Stranger:
+class ForeignResource:
     """Whose something is that is tagged as our project's, and not as the fleet's that found it."""
 
     #: As its tags have them; "" where they say nothing.
@@ -70,7 +70,7 @@ class Stranger:
 
 
 @dataclass(frozen=True)
-class Holding:
+class TaggedResource:
     """Something that a cloud has of ours, by what it is tagged with, whether or not it is written down here."""
 
     region: str
@@ -81,7 +81,7 @@ class Holding:
     #: USD an hour; 0 for what costs nothing by being there, None where nobody knows.
     price: float | None = 0.0
     #: None for the fleet's own.
-    of: Stranger | None = None
+    of: ForeignResource | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """Something that is not as we know it to be."""
 
     machine: str
@@ -116,7 +116,7 @@ def keep_silent(said: object) -> None:
 
 
 @dataclass(frozen=True)
-class Strange:
+class OutdatedAgent:
     """A living agent that was started with something else than we would start it with now."""
 
     #: As its heartbeats name it: "fleet/agent/boot".
@@ -145,7 +145,7 @@ class Fleet(Protocol):
     async def living(self) -> int | None:
         """Say how many of its agents live; None where that is only to be had from their heartbeats."""
 
-    async def preview(self, work: FleetWork) -> Forecast:
+    async def preview(self, work: FleetWork) -> FleetForecast:
         """Return what `converge` would do. What hinders only some of its machines is told with them."""
 
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
@@ -173,7 +173,7 @@ class Fleet(Protocol):
         Raises FleetError, with its last words, where what `converge` started could not even begin.
         """
 
-    async def strange(self) -> Strange | None:
+    async def strange(self) -> OutdatedAgent | None:
         """Return the living agent whose jobs would get another environment than those of one started by us; or None."""
 
     def last_words(self) -> str:
@@ -182,13 +182,13 @@ class Fleet(Protocol):
     async def instances(self) -> tuple[Instance, ...]:
         """Return the machines that there are, as they are written down; asks none of them."""
 
-    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         """Ask the machines themselves, and return what is there and should not be, or not there and should.
 
         `busy`: there is work, so that every machine should have an agent alive.
         """
 
-    async def holdings(self) -> tuple[Holding, ...]:
+    async def holdings(self) -> tuple[TaggedResource, ...]:
         """Ask the cloud what it has that is tagged as this fleet's, or as another's of the project; () for none."""
 
     async def destroy(self, say: Say) -> None:

@@ -16,7 +16,16 @@ from pathlib import Path
 from monkey.errors import FleetError
 from monkey.fleet.agent_state import agent_pid, host_name, is_agent_alive, state_dir
 from monkey.fleet.environment_digest import compare_environment
-from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, Strange
+from monkey.fleet.fleet_port import (
+    AuditFinding,
+    FleetForecast,
+    FleetWork,
+    Instance,
+    OutdatedAgent,
+    Recount,
+    Say,
+    TaggedResource,
+)
 from monkey.fleet.machine_capacity import describe_shortage
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.job.recipe import JobResources
@@ -79,10 +88,10 @@ class LocalFleet:
         """Say whether an agent lives here."""
         return int(is_agent_alive(self.directory))
 
-    async def preview(self, work: FleetWork) -> Forecast:
+    async def preview(self, work: FleetWork) -> FleetForecast:
         """One agent is enough for any number of jobs; one that is there stays."""
         before = int(is_agent_alive(self.directory))
-        return Forecast(before, max(before, min(work.jobs, 1)))
+        return FleetForecast(before, max(before, min(work.jobs, 1)))
 
     def shortage(self, asked: JobResources) -> str:
         """See `Fleet.shortage`."""
@@ -115,7 +124,7 @@ class LocalFleet:
             )
         return is_agent_alive(self.directory)
 
-    async def strange(self) -> Strange | None:
+    async def strange(self) -> OutdatedAgent | None:
         """Return the agent that lives here, if its environment is not ours; one that just begins may not have told."""
         found = compare_environment(self.directory) if is_agent_alive(self.directory) else None
         return found if found is not None and found.differs else None
@@ -128,11 +137,11 @@ class LocalFleet:
             else ()
         )
 
-    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         """Find nothing: whatever an agent leaves is ended by its warden's guard."""
         return ()
 
-    async def holdings(self) -> tuple[Holding, ...]:
+    async def holdings(self) -> tuple[TaggedResource, ...]:
         """Have nothing that is rented."""
         return ()
 

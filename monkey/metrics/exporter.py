@@ -21,9 +21,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
-from monkey.metrics.influx_client import Client, Denied, LinesRefused, Unavailable
+from monkey.metrics.influx_client import InfluxClient, InfluxDenied, InfluxUnavailable, LinesRefused
 from monkey.metrics.spool import influx_of, list_spools, publish_file
-from monkey.metrics.spool_reader import BATCH_BYTES, Backlog, PointBatch
+from monkey.metrics.spool_reader import BATCH_BYTES, PointBatch, SpoolBacklog
 
 #: Seconds between looks for more.
 POLL = 1.0
@@ -35,7 +35,7 @@ DEAD = 64 << 20
 SPELL = 1.0
 
 
-class Orders:
+class ExportOrders:
     """What the agent says."""
 
     def __init__(self) -> None:
@@ -84,16 +84,16 @@ class Orders:
         return self.over or (self.until is not None and time.monotonic() >= self.until)
 
 
-class Route(threading.Thread):
+class InfluxRoute(threading.Thread):
     """The way to one InfluxDB."""
 
-    def __init__(self, path: str, orders: Orders) -> None:
+    def __init__(self, path: str, orders: ExportOrders) -> None:
         """Take what is in the directory `path`. Raises OSError, ValueError, TypeError where it is none."""
         super().__init__(name=path, daemon=True)
         self._path, self._orders = path, orders
         self._influx = influx_of(path)
-        self._backlog = Backlog(path)
-        self._client: Client | None = None
+        self._backlog = SpoolBacklog(path)
+        self._client: InfluxClient | None = None
         self._hand = ThreadPoolExecutor(1)
         #: Held by who looks after the spool, or writes down what became of a batch.
         self._tending = threading.RLock()
@@ -165,7 +165,7 @@ class Route(threading.Thread):
                 else:
                     counts["dead"] += count
                     self._guard(partial(self._bury, body, str(exc)))
-            except (Unavailable, Denied) as exc:
+            except (InfluxUnavailable, InfluxDenied) as exc:
                 parts.append(body)
                 if not self._pause(exc):
                     return False
@@ -178,19 +178,19 @@ class Route(threading.Thread):
             self._secrets = self._orders.secrets
             missing = [name for name in self._influx.secrets if not self._secrets.get(name)]
             if missing:
-                raise Denied(f"the secret is not on this machine: {', '.join(missing)}")
-            self._client = Client(self._influx, self._secrets)
+                raise InfluxDenied(f"the secret is not on this machine: {', '.join(missing)}")
+            self._client = InfluxClient(self._influx, self._secrets)
         self._client.write(body)
         self._attempts, self._error = 0, ""
 
-    def _pause(self, exc: Unavailable | Denied) -> bool:
+    def _pause(self, exc: InfluxUnavailable | InfluxDenied) -> bool:
         """Wait before something is tried again; False where it is time to go."""
         self._failed(str(exc))
         self._tell()
         if self._client is not None:
             self._client.close()
             self._client = None
-        if isinstance(exc, Denied):
+        if isinstance(exc, InfluxDenied):
             return self._wait_for_somebody()
         if self._orders.until is not None and self._attempts > 2:
             return False
@@ -247,7 +247,7 @@ def _halves(body: bytes) -> list[bytes]:
 
 def export_spools(root: str) -> None:
     """Take what is below `root` until the agent is gone, or all was sent where it said `drain`."""
-    orders = Orders()
+    orders = ExportOrders()
     threading.Thread(target=orders.listen, daemon=True).start()
     lock = os.open(f"{root}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     while True:  # the one of the agent's earlier life may have a batch in hand
@@ -257,12 +257,12 @@ def export_spools(root: str) -> None:
         except BlockingIOError:
             if not orders.wait(0.1):
                 return
-    routes: dict[str, Route] = {}
+    routes: dict[str, InfluxRoute] = {}
     while True:
         for path in list_spools(root):
             if path not in routes:
                 try:
-                    routes[path] = Route(path, orders)
+                    routes[path] = InfluxRoute(path, orders)
                 except (OSError, ValueError, TypeError):
                     continue  # being written
                 routes[path].start()

@@ -23,7 +23,7 @@ _V1_SAYS = (_NO_POLICY, "database not found", "to write to database")
 
 
 @dataclass(frozen=True)
-class InfluxStanding:
+class InfluxStatus:
     """How an InfluxDB stands."""
 
     #: What was expected and found, and what to do; "" where nothing is wrong.
@@ -43,18 +43,18 @@ class _Failed(Exception):
         self.status = status
 
 
-def inspect_influx(influx: InfluxSettings, secrets: Mapping[str, str]) -> InfluxStanding:
+def inspect_influx(influx: InfluxSettings, secrets: Mapping[str, str]) -> InfluxStatus:
     """Look at an InfluxDB with the values of its secrets. Never raises."""
     try:
         credential = influx.credential(secrets)
         version = _version(influx)
         _write_nothing(influx, credential)
     except _Failed as exc:
-        return InfluxStanding(*_explained(influx, exc))
+        return InfluxStatus(*_explained(influx, exc))
     try:
-        return InfluxStanding(version=version, retention=_retention(influx, credential))
+        return InfluxStatus(version=version, retention=_retention(influx, credential))
     except (_Failed, LookupError, TypeError, ValueError):
-        return InfluxStanding(version=version)
+        return InfluxStatus(version=version)
 
 
 def retention_hint(influx: InfluxSettings, version: str) -> str:

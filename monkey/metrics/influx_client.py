@@ -24,7 +24,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 _DROPPED = re.compile(r"dropped=(\d+)")
 
 
-class Unavailable(Exception):
+class InfluxUnavailable(Exception):
     """InfluxDB does not answer, or not now: what was sent may be there or not, and is to be sent again."""
 
     #: Seconds after which it asked to be asked again.
@@ -38,11 +38,11 @@ class LinesRefused(Exception):
     dropped: int = 0
 
 
-class Denied(Exception):
+class InfluxDenied(Exception):
     """InfluxDB does not want us: the token, the bucket or the address is wrong, which somebody may mend."""
 
 
-class Client:
+class InfluxClient:
     """A connection to one InfluxDB."""
 
     def __init__(self, influx: InfluxSettings, secrets: Mapping[str, str]) -> None:
@@ -61,7 +61,7 @@ class Client:
                 url=influx.url, token=token or "-", org=self._org, timeout=_TIMEOUT_MILLISECONDS
             )
         except ValueError as exc:
-            raise Denied(str(exc)) from exc
+            raise InfluxDenied(str(exc)) from exc
         self._gzip = urlsplit(influx.url).hostname not in _HERE
         if self._gzip:
             # Its own gzip takes ten times as long, for a twentieth less.
@@ -79,7 +79,7 @@ class Client:
         except ApiException as exc:
             raise _translated(exc) from exc
         except (HTTPError, OSError) as exc:
-            raise Unavailable(_network(exc)) from exc
+            raise InfluxUnavailable(_network(exc)) from exc
 
     def close(self) -> None:
         """Close the connection."""
@@ -99,12 +99,12 @@ def _translated(exc: ApiException) -> Exception:
         refused.dropped = int(found[1]) if found else 0
         return refused
     if status == 429 or status >= 500:
-        unavailable = Unavailable(said)
+        unavailable = InfluxUnavailable(said)
         unavailable.after = _retry_after(exc)
         return unavailable
     if not status:
-        return Unavailable(said)
-    return Denied(said)
+        return InfluxUnavailable(said)
+    return InfluxDenied(said)
 
 
 def _said(exc: ApiException) -> str:

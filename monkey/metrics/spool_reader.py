@@ -100,7 +100,7 @@ class UnreadFile(NamedTuple):
 POINTS = ""
 
 
-class Backlog:
+class SpoolBacklog:
     """All that one InfluxDB's directory holds."""
 
     def __init__(self, path: str) -> None:

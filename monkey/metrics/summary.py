@@ -27,7 +27,7 @@ MAX_STEP = 1 << 63
 _NONFINITE = {text: float(text) for sign in ("", "+", "-") for text in (sign + "nan", sign + "inf", sign + "infinity")}
 
 
-class Summary:
+class MetricSummary:
     """Folds metric records, fed as raw bytes in pieces of any size, into one small dict."""
 
     def __init__(

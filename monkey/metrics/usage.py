@@ -19,7 +19,7 @@ def write_sample(at: int, fields: Mapping[str, float]) -> bytes:
     return f'{{"m":{json.dumps(dict(fields), separators=(",", ":"))},"step":null,"t":{at}e-9}}\n'.encode()
 
 
-class Usage:
+class ResourceUsage:
     """Folds samples."""
 
     def __init__(self) -> None:

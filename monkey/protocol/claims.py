@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from monkey.errors import StoreError
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import Claim, Ended, EndEntry, Torn
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import Create, EntryLog
-from monkey.protocol.heartbeat import Heart
-from monkey.protocol.observer import Observer
+from monkey.protocol.heartbeat import HeartbeatWriter
+from monkey.protocol.observer import HeartbeatObserver
 from monkey.store.store_port import Store
 
 #: Seconds before a create is tried again that the store did not answer.
@@ -18,7 +18,7 @@ RETRY_SECONDS = 3.0
 
 
 @dataclass(slots=True)
-class Held:
+class HeldClaim:
     """A claim in hand: entry `k` of `log`, made in this epoch of the heart."""
 
     log: EntryLog
@@ -35,7 +35,9 @@ class Held:
 class Claims:
     """An agent's way to claim logs: jobs and permits alike."""
 
-    def __init__(self, store: Store, create: Create, heart: Heart, observer: Observer, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, create: Create, heart: HeartbeatWriter, observer: HeartbeatObserver, clock: Clock
+    ) -> None:
         """Claim for the agent `observer.me`, whose heart beats in `heart`."""
         self._store, self._create = store, create
         self._heart, self._observer, self._clock = heart, observer, clock
@@ -44,13 +46,13 @@ class Claims:
     def free(self, log: EntryLog) -> bool:
         """May a claim be appended after the last entry known, as far as the last look tells?"""
         tail = log.tail
-        if not isinstance(tail, Claim | Torn):
+        if not isinstance(tail, Claim | TornEntry):
             return True
         if tail.agent == self._observer.me:
             return (log.base, log.head) not in self._heart.held
         return self._observer.lost(tail, log.base, log.head)
 
-    async def take(self, log: EntryLog, sweep: str, checkpoint: int = 0) -> Held | None:
+    async def take(self, log: EntryLog, sweep: str, checkpoint: int = 0) -> HeldClaim | None:
         """Append a claim, which tells of the newest `checkpoint`.
 
         None: another was first, its owner lives after all, or the store does not answer.
@@ -63,18 +65,18 @@ class Claims:
         claim = self._make(sweep, continues=False, checkpoint=checkpoint)
         self._heart.held.add(spot)
         try:
-            if isinstance(tail, Claim | Torn) and not await self._gone(tail, log):
+            if isinstance(tail, Claim | TornEntry) and not await self._gone(tail, log):
                 won = False
             else:
                 won = await log.append(self._store, self._create, spot[1], claim, durable=False)
         except StoreError:
             won = False
         if won and self._heart.may_work(epoch):
-            return Held(log, spot[1], claim, epoch)
+            return HeldClaim(log, spot[1], claim, epoch)
         self._heart.held.discard(spot)
         return None
 
-    async def again(self, held: Held, sweep: str) -> Held | None:
+    async def again(self, held: HeldClaim, sweep: str) -> HeldClaim | None:
         """Claim once more what is in hand (after a gap in the heartbeats, or for another sweep).
 
         Asks until the store answers. None: another has it, or it must be assumed; it is no longer held then.
@@ -85,7 +87,7 @@ class Claims:
             self._heart.held.add(spot)
             won = await self._insist(held.log, spot[1], claim)
             self.drop(held)
-            held = Held(held.log, spot[1], claim, epoch)
+            held = HeldClaim(held.log, spot[1], claim, epoch)
             if not won:
                 self.drop(held)
                 return None
@@ -94,24 +96,24 @@ class Claims:
             while not self._heart.may_work(self._heart.epoch):
                 await self._clock.sleep(RETRY_SECONDS)
 
-    async def end(self, held: Held, end: EndEntry) -> bool:
+    async def end(self, held: HeldClaim, end: EndEntry) -> bool:
         """Append the end of a claim in hand; asks until the store answers. False: another has taken it over."""
         try:
             return await self._insist(held.log, held.k + 1, end)
         finally:
             self.drop(held)
 
-    async def release(self, held: Held, reason: str) -> bool:
+    async def release(self, held: HeldClaim, reason: str) -> bool:
         """End a claim without a verdict, so that others go on at once."""
-        return await self.end(held, self.ending(held, Ended.RELEASED, reason))
+        return await self.end(held, self.ending(held, ClaimEnd.RELEASED, reason))
 
-    def ending(self, held: Held, outcome: Ended, reason: str) -> EndEntry:
+    def ending(self, held: HeldClaim, outcome: ClaimEnd, reason: str) -> EndEntry:
         """Make the end entry of a claim in hand."""
         return EndEntry(
             outcome, held.claim.agent, held.claim.nonce, held.claim.sweep, reason=reason, at=self._clock.wall()
         )
 
-    def drop(self, held: Held) -> None:
+    def drop(self, held: HeldClaim) -> None:
         """Hold the claim no longer: the next heartbeat frees it for others."""
         self._heart.held.discard(held.spot)
 
@@ -120,7 +122,7 @@ class Claims:
         at = round(self._clock.wall(), 3)
         return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, checkpoint, at)
 
-    async def _gone(self, tail: Claim | Torn, log: EntryLog) -> bool:
+    async def _gone(self, tail: Claim | TornEntry, log: EntryLog) -> bool:
         return tail.agent == self._observer.me or await self._observer.confirm(tail, log.base, log.head)
 
     async def _insist(self, log: EntryLog, k: int, entry: Claim | EndEntry) -> bool:

@@ -11,7 +11,7 @@ from monkey.protocol import entry_shape
 from monkey.spec.job.stop_when import StopEvidence
 
 
-class Ended(StrEnum):
+class ClaimEnd(StrEnum):
     """How a claim ended."""
 
     SUCCEEDED = "succeeded"
@@ -58,7 +58,7 @@ class Claim:
 class EndEntry:
     """The claim before it is over. Only its own agent writes this."""
 
-    outcome: Ended
+    outcome: ClaimEnd
     agent: str
     #: The nonce of the claim that this ends.
     nonce: int
@@ -94,7 +94,7 @@ _OPTIONAL = ("sweep", "reason", "exit_code", "seconds", "at", "out", "metrics", 
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
+class TornEntry:
     """Bytes under the entry's key that are no entry: a loss of power cut them short. Counts as a claim nobody holds."""
 
     key: str
@@ -105,7 +105,7 @@ class Torn:
         return f"(torn) {self.key}"
 
 
-JobEntry = Claim | EndEntry | Torn
+JobEntry = Claim | EndEntry | TornEntry
 
 
 #: What each field of an entry is.
@@ -139,10 +139,10 @@ def decode_entry(key: str, data: bytes) -> JobEntry:
         if kind == "claim":
             return Claim(**body)
         if kind == "end":
-            return EndEntry(outcome=Ended(body.pop("outcome")), **body)
+            return EndEntry(outcome=ClaimEnd(body.pop("outcome")), **body)
     except (ValueError, KeyError, TypeError):
         pass
-    return Torn(key)
+    return TornEntry(key)
 
 
 #: Made once: `json.dumps` makes one for each call that asks for anything of its own.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from monkey.errors import KeyMissing
-from monkey.protocol.entries import Claim, Ended, EndEntry, JobEntry, Torn, decode_entry
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry, TornEntry, decode_entry
 from monkey.protocol.layout import spell_number
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.store.create import Lost, Won
@@ -82,7 +82,7 @@ class EntryLog:
             self.entries.append(entry)
 
 
-class Tally:
+class LogTally:
     """What a log amounts to: built from the log itself, or from journals that index it."""
 
     __slots__ = ("failed_at", "lost_at", "saved_at", "stopped", "succeeded")
@@ -98,19 +98,19 @@ class Tally:
         self.stopped: dict[int, StopEvidence] = {}
 
 
-def tally_log(log: EntryLog) -> Tally:
+def tally_log(log: EntryLog) -> LogTally:
     """Count a log's successes, failures and losses (claims whose agent vanished: another's claim follows)."""
-    result = Tally()
+    result = LogTally()
     before: JobEntry | None = None
     for k, entry in enumerate(log.entries, log.skipped + 1):
         if isinstance(entry, EndEntry):
             if entry.met:
                 result.stopped[k] = StopEvidence.from_json(entry.met)
-            if entry.outcome is Ended.SUCCEEDED:
+            if entry.outcome is ClaimEnd.SUCCEEDED:
                 result.succeeded = True
-            elif entry.outcome is Ended.FAILED:
+            elif entry.outcome is ClaimEnd.FAILED:
                 result.failed_at.append(k)
-        elif isinstance(before, Claim | Torn) and not (isinstance(entry, Claim) and entry.continues):
+        elif isinstance(before, Claim | TornEntry) and not (isinstance(entry, Claim) and entry.continues):
             (result.saved_at if got_on(log, k) else result.lost_at).append(k - 1)
         before = entry
     return result

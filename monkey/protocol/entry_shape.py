@@ -18,7 +18,7 @@ Test = Callable[[Any], bool]
 _LAST_SECOND = 253_402_300_800
 
 
-class Misshapen(ValueError):
+class MalformedEntry(ValueError):
     """A stored object is JSON, but not of the shape that its kind has."""
 
 
@@ -27,9 +27,9 @@ def parse_object(data: bytes) -> dict[str, Any]:
     try:
         body = json.loads(data)
     except RecursionError as exc:
-        raise Misshapen("nested too deeply") from exc
+        raise MalformedEntry("nested too deeply") from exc
     if not isinstance(body, dict):
-        raise Misshapen(f"expected an object, found {type(body).__name__}")
+        raise MalformedEntry(f"expected an object, found {type(body).__name__}")
     return body
 
 
@@ -38,7 +38,7 @@ def check_shape(body: dict[str, Any], shape: Mapping[str, Test]) -> None:
     for name, value in body.items():
         test = shape.get(name)
         if test is None or not test(value):
-            raise Misshapen(f"{name!r:.40} is {reprlib.repr(value):.40}")
+            raise MalformedEntry(f"{name!r:.40} is {reprlib.repr(value):.40}")
 
 
 def is_text(value: Any) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.errors import Corrupt, StoreError
+from monkey.errors import CorruptObject, StoreError
 from monkey.protocol import entry_shape
 from monkey.protocol.clock import Clock
-from monkey.protocol.journal import Block, Journal
+from monkey.protocol.journal import Journal, JournalBlock
 from monkey.store.store_port import Store
 
 #: Seconds between heartbeats; a fraction of OWN, so that three may be lost.
@@ -29,7 +29,7 @@ GAP = 45.0
 
 
 @dataclass(frozen=True)
-class Beat:
+class Heartbeat:
     """One heartbeat, as read."""
 
     agent: str
@@ -37,7 +37,7 @@ class Beat:
     #: (base of the log without the project's root, position of the claim).
     held: frozenset[tuple[str, int]]
     sealed: int
-    block: Block
+    block: JournalBlock
     #: Wall clock of the agent; for people.
     at: float = 0.0
     #: The agent has left on purpose; nothing more will come of it.
@@ -79,28 +79,28 @@ def _of_machine(told: Any) -> bool:
     )
 
 
-def decode_beat(agent: str, key: str, data: bytes) -> Beat:
+def decode_beat(agent: str, key: str, data: bytes) -> Heartbeat:
     """Read a heartbeat; raises Corrupt (an empty or cut one: power was lost while it was written)."""
     try:
         body = entry_shape.parse_object(data)
         entry_shape.check_shape(body, _SHAPE)
         for told in body["vitals"].get("running", ()):
             entry_shape.check_shape({"job": None, **told}, RUNNING)
-        return Beat(
+        return Heartbeat(
             agent=agent,
             seq=body["seq"],
             held=frozenset((base, k) for base, k in body["held"]),
             sealed=body["sealed"],
-            block=Block.from_json(body["journal"]),
+            block=JournalBlock.from_json(body["journal"]),
             at=body["at"],
             left=body["left"],
             vitals=body["vitals"],
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as exc:
-        raise Corrupt(key, f"not a heartbeat ({exc!r})") from exc
+        raise CorruptObject(key, f"not a heartbeat ({exc!r})") from exc
 
 
-class Heart:
+class HeartbeatWriter:
     """The one writer of an agent's heartbeat, and the judge of whether its jobs may run."""
 
     def __init__(self, store: Store, key: str, clock: Clock) -> None:

@@ -9,9 +9,9 @@ import json
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from monkey.errors import Corrupt
+from monkey.errors import CorruptObject
 from monkey.protocol import entries, entry_shape
-from monkey.protocol.entries import Ended, EndEntry
+from monkey.protocol.entries import ClaimEnd, EndEntry
 
 #: Records after which a segment is sealed; with 5,000, status of 100,000 jobs reads some tens of objects.
 SEAL_RECORDS = 5_000
@@ -19,13 +19,13 @@ SEAL_RECORDS = 5_000
 SEAL_BYTES = 256 * 1024
 
 #: One letter an outcome; "lost" is a claim that its agent's end left without an end.
-CODES = {Ended.SUCCEEDED: "s", Ended.FAILED: "f", Ended.RELEASED: "r", Ended.STOPPED: "t"}
+CODES = {ClaimEnd.SUCCEEDED: "s", ClaimEnd.FAILED: "f", ClaimEnd.RELEASED: "r", ClaimEnd.STOPPED: "t"}
 LOST = "l"
 #: The same, of an attempt that had saved a checkpoint of its own.
 SAVED = "p"
 
 
-class Record(NamedTuple):
+class JournalRecord(NamedTuple):
     """Something that ended."""
 
     job: str
@@ -41,7 +41,7 @@ class Record(NamedTuple):
     extra: dict[str, Any]
 
 
-def record_of(job: str, k: int, end: EndEntry) -> Record:
+def record_of(job: str, k: int, end: EndEntry) -> JournalRecord:
     """Make the record of an end entry."""
     extra: dict[str, Any] = {}
     if end.exit_code:
@@ -51,7 +51,7 @@ def record_of(job: str, k: int, end: EndEntry) -> Record:
             extra[name] = value
     if end.out != k - 1:
         extra["out"] = end.out
-    return Record(job, k, CODES[end.outcome], end.sweep, round(end.seconds, 3), round(end.at, 3), extra)
+    return JournalRecord(job, k, CODES[end.outcome], end.sweep, round(end.seconds, 3), round(end.at, 3), extra)
 
 
 #: What each field of a stored block is.
@@ -71,7 +71,7 @@ COLUMNS = ("jobs", "ks", "outcomes", "sweeps", "seconds", "at")
 
 
 @dataclass
-class Block:
+class JournalBlock:
     """Records as columns: what a segment holds, and what rides in a heartbeat."""
 
     jobs: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Block:
     def __len__(self) -> int:
         return len(self.jobs)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: JournalRecord) -> None:
         """Append one record."""
         if record.extra:
             self.extra[len(self.jobs)] = record.extra
@@ -97,16 +97,16 @@ class Block:
         self.seconds.append(record.seconds)
         self.at.append(record.at)
 
-    def extend(self, other: Block, start: int) -> None:
+    def extend(self, other: JournalBlock, start: int) -> None:
         """Append the records of another block from row `start` on."""
         shift = len(self.jobs) - start
         self.extra.update({row + shift: extra for row, extra in other.extra.items() if row >= start})
         for name in COLUMNS:
             getattr(self, name).extend(getattr(other, name)[start:])
 
-    def row(self, i: int) -> Record:
+    def row(self, i: int) -> JournalRecord:
         """Return the i-th record."""
-        return Record(
+        return JournalRecord(
             self.jobs[i],
             self.ks[i],
             self.outcomes[i],
@@ -132,7 +132,7 @@ class Block:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Block:
+    def from_json(cls, data: dict[str, Any]) -> JournalBlock:
         """Read what `to_json` wrote. Raises ValueError, KeyError or IndexError for anything else."""
         entry_shape.check_shape(data, _SHAPE)
         jobs, names = data["jobs"], data["names"]
@@ -146,7 +146,7 @@ class Block:
             extra={int(row): extra for row, extra in data["extra"].items()},
         )
         if any(len(getattr(block, name)) != len(block) for name in COLUMNS):
-            raise entry_shape.Misshapen("its columns differ in length")
+            raise entry_shape.MalformedEntry("its columns differ in length")
         for extra in block.extra.values():
             entry_shape.check_shape(extra, entries._SHAPE)
         return block
@@ -156,12 +156,12 @@ class Block:
         return json.dumps(self.to_json(), separators=(",", ":")).encode()
 
     @classmethod
-    def decode(cls, key: str, data: bytes) -> Block:
+    def decode(cls, key: str, data: bytes) -> JournalBlock:
         """Read a segment; raises Corrupt."""
         try:
             return cls.from_json(entry_shape.parse_object(data))
         except (ValueError, KeyError, TypeError, IndexError) as exc:
-            raise Corrupt(key, f"not a segment of a journal ({exc!r})") from exc
+            raise CorruptObject(key, f"not a segment of a journal ({exc!r})") from exc
 
 
 class Journal:
@@ -174,11 +174,11 @@ class Journal:
         self.limit = SEAL_RECORDS
         #: Records ever written.
         self.total = 0
-        self.open = Block()
+        self.open = JournalBlock()
         self._bytes = 0
-        self._pending: Block | None = None
+        self._pending: JournalBlock | None = None
 
-    def record(self, record: Record) -> None:
+    def record(self, record: JournalRecord) -> None:
         """Add one record to the unsealed rest."""
         self.total += 1
         self.open.add(record)
@@ -190,16 +190,16 @@ class Journal:
         """Is it time to seal?"""
         return len(self.open) >= self.limit or self._bytes >= SEAL_BYTES
 
-    def pending(self) -> tuple[int, Block]:
+    def pending(self) -> tuple[int, JournalBlock]:
         """Return the number and the records of the segment to be written; the same until seal() is called."""
         if not self._pending:
-            self._pending = Block(**{f.name: getattr(self.open, f.name).copy() for f in fields(Block)})
+            self._pending = JournalBlock(**{f.name: getattr(self.open, f.name).copy() for f in fields(JournalBlock)})
         return self.sealed + 1, self._pending
 
     def seal(self) -> None:
         """Drop the pending records: they are in a segment now."""
         assert self._pending is not None, "nothing is pending"
-        rest = Block()
+        rest = JournalBlock()
         rest.extend(self.open, len(self._pending))
         self.open, self._pending, self.sealed = rest, None, self.sealed + 1
         self._bytes = sum(len(str(extra)) for extra in rest.extra.values())

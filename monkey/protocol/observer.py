@@ -9,33 +9,33 @@ from collections.abc import Iterable
 from itertools import compress, repeat
 from typing import Any
 
-from monkey.errors import Corrupt, KeyMissing
+from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import Claim, Torn
-from monkey.protocol.entry_log import Tally
-from monkey.protocol.heartbeat import GAP, TAKE, Beat, decode_beat
-from monkey.protocol.journal import LOST, SAVED, Block, Record
+from monkey.protocol.entries import Claim, TornEntry
+from monkey.protocol.entry_log import LogTally
+from monkey.protocol.heartbeat import GAP, TAKE, Heartbeat, decode_beat
+from monkey.protocol.journal import LOST, SAVED, JournalBlock, JournalRecord
 from monkey.protocol.layout import Keys
 from monkey.spec.job.stop_when import StopEvidence
-from monkey.store.store_port import Item, Store
+from monkey.store.store_port import ListedObject, Store
 
 
-class Index:
+class JournalIndex:
     """What all agents say of themselves and of what has ended. Incremental: refresh() again and again."""
 
     def __init__(self, store: Store, keys: Keys) -> None:
         """Know nothing yet."""
         self._store, self._keys = store, keys
         self._versions: dict[str, str] = {}
-        self.beats: dict[str, Beat] = {}
+        self.beats: dict[str, Heartbeat] = {}
         #: Job to its newest record, as (block, row): records are made only when asked for.
-        self._newest: dict[str, tuple[Block, int]] = {}
-        self._tallies: dict[str, Tally] = {}
+        self._newest: dict[str, tuple[JournalBlock, int]] = {}
+        self._tallies: dict[str, LogTally] = {}
         #: What each agent has not sealed yet, grown beat by beat.
-        self._open: dict[str, Block] = {}
+        self._open: dict[str, JournalBlock] = {}
         #: Keep only what decides, not what is for people (metrics, last lines): an agent may live long.
         self.lean = False
-        self._own = Block()
+        self._own = JournalBlock()
         #: Jobs that have succeeded.
         self.succeeded: set[str] = set()
         #: Objects that could not be read: key to why. Reported, and read again when they change.
@@ -46,29 +46,29 @@ class Index:
         for item in self._choose(await self._store.list(self._keys.agents)):
             await self._read(item)
 
-    def _choose(self, items: Iterable[Item]) -> list[Item]:
+    def _choose(self, items: Iterable[ListedObject]) -> list[ListedObject]:
         """Return what to read of what is there."""
         return [item for item in items if self._versions.get(item.key) != item.version]
 
-    def record(self, job: str) -> Record | None:
+    def record(self, job: str) -> JournalRecord | None:
         """Return the newest record of the job."""
         found = self._newest.get(job)
         return found[0].row(found[1]) if found else None
 
-    def tally(self, job: str) -> Tally | None:
+    def tally(self, job: str) -> LogTally | None:
         """Return what the journals say the job's log amounts to; None where they say nothing."""
         if job in self.succeeded:
-            done = Tally()
+            done = LogTally()
             done.succeeded = True
             return done
         return self._tallies.get(job)
 
-    def note(self, record: Record) -> None:
+    def note(self, record: JournalRecord) -> None:
         """Take in one record of our own."""
         self._own.add(record._replace(extra=_deciding(record.extra)) if self.lean else record)
         self.add(self._own, len(self._own) - 1)
 
-    def add(self, block: Block, start: int = 0) -> None:
+    def add(self, block: JournalBlock, start: int = 0) -> None:
         """Take a block's records in, from row `start` on."""
         jobs, outcomes = block.jobs[start:], block.outcomes[start:]
         rows = zip(repeat(block), range(start, start + len(jobs)))
@@ -81,7 +81,7 @@ class Index:
             if outcome != "s":
                 self._count(block, row, outcome)
 
-    def _add_one_by_one(self, rows: Iterable[tuple[str, tuple[Block, int]]]) -> None:
+    def _add_one_by_one(self, rows: Iterable[tuple[str, tuple[JournalBlock, int]]]) -> None:
         """Keep of each job the record that is newest in its log, whatever the order of reading."""
         newest = self._newest
         for job, (block, row) in rows:
@@ -89,46 +89,46 @@ class Index:
             if known is None or known[0].ks[known[1]] <= block.ks[row]:
                 newest[job] = (block, row)
 
-    def _count(self, block: Block, row: int, outcome: str) -> None:
+    def _count(self, block: JournalBlock, row: int, outcome: str) -> None:
         k, met = block.ks[row], block.extra.get(row, {}).get("met")
-        tally = self._tallies.setdefault(block.jobs[row], Tally())
+        tally = self._tallies.setdefault(block.jobs[row], LogTally())
         if met:
             tally.stopped[k] = StopEvidence.from_json(met)
         positions = {"f": tally.failed_at, LOST: tally.lost_at, SAVED: tally.saved_at}.get(outcome)
         if positions is not None and k not in positions:
             positions.append(k)
 
-    def _whose(self, item: Item) -> tuple[str, str]:
+    def _whose(self, item: ListedObject) -> tuple[str, str]:
         """Return which agent wrote it, and its name there."""
         agent, _, name = item.key.removeprefix(self._keys.agents).rpartition("/")
         return agent, name
 
-    async def _read(self, item: Item) -> None:
+    async def _read(self, item: ListedObject) -> None:
         agent, name = self._whose(item)
         try:
             data = await self._store.get(item.key)
             if name == "beat":
                 self._take(decode_beat(agent, item.key, data))
             elif name.isdigit():
-                block = Block.decode(item.key, data)
+                block = JournalBlock.decode(item.key, data)
                 if self.lean:
                     _thin(block.extra)
                 self.add(block)
             self.corrupt.pop(item.key, None)
         except KeyMissing:
             return
-        except Corrupt as exc:
+        except CorruptObject as exc:
             self.corrupt[item.key] = str(exc)
         self._versions[item.key] = item.version
 
-    def _take(self, beat: Beat) -> None:
+    def _take(self, beat: Heartbeat) -> None:
         before = self.beats.get(beat.agent)
         if before is not None and beat.seq < before.seq:
             return  # a late write of an older beat: what was read later is newer
         self.beats[beat.agent] = beat
         block = self._open.get(beat.agent)
         if before is None or block is None or before.sealed != beat.sealed:
-            block = self._open[beat.agent] = Block()
+            block = self._open[beat.agent] = JournalBlock()
         start = len(block)
         if self.lean:
             _thin(beat.block.extra)
@@ -152,7 +152,7 @@ def _deciding(extra: dict[str, Any]) -> dict[str, Any]:
 READS = 16
 
 
-class Observer(Index):
+class HeartbeatObserver(JournalIndex):
     """An index with a clock: knows since when each owner's heartbeat has not moved, as seen from here."""
 
     def __init__(
@@ -186,7 +186,7 @@ class Observer(Index):
         for agent, beat in self.beats.items():
             self._note(agent, beat.seq)
 
-    def _choose(self, items: Iterable[Item]) -> list[Item]:
+    def _choose(self, items: Iterable[ListedObject]) -> list[ListedObject]:
         """Return what is new, and of the heartbeats that moved those that are wanted and a few others."""
         chosen, others = [], {}
         for item in super()._choose(items):
@@ -200,7 +200,7 @@ class Observer(Index):
         self._wanted = set()
         return chosen + self._a_few(others)
 
-    def _a_few(self, moved: dict[str, Item]) -> list[Item]:
+    def _a_few(self, moved: dict[str, ListedObject]) -> list[ListedObject]:
         """Return those that have stood still for longest since they moved: each may be a last one. Else all in turn."""
         now, before, self._moved = self._clock.now(), self._moved, {}
         for agent, item in moved.items():
@@ -222,7 +222,7 @@ class Observer(Index):
         """Is it an earlier life of this agent? We hold the machine's lock and have ended what it left."""
         return agent in self._predecessors
 
-    def lost(self, claim: Claim | Torn, base: str, k: int) -> bool:
+    def lost(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
         """May this claim be taken over, as far as this look tells? `base`, `k`: as heartbeats list it."""
         owner = claim.agent
         if self.predecessor(owner):
@@ -234,14 +234,14 @@ class Observer(Index):
             return True
         return isinstance(claim, Claim) and beat is not None and beat.seq > claim.seq and (base, k) not in beat.held
 
-    async def confirm(self, claim: Claim | Torn, base: str, k: int) -> bool:
+    async def confirm(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
         """Ask again for the owner's heartbeat itself, in case the listing lagged behind."""
-        if self.predecessor(claim.agent) or isinstance(claim, Torn):
+        if self.predecessor(claim.agent) or isinstance(claim, TornEntry):
             return True
         known, key = self.beats.get(claim.agent), self._keys.beat(claim.agent)
         try:
             found = decode_beat(claim.agent, key, await self._store.get(key))
-        except (KeyMissing, Corrupt):
+        except (KeyMissing, CorruptObject):
             return True
         if known and found.seq < known.seq:
             # An older beat, written late, lies over whatever came after the one we saw: no sign of death at all.

@@ -26,7 +26,7 @@ async def wake_agents(store: Store, keys: Keys) -> None:
             await store.put(keys.bell, secrets.token_hex(8).encode())
 
 
-class Bell:
+class WakeupBell:
     """Hears the bell of one project."""
 
     def __init__(self, store: Store, keys: Keys) -> None:

@@ -16,7 +16,7 @@ from monkey.spec.job.job_table import ParameterValue
 
 
 @dataclass(frozen=True)
-class Spread:
+class MetricSpread:
     """One metric over a group: `n` finite values; `std` is the sample's (n - 1), None for fewer than two."""
 
     mean: float
@@ -33,7 +33,7 @@ class ResultGroup:
     parameters: Mapping[str, ParameterValue]
     rows: tuple[ResultRow, ...]
     #: Of those of its jobs that count (`ResultRow.counts`), and have a finite value.
-    metrics: Mapping[str, Spread]
+    metrics: Mapping[str, MetricSpread]
 
     @property
     def states(self) -> Counter[str]:
@@ -77,14 +77,14 @@ def _finite(rows: list[ResultRow], metric: str) -> list[float]:
     return [value for row in rows if (value := row.metrics.get(metric)) is not None and -most <= value <= most]
 
 
-def summarize_values(values: Sequence[float]) -> Spread:
+def summarize_values(values: Sequence[float]) -> MetricSpread:
     """Return mean, sample standard deviation and bounds of one or more finite values."""
     # Scaled, because squares and sums of the largest floats are infinite; by a power of two, which rounds nothing.
     scale = ldexp(1.0, frexp(max(map(abs, values)))[1] - 1)
     mean = fmean(value / scale for value in values)
     squares = sum((value / scale - mean) ** 2 for value in values)
     std = sqrt(squares / (len(values) - 1)) * scale if len(values) > 1 else None
-    return Spread(mean * scale, std, min(values), max(values), len(values))
+    return MetricSpread(mean * scale, std, min(values), max(values), len(values))
 
 
 def group_json(made: ResultGroup) -> dict[str, Any]:

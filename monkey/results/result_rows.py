@@ -20,7 +20,7 @@ from monkey.spec.yaml.mistakes import suggest_word
 USAGES = ("cpus", "memory_bytes", "gpu_percent", "gpu_memory_bytes")
 
 
-class Pick(StrEnum):
+class MetricPick(StrEnum):
     """Which of a metric's values stands for the job."""
 
     LAST = "last"
@@ -115,7 +115,7 @@ class Results:
 
 
 def gather_results(
-    table: JobTable, settings: SweepSettings, jobs: Mapping[str, SeenJob], pick: Pick = Pick.LAST
+    table: JobTable, settings: SweepSettings, jobs: Mapping[str, SeenJob], pick: MetricPick = MetricPick.LAST
 ) -> Results:
     """Return the results of all jobs of the table, best first."""
     metric, maximize = settings.metric, settings.maximize
@@ -172,13 +172,16 @@ def check_known_name(name: str, names: Collection[str], option: str, what: str) 
 
 
 def _row(
-    job: str, parameters: dict[str, ParameterValue], seen: SeenJob, pick: Pick, metric: str | None, maximize: bool
+    job: str, parameters: dict[str, ParameterValue], seen: SeenJob, pick: MetricPick, metric: str | None, maximize: bool
 ) -> ResultRow:
     return ResultRow(
         job,
         str(seen.state),
         parameters,
-        {name: _value(entry, pick if name == metric else Pick.LAST, maximize) for name, entry in seen.metrics.items()},
+        {
+            name: _value(entry, pick if name == metric else MetricPick.LAST, maximize)
+            for name, entry in seen.metrics.items()
+        },
         seen.metrics,
         seen.seconds,
         seen.attempt,
@@ -189,9 +192,9 @@ def _row(
     )
 
 
-def _value(entry: Mapping[str, Any], pick: Pick, maximize: bool) -> float:
+def _value(entry: Mapping[str, Any], pick: MetricPick, maximize: bool) -> float:
     value = entry.get("last")
-    if pick is Pick.BEST:
+    if pick is MetricPick.BEST:
         found = find_best_value(entry, maximize)
         value = found.value if found else None
     return value if isinstance(value, int | float) else nan

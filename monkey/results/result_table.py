@@ -10,7 +10,7 @@ from math import floor, isfinite, log10
 from monkey.metrics.summary import is_finite
 from monkey.plan.explain import format_seconds
 from monkey.plan.text.describe import format_value
-from monkey.results.groups import ResultGroup, Spread
+from monkey.results.groups import MetricSpread, ResultGroup
 from monkey.results.result_rows import ResultRow, Results
 from monkey.spec.job.job_table import ParameterValue
 
@@ -23,7 +23,7 @@ _WHOLE = 10**15
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Texts, not yet escaped for any terminal; `right`: is the column of numbers?"""
 
     names: tuple[str, ...]
@@ -33,7 +33,7 @@ class Table:
     left_out: str = ""
 
 
-def rows_table(results: Results, *, everything: bool = False) -> Table:
+def rows_table(results: Results, *, everything: bool = False) -> ResultTable:
     """Return one line a job: what varies over the sweep, metrics, state, time, job; `everything`: all columns."""
     parameters = _parameters(results, everything)
     metrics = results.metrics if everything else results.metrics[:_METRICS]
@@ -63,12 +63,12 @@ def rows_table(results: Results, *, everything: bool = False) -> Table:
         )
         for row in results.rows
     )
-    return Table(names, (*right, *((False,) if why else ())), rows, _left_out(results, parameters, metrics))
+    return ResultTable(names, (*right, *((False,) if why else ())), rows, _left_out(results, parameters, metrics))
 
 
 def groups_table(
     groups: Sequence[ResultGroup], names: Sequence[str], results: Results, *, everything: bool = False
-) -> Table:
+) -> ResultTable:
     """Return one line a group: its parameters, mean ± standard deviation of the metrics, how many jobs that is of."""
     metrics = results.metrics if everything else results.metrics[:_METRICS]
     rows = tuple(
@@ -80,7 +80,7 @@ def groups_table(
         for made in groups
     )
     right = (*(_numeric(results.rows, name) for name in names), *(True for _ in metrics), True)
-    return Table((*names, *metrics, "n"), right, rows, _left_out(results, results.parameters, metrics))
+    return ResultTable((*names, *metrics, "n"), right, rows, _left_out(results, results.parameters, metrics))
 
 
 def format_number(value: float) -> str:
@@ -128,7 +128,7 @@ def _use(row: ResultRow, name: str) -> str:
     return f"{value / 1e9:.2f}" if name.endswith("_bytes") else f"{value:.3g}"
 
 
-def _spread(spread: Spread | None) -> str:
+def _spread(spread: MetricSpread | None) -> str:
     if spread is None:
         return ""
     if spread.std is None:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from monkey.errors import KeyMissing, StoreError, StoreUnavailable, Unresolved
+from monkey.errors import CreateUnresolved, KeyMissing, StoreError, StoreUnavailable
 from monkey.store.store_port import Store
 
 #: Seconds before the second try; each further one waits twice as long.
@@ -51,7 +51,7 @@ async def create_object(
         outcome = await attempt.once()
         if outcome is not None:
             return outcome
-    raise Unresolved(f"whether {key!r} was written to {store.url} is not known") from attempt.trouble
+    raise CreateUnresolved(f"whether {key!r} was written to {store.url} is not known") from attempt.trouble
 
 
 def _pause(round_: int, data: bytes) -> float:
@@ -101,4 +101,4 @@ class _Attempt:
         """Return the error to raise: once a write is in doubt, a refusal no longer says that nothing was written."""
         if not self.in_doubt:
             return exc
-        return Unresolved(f"whether {self.key!r} was written is not known: {exc.message}", hint=exc.hint)
+        return CreateUnresolved(f"whether {self.key!r} was written is not known: {exc.message}", hint=exc.hint)

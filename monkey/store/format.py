@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 
 from monkey import __version__, origin
-from monkey.errors import Corrupt, StoreFormat
+from monkey.errors import CorruptObject, StoreFormat
 
 #: The key.
 FORMAT = "format"
@@ -17,7 +17,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Format:
+class StoreLayout:
     """What `format` says: the layout's version, and an id that no other store has."""
 
     id: str
@@ -28,12 +28,12 @@ class Format:
         return json.dumps({"format": self.version, "id": self.id, "written_by": __version__}).encode() + b"\n"
 
 
-def new_format() -> Format:
+def new_format() -> StoreLayout:
     """Return a format with an id of its own."""
-    return Format(os.urandom(8).hex())
+    return StoreLayout(os.urandom(8).hex())
 
 
-def decode_format(data: bytes, url: str) -> Format:
+def decode_format(data: bytes, url: str) -> StoreLayout:
     """Read what `encode` wrote; raises StoreFormat where it is newer than we are, Corrupt where it is none."""
     try:
         said = json.loads(data)
@@ -41,7 +41,7 @@ def decode_format(data: bytes, url: str) -> Format:
         if type(version) is not int:
             raise TypeError(version)
     except (ValueError, TypeError, KeyError, RecursionError) as exc:
-        raise Corrupt(
+        raise CorruptObject(
             FORMAT, f"expected a JSON object with 'format' and 'id', found {data[:60]!r} (store {url})"
         ) from exc
     if version > VERSION:
@@ -51,5 +51,5 @@ def decode_format(data: bytes, url: str) -> Format:
             hint=f"get a newer monkey (`git pull` in its clone), then {origin.hint_install()}",
         )
     if not isinstance(store_id, str) or not store_id:
-        raise Corrupt(FORMAT, f"expected an 'id', found {store_id!r} (store {url})")
-    return Format(store_id, version)
+        raise CorruptObject(FORMAT, f"expected an 'id', found {store_id!r} (store {url})")
+    return StoreLayout(store_id, version)

@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 
 from monkey.errors import KeyMissing
-from monkey.store.content.objects import Moved, Source
+from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.keys import check_key, check_prefix
-from monkey.store.store_port import Item, Store
+from monkey.store.store_port import ListedObject, Store
 from monkey.store.upload_each import put_each
 
 
@@ -65,7 +65,7 @@ class MemoryStore(Store):
         except KeyError:
             raise KeyMissing(key) from None
 
-    async def list(self, prefix: str, after: str = "") -> list[Item]:
+    async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
         """See `Store.list`."""
         check_prefix(prefix)
         keys, objects = self.state.keys, self.state.objects
@@ -75,7 +75,7 @@ class MemoryStore(Store):
             if not key.startswith(prefix):
                 break
             data, version = objects[key]
-            items.append(Item(key, len(data), str(version)))
+            items.append(ListedObject(key, len(data), str(version)))
         return items
 
     async def delete(self, key: str) -> None:
@@ -86,7 +86,7 @@ class MemoryStore(Store):
         """See `Store.put_file`."""
         self.state.write(check_key(key), _read(path))
 
-    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
+    async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
         """See `Store.put_contents`."""
         return await put_each(self, sources, moved)
 

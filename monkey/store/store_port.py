@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from monkey.store.content.objects import Moved, Source
+from monkey.store.content.objects import Moved, SourceFile
 
 
-class Item(NamedTuple):
+class ListedObject(NamedTuple):
     """One key of a listing; `version` differs whenever the bytes under the key were replaced."""
 
     key: str
@@ -48,7 +48,7 @@ class Store(Protocol):
     async def get(self, key: str) -> bytes:
         """Return the bytes under `key`; raises KeyMissing."""
 
-    async def list(self, prefix: str, after: str = "") -> list[Item]:
+    async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
         """Return everything below `prefix` (a string prefix, '' for all) whose key sorts after `after`, sorted by key.
 
         Nothing there: an empty list, never KeyMissing.
@@ -60,7 +60,7 @@ class Store(Protocol):
     async def put_file(self, key: str, path: Path) -> None:
         """Write or replace `key` with the file's bytes, durably and never half; the store shares no inode with it."""
 
-    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
+    async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
         """Store files under the MD5s of their bytes (`contents.object_key`), and return these, in order.
 
         All are durable when this returns, several travel at once, and a key never holds bytes of another MD5, whoever

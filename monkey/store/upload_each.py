@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from monkey.store.content.hash_worker import CHANGED, read_contents
-from monkey.store.content.objects import Moved, Source, make_refusal, object_key
+from monkey.store.content.objects import Moved, SourceFile, make_refusal, object_key
 from monkey.store.store_port import Store
 
 #: Files that are read whole, in bytes, and how many of them are on their way at once.
 WHOLE, _CONCURRENCY = 8 * 1024 * 1024, 24
 
 
-async def put_each(store: Store, sources: Sequence[Source], moved: Moved) -> list[str]:
+async def put_each(store: Store, sources: Sequence[SourceFile], moved: Moved) -> list[str]:
     """Store each file by itself, several at once. See `Store.put_contents`."""
     found, sent = [""] * len(sources), set[str]()
     queue = iter(range(len(sources)))
@@ -34,7 +34,7 @@ async def put_each(store: Store, sources: Sequence[Source], moved: Moved) -> lis
     return found
 
 
-async def _put(store: Store, source: Source, sent: set[str]) -> str:
+async def _put(store: Store, source: SourceFile, sent: set[str]) -> str:
     """Store one file, unless an equal one is among those `sent`; returns its MD5."""
     size = source.signature[0]
     if size > WHOLE:
@@ -47,7 +47,7 @@ async def _put(store: Store, source: Source, sent: set[str]) -> str:
     return md5
 
 
-def read_whole(source: Source) -> tuple[str, bytes]:
+def read_whole(source: SourceFile) -> tuple[str, bytes]:
     """Return the MD5 and the bytes of a file; raises DatasetError where it is not what `source` says."""
     data, why = read_contents(source)
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
@@ -56,7 +56,7 @@ def read_whole(source: Source) -> tuple[str, bytes]:
     return md5, data
 
 
-async def put_large(store: Store, source: Source) -> str:
+async def put_large(store: Store, source: SourceFile) -> str:
     """Store a copy by `put_file`, and return its MD5; raises DatasetError as `read_whole`.
 
     A copy: what was hashed is what is sent, whoever writes the file meanwhile."""

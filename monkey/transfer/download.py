@@ -31,7 +31,7 @@ class DownloadFile:
 
 
 @dataclass
-class Brought:
+class DownloadResult:
     """What became of a download."""
 
     fetched: int = 0
@@ -51,12 +51,14 @@ class Brought:
 class Download:
     """Brings files; what is there stays there, so one that was cut short goes on where it was."""
 
-    def __init__(self, store: Store, directory: Path, progress: Callable[[Brought], None] = lambda brought: None):
+    def __init__(
+        self, store: Store, directory: Path, progress: Callable[[DownloadResult], None] = lambda brought: None
+    ):
         """Write below `directory`, which is made; `progress` is told after each file."""
         self._store, self._directory, self._progress = store, directory, progress
-        self.brought = Brought()
+        self.brought = DownloadResult()
 
-    async def run(self, files: Iterable[DownloadFile]) -> Brought:
+    async def run(self, files: Iterable[DownloadFile]) -> DownloadResult:
         """Bring the files. One that is missing or not what its digest says is in `failed`; the others come.
 
         Raises MonkeyError for a path that leads elsewhere, OSError where nothing can be written, StoreError.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 
-class Globs:
+class GlobPatterns:
     """Patterns relative to one root, '/'-separated; one that names a directory names all that is below it."""
 
     def __init__(self, patterns: Iterable[str]) -> None:

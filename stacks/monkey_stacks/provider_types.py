@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from monkey.errors import FleetError
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 
 #: Type of a provider to how Pulumi's types of its resources begin.
 _TYPE_PREFIXES = {"ssh": "pulumi-python:", "aws": "aws:", "gcp": "gcp:"}
 
 
-def find_provider_type(known: Iterable[Resource]) -> str:
+def find_provider_type(known: Iterable[StateResource]) -> str:
     """Return the type of provider that made these; "" for none, or for what nobody knows."""
     return next((name for each in known for name, begins in _TYPE_PREFIXES.items() if each.type.startswith(begins)), "")
 
 
-def check_provider_type(known: Sequence[Resource], type_: str, fleet: str) -> None:
+def check_provider_type(known: Sequence[StateResource], type_: str, fleet: str) -> None:
     """Raise FleetError where not all of these were made by this type of provider.
 
     Ours could neither change nor remove those of another; what none of ours makes, somebody wrote into the state.

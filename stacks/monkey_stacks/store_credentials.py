@@ -11,7 +11,7 @@ from pathlib import Path
 
 from monkey.errors import FleetError
 from monkey.store.bucket.aws_profile import find_profile
-from monkey.store.bucket.url import Address, parse_bucket_url
+from monkey.store.bucket.url import BucketUrl, parse_bucket_url
 
 #: Variables that are handed on as they are, where they are set.
 _AZURE = ("AZURE_STORAGE_", "AZURE_CLIENT_", "AZURE_TENANT_")
@@ -22,7 +22,7 @@ _GOOGLE = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_APPL
 
 
 @dataclass(frozen=True)
-class Credentials:
+class StoreCredentials:
     """What an agent's environment is to have, and what should be known of it."""
 
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -51,22 +51,22 @@ def without_profile(url: str) -> str:
         return url
     address = parse_bucket_url(url)
     options = {name: value for name, value in address.options.items() if name != "profile"}
-    return Address(address.scheme, address.bucket, address.prefix, options).url
+    return BucketUrl(address.scheme, address.bucket, address.prefix, options).url
 
 
-def find_credentials(url: str) -> Credentials:
+def find_credentials(url: str) -> StoreCredentials:
     """Return what agents elsewhere need for the store at `url`. Raises FleetError, StoreError."""
     scheme = url.partition("://")[0] if "://" in url else ""
     if scheme == "s3":
         return _amazon(parse_bucket_url(url))
     if scheme == "gs":
-        return Credentials({} if parse_bucket_url(url).endpoint else _google())
+        return StoreCredentials({} if parse_bucket_url(url).endpoint else _google())
     if scheme == "az":
-        return Credentials({name: value for name, value in os.environ.items() if name.startswith(_AZURE)})
-    return Credentials()
+        return StoreCredentials({name: value for name, value in os.environ.items() if name.startswith(_AZURE)})
+    return StoreCredentials()
 
 
-def _amazon(address: Address) -> Credentials:
+def _amazon(address: BucketUrl) -> StoreCredentials:
     profile = find_profile(address.options.get("profile"))
     said = {name: value for name in _AMAZON if (value := os.environ.get(name))}
     if profile.region and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & said.keys():
@@ -77,7 +77,7 @@ def _amazon(address: Address) -> Credentials:
         said |= {"AWS_SESSION_TOKEN": token} if (token := keys.get("token")) else {}
     else:
         said |= {name: value for name in _AMAZON_KEYS if (value := os.environ.get(name))}
-    return Credentials(said, "AWS_SESSION_TOKEN" in said, _until(os.environ.get("AWS_CREDENTIAL_EXPIRATION", "")))
+    return StoreCredentials(said, "AWS_SESSION_TOKEN" in said, _until(os.environ.get("AWS_CREDENTIAL_EXPIRATION", "")))
 
 
 def _until(said: str) -> datetime | None:

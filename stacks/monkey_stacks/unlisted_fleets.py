@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from monkey.errors import Corrupt
+from monkey.errors import CorruptObject
 from monkey.fleet.fleet_port import Fleet
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks.aws.fleet import make_fleet as make_aws_fleet
 from monkey_stacks.aws.requirements import region_of
-from monkey_stacks.engine.engine_outcome import Resource
-from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.engine.engine_outcome import StateResource
+from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from monkey_stacks.gcp.fleet import make_fleet as make_gcp_fleet
 from monkey_stacks.gcp.requirements import place_of
 from monkey_stacks.provider_types import find_provider_type
@@ -24,7 +24,7 @@ async def open_unlisted_fleet(
 ) -> Fleet | None:
     """Return the fleet whose state is under this name; None where it has nothing. Raises StoreError, Corrupt."""
     store = opened()
-    known = await Engine(store, project, name).resources() if store is not None else ()
+    known = await PulumiEngine(store, project, name).resources() if store is not None else ()
     if not known:
         return None
     if find_provider_type(known) == "aws":
@@ -38,18 +38,18 @@ async def has_remains(name: str, project: str, opened: Callable[[], Store | None
     """Say whether something is written down under this name, if only what nobody can read. Raises StoreError."""
     store = opened()
     try:
-        return store is not None and bool(await Engine(store, project, name).resources())
-    except Corrupt:
+        return store is not None and bool(await PulumiEngine(store, project, name).resources())
+    except CorruptObject:
         return True
 
 
-def _aws(known: Sequence[Resource]) -> Provider:
+def _aws(known: Sequence[StateResource]) -> Provider:
     """Return as much of the provider as taking it away needs."""
     types = [each.inputs["instanceType"] for each in known if "instanceType" in each.inputs]
     return Provider("aws", cloud=CloudSettings(region_of(known), tuple(types)))
 
 
-def _gcp(known: Sequence[Resource]) -> Provider:
+def _gcp(known: Sequence[StateResource]) -> Provider:
     """Return as much of the provider as taking it away needs."""
     project, region, type_ = place_of(known)
     return Provider("gcp", cloud=CloudSettings(region, (type_,), gcp_project=project))

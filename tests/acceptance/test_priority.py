@@ -1,4 +1,4 @@
-"""Which of several sweeps has the seats, by the ledger that their jobs keep."""
+"""Which of several sweeps has the slots, by the ledger that their jobs keep."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from monkey.store.open import open_store
 from monkey_stacks.engine.engine_outcome import EngineOutcome
-from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.engine.pulumi_engine import PulumiEngine
 
 T = TypeVar("T")
 
@@ -21,11 +21,11 @@ class Bench:
         """Keep the store below `base`."""
         self.url = str(base / "store")
 
-    def run(self, ask: Callable[[Engine], Awaitable[T]]) -> T:
+    def run(self, ask: Callable[[PulumiEngine], Awaitable[T]]) -> T:
         async def opened() -> T:
             store = await open_store(self.url, begin=True)
             try:
-                return await ask(Engine(store, "shop", "rig"))
+                return await ask(PulumiEngine(store, "shop", "rig"))
             finally:
                 await store.close()
 

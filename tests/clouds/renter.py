@@ -15,14 +15,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-from monkey.fleet.fleet_port import FleetWork, Forecast
+from monkey.fleet.fleet_port import FleetForecast, FleetWork
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import parse_provider
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_stacks.aws.fleet import make_fleet
-from monkey_stacks.cloud.cloud_fleet import RentedFleet
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.cloud.cloud_fleet import CloudFleet
+from monkey_stacks.engine.engine_outcome import StateResource
 from tests.clouds.account import REGION, ROOT
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class Renter:
     """Whoever applies: at AWS, unless a subclass says otherwise."""
 
     #: Makes the fleet; jobs there are, where no number is given; what monkey.yaml says, where it says nothing else.
-    make: ClassVar[Callable[..., RentedFleet]] = staticmethod(make_fleet)
+    make: ClassVar[Callable[..., CloudFleet]] = staticmethod(make_fleet)
     jobs: ClassVar[int] = 4
     usual: ClassVar[Mapping[str, Any]] = {
         "type": "aws",
@@ -48,7 +48,7 @@ class Renter:
         self.url, self.entry = url, {**self.usual, **entry}
         self.said: list[str] = []
 
-    def run(self, ask: Callable[[RentedFleet], Awaitable[T]]) -> T:
+    def run(self, ask: Callable[[CloudFleet], Awaitable[T]]) -> T:
         """Ask the fleet, with the store open."""
 
         async def opened() -> T:
@@ -60,7 +60,7 @@ class Renter:
 
         return asyncio.run(opened())
 
-    def preview(self, jobs: int | None = None) -> Forecast:
+    def preview(self, jobs: int | None = None) -> FleetForecast:
         return self.run(lambda fleet: fleet.preview(self.work(jobs)))
 
     def converge(self, jobs: int | None = None) -> None:
@@ -69,10 +69,10 @@ class Renter:
     def destroy(self) -> None:
         self.run(lambda fleet: fleet.destroy(self.said.append))
 
-    def known(self) -> dict[str, Resource]:
+    def known(self) -> dict[str, StateResource]:
         """Return what the state has."""
 
-        async def ask(fleet: RentedFleet) -> dict[str, Resource]:
+        async def ask(fleet: CloudFleet) -> dict[str, StateResource]:
             return {each.name: each for each in await fleet._known()}
 
         return self.run(ask)

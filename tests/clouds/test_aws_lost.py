@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from monkey.fleet.fleet_port import FleetWork
-from monkey_stacks.cloud.cloud_fleet import RentedFleet
+from monkey_stacks.cloud.cloud_fleet import CloudFleet
 from tests import services
 from tests.clouds.account import Account
 from tests.clouds.renter import FLEET, PROJECT, Renter
@@ -27,7 +27,7 @@ def ends(aws: Account) -> list[tuple[int, int]]:
     return [(each["MinSize"], each["DesiredCapacity"]) for each in actions]
 
 
-async def touched(fleet: RentedFleet, work: FleetWork) -> tuple[bool, bool]:
+async def touched(fleet: CloudFleet, work: FleetWork) -> tuple[bool, bool]:
     """Preview, then converge; returns whether machines were begun by each."""
     await fleet.preview(work)
     before = fleet.touched
@@ -39,7 +39,7 @@ def test_what_is_there_though_the_state_is_lost(renter: Renter, aws: Account) ->
     before = aws.there()
     assert renter.run(lambda fleet: touched(fleet, renter.work(None))) == (False, True)
     lose(renter, aws)
-    told = renter.run(RentedFleet.instances)
+    told = renter.run(CloudFleet.instances)
     assert {each.about for each in told} == {"no apply has written it down"} and len(told) > 10
     assert len([each for each in renter.preview().changes if each.op == "delete"]) == len(told)
     mark = len(aws.wire.changes)
@@ -49,7 +49,7 @@ def test_what_is_there_though_the_state_is_lost(renter: Renter, aws: Account) ->
     assert not renter.run(lambda fleet: fleet.audit(busy=False))
     lose(renter, aws)
     aws.wire.refuse("DescribeVpcs", "UnauthorizedOperation", "You are not authorized to do this.", 403, times=1)
-    (unsure,) = renter.run(RentedFleet.instances)
+    (unsure,) = renter.run(CloudFleet.instances)
     assert unsure.about.startswith("it is not known whether there is one: AWS does not permit it")
     renter.destroy()
-    assert aws.there() == before and renter.run(RentedFleet.instances) == ()
+    assert aws.there() == before and renter.run(CloudFleet.instances) == ()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.cloud.cloud_fleet import RentedFleet
+from monkey_stacks.cloud.cloud_fleet import CloudFleet
 from tests.clouds.gcp.desk import Google
 from tests.clouds.gcp.offers import REGION, ZONES
 from tests.clouds.gcp.renter import Renter
@@ -96,7 +96,7 @@ def test_what_monkey_yaml_asks_for_must_be_there(
     renter.entry |= entry
     error = told(renter.preview)
     assert error.message.startswith(f"provider '{FLEET}': {said}") and hint in (error.hint or "")
-    assert error.message == told(lambda: renter.run(RentedFleet.examine)).message
+    assert error.message == told(lambda: renter.run(CloudFleet.examine)).message
 
 
 @pytest.mark.slow

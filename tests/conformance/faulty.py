@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from monkey.errors import StoreUnavailable
-from monkey.store.store_port import Item, Store
+from monkey.store.store_port import ListedObject, Store
 
 
 class Fault(Enum):
@@ -61,7 +61,7 @@ class FaultyStore(Store):
     async def put(self, key: str, data: bytes) -> None:
         await self.inner.put(key, data)
 
-    async def list(self, prefix: str, after: str = "") -> list[Item]:
+    async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
         return await self.inner.list(prefix, after)
 
     async def delete(self, key: str) -> None:

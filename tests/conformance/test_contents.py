@@ -10,17 +10,17 @@ import pytest
 
 from monkey.errors import DatasetError
 from monkey.store.content.hash_worker import read_signature
-from monkey.store.content.objects import MD5_PREFIX, Source, object_key
+from monkey.store.content.objects import MD5_PREFIX, SourceFile, object_key
 from monkey.store.store_port import Store
 from tests.loops import Run
 
 LARGE = b"0123456789" * 900_000
 
 
-def source(path: Path, data: bytes, *, known: bool = True) -> Source:
+def source(path: Path, data: bytes, *, known: bool = True) -> SourceFile:
     """Write a file, and say what must be stored of it."""
     path.write_bytes(data)
-    return Source(str(path), read_signature(path.stat()), md5(data) if known else "")
+    return SourceFile(str(path), read_signature(path.stat()), md5(data) if known else "")
 
 
 def md5(data: bytes) -> str:

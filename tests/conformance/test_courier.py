@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from monkey.metrics.spool import Spool, load_json
-from monkey.metrics.spool_reader import Backlog
+from monkey.metrics.spool_reader import SpoolBacklog
 from monkey.spec.project.influx_settings import parse_influx_settings
 from tests import influx
 
@@ -188,7 +188,7 @@ def test_an_agent_that_leaves_waits_for_no_dead_server(make: Callable[..., Site]
     site.start()
     until(lambda: site.state.get("error"), "it does not answer")
     assert site.leave() == 0  # the agent was killed
-    assert Backlog(site.spool.path).counts["sent"] == 0
+    assert SpoolBacklog(site.spool.path).counts["sent"] == 0
     assert [path.name for path in site.directory.iterdir()] == ["0.jsonl"]
 
 

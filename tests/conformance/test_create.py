@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from monkey.errors import KeyMissing, StoreMissing, StoreRefused, StoreUnavailable, Unresolved
+from monkey.errors import CreateUnresolved, KeyMissing, StoreMissing, StoreRefused, StoreUnavailable
 from monkey.store.create import Lost, Won, create_object
 from monkey.store.store_port import Store
 from tests.conformance.faulty import Fault, FaultyStore
@@ -85,7 +85,7 @@ def test_a_late_commit_of_ours_is_ours(store: Store, run: Run) -> None:
 
 def test_what_cannot_be_found_out_is_said_so(store: Store, run: Run) -> None:
     deaf = FaultyStore(store, lambda: Fault.LOST_ANSWER, lambda: True)
-    with pytest.raises(Unresolved, match="not known"):
+    with pytest.raises(CreateUnresolved, match="not known"):
         run(create_object(deaf, "k", b"mine", sleep=no_wait))
     assert run(store.get("k")) == b"mine"
 
@@ -95,7 +95,7 @@ def test_ours_but_perhaps_not_durable_is_confirmed(store: Store, run: Run) -> No
     faults = iter([Fault.LOST_ANSWER, Fault.LOST_ANSWER, Fault.NONE])
     assert run(create_object(FaultyStore(store, lambda: next(faults)), "k", b"mine", sleep=no_wait)) == Won()
     assert next(faults, None) is None
-    with pytest.raises(Unresolved):
+    with pytest.raises(CreateUnresolved):
         run(create_object(FaultyStore(store, lambda: Fault.LOST_ANSWER), "l", b"mine", sleep=no_wait))
     loose = FaultyStore(store, lambda: Fault.LOST_ANSWER)
     assert run(create_object(loose, "m", b"mine", durable=False, sleep=no_wait)) == Won()
@@ -119,7 +119,7 @@ class Refusing(FaultyStore):
 def test_a_refusal_is_certain_only_at_first(store: Store, run: Run, error: Exception) -> None:
     with pytest.raises(type(error)):
         run(create_object(Refusing(store, error, after=0), "k", b"mine", sleep=no_wait))
-    with pytest.raises(Unresolved, match="not known"):
+    with pytest.raises(CreateUnresolved, match="not known"):
         run(create_object(Refusing(store, error, after=1), "k", b"mine", sleep=no_wait))
 
 
@@ -136,7 +136,7 @@ async def resolved(store: Store, key: str, data: bytes) -> Won | Lost:
     for _ in range(20):
         try:
             return await create_object(store, key, data, sleep=no_wait)
-        except Unresolved:
+        except CreateUnresolved:
             continue
     raise AssertionError("never resolved")
 

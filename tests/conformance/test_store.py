@@ -14,7 +14,7 @@ import pytest
 from monkey.errors import KeyMissing
 from monkey.store.open import open_store
 from monkey.store.probe import probe_store
-from monkey.store.store_port import Item, Store
+from monkey.store.store_port import ListedObject, Store
 from tests.conformance.racer import race
 from tests.loops import Run
 
@@ -139,7 +139,7 @@ def test_what_is_no_prefix_is_refused(store: Store, run: Run) -> None:
             run(store.list(prefix))
 
 
-def _keys(items: list[Item]) -> list[str]:
+def _keys(items: list[ListedObject]) -> list[str]:
     return [item.key for item in items]
 
 

@@ -11,7 +11,7 @@ from monkey.errors import JobFailed
 from monkey.protocol.layout import Keys
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.job.stop_when import StopEvidence
-from monkey_agent.ports import Attempt, AttemptOutcome, Ending, LiveAttempt, Seat, Turn
+from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome, LiveAttempt, Slot, SlotGrant
 
 if TYPE_CHECKING:
     from tests.simulation.net import Host
@@ -32,9 +32,9 @@ class Execution:
         self.outcome: AttemptOutcome | None = None
         rnd = self.world.random
         self.left = rnd.uniform(*self.world.jobs)
-        self.verdict = rnd.choices([Ending.SUCCEEDED, Ending.FAILED, Ending.LOST], [16, 3, 0.3])[0]
+        self.verdict = rnd.choices([AttemptEnd.SUCCEEDED, AttemptEnd.FAILED, AttemptEnd.LOST], [16, 3, 0.3])[0]
         if not self.world.weather.flaky:
-            self.verdict = Ending.SUCCEEDED
+            self.verdict = AttemptEnd.SUCCEEDED
         #: When it saves a checkpoint: seconds before its end.
         own = random.Random(f"{attempt.job} {attempt.k}")
         self.saves = own.uniform(0, self.left) if own.random() < 0.5 else None
@@ -49,7 +49,7 @@ class Execution:
             return None
         rule = own.choice(rules)
         ended = not rule.sweep or own.random() < 0.5
-        self.verdict = Ending.MET if ended else Ending.SUCCEEDED
+        self.verdict = AttemptEnd.MET if ended else AttemptEnd.SUCCEEDED
         value = float("nan") if rule.above is None else own.choice([rule.above + 0.05, 0.95])
         return StopEvidence(rule.metric, value)
 
@@ -62,7 +62,7 @@ class Execution:
         if self.begun or self.frozen or self.outcome is not None:
             return
         if self.body.late:
-            self.end(AttemptOutcome(Ending.STOPPED, "refused"))
+            self.end(AttemptOutcome(AttemptEnd.STOPPED, "refused"))
             return
         self.begun = True
         self.world.launched(self)
@@ -87,19 +87,19 @@ class Execution:
             self.world.state.write(KEYS.checkpoint(self.attempt.job, self.attempt.k, 1), b"{}")
 
     def _finish(self) -> None:
-        failed = self.verdict is Ending.FAILED
+        failed = self.verdict is AttemptEnd.FAILED
         summary = {self.met.metric: {"nonfinite": 1}} if self.met and self.met.value != self.met.value else {}
         outcome = AttemptOutcome(
             self.verdict, "exit code 1" if failed else "", 1 if failed else 0, summary, met=self.met
         )
-        if self.verdict in (Ending.SUCCEEDED, Ending.FAILED):
+        if self.verdict in (AttemptEnd.SUCCEEDED, AttemptEnd.FAILED):
             self.body.host.exits[self.attempt.job] = (self.attempt.k, outcome)
-        if self.verdict is not Ending.LOST:
+        if self.verdict is not AttemptEnd.LOST:
             self.body.on_exit()
         self.end(outcome)
         if (
             self.follower
-            and self.verdict in (Ending.SUCCEEDED, Ending.FAILED)
+            and self.verdict in (AttemptEnd.SUCCEEDED, AttemptEnd.FAILED)
             and not (self.follower.frozen or self.body.late)
         ):
             self.world.counts["begun in line"] += not self.follower.begun
@@ -140,7 +140,7 @@ class Execution:
     async def stop(self, reason: str) -> None:
         if self.begun and not self.frozen:
             await self.body.host.sleep(self.world.random.choice([0.1, self.attempt.settings.grace]))
-        self.end(AttemptOutcome(Ending.STOPPED, reason))
+        self.end(AttemptOutcome(AttemptEnd.STOPPED, reason))
         await self.over.wait()
 
     async def wait(self) -> AttemptOutcome:
@@ -175,7 +175,7 @@ class Body:
     def late(self) -> bool:
         return self.warded and self.host.now() >= self.deadline
 
-    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LiveAttempt | None:
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> LiveAttempt | None:
         k, outcome = self.host.exits.get(attempt.job, (0, None))
         if outcome and attempt.ours_since <= k < attempt.k:
             self.world.counts["exit of an earlier life"] += 1
@@ -192,7 +192,7 @@ class Body:
                 await self.host.sleep(self.world.random.choice([0, 0, 3]))
             raise
 
-    async def _start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> LiveAttempt | None:
+    async def _start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> LiveAttempt | None:
         rnd = self.world.random
         await self.host.sleep(self._preparation())
         if rnd.random() < 0.01 and not self.world.calm and self.world.weather.flaky:
@@ -251,23 +251,23 @@ class Body:
         if self._alarm:
             self._alarm.cancel()
         for execution in list(self.executions):
-            execution.end(AttemptOutcome(Ending.LOST, "killed"))
+            execution.end(AttemptOutcome(AttemptEnd.LOST, "killed"))
 
 
-class Seats:
+class Slots:
     """So many jobs at a time."""
 
     def __init__(self, count: int) -> None:
         self.count = self.left = count
         self.lacking = ""
 
-    def take(self, resources: JobResources) -> Seat | None:
+    def take(self, resources: JobResources) -> Slot | None:
         if self.left == 0:
             return None
         self.left -= 1
-        return Seat(1, (), 0)
+        return Slot(1, (), 0)
 
-    def give(self, seat: Seat) -> None:
+    def give(self, slot: Slot) -> None:
         self.left += 1
 
     def fits(self, resources: JobResources) -> bool:

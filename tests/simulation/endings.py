@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from monkey.protocol.entries import Claim, Ended, EndEntry, JobEntry
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry
 from monkey.protocol.entry_log import EntryLog, tally_log
 from monkey.protocol.sweeps.revision import decode_order
 from monkey.protocol.sweeps.sweep_log import SweepState, fold_entry
@@ -51,7 +51,7 @@ class Endings:
 
     def ended(self, job: str, entry: JobEntry, k: int) -> None:
         """An end was written: note what the machine saw, whatever the entry says of it."""
-        if isinstance(entry, EndEntry) and entry.outcome is Ended.STOPPED:
+        if isinstance(entry, EndEntry) and entry.outcome is ClaimEnd.STOPPED:
             self.world.counts["stopped by a condition"] += 1
             for execution in self.world.active[job]:
                 if execution.attempt.k == entry.out and execution.met:
@@ -63,7 +63,7 @@ class Endings:
         state = self.states.get(claim.sweep)
         if state and not claim.continues and state.over(WALL + self.world.loop.time() - LATE):
             self.world.violations["a job was claimed though its sweep had expired"] += 1
-        if not isinstance(last, EndEntry) or last.outcome is not Ended.STOPPED or claim.sweep not in self.states:
+        if not isinstance(last, EndEntry) or last.outcome is not ClaimEnd.STOPPED or claim.sweep not in self.states:
             return
         self.world.counts["begun again after a condition"] += 1
         seen = self.met.get((job, log.head - 1))

@@ -8,10 +8,10 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monkey_agent.notifications.notice import Notice, Undelivered
+from monkey_agent.notifications.notice import Notice, UndeliveredNotice
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
-from monkey_agent.scheduling.agent_identity import Post
-from tests.simulation.body import Body, Seats
+from monkey_agent.scheduling.agent_identity import AgentIdentity
+from tests.simulation.body import Body, Slots
 from tests.simulation.net import Host, Net
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ class Life:
         self.body = Body(world, host)
         self.body.warded = not mutant.unwarded
         before = frozenset(host.lives)
-        post = Post("p", "f", host.name, f"b{world.lives}", before, idle_timeout=None)
+        post = AgentIdentity("p", "f", host.name, f"b{world.lives}", before, idle_timeout=None)
         host.lives.append(post.agent)
         rng = random.Random(world.random.random())
-        self.seats = Seats(world.random.randint(1, 3))
-        self.agent = AgentDaemon(Net(world, host), post, host, self.body, self.seats, rng, mutant.parts)
+        self.slots = Slots(world.random.randint(1, 3))
+        self.agent = AgentDaemon(Net(world, host), post, host, self.body, self.slots, rng, mutant.parts)
         self.agent.heart.journal.limit = 4
         self.agent.observer.reads = world.random.choice([0, 1, 16])
         self.body.on_exit = self._exited
@@ -66,7 +66,7 @@ class Life:
                 await asyncio.sleep(0)
             if not told and rnd.random() < world.fault_rate:
                 world.counts["not told at once"] += 1
-                raise Undelivered("it answered 500", final=False)
+                raise UndeliveredNotice("it answered 500", final=False)
             if not told:
                 world.told[notice["sweep"]] += 1
                 world.told_events[notice["event"]] += 1
@@ -88,7 +88,7 @@ class Life:
         """kill -9: nothing more happens in this process; its warden ends its jobs."""
         if self.main.done():
             return
-        self.world.killed_seats += self.seats.count
+        self.world.killed_slots += self.slots.count
         for task in [*self.agent._tasks, self.main]:
             task.cancel()
         if self.world.mutant.forgetful:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from monkey.errors import KeyMissing, StoreError, StoreUnavailable
-from monkey.protocol.claims import Claims, Held
-from monkey.protocol.entries import Claim, EndEntry, Torn
-from monkey.protocol.heartbeat import Heart
-from monkey.protocol.observer import Observer
+from monkey.protocol.claims import Claims, HeldClaim
+from monkey.protocol.entries import Claim, EndEntry, TornEntry
+from monkey.protocol.heartbeat import HeartbeatWriter
+from monkey.protocol.observer import HeartbeatObserver
 from monkey.store.create import Lost, Won
 from monkey.store.store_port import Store
-from monkey_agent.scheduling.agent_identity import Parts
+from monkey_agent.scheduling.agent_identity import ProtocolParts
 from tests.simulation.world import Mutant
 
 
@@ -35,50 +35,50 @@ async def unknown_is_lost(store: Store, key: str, data: bytes, **_: Any) -> Won 
     return await naive(store, key, data, Lost(b""))
 
 
-class NoFence(Heart):
+class NoFence(HeartbeatWriter):
     """Works on, however long ago the last heartbeat was."""
 
     def may_work(self, epoch: int) -> bool:
         return self.acknowledged > float("-inf")
 
 
-class NoEpoch(Heart):
+class NoEpoch(HeartbeatWriter):
     """Forgets that the chain of heartbeats was broken once it beats again."""
 
     def _acknowledge(self, started: float) -> None:
         self.acknowledged = max(self.acknowledged, started)
 
 
-class NoSequence(Observer):
+class NoSequence(HeartbeatObserver):
     """Takes any heartbeat that does not list a claim for proof that the claim was dropped."""
 
-    def lost(self, claim: Claim | Torn, base: str, k: int) -> bool:
+    def lost(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
         beat = self.beats.get(claim.agent)
         return super().lost(claim, base, k) or (beat is not None and (base, k) not in beat.held)
 
 
-class Hasty(Observer):
+class Hasty(HeartbeatObserver):
     """Takes over before the owner has had to stop."""
 
-    def lost(self, claim: Claim | Torn, base: str, k: int) -> bool:
+    def lost(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
         return super().lost(claim, base, k) or self._started - self._seen[claim.agent][1] > 25
 
 
-class Unconfirmed(Observer):
+class Unconfirmed(HeartbeatObserver):
     """Takes over by what it knows, without a last look at the owner's heartbeat."""
 
-    async def confirm(self, claim: Claim | Torn, base: str, k: int) -> bool:
+    async def confirm(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
         return self.lost(claim, base, k)
 
 
-class EverybodyIsMyPredecessor(Observer):
+class EverybodyIsMyPredecessor(HeartbeatObserver):
     """Takes agents of other machines for earlier lives of its own."""
 
     def predecessor(self, agent: str) -> bool:
         return agent != self.me
 
 
-class NoGapReset(Observer):
+class NoGapReset(HeartbeatObserver):
     """Goes by what it saw before it could not look for a while."""
 
     async def look(self) -> None:
@@ -89,23 +89,23 @@ class NoGapReset(Observer):
 class ResumeUnasked(Claims):
     """Goes on after a gap without asking."""
 
-    async def again(self, held: Held, sweep: str) -> Held | None:
-        return Held(held.log, held.k, held.claim, self._heart.epoch)
+    async def again(self, held: HeldClaim, sweep: str) -> HeldClaim | None:
+        return HeldClaim(held.log, held.k, held.claim, self._heart.epoch)
 
 
 class PermitUnasked(Claims):
     """Goes on after a gap without asking for the permit."""
 
-    async def again(self, held: Held, sweep: str) -> Held | None:
+    async def again(self, held: HeldClaim, sweep: str) -> HeldClaim | None:
         if "/permits/" in held.log.base:
-            return Held(held.log, held.k, held.claim, self._heart.epoch)
+            return HeldClaim(held.log, held.k, held.claim, self._heart.epoch)
         return await super().again(held, sweep)
 
 
 class EndAnything(Claims):
     """Ends whatever the last entry is, its own claim or not."""
 
-    async def end(self, held: Held, end: EndEntry) -> bool:
+    async def end(self, held: HeldClaim, end: EndEntry) -> bool:
         with contextlib.suppress(StoreError):
             await held.log.refresh(self._store)
         self.drop(held)
@@ -115,24 +115,24 @@ class EndAnything(Claims):
 class NoEvidence(Claims):
     """Ends what met a condition without a word of which."""
 
-    async def end(self, held: Held, end: EndEntry) -> bool:
+    async def end(self, held: HeldClaim, end: EndEntry) -> bool:
         return await super().end(held, replace(end, met={}))
 
 
 SAFETY = {
-    "unknown_is_won": Mutant(Parts(create=unknown_is_won)),
-    "no_fence": Mutant(Parts(heart=NoFence), unwarded=True),
+    "unknown_is_won": Mutant(ProtocolParts(create=unknown_is_won)),
+    "no_fence": Mutant(ProtocolParts(heart=NoFence), unwarded=True),
     "no_warden": Mutant(unwarded=True),
-    "no_epoch": Mutant(Parts(heart=NoEpoch)),
-    "no_sequence": Mutant(Parts(observer=NoSequence)),
-    "hasty": Mutant(Parts(observer=Hasty)),
-    "unconfirmed": Mutant(Parts(observer=Unconfirmed)),
-    "everybody_is_my_predecessor": Mutant(Parts(observer=EverybodyIsMyPredecessor)),
-    "resume_unasked": Mutant(Parts(claims=ResumeUnasked)),
-    "permit_unasked": Mutant(Parts(claims=PermitUnasked)),
-    "end_anything": Mutant(Parts(claims=EndAnything)),
+    "no_epoch": Mutant(ProtocolParts(heart=NoEpoch)),
+    "no_sequence": Mutant(ProtocolParts(observer=NoSequence)),
+    "hasty": Mutant(ProtocolParts(observer=Hasty)),
+    "unconfirmed": Mutant(ProtocolParts(observer=Unconfirmed)),
+    "everybody_is_my_predecessor": Mutant(ProtocolParts(observer=EverybodyIsMyPredecessor)),
+    "resume_unasked": Mutant(ProtocolParts(claims=ResumeUnasked)),
+    "permit_unasked": Mutant(ProtocolParts(claims=PermitUnasked)),
+    "end_anything": Mutant(ProtocolParts(claims=EndAnything)),
     "end_overwrites": Mutant(end_overwrites=True),
-    "no_evidence": Mutant(Parts(claims=NoEvidence)),
+    "no_evidence": Mutant(ProtocolParts(claims=NoEvidence)),
     "deaf": Mutant(deaf=True),
     "timeless": Mutant(timeless=True),
     "bygone": Mutant(bygone=True),
@@ -153,6 +153,6 @@ CAUGHT = {
 
 ECONOMY = {
     "forgetful": Mutant(forgetful=True),
-    "unknown_is_lost": Mutant(Parts(create=unknown_is_lost)),
-    "no_gap_reset": Mutant(Parts(observer=NoGapReset)),
+    "unknown_is_lost": Mutant(ProtocolParts(create=unknown_is_lost)),
+    "no_gap_reset": Mutant(ProtocolParts(observer=NoGapReset)),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import KeyMissing, StoreUnavailable
-from monkey.store.store_port import Item
+from monkey.store.store_port import ListedObject
 from monkey_agent.ports import AttemptOutcome
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Net:
         self.random: random.Random = world.random
         self.counts: Counter[str] = world.counts
         #: Listing to what it says until when, whatever happens: some stores' listings lag.
-        self._lagging: dict[tuple[str, str], tuple[list[Item], float]] = {}
+        self._lagging: dict[tuple[str, str], tuple[list[ListedObject], float]] = {}
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         return await self._pass(lambda: self.world.create(key, data), creates=True)
@@ -80,7 +80,7 @@ class Net:
             raise KeyMissing(key)
         return found[0]
 
-    async def list(self, prefix: str, after: str = "") -> list[Item]:
+    async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
         fresh = await self._pass(lambda: self.world.listing(prefix, after))
         now, (before, until) = self.world.loop.time(), self._lagging.get((prefix, after), (fresh, 0.0))
         if self.kind or self.world.calm:

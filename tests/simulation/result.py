@@ -16,5 +16,5 @@ class Result:
     executions: int
     jobs: int
     ended: float
-    #: Were there more executions than jobs, and seats of those that were killed?
+    #: Were there more executions than jobs, and slots of those that were killed?
     dear: bool

@@ -11,7 +11,7 @@ import pytest
 
 from monkey.errors import NotFound
 from monkey.protocol.entry_log import tally_log
-from monkey.protocol.status.store_snapshot import JobState, Reader
+from monkey.protocol.status.store_snapshot import JobState, SnapshotReader
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_order, append_revision, mark_queue, read_sweep
@@ -69,7 +69,7 @@ class Story:
         #: Of its own, so that the rest of each seed's story stays what it was without conditions.
         self.rules = random.Random(f"rules {self.world.seed}")
         self.terms = Terms(self.world, self.net)
-        self.reader = Reader(self.net, KEYS, host.wall)
+        self.reader = SnapshotReader(self.net, KEYS, host.wall)
 
     def _settings(self) -> SweepSettings:
         rnd = self.random
@@ -249,7 +249,7 @@ class Story:
             await asyncio.wait([life.main], timeout=1000)
             if not life.main.done():
                 self.world.violations["an agent did not leave"] += 1
-        last = await Reader(self.net, KEYS, self.net.host.wall).read()
+        last = await SnapshotReader(self.net, KEYS, self.net.host.wall).read()
         known = last.succeeded
         if any(view.unfinished for name, view in last.sweeps.items() if name in self.sweeps and view.state.active):
             self.world.violations["the last status does not add up"] += 1
@@ -293,5 +293,5 @@ def play(seed: int, weather: Weather | None = None, mutant: Mutant | None = None
     world.run(story.live())
     executions = sum(world.executions.values())
     jobs = sum(1 for n in range(12) if world.executions[job_id(n)])
-    dear = executions > jobs + world.killed_seats
+    dear = executions > jobs + world.killed_slots
     return Result(seed, world.violations, world.counts, executions, jobs, world.loop.moment, dear)

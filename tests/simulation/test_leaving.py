@@ -8,8 +8,8 @@ import random
 import pytest
 
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
-from monkey_agent.scheduling.agent_identity import Post
-from tests.simulation.body import Body, Seats
+from monkey_agent.scheduling.agent_identity import AgentIdentity
+from tests.simulation.body import Body, Slots
 from tests.simulation.net import Host, Net
 from tests.simulation.world import Weather, World
 
@@ -23,8 +23,8 @@ def left_at(outage: tuple[float, float]) -> float:
     world = World(1, Weather(outage=outage, **QUIET))
     asyncio.set_event_loop(world.loop)
     host = Host(world, "h")
-    post = Post("p", "f", "h", "b", idle_timeout=10)
-    agent = AgentDaemon(Net(world, host), post, host, Body(world, host), Seats(1), random.Random(1))
+    post = AgentIdentity("p", "f", "h", "b", idle_timeout=10)
+    agent = AgentDaemon(Net(world, host), post, host, Body(world, host), Slots(1), random.Random(1))
     world.run(asyncio.wait_for(agent.run(), 5_000))
     return world.loop.time()
 

@@ -10,11 +10,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.protocol.entries import Claim, Ended, EndEntry, Torn, decode_entry
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry, decode_entry
 from monkey.protocol.entry_log import EntryLog, got_on
 from monkey.store.memory import MemoryState
-from monkey.store.store_port import Item
-from monkey_agent.scheduling.agent_identity import Parts
+from monkey.store.store_port import ListedObject
+from monkey_agent.scheduling.agent_identity import ProtocolParts
 from tests.simulation.body import KEYS, Execution
 from tests.simulation.endings import Endings
 from tests.simulation.life import Life
@@ -51,7 +51,7 @@ class Weather:
 class Mutant:
     """Behaviours that break the protocol, switched on by a test."""
 
-    parts: Parts = field(default_factory=Parts)
+    parts: ProtocolParts = field(default_factory=ProtocolParts)
     #: An end entry replaces what is there.
     end_overwrites: bool = False
     #: No warden freezes jobs at the deadline.
@@ -81,8 +81,8 @@ class World:
         self.hosts: list[Host] = []
         self.current: dict[str, Life] = {}
         self.lives = 0
-        #: Seats of agents that were killed.
-        self.killed_seats = 0
+        #: Slots of agents that were killed.
+        self.killed_slots = 0
         self.finished: float | None = None
         self.endings = Endings(self)
         #: What people were told: by sweep, and by event.
@@ -125,13 +125,13 @@ class World:
         if key.startswith(KEYS.jobs) and "/out/" not in key:
             self._written(key, data)
 
-    def listing(self, prefix: str, after: str) -> list[Item]:
+    def listing(self, prefix: str, after: str) -> list[ListedObject]:
         keys, objects, items = self.state.keys, self.state.objects, []
         for at in range(max(bisect_left(keys, prefix), bisect_right(keys, after)), len(keys)):
             key = keys[at]
             if not key.startswith(prefix):
                 break
-            items.append(Item(key, len(objects[key][0]), str(objects[key][1])))
+            items.append(ListedObject(key, len(objects[key][0]), str(objects[key][1])))
         return items
 
     def log(self, base: str) -> EntryLog:
@@ -251,13 +251,13 @@ class World:
         """Look at a job's log after the run; `failures`: the most failed ends that it may have."""
         entries = self.log(KEYS.job_log(job)).entries
         ends = [e for e in entries if isinstance(e, EndEntry)]
-        successes = [e for e in ends if e.outcome is Ended.SUCCEEDED]
+        successes = [e for e in ends if e.outcome is ClaimEnd.SUCCEEDED]
         if len(successes) > 1 or (successes and entries[-1] is not successes[0]):
             self.violations["a success does not end its log"] += 1
-        if sum(e.outcome is Ended.FAILED for e in ends) > failures:
+        if sum(e.outcome is ClaimEnd.FAILED for e in ends) > failures:
             self.violations["more failures than allowed"] += 1
         for before, entry in zip([None, *entries], entries, strict=False):
-            if isinstance(entry, EndEntry) and not isinstance(before, Torn):
+            if isinstance(entry, EndEntry) and not isinstance(before, TornEntry):
                 mine = isinstance(before, Claim) and (before.agent, before.nonce) == (entry.agent, entry.nonce)
                 if not mine:
                     self.violations["an end of another's claim"] += 1

@@ -16,7 +16,7 @@ from typing import TypeVar
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_stacks.engine.engine_outcome import EngineOutcome, EngineProgress
-from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from tests.acceptance.ledger import whole_lines
 from tests.stacks.paper import Paper, identify
 
@@ -56,8 +56,8 @@ class Desk:
 
         return write
 
-    def engine(self, store: Store) -> Engine:
-        return Engine(store, PROJECT, FLEET, self._say, self.seen.append, identify)
+    def engine(self, store: Store) -> PulumiEngine:
+        return PulumiEngine(store, PROJECT, FLEET, self._say, self.seen.append, identify)
 
     def _say(self, said: str) -> None:
         with (self.base / "said").open("a") as file:
@@ -72,7 +72,7 @@ class Desk:
         """Let papers be written that are held."""
         Path(f"{self.ledger}.go").touch()
 
-    def run(self, ask: Callable[[Engine], Awaitable[T]]) -> T:
+    def run(self, ask: Callable[[PulumiEngine], Awaitable[T]]) -> T:
         """Ask the engine, with the store open."""
 
         async def opened() -> T:

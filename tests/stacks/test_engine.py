@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.engine.engine_outcome import EngineOutcome, Op, Stage
-from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.engine.engine_outcome import ChangeStage, EngineOutcome, ResourceOp
+from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from monkey_stacks.engine.state_bucket import _KEPT
 from tests import services, sshd
 from tests.acceptance.shop import until
@@ -49,7 +49,7 @@ def test_life_of_papers(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = [key for key in desk.stored() if "/history/" in key or "/backups/" in key]
     assert len(kept) == 3 * _KEPT, "history and backups grow for ever"
     steps = {(each.change.name, each.stage) for each in desk.seen}
-    assert steps == {(name, stage) for name in "abc" for stage in (Stage.BEGAN, Stage.DONE)}
+    assert steps == {(name, stage) for name in "abc" for stage in (ChangeStage.BEGAN, ChangeStage.DONE)}
 
     found = desk.run(lambda engine: engine.resources())
     assert {(each.name, Path(each.id).name, each.interrupted) for each in found} == {
@@ -133,12 +133,12 @@ def test_without_the_plugin_that_runs_providers_the_error_says_where_it_is_from(
 def test_drift_is_seen_by_who_asks_and_mended(desk: Desk) -> None:
     wanted = desk.program(Sheet("a", "first"), Sheet("b", "second"))
 
-    async def looked(engine: Engine) -> list[EngineOutcome]:
+    async def looked(engine: PulumiEngine) -> list[EngineOutcome]:
         plain = await engine.preview(wanted)
         asked = await engine.preview(wanted, refresh=True)
         return [plain, asked, await engine.up(wanted, refresh=True)]
 
-    async def refreshed(engine: Engine) -> tuple[EngineOutcome, EngineOutcome]:
+    async def refreshed(engine: PulumiEngine) -> tuple[EngineOutcome, EngineOutcome]:
         async with engine.hold() as session:
             return await session.refresh(), await session.up(wanted)
 
@@ -151,7 +151,7 @@ def test_drift_is_seen_by_who_asks_and_mended(desk: Desk) -> None:
 
     drift(desk)
     found, mended = desk.run(refreshed)
-    assert {change.name: change.op for change in found.changed} == {"a": Op.DELETE, "b": Op.UPDATE}
+    assert {change.name: change.op for change in found.changed} == {"a": ResourceOp.DELETE, "b": ResourceOp.UPDATE}
     assert ops(mended) == {"a": "create", "b": "update text"}
     assert desk.written == {"a": "first", "b": "second"}
 
@@ -178,7 +178,7 @@ def test_two_at_once_take_turns_and_the_second_counts_again(desk: Desk, where: s
 
 
 def test_two_fleets_that_are_changed_at_once_do_not_meet(desk: Desk) -> None:
-    async def both(engine: Engine) -> tuple[EngineOutcome, EngineOutcome]:
+    async def both(engine: PulumiEngine) -> tuple[EngineOutcome, EngineOutcome]:
         other = replace(engine, fleet="other")
         one, two = Sheet("a", "one", seconds=1.0), Sheet("b", "two", seconds=1.0)
         first, second = await asyncio.gather(engine.up(desk.program(one)), other.up(desk.program(two)))
@@ -191,7 +191,7 @@ def test_two_fleets_that_are_changed_at_once_do_not_meet(desk: Desk) -> None:
 
 
 def test_interrupted_in_order_it_finishes_the_step_and_knows_of_it(desk: Desk) -> None:
-    async def interrupted(engine: Engine) -> None:
+    async def interrupted(engine: PulumiEngine) -> None:
         task = asyncio.ensure_future(engine.up(desk.program(Sheet("a", "whole", seconds=HELD))))
         while not desk.done["create a"]:  # noqa: ASYNC110 - what is waited for is another process's file
             await asyncio.sleep(0.02)

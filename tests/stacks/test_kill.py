@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 from tests.acceptance.shop import until
 from tests.stacks.desk import HELD, Desk, Sheet, leftovers
 
@@ -82,7 +82,7 @@ def check(desk: Desk, wanted: list[Sheet]) -> None:
     desk.up(*wanted).check()
     print(f"converged in {time.monotonic() - began:.1f} s, {len(desk.done)} kinds of steps so far")
     assert desk.written == {sheet.file: sheet.text for sheet in wanted}
-    known: tuple[Resource, ...] = desk.run(lambda engine: engine.resources())
+    known: tuple[StateResource, ...] = desk.run(lambda engine: engine.resources())
     assert {Path(each.id).name for each in known} == {sheet.file for sheet in wanted}
     assert not any(each.interrupted for each in known)
 

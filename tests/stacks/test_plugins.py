@@ -15,7 +15,7 @@ import pytest
 
 from monkey.errors import FleetError
 from monkey_stacks.engine.engine_outcome import EngineOutcome
-from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from tests.stacks.desk import FLEET, PROJECT, Desk, Sheet
 
 pytestmark = pytest.mark.slow
@@ -81,16 +81,16 @@ def forge(desk: Desk, name: str, url: str) -> None:
 def test_no_plugin_is_fetched_on_the_word_of_a_state(desk: Desk, stranger: Stranger) -> None:
     wanted = desk.program(Sheet("a", "first"))
 
-    def plan(engine: Engine) -> Awaitable[EngineOutcome]:
+    def plan(engine: PulumiEngine) -> Awaitable[EngineOutcome]:
         return engine.preview(wanted, refresh=True)
 
-    def apply(engine: Engine) -> Awaitable[EngineOutcome]:
+    def apply(engine: PulumiEngine) -> Awaitable[EngineOutcome]:
         return engine.up(wanted)
 
     desk.run(apply)
     honest = Path(desk.url, KEY).read_bytes()
     # Of the clouds' own plugins, too: a state of ours never says where to fetch them.
-    for name, ask in [("evil", plan), ("aws", plan), ("gcp", plan), ("evil", apply), ("evil", Engine.destroy)]:
+    for name, ask in [("evil", plan), ("aws", plan), ("gcp", plan), ("evil", apply), ("evil", PulumiEngine.destroy)]:
         Path(desk.url, KEY).write_bytes(honest)
         forge(desk, name, stranger.url)
         with pytest.raises(FleetError) as raised:

@@ -15,7 +15,7 @@ from monkey.store.directory.publish import copy_bytes
 from monkey.store.store_port import Store
 from monkey.tree_removal import remove_tree
 from monkey_agent.cache.cache import Cache, CacheUse
-from monkey_agent.cache.single_flight import Flights
+from monkey_agent.cache.single_flight import SingleFlight
 
 #: Files up to so many bytes are kept in memory, and so many bytes of a snapshot in all: most code is this small.
 _SMALL, _KEPT = 64 * 1024, 8 * 1024 * 1024
@@ -122,7 +122,7 @@ class CodeCache:
     def __init__(self, store: Store, cache: Cache) -> None:
         """Keep snapshots in `cache`."""
         self._store, self._cache, self._directory = store, cache, cache.root / "code"
-        self._flights: Flights[UnpackedSnapshot] = Flights()
+        self._flights: SingleFlight[UnpackedSnapshot] = SingleFlight()
         self._known: dict[str, UnpackedSnapshot] = {}
         #: The rights to those that are known: they are asked for by every job, and cost nothing for as long as we live.
         self._uses: dict[str, CacheUse] = {}

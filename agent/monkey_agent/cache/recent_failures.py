@@ -14,7 +14,7 @@ Failed = TypeVar("Failed", bound=JobFailed)
 REMEMBERED_SECONDS = 60.0
 
 
-class Failures:
+class RecentFailures:
     """What could not be had lately, by name."""
 
     def __init__(self, remembered: float = REMEMBERED_SECONDS) -> None:

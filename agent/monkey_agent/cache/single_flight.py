@@ -19,7 +19,7 @@ class _Flight(Generic[_T]):
         self.task, self.waiting, self.ending = task, 0, False
 
 
-class Flights(Generic[_T]):
+class SingleFlight(Generic[_T]):
     """What is under way, by name."""
 
     def __init__(self) -> None:

@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from monkey.errors import Corrupt
+from monkey.errors import CorruptObject
 from monkey.store.keys import is_encodable
 from monkey_agent.checkpoints.directory_scan import is_inner
 
 _SHA256 = re.compile(r"[0-9a-f]{64}").fullmatch
 
 
-class Piece(NamedTuple):
+class FileEntry(NamedTuple):
     """A file: its bytes' SHA-256, how many they are, when it was changed (ns since the epoch), its permissions."""
 
     sha256: str
@@ -24,10 +24,10 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Manifest:
+class CheckpointManifest:
     """A checkpoint: relative paths to files, directories, links."""
 
-    files: dict[str, Piece]
+    files: dict[str, FileEntry]
     directories: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
 
@@ -42,15 +42,15 @@ class Manifest:
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decode_manifest(key: str, data: bytes) -> Manifest:
+def decode_manifest(key: str, data: bytes) -> CheckpointManifest:
     """Read a manifest; raises Corrupt for anything that is none, or that would leave the job's directory."""
     try:
         body = json.loads(data)
         files = {_path(path): _piece(*piece) for path, piece in body["files"].items()}
         links = {_path(path): _path(target) for path, target in body["links"].items()}
-        return Manifest(files, [_path(path) for path in body["directories"]], links)
+        return CheckpointManifest(files, [_path(path) for path in body["directories"]], links)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
-        raise Corrupt(key, f"is no list of a checkpoint's files ({exc})") from exc
+        raise CorruptObject(key, f"is no list of a checkpoint's files ({exc})") from exc
 
 
 def _path(path: Any) -> str:
@@ -59,9 +59,9 @@ def _path(path: Any) -> str:
     return path
 
 
-def _piece(sha256: Any, size: Any, mtime: Any, mode: Any) -> Piece:
+def _piece(sha256: Any, size: Any, mtime: Any, mode: Any) -> FileEntry:
     if not isinstance(sha256, str) or not _SHA256(sha256):
         raise ValueError("a digest is none")
     if not all(type(number) is int and 0 <= number < 1 << 63 for number in (size, mtime, mode)):
         raise ValueError("a number is none")
-    return Piece(sha256, size, mtime, mode & 0o777)
+    return FileEntry(sha256, size, mtime, mode & 0o777)

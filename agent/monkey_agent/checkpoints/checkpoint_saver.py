@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 
 from monkey.errors import StoreError
-from monkey.protocol.entries import Ended, EndEntry
+from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import Keys
 from monkey.store.store_port import Store
@@ -22,7 +22,7 @@ from monkey_agent.checkpoints.captures import Capture
 from monkey_agent.checkpoints.directory_scan import DirectoryScan, scan_directory
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.checkpoints.remote_checkpoints import RemoteCheckpoints
-from monkey_agent.checkpoints.restore import Restored, restore_checkpoint
+from monkey_agent.checkpoints.restore import RestoredCheckpoint, restore_checkpoint
 from monkey_agent.local_files import explain_os_error, is_touched
 from monkey_agent.ports import Attempt
 
@@ -42,16 +42,16 @@ _LAST, _MAX_TRIES = 10.0, 3
 NOTES = 5
 
 
-class Checkpoints:
+class CheckpointSavers:
     """The checkpoints of all jobs of an agent."""
 
     def __init__(self, store: Store, keys: Keys, kept: LocalCheckpoints) -> None:
         """Keep them in `store` and, on this machine, in `kept`."""
         self.store, self.keys, self.kept = store, keys, kept
 
-    async def restore(self, attempt: Attempt, directory: str) -> Checkpoint:
+    async def restore(self, attempt: Attempt, directory: str) -> CheckpointSaver:
         """Fill the directory of a new attempt; a first one asks nobody. Raises StoreError, OSError."""
-        checkpoint = Checkpoint(self, attempt, directory)
+        checkpoint = CheckpointSaver(self, attempt, directory)
         if attempt.number > 1:
             restored = await restore_checkpoint(self.store, self.keys, self.kept, attempt.job, directory)
             await checkpoint.begin_from(restored)
@@ -69,14 +69,14 @@ class Checkpoints:
             with contextlib.suppress(StoreError):
                 log = EntryLog(self.keys.job_log(job))
                 await log.refresh(self.store)
-                if isinstance(log.tail, EndEntry) and log.tail.outcome is Ended.SUCCEEDED:
+                if isinstance(log.tail, EndEntry) and log.tail.outcome is ClaimEnd.SUCCEEDED:
                     await self.forget(job)
 
 
-class Checkpoint:
+class CheckpointSaver:
     """The checkpoint of one attempt."""
 
-    def __init__(self, checkpoints: Checkpoints, attempt: Attempt, directory: str) -> None:
+    def __init__(self, checkpoints: CheckpointSavers, attempt: Attempt, directory: str) -> None:
         """Look after `directory`, once something is in it."""
         self._all, self._attempt, self._directory = checkpoints, attempt, directory
         self._newest: Capture | None = None
@@ -97,7 +97,7 @@ class Checkpoint:
         #: For the job's log, of what was before it began.
         self.notes: list[str] = []
 
-    async def begin_from(self, restored: Restored) -> None:
+    async def begin_from(self, restored: RestoredCheckpoint) -> None:
         """Take note of what was brought back."""
         self.notes, self.restored = restored.notes, is_touched(self._directory)
         if restored.published:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from monkey.errors import Corrupt, KeyMissing
+from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.layout import Keys
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 from monkey.transfer.concurrency import in_lanes
 from monkey_agent.checkpoints.captures import Capture
-from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode_manifest
+from monkey_agent.checkpoints.checkpoint_manifest import CheckpointManifest, FileEntry, decode_manifest
 from monkey_agent.checkpoints.directory_scan import FileState
 from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
 
@@ -34,7 +34,7 @@ class RemoteCheckpoints:
         #: What was hashed: a file that did not change since has the same digest.
         self._digests: dict[str, tuple[FileState, str]] = {}
         self._sent: set[str] = set()
-        self._manifests: dict[Spot, Manifest] = {}
+        self._manifests: dict[Spot, CheckpointManifest] = {}
 
     async def publish(self, capture: Capture) -> bool:
         """Send what of a capture is not there yet, then the list of its files. False: it changed meanwhile.
@@ -43,14 +43,16 @@ class RemoteCheckpoints:
         """
         files = dict(capture.tree.files)
         await in_lanes(files.items(), lambda item: self._hash(capture, *item), UPLOADS)
-        pieces = {path: Piece(self._digests[path][1], seen.size, seen.mtime, seen.mode) for path, seen in files.items()}
+        pieces = {
+            path: FileEntry(self._digests[path][1], seen.size, seen.mtime, seen.mode) for path, seen in files.items()
+        }
         waiting = {each.sha256: path for path, each in pieces.items() if each.sha256 not in self._sent}
         await in_lanes(waiting.items(), lambda item: self._send(capture, *item), UPLOADS)
         if not await asyncio.to_thread(lambda: capture.is_whole):
             self._digests.clear()
             return False
         self._sent.update(waiting)
-        await self._list(Manifest(pieces, sorted(capture.tree.directories), capture.tree.links))
+        await self._list(CheckpointManifest(pieces, sorted(capture.tree.directories), capture.tree.links))
         return True
 
     async def _hash(self, capture: Capture, path: str, seen: FileState) -> None:
@@ -65,7 +67,7 @@ class RemoteCheckpoints:
     async def _send(self, capture: Capture, digest: str, path: str) -> None:
         await self._store.put_file(self._keys.checkpoint_file(self._job, self._k, digest), Path(capture.path(path)))
 
-    async def _list(self, manifest: Manifest) -> None:
+    async def _list(self, manifest: CheckpointManifest) -> None:
         data = manifest.encode()
         while True:
             key = self._keys.checkpoint(self._job, self._k, self._n + 1)
@@ -93,12 +95,12 @@ class RemoteCheckpoints:
         self._sent.intersection_update(piece.rpartition("/")[2] for piece in wanted)
         self._manifests = {spot: held for spot, held in stays.items() if held}
 
-    async def _manifest(self, spot: Spot) -> Manifest | None:
+    async def _manifest(self, spot: Spot) -> CheckpointManifest | None:
         if spot not in self._manifests:
             key = self._keys.checkpoint(self._job, *spot)
             try:
                 return decode_manifest(key, await self._store.get(key))
-            except (KeyMissing, Corrupt):
+            except (KeyMissing, CorruptObject):
                 return None
         return self._manifests[spot]
 

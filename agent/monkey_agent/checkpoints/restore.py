@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from monkey.errors import Corrupt, KeyMissing
+from monkey.errors import CorruptObject, KeyMissing
 from monkey.files import stat_directory
 from monkey.protocol.layout import Keys
 from monkey.store.store_port import Store
 from monkey.transfer.concurrency import in_lanes
 from monkey.tree_removal import remove_tree
-from monkey_agent.checkpoints.checkpoint_manifest import Manifest, Piece, decode_manifest
+from monkey_agent.checkpoints.checkpoint_manifest import CheckpointManifest, FileEntry, decode_manifest
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.checkpoints.remote_checkpoints import Spot, spots_of
 from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
@@ -26,7 +26,7 @@ ROUNDS = 3
 
 
 @dataclass
-class Restored:
+class RestoredCheckpoint:
     """What was brought back."""
 
     #: Is what the job finds in the store, as it is?
@@ -35,10 +35,12 @@ class Restored:
     notes: list[str] = field(default_factory=list)
 
 
-async def restore_checkpoint(store: Store, keys: Keys, kept: LocalCheckpoints, job: str, directory: str) -> Restored:
+async def restore_checkpoint(
+    store: Store, keys: Keys, kept: LocalCheckpoints, job: str, directory: str
+) -> RestoredCheckpoint:
     """Fill the empty `directory` with the job's checkpoint, if it has one. Raises StoreError, OSError."""
     stat_directory(directory)
-    done = Restored()
+    done = RestoredCheckpoint()
     local = await asyncio.to_thread(kept.newest, job)
     for turn in range(ROUNDS):
         spots = await _spots(store, keys, job)
@@ -61,7 +63,7 @@ async def _spots(store: Store, keys: Keys, job: str) -> list[Spot]:
 
 
 async def _newest(
-    store: Store, keys: Keys, job: str, spots: list[Spot], directory: str, done: Restored
+    store: Store, keys: Keys, job: str, spots: list[Spot], directory: str, done: RestoredCheckpoint
 ) -> KeyMissing | None:
     """Fetch the newest that is whole. Returns what was gone meanwhile, where that is why there is none."""
     gone = None
@@ -71,7 +73,7 @@ async def _newest(
             manifest = decode_manifest(key, await store.get(key))
             await _fetch(store, keys, job, spot[0], manifest, directory)
             await asyncio.to_thread(_finish, manifest, directory)
-        except (Corrupt, KeyMissing) as exc:
+        except (CorruptObject, KeyMissing) as exc:
             gone = exc if isinstance(exc, KeyMissing) else gone
             done.notes.append(f"checkpoint {spot[0]}.{spot[1]} is left out: {exc.message}")
             await asyncio.to_thread(_clear, directory)
@@ -82,20 +84,20 @@ async def _newest(
     return gone
 
 
-async def _fetch(store: Store, keys: Keys, job: str, k: int, manifest: Manifest, directory: str) -> None:
-    async def bring(item: tuple[str, Piece]) -> None:
+async def _fetch(store: Store, keys: Keys, job: str, k: int, manifest: CheckpointManifest, directory: str) -> None:
+    async def bring(item: tuple[str, FileEntry]) -> None:
         path, file = f"{directory}/{item[0]}", item[1]
         key = keys.checkpoint_file(job, k, file.sha256)
         os.makedirs(path.rpartition("/")[0], exist_ok=True)
         await store.get_file(key, Path(path))
         found = await asyncio.to_thread(hash_local_file, path) if file.size > LARGE_BYTES else hash_local_file(path)
         if found != file.sha256:
-            raise Corrupt(key, f"has other bytes (SHA-256 {found[:16]}…)")
+            raise CorruptObject(key, f"has other bytes (SHA-256 {found[:16]}…)")
 
     await in_lanes(manifest.files.items(), bring, UPLOADS)
 
 
-def _finish(manifest: Manifest, directory: str) -> None:
+def _finish(manifest: CheckpointManifest, directory: str) -> None:
     """Make what is no file, and let files be as old as they were: jobs look for the latest of theirs."""
     try:
         for path in manifest.directories:
@@ -107,7 +109,7 @@ def _finish(manifest: Manifest, directory: str) -> None:
         for path, target in manifest.links.items():
             os.symlink(target, f"{directory}/{path}")
     except (FileExistsError, NotADirectoryError) as exc:
-        raise Corrupt("the list of its files", f"names {exc.filename} twice") from exc
+        raise CorruptObject("the list of its files", f"names {exc.filename} twice") from exc
 
 
 def _linked(put_into: Callable[[str], None], directory: str) -> bool:

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from monkey.errors import Corrupt, JobFailed, KeyMissing, StoreError
+from monkey.errors import CorruptObject, JobFailed, KeyMissing, StoreError
 from monkey.store.content.objects import DAMAGED, SEND_AGAIN
 from monkey.store.store_port import Store
 from monkey.tree_removal import remove_tree
@@ -27,14 +27,14 @@ LANES = 16
 _MAX_TRIES = 3
 
 
-class Lacking(JobFailed):
+class ObjectMissing(JobFailed):
     """The store does not have an object, or has it damaged, and whoever has the data is asked to send it."""
 
     #: Key of the object that was missing, or of the word that it is damaged, which goes when it is sent.
     key, missing = "", False
 
     @classmethod
-    def of(cls, key: str, *, missing: bool, why: str) -> Lacking:
+    def of(cls, key: str, *, missing: bool, why: str) -> ObjectMissing:
         """Return the error for an object; `key`: what is looked at to see whether it was sent."""
         lacking = cls(f"{why} {SEND_AGAIN}")
         lacking.key, lacking.missing = key, missing
@@ -46,7 +46,7 @@ class Lacking(JobFailed):
         return there is self.missing
 
 
-class Fetch:
+class DatasetFetch:
     """One dataset on its way; may be run again, and goes on where it stopped."""
 
     def __init__(self, store: Store, cache: Cache, oid: str, tree: str) -> None:
@@ -92,12 +92,12 @@ class Fetch:
     async def _files(self) -> dict[str, str]:
         """Return path → MD5 of what is in the directory."""
         kept = Path(f"{self._tree}.list")
-        with contextlib.suppress(FileNotFoundError, Corrupt):
+        with contextlib.suppress(FileNotFoundError, CorruptObject):
             return await asyncio.to_thread(lambda: dataset_listing.parse_listing(self._oid, kept.read_bytes()))
         try:
             data = await self._store.get(dataset_listing.spell_object_key(self._oid))
         except KeyMissing as exc:
-            raise Lacking.of(dataset_listing.spell_object_key(self._oid), missing=True, why=exc.message) from exc
+            raise ObjectMissing.of(dataset_listing.spell_object_key(self._oid), missing=True, why=exc.message) from exc
         if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
             raise await self._damaged(self._oid)
         files = await asyncio.to_thread(dataset_listing.parse_listing, self._oid, data)
@@ -158,7 +158,7 @@ class Fetch:
             try:
                 await self._store.get_file(key, Path(incoming))
             except KeyMissing as exc:
-                raise Lacking.of(key, missing=True, why=exc.message) from exc
+                raise ObjectMissing.of(key, missing=True, why=exc.message) from exc
             if await self._md5(incoming) == md5:
                 dataset_trees.seal_file(incoming)
                 os.makedirs(os.path.dirname(source), exist_ok=True)
@@ -166,12 +166,12 @@ class Fetch:
                 return
         raise await self._damaged(md5)
 
-    async def _damaged(self, oid: str) -> Lacking:
+    async def _damaged(self, oid: str) -> ObjectMissing:
         """Have the object sent again by whoever has the data (its size may be right), and return what to raise."""
         with contextlib.suppress(StoreError):  # the next fetch finds it damaged, too
             await self._store.put(f"{DAMAGED}{oid}", b"")
         why = f"{dataset_listing.spell_object_key(oid)} is damaged in the store: its bytes have another MD5"
-        return Lacking.of(f"{DAMAGED}{oid}", missing=False, why=why)
+        return ObjectMissing.of(f"{DAMAGED}{oid}", missing=False, why=why)
 
     async def _md5(self, path: str) -> str:
         if os.stat(path).st_size <= dataset_trees._SMALL_BYTES:

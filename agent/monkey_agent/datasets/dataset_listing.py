@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 
-from monkey.errors import Corrupt
+from monkey.errors import CorruptObject
 from monkey.transfer.code.code_manifest import MAX_TREE_DEPTH
 
 #: What names a dataset: the MD5 of a file, or of a directory's list.
@@ -17,7 +17,7 @@ _MD5 = re.compile(r"[0-9a-f]{32}\Z")
 def spell_object_key(oid: str) -> str:
     """Return where the store has an object: DVC's layout of a remote. Raises Corrupt where `oid` names none."""
     if not OID.match(oid):
-        raise Corrupt(oid, "expected an MD5 of 32 hex digits, with .dir behind it for a directory")
+        raise CorruptObject(oid, "expected an MD5 of 32 hex digits, with .dir behind it for a directory")
     return f"files/md5/{oid[:2]}/{oid[2:]}"
 
 
@@ -27,18 +27,18 @@ def parse_listing(oid: str, data: bytes) -> dict[str, str]:
     No path leads out, names a file twice, or lies below a file: whoever writes them all stays inside.
     """
     if hashlib.md5(data, usedforsecurity=False).hexdigest() != oid.removesuffix(".dir"):
-        raise Corrupt(spell_object_key(oid), "its bytes have another MD5")
+        raise CorruptObject(spell_object_key(oid), "its bytes have another MD5")
     files: dict[str, str] = {}
     for item in _items(oid, data):
         path, md5 = item.get("relpath"), item.get("md5")
         if not isinstance(path, str) or not isinstance(md5, str) or not _MD5.match(md5):
-            raise Corrupt(spell_object_key(oid), f"expected a path and an MD5, found {str(item)[:80]}")
+            raise CorruptObject(spell_object_key(oid), f"expected a path and an MD5, found {str(item)[:80]}")
         if why := _refusal(path, files):
-            raise Corrupt(spell_object_key(oid), f"{path[:80]!r} {why}")
+            raise CorruptObject(spell_object_key(oid), f"{path[:80]!r} {why}")
         files[path] = md5
     for path in list_directories(files):
         if path in files:
-            raise Corrupt(spell_object_key(oid), f"{path[:80]!r} is a file and a directory")
+            raise CorruptObject(spell_object_key(oid), f"{path[:80]!r} is a file and a directory")
     return files
 
 
@@ -59,9 +59,9 @@ def _items(oid: str, data: bytes) -> list[dict[str, object]]:
     try:
         items = json.loads(data)
     except (ValueError, RecursionError) as exc:
-        raise Corrupt(spell_object_key(oid), f"expected a directory's list as JSON ({str(exc)[:80]})") from exc
+        raise CorruptObject(spell_object_key(oid), f"expected a directory's list as JSON ({str(exc)[:80]})") from exc
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise Corrupt(spell_object_key(oid), "expected a list of files")
+        raise CorruptObject(spell_object_key(oid), "expected a list of files")
     return items
 
 

@@ -8,13 +8,13 @@ import errno
 from collections import defaultdict
 from pathlib import Path
 
-from monkey.errors import Corrupt, JobFailed
+from monkey.errors import CorruptObject, JobFailed
 from monkey.store.store_port import Store
 from monkey_agent.cache.cache import Cache, CacheUse
-from monkey_agent.cache.recent_failures import Failures, copy_error
-from monkey_agent.cache.single_flight import Flights
+from monkey_agent.cache.recent_failures import RecentFailures, copy_error
+from monkey_agent.cache.single_flight import SingleFlight
 from monkey_agent.datasets import dataset_listing, dataset_trees
-from monkey_agent.datasets.dataset_fetch import Fetch, Lacking
+from monkey_agent.datasets.dataset_fetch import DatasetFetch, ObjectMissing
 from monkey_agent.local_files import explain_os_error
 
 #: Seconds for which a failure is remembered: few, since an apply that sends what was missing must count.
@@ -23,18 +23,18 @@ _REMEMBERED = 5.0
 _FEW_FILES = 256
 
 
-class Datasets:
+class DatasetPool:
     """The datasets in the cache."""
 
     def __init__(self, store: Store, cache: Cache, remembered: float = _REMEMBERED) -> None:
         """Fetch from `store`; after a failure, rest `remembered` seconds."""
         self._store, self._cache = store, cache
         self._trees = cache.root / "datasets" / "trees"
-        self._fetches: Flights[None] = Flights()
-        self._failures = Failures(remembered)
+        self._fetches: SingleFlight[None] = SingleFlight()
+        self._failures = RecentFailures(remembered)
         #: Dataset to what of it the store lacked at the last try.
-        self._lacking: dict[str, Lacking] = {}
-        self._looks: Flights[bool] = Flights()
+        self._lacking: dict[str, ObjectMissing] = {}
+        self._looks: SingleFlight[bool] = SingleFlight()
         #: How many looks at a tree have begun: who asks later joins a later one.
         self._begun: defaultdict[str, int] = defaultdict(int)
         self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -88,9 +88,9 @@ class Datasets:
                 if not await asyncio.to_thread(
                     lambda: dataset_trees.is_sound(str(tree), dataset_trees.read_stamp(str(tree)))
                 ):
-                    await self._fetch(Fetch(self._store, self._cache, oid, str(tree)))
-        except (JobFailed, Corrupt) as exc:
-            if isinstance(exc, Lacking):
+                    await self._fetch(DatasetFetch(self._store, self._cache, oid, str(tree)))
+        except (JobFailed, CorruptObject) as exc:
+            if isinstance(exc, ObjectMissing):
                 self._lacking[oid] = copy_error(exc)
             raise self._failures.remember(oid, JobFailed(f"a dataset cannot be had: {exc.message}")) from exc
         except OSError as exc:
@@ -107,7 +107,7 @@ class Datasets:
         del self._lacking[oid]
         return True
 
-    async def _fetch(self, fetch: Fetch) -> None:
+    async def _fetch(self, fetch: DatasetFetch) -> None:
         try:
             await self._cache.with_room(fetch.run)
         except OSError as exc:

@@ -33,7 +33,7 @@ _SMALL_BYTES = 256 * 1024
 _FULL = (errno.EMLINK,)
 
 
-class Stamp(NamedTuple):
+class TreeStamp(NamedTuple):
     """What a tree was when it was verified."""
 
     #: The boot of the machine then: a loss of power may take what was written, and leaves the names.
@@ -42,12 +42,12 @@ class Stamp(NamedTuple):
     digest: str
 
 
-def read_stamp(tree: str) -> Stamp | None:
+def read_stamp(tree: str) -> TreeStamp | None:
     """Return a tree's stamp, None where it was never finished."""
     try:
         with open(f"{tree}.stamp", "rb") as file:
             said = json.load(file)
-        return Stamp(str(said["boot"]), int(said["files"]), str(said["digest"]))
+        return TreeStamp(str(said["boot"]), int(said["files"]), str(said["digest"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -58,7 +58,7 @@ def is_there(tree: str) -> bool:
     return stamp is not None and stamp.boot == boot_id() and os.path.lexists(tree)
 
 
-def is_sound(tree: str, stamp: Stamp | None) -> bool:
+def is_sound(tree: str, stamp: TreeStamp | None) -> bool:
     """Say whether a tree is what it was when it was stamped. About 2 µs a file."""
     if stamp is None or stamp.boot != boot_id():
         return False
@@ -73,7 +73,7 @@ def write_stamp(tree: str) -> None:
     files, digest = _look(tree)
     aside = f"{tree}.stamp.{secrets.token_hex(4)}"
     with open(aside, "w") as file:
-        json.dump(Stamp(boot_id(), files, digest)._asdict(), file)
+        json.dump(TreeStamp(boot_id(), files, digest)._asdict(), file)
     os.replace(aside, f"{tree}.stamp")
 
 

@@ -18,7 +18,7 @@ from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import to_its_end
 from monkey_agent.environments import interpreters
 from monkey_agent.logs.job_log import bound_lines
-from monkey_agent.logs.masking import Mask
+from monkey_agent.logs.masking import LogMask
 from monkey_agent.supervisor import process_tree
 from monkey_agent.supervisor.process_tree import BUILD, MARK
 
@@ -41,20 +41,20 @@ class BuildLog:
     job: str = ""
 
 
-class BuildFailed(JobFailed):
+class EnvironmentBuildFailed(JobFailed):
     """An environment could not be built."""
 
     #: Where its build wrote.
     log: BuildLog | None = None
     #: What must not be seen of it where it is told.
-    mask: Mask | None = None
+    mask: LogMask | None = None
 
 
-class Killed(BuildFailed):
+class BuildKilled(EnvironmentBuildFailed):
     """A step of a build was ended by a signal."""
 
 
-class Build:
+class EnvironmentBuild:
     """One build, in place (environments cannot be moved): the file .complete is written when all of it is on disk."""
 
     def __init__(self, cache: Cache, path: Path, env: Mapping[str, str], lock: int, limit: float) -> None:
@@ -85,7 +85,7 @@ class Build:
             if isinstance(exc, asyncio.CancelledError):
                 for file in (self._log, self._script, self._requirements):
                     file.unlink(missing_ok=True)
-            if isinstance(exc, BuildFailed):
+            if isinstance(exc, EnvironmentBuildFailed):
                 with contextlib.suppress(OSError):
                     self._log.replace(self._failed)
                 exc.log = BuildLog(self._failed)
@@ -115,8 +115,8 @@ class Build:
         try:
             command = [uv, "venv", "--no-project", "--python", version or sys.executable, str(self._path)]
             await self._must("make the environment", *command)
-        except BuildFailed as exc:
-            if version and not isinstance(exc, Killed):
+        except EnvironmentBuildFailed as exc:
+            if version and not isinstance(exc, BuildKilled):
                 exc.message += await interpreters.what_uv_has(uv, version, self._env)
             raise
         if _names_any(self._requirements):
@@ -127,7 +127,7 @@ class Build:
         try:
             python = await interpreters.find_interpreter(version, self._env)
         except LookupError as exc:
-            raise BuildFailed(str(exc)) from exc
+            raise EnvironmentBuildFailed(str(exc)) from exc
         await self._must("make the environment", python, "-m", "venv", str(self._path))
         if _names_any(self._requirements):
             pip = [str(self._path / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -152,10 +152,14 @@ class Build:
             why = f"could not {what} within {format_duration(self._limit)}"
             hint = " (hint: it may hang; `environment: {timeout: …}` in the spec gives it more time)"
             lines = self._last_lines()
-            raise BuildFailed(why + _quoted(lines) + hint, log_tail=bound_lines(lines[-LINES:])) from None
+            raise EnvironmentBuildFailed(why + _quoted(lines) + hint, log_tail=bound_lines(lines[-LINES:])) from None
         if code:
             lines = self._last_lines()
-            kind, how = (Killed, f"killed by signal {-code}") if code < 0 else (BuildFailed, f"exit code {code}")
+            kind, how = (
+                (BuildKilled, f"killed by signal {-code}")
+                if code < 0
+                else (EnvironmentBuildFailed, f"exit code {code}")
+            )
             raise kind(f"could not {what} ({how}){_quoted(lines)}", log_tail=bound_lines(lines[-LINES:]))
 
     def _last_lines(self) -> list[str]:

@@ -13,24 +13,24 @@ from pathlib import Path
 from monkey.errors import JobFailed
 from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS
 from monkey_agent.cache.cache import Cache, CacheUse
-from monkey_agent.cache.recent_failures import REMEMBERED_SECONDS, Failures, copy_error
-from monkey_agent.cache.single_flight import Flights
-from monkey_agent.environments.environment_build import BUILDER, Build, Killed
+from monkey_agent.cache.recent_failures import REMEMBERED_SECONDS, RecentFailures, copy_error
+from monkey_agent.cache.single_flight import SingleFlight
+from monkey_agent.environments.environment_build import BUILDER, BuildKilled, EnvironmentBuild
 from monkey_agent.local_files import explain_os_error
 
 #: Times that a build is begun which somebody kills: that says nothing of it, unless it is always so (out of memory?).
 _MAX_TRIES = 3
 
 
-class Environments:
+class EnvironmentPool:
     """The environments in a cache that all agents of the user share."""
 
     def __init__(self, cache: Cache, env: Mapping[str, str], remembered: float = REMEMBERED_SECONDS) -> None:
         """Build into `cache`, with the variables `env`; after a failure, rest `remembered` seconds."""
         self._cache, self._env = cache, dict(env)
         self._directory = cache.root / "environments"
-        self._flights: Flights[None] = Flights()
-        self._failures = Failures(remembered)
+        self._flights: SingleFlight[None] = SingleFlight()
+        self._failures = RecentFailures(remembered)
 
     async def use(
         self, wanted: Mapping[str, str], withheld: Set[str] = frozenset(), limit: float = BUILD_TIMEOUT_SECONDS
@@ -76,11 +76,13 @@ class Environments:
         async with self._cache.making(path, within=limit) as lock:
             for left in reversed(range(0 if _complete(path) else _MAX_TRIES)):
                 try:
-                    await Build(self._cache, path, env, lock, limit).run(wanted)
+                    await EnvironmentBuild(self._cache, path, env, lock, limit).run(wanted)
                     await asyncio.to_thread(self._cache.note, path)
                     break
                 except (JobFailed, OSError) as exc:
-                    again = isinstance(exc, Killed) or (self._cache.is_full() and await self._cache.trim(urgent=True))
+                    again = isinstance(exc, BuildKilled) or (
+                        self._cache.is_full() and await self._cache.trim(urgent=True)
+                    )
                     if not left or not again:
                         raise
 

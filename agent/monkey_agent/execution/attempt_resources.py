@@ -9,14 +9,14 @@ from monkey.errors import FleetError, JobFailed
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.sweep.datasets import format_dataset_variable
 from monkey_agent.cache.cache import CacheUse
-from monkey_agent.datasets.dataset_pool import Datasets
-from monkey_agent.environments.environment_build import BuildFailed
-from monkey_agent.environments.environment_pool import Environments
-from monkey_agent.logs.masking import Mask
+from monkey_agent.datasets.dataset_pool import DatasetPool
+from monkey_agent.environments.environment_build import EnvironmentBuildFailed
+from monkey_agent.environments.environment_pool import EnvironmentPool
+from monkey_agent.logs.masking import LogMask
 from monkey_agent.ports import Attempt
 
 
-class Hold:
+class AttemptResources:
     """What one attempt uses of the machine; nothing of it is removed until it is given back."""
 
     __slots__ = ("_uses", "datasets", "mask", "secrets", "venv")
@@ -26,7 +26,7 @@ class Hold:
         self.venv: Path | None = None
         self.datasets: dict[str, Path] = {}
         self.secrets: dict[str, str] = {}
-        self.mask: Mask | None = None
+        self.mask: LogMask | None = None
         self._uses: list[CacheUse] = []
 
     def add(self, use: CacheUse) -> None:
@@ -42,11 +42,11 @@ class Hold:
 class JobNeeds:
     """Provides what recipes need."""
 
-    def __init__(self, environments: Environments, datasets: Datasets, secrets: SecretValues) -> None:
+    def __init__(self, environments: EnvironmentPool, datasets: DatasetPool, secrets: SecretValues) -> None:
         """Take it from these."""
         self._environments, self._datasets, self._secrets = environments, datasets, secrets
 
-    async def hold(self, attempt: Attempt) -> Hold | None:
+    async def hold(self, attempt: Attempt) -> AttemptResources | None:
         """Return what an attempt needs, made or fetched if need be; None where it needs nothing.
 
         Raises JobFailed, Corrupt, StoreError.
@@ -54,7 +54,7 @@ class JobNeeds:
         recipe, secrets = attempt.recipe, attempt.settings.secrets
         if not (recipe.environment or recipe.datasets or secrets):
             return None
-        hold = Hold()
+        hold = AttemptResources()
         try:
             if secrets:
                 self._tell(hold, secrets)
@@ -67,15 +67,15 @@ class JobNeeds:
                 hold.add(use)
                 hold.datasets[name] = self._datasets.named(path, attempt.settings.dataset_files.get(name, ""))
         except BaseException as exc:
-            if isinstance(exc, BuildFailed):
+            if isinstance(exc, EnvironmentBuildFailed):
                 exc.mask = hold.mask
             hold.close()
             raise
         return hold
 
-    def secrets(self, attempt: Attempt) -> Hold | None:
+    def secrets(self, attempt: Attempt) -> AttemptResources | None:
         """Return what is to be masked of an attempt that has ended; raises JobFailed where nobody knows that."""
-        hold = Hold()
+        hold = AttemptResources()
         if attempt.settings.secrets:
             self._tell(hold, attempt.settings.secrets)
         return hold if attempt.settings.secrets else None
@@ -85,12 +85,12 @@ class JobNeeds:
         for oid in attempt.recipe.datasets.values():
             await self._datasets.look(oid)
 
-    def _tell(self, hold: Hold, secrets: list[str]) -> None:
+    def _tell(self, hold: AttemptResources, secrets: list[str]) -> None:
         try:
             hold.secrets = self._secrets.get(secrets)
         except FleetError as exc:
             raise JobFailed(str(exc)) from exc
-        hold.mask = Mask(hold.secrets.values())
+        hold.mask = LogMask(hold.secrets.values())
 
     async def close(self) -> None:
         """Stop what is being made or fetched."""

@@ -7,15 +7,18 @@ import shutil
 from collections.abc import Callable
 
 from monkey_agent.cache.single_flight import to_its_end
-from monkey_agent.environments.environment_build import BuildFailed
+from monkey_agent.environments.environment_build import EnvironmentBuildFailed
 from monkey_agent.execution.workspace import Workspace
 from monkey_agent.logs.job_log import AttemptLog
-from monkey_agent.logs.masking import Mask
+from monkey_agent.logs.masking import LogMask
 from monkey_agent.ports import Attempt
 
 
 async def ship_build_log(
-    failed: BuildFailed, attempt: Attempt, space: Workspace, open_log: Callable[[str, Mask | None], AttemptLog]
+    failed: EnvironmentBuildFailed,
+    attempt: Attempt,
+    space: Workspace,
+    open_log: Callable[[str, LogMask | None], AttemptLog],
 ) -> None:
     """Bring the whole log to the store by way of the fresh workspace `space`; one job's for all that fail alike.
 
@@ -40,5 +43,5 @@ async def ship_build_log(
         raise
 
 
-def _masked(mask: Mask, text: str) -> str:
+def _masked(mask: LogMask, text: str) -> str:
     return mask.hide(text.encode(errors="replace")).decode(errors="replace")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from monkey.plan.sizes import format_size
 from monkey_agent.local_files import explain_os_error
-from monkey_agent.supervisor.process import Exit
+from monkey_agent.supervisor.process import ProcessExit
 
 #: Exit codes of shells that ran nothing themselves.
 _SHELL = {126: "the shell found the command, but could not run it", 127: "the shell did not find the command"}
@@ -21,7 +21,7 @@ def exit_code(code: int) -> int:
     return 128 - code if code < 0 else code
 
 
-def explain_exit(how: Exit) -> str:
+def explain_exit(how: ProcessExit) -> str:
     """Return why an attempt failed that ran and ended by itself; "" for exit code 0."""
     if how.code == 0:
         return ""
@@ -44,13 +44,13 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _memory(how: Exit) -> str:
+def _memory(how: ProcessExit) -> str:
     """Return the hint for a SIGKILL that nobody here sent."""
     peak = how.peak * (1 if sys.platform == "darwin" else 1024)
     return f" (out of memory? its largest process had used {format_size(peak)})"
 
 
-def not_started(how: Exit, program: str, work: str) -> str:
+def not_started(how: ProcessExit, program: str, work: str) -> str:
     """Return why a program could not be started."""
     if how.code == errno.ENOENT and how.file == work:
         return "its working directory vanished"

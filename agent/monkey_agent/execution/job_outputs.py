@@ -14,7 +14,7 @@ from monkey.files import stat_directory
 from monkey.store.keys import is_encodable, shorten_key
 from monkey.store.store_port import Store
 from monkey.transfer.concurrency import in_lanes
-from monkey.transfer.globs import Globs
+from monkey.transfer.globs import GlobPatterns
 from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.execution.workspace import Workspace
 from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
@@ -28,7 +28,9 @@ MAX_PATH = 800
 Note = Callable[[str], None]
 
 
-def find_outputs(space: Workspace, globs: Globs | None, code: UnpackedSnapshot | None, note: Note) -> dict[str, str]:
+def find_outputs(
+    space: Workspace, globs: GlobPatterns | None, code: UnpackedSnapshot | None, note: Note
+) -> dict[str, str]:
     """Return path to file: all that is in MONKEY_OUTPUT_DIR, and what `globs` name in the working directory.
 
     Files of the code snapshot that the job left as they were are none of its outputs. What cannot be kept (links,
@@ -46,7 +48,7 @@ def find_outputs(space: Workspace, globs: Globs | None, code: UnpackedSnapshot |
     return found
 
 
-def _walk(root: str, note: Note, globs: Globs | None) -> Iterator[tuple[str, str]]:
+def _walk(root: str, note: Note, globs: GlobPatterns | None) -> Iterator[tuple[str, str]]:
     waiting = [""]
     while waiting:  # no recursion: a job may nest directories deeper than that goes
         below = waiting.pop()
@@ -80,7 +82,7 @@ def _refusal(path: str, entry: os.DirEntry[str]) -> str:
     return "" if entry.is_file(follow_symlinks=False) else "it is no regular file"
 
 
-class Shipment:
+class OutputUpload:
     """The uploads of one attempt; what is done stays done when the store fails in the middle."""
 
     def __init__(self, store: Store, prefix: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from monkey.files import open_regular, stat_directory
-from monkey.metrics.summary import Summary
+from monkey.metrics.summary import MetricSummary
 from monkey.store.keys import is_encodable
 
 #: Bytes that are read at once: some milliseconds of parsing, so that heartbeats are not late for it.
@@ -24,9 +24,9 @@ class MetricFiles:
         watch: Callable[[str, float, int | None], None] | None = None,
         needed: Collection[str] = (),
     ) -> None:
-        """Read the files in `directory`, which may not be there yet; `watch` and `needed` are as in `Summary`."""
+        """Read the files in `directory`, which may not be there yet; `watch` and `needed` are as in `MetricSummary`."""
         self._directory = directory
-        self._summary = Summary(watch, needed)
+        self._summary = MetricSummary(watch, needed)
         self._read: dict[str, int] = {}
         self._finished: dict[str, dict[str, Any]] | None = None
 

@@ -10,18 +10,18 @@ from monkey.errors import JobFailed
 from monkey.spec.command.command import JobCommand, compile_command
 from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.job.recipe import Recipe
-from monkey.transfer.globs import Globs
+from monkey.transfer.globs import GlobPatterns
 from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.environments.environment_build import activate_environment
-from monkey_agent.execution.attempt_resources import Hold, list_variables
-from monkey_agent.supervisor.supervisor_client import Launcher
+from monkey_agent.execution.attempt_resources import AttemptResources, list_variables
+from monkey_agent.supervisor.supervisor_client import SupervisorClient
 
 #: Recipes that are remembered.
 _REMEMBERED_RECIPES = 64
 
 
 @dataclass
-class Prepared:
+class PreparedRecipe:
     """A recipe, ready to run; `base` is its environment's number at the warden."""
 
     recipe: Recipe
@@ -29,7 +29,7 @@ class Prepared:
     base: int
     #: Variables that are not in its environment.
     withheld: frozenset[str]
-    globs: Globs | None
+    globs: GlobPatterns | None
     _commands: dict[frozenset[str], JobCommand] = field(default_factory=dict)
 
     def command(self, parameters: Mapping[str, ParameterValue]) -> JobCommand:
@@ -41,39 +41,41 @@ class Prepared:
         return command
 
 
-def select_outputs(recipe: Recipe) -> Globs | None:
+def select_outputs(recipe: Recipe) -> GlobPatterns | None:
     """Return which of its files a job's outputs are, if the spec says so; raises JobFailed."""
     try:
-        return Globs(recipe.outputs) if recipe.outputs else None
+        return GlobPatterns(recipe.outputs) if recipe.outputs else None
     except ValueError as exc:
         raise JobFailed(f"outputs: {exc}") from exc
 
 
-class Preparer:
+class RecipePreparer:
     """Prepares recipes and remembers them."""
 
-    def __init__(self, launcher: Launcher, inherited: Mapping[str, str], client: Callable[[], str]) -> None:
+    def __init__(self, launcher: SupervisorClient, inherited: Mapping[str, str], client: Callable[[], str]) -> None:
         """Let jobs inherit the variables `inherited`, and import monkey from the directory that `client` returns."""
         self._launcher, self._inherited, self._client = launcher, inherited, client
         #: By the recipe's identity as an object: a revision has one, and hashing it would cost more than it saves.
-        self._known: dict[int, Prepared] = {}
+        self._known: dict[int, PreparedRecipe] = {}
 
-    def known(self, recipe: Recipe, withheld: frozenset[str]) -> Prepared | None:
+    def known(self, recipe: Recipe, withheld: frozenset[str]) -> PreparedRecipe | None:
         """Return what is prepared already."""
         prepared = self._known.get(id(recipe))
         same = prepared is not None and prepared.recipe is recipe and prepared.withheld == withheld
         return prepared if same else None
 
-    def prepare(self, recipe: Recipe, code: UnpackedSnapshot, hold: Hold | None, withheld: frozenset[str]) -> Prepared:
+    def prepare(
+        self, recipe: Recipe, code: UnpackedSnapshot, hold: AttemptResources | None, withheld: frozenset[str]
+    ) -> PreparedRecipe:
         """Prepare a recipe whose jobs are not to inherit the variables `withheld`; raises JobFailed, OSError."""
         base = self._launcher.base(self._environment(recipe, hold, withheld))
-        prepared = Prepared(recipe, code, base, withheld, select_outputs(recipe))
+        prepared = PreparedRecipe(recipe, code, base, withheld, select_outputs(recipe))
         while len(self._known) >= _REMEMBERED_RECIPES:
             del self._known[next(iter(self._known))]
         self._known[id(recipe)] = prepared
         return prepared
 
-    def _environment(self, recipe: Recipe, hold: Hold | None, withheld: frozenset[str]) -> dict[str, str]:
+    def _environment(self, recipe: Recipe, hold: AttemptResources | None, withheld: frozenset[str]) -> dict[str, str]:
         env = {name: value for name, value in self._inherited.items() if name not in withheld}
         # A log that is followed must show what was printed; block-wise, a killed job's last words would be lost, too.
         env.setdefault("PYTHONUNBUFFERED", "1")

@@ -18,31 +18,31 @@ from monkey.spec.command.command import CommandError
 from monkey.store.store_port import Store
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.code_cache import CodeCache, UnpackedSnapshot
-from monkey_agent.checkpoints.checkpoint_saver import Checkpoint, Checkpoints
+from monkey_agent.checkpoints.checkpoint_saver import CheckpointSaver, CheckpointSavers
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
-from monkey_agent.datasets.dataset_pool import Datasets
-from monkey_agent.environments.environment_build import BuildFailed
-from monkey_agent.environments.environment_pool import Environments
-from monkey_agent.execution.attempt_resources import Hold, JobNeeds
+from monkey_agent.datasets.dataset_pool import DatasetPool
+from monkey_agent.environments.environment_build import EnvironmentBuildFailed
+from monkey_agent.environments.environment_pool import EnvironmentPool
+from monkey_agent.execution.attempt_resources import AttemptResources, JobNeeds
 from monkey_agent.execution.build_log import ship_build_log
 from monkey_agent.execution.launched_process import LaunchedProcess
-from monkey_agent.execution.recipes import Prepared, Preparer, select_outputs
+from monkey_agent.execution.recipes import PreparedRecipe, RecipePreparer, select_outputs
 from monkey_agent.execution.running_attempt import RunningAttempt
 from monkey_agent.execution.unrecorded_attempts import Exited, UnrecordedAttempts
 from monkey_agent.execution.workspace import Workspace, Workspaces, job_variables
 from monkey_agent.local_files import explain_os_error
 from monkey_agent.logs.job_log import AttemptLog
-from monkey_agent.logs.masking import Mask
+from monkey_agent.logs.masking import LogMask
 from monkey_agent.machine import MachineClock
-from monkey_agent.ports import Attempt, Turn
+from monkey_agent.ports import Attempt, SlotGrant
 from monkey_agent.supervisor import leftover_processes
-from monkey_agent.supervisor.process import Exit
+from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.supervisor.process_tree import BUILD, MARK
 from monkey_agent.supervisor.shared_state import TIMED_OUT
-from monkey_agent.supervisor.supervisor_client import Launcher
+from monkey_agent.supervisor.supervisor_client import SupervisorClient
 from monkey_agent.telemetry.sampler import Sampler
 from monkey_agent.telemetry.spooling import Telemetry
-from monkey_agent.unexpected_errors import Mishaps
+from monkey_agent.unexpected_errors import UnexpectedErrors
 
 #: Seconds between shipments of what running jobs wrote, and while somebody watches.
 SHIP, SHIP_FOLLOWED = 30, 1
@@ -72,20 +72,22 @@ class LocalRunner:
         withheld = set(given.get(WITHHELD, "").split(","))
         inherited = {k: v for k, v in given.items() if not k.startswith("MONKEY_") and k not in withheld}
         self.store, self._keys, self._gpus = store, keys, gpus
-        self.clock, self.mishaps = MachineClock(), Mishaps()
+        self.clock, self.mishaps = MachineClock(), UnexpectedErrors()
         #: Called when a job could not be prepared.
         self.on_trouble: Callable[[OSError], None] = lambda exc: None
         #: Seconds that a job may take to end at most, whatever its sweep says.
         self.most_grace = float("inf")
         self.left = UnrecordedAttempts(state, leftover_processes.read_exits(state))
         self.telemetry = Telemetry(state, machine, SecretValues(env))
-        self.spaces, self.checkpoints = Workspaces(state), Checkpoints(store, keys, LocalCheckpoints(state))
-        self._launcher, self._cache = Launcher(state, self.clock), Cache(cache, cache_size)
+        self.spaces, self.checkpoints = Workspaces(state), CheckpointSavers(store, keys, LocalCheckpoints(state))
+        self._launcher, self._cache = SupervisorClient(state, self.clock), Cache(cache, cache_size)
         self._code = CodeCache(store, self._cache)
         # Marked, so that our successor ends a build that outlives us.
         building = {**inherited, MARK: f"{state}:{BUILD}"}
-        self._needs = JobNeeds(Environments(self._cache, building), Datasets(store, self._cache), SecretValues(env))
-        self._preparer = Preparer(self._launcher, inherited, lambda: str(client_path(cache)))
+        self._needs = JobNeeds(
+            EnvironmentPool(self._cache, building), DatasetPool(store, self._cache), SecretValues(env)
+        )
+        self._preparer = RecipePreparer(self._launcher, inherited, lambda: str(client_path(cache)))
         self._deadline, self._followed = 0.0, False
         self._running: set[RunningAttempt] = set()
         self.sampler = Sampler(self._launcher, self._running, state)
@@ -94,7 +96,7 @@ class LocalRunner:
         self._warming: asyncio.Task[None] | None = None
         self._chores: set[asyncio.Task[None]] = set()
 
-    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[Turn | None]]) -> RunningAttempt | None:
+    async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> RunningAttempt | None:
         """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
         try:
             exited = self._exited(attempt)
@@ -118,7 +120,7 @@ class LocalRunner:
                     await self._launcher.start()
                     given = await turn()
                 if given and attempt.recipe.datasets:
-                    await self._needs.look(attempt)  # only now: who had the seat before may have altered them
+                    await self._needs.look(attempt)  # only now: who had the slot before may have altered them
                     given = await turn()
                 running = self._launch(attempt, prepared, rendered.argv, variables, space, checkpoint, given)
             except BaseException:
@@ -151,22 +153,22 @@ class LocalRunner:
         globs, space = select_outputs(recipe), self.left.workspace(attempt.job)
         space.hold = self._needs.secrets(attempt)
         log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
-        process = self._launcher.exited(space.name, Exit("ended", code, seconds, peak))
-        checkpoint = Checkpoint(self.checkpoints, attempt, space.checkpoint)
+        process = self._launcher.exited(space.name, ProcessExit("ended", code, seconds, peak))
+        checkpoint = CheckpointSaver(self.checkpoints, attempt, space.checkpoint)
         launched = LaunchedProcess(process, space, log, checkpoint, snapshot, globs, prefix)
         running = RunningAttempt(self, attempt, launched)
         if worth == TIMED_OUT:
             running.timed_out()
         return running
 
-    async def _prepare(self, attempt: Attempt) -> tuple[Prepared, Hold | None]:
+    async def _prepare(self, attempt: Attempt) -> tuple[PreparedRecipe, AttemptResources | None]:
         """Return what is the same for all jobs of a recipe, and what this one holds of the cache."""
         recipe = attempt.recipe
         prepared = self._preparer.known(recipe, attempt.withheld)
         code = prepared.code if prepared else await self._code.get(recipe.code, self._keys.code(recipe.code))
         try:
             hold = await self._needs.hold(attempt)
-        except BuildFailed as exc:
+        except EnvironmentBuildFailed as exc:
             await self._tell_build(attempt, exc)
             raise
         if prepared is None:
@@ -178,7 +180,7 @@ class LocalRunner:
                 raise
         return prepared, hold
 
-    async def _tell_build(self, attempt: Attempt, failed: BuildFailed) -> None:
+    async def _tell_build(self, attempt: Attempt, failed: EnvironmentBuildFailed) -> None:
         """Let the log of the build that failed be read. Raises StoreError, OSError."""
         space = self.spaces.take(attempt.job, attempt.k)
         try:
@@ -201,17 +203,17 @@ class LocalRunner:
     def _launch(
         self,
         attempt: Attempt,
-        prepared: Prepared,
+        prepared: PreparedRecipe,
         argv: list[str],
         env: dict[str, str],
         space: Workspace,
-        checkpoint: Checkpoint,
-        turn: Turn | None,
+        checkpoint: CheckpointSaver,
+        turn: SlotGrant | None,
     ) -> RunningAttempt | None:
         if turn is None or self.clock.now() >= self._deadline:
             return None
         if self._gpus:
-            env["CUDA_VISIBLE_DEVICES"] = ",".join(turn.seat.gpus)
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(turn.slot.gpus)
         prefix = self._keys.out(attempt.job, attempt.k)
         log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
         for note in checkpoint.notes:
@@ -220,7 +222,7 @@ class LocalRunner:
         self.telemetry.begin(attempt, space.name, space.metrics)
         process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after)
         code, globs = prepared.code, prepared.globs
-        launched = LaunchedProcess(process, space, log, checkpoint, code, globs, prefix, argv[0], turn.seat.gpus)
+        launched = LaunchedProcess(process, space, log, checkpoint, code, globs, prefix, argv[0], turn.slot.gpus)
         running = RunningAttempt(self, attempt, launched)
         self._running.add(running)
         if self._ticker is None or self._ticker.done():
@@ -280,7 +282,7 @@ class LocalRunner:
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
 
-    def open_log(self, prefix: str, path: str, mask: Mask | None) -> AttemptLog:
+    def open_log(self, prefix: str, path: str, mask: LogMask | None) -> AttemptLog:
         """Return the log of an attempt."""
         return AttemptLog(self.store, f"{prefix}log/", path, mask)
 

@@ -14,18 +14,18 @@ from monkey.metrics.usage import USAGE_FILE
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
-from monkey_agent.checkpoints.checkpoint_saver import Checkpoints
+from monkey_agent.checkpoints.checkpoint_saver import CheckpointSavers
 from monkey_agent.execution import exit_reasons
-from monkey_agent.execution.job_outputs import Shipment, find_outputs
+from monkey_agent.execution.job_outputs import OutputUpload, find_outputs
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.metric_files import MetricFiles
-from monkey_agent.execution.stop_conditions import Conditions
+from monkey_agent.execution.stop_conditions import StopConditions
 from monkey_agent.execution.workspace import Workspace
 from monkey_agent.local_files import explain_os_error, is_touched
-from monkey_agent.ports import Attempt, AttemptOutcome, Ending
-from monkey_agent.supervisor.process import Exit
+from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome
+from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.supervisor.shared_state import NOTHING, OWN, SIGNALLED, TIMED_OUT
-from monkey_agent.telemetry.samples import Samples
+from monkey_agent.telemetry.samples import AttemptSamples
 
 #: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
 _MIN_PAUSE_SECONDS = 0.2
@@ -36,7 +36,7 @@ _TERMINATED = (-signal.SIGTERM, SIGNALLED + signal.SIGTERM)
 NOTES = 20
 
 
-class Why(Enum):
+class EndCause(Enum):
     """Why we ended an attempt ourselves."""
 
     STOPPED = auto()
@@ -45,16 +45,19 @@ class Why(Enum):
     REPLACED = auto()
 
 
-_ENDINGS = dict.fromkeys(Why, Ending.FAILED) | {Why.STOPPED: Ending.STOPPED, Why.MET: Ending.MET}
+_ENDINGS = dict.fromkeys(EndCause, AttemptEnd.FAILED) | {
+    EndCause.STOPPED: AttemptEnd.STOPPED,
+    EndCause.MET: AttemptEnd.MET,
+}
 #: Nobody will read the outputs of an attempt that was stopped or lost in the middle.
-_KEPT = (Ending.SUCCEEDED, Ending.FAILED, Ending.MET)
+_KEPT = (AttemptEnd.SUCCEEDED, AttemptEnd.FAILED, AttemptEnd.MET)
 
 
 class AttemptServices(Protocol):
     """What a running attempt asks of its runner."""
 
     store: Store
-    checkpoints: Checkpoints
+    checkpoints: CheckpointSavers
     #: Seconds that a job may take to end at most, whatever its sweep says.
     most_grace: float
 
@@ -79,17 +82,17 @@ class RunningAttempt:
         self._checkpoint, self.log = launched.checkpoint, launched.log
         self._checkpoint.note, self._checkpoint.frozen = self.log.note, lambda: self._frozen
         rules = attempt.settings.stop_when
-        self._conditions = Conditions(rules) if rules else None
+        self._conditions = StopConditions(rules) if rules else None
         self._met: StopEvidence | None = None
         self._minding = False
         needed = {rule.metric for rule in rules} | {attempt.settings.metric or ""}
         self._metrics = MetricFiles(self._space.metrics, self._conditions.see if self._conditions else None, needed)
         self.job, self.sweep = attempt.job, attempt.sweep
         self.gpus = launched.gpus
-        self.samples = Samples(self._space.samples, attempt.settings.resources.memory)
-        self._shipments: dict[str, Shipment] = {}
+        self.samples = AttemptSamples(self._space.samples, attempt.settings.resources.memory)
+        self._shipments: dict[str, OutputUpload] = {}
         self._found: dict[str, str] | None = None
-        self._why: tuple[Why, str] | None = None
+        self._why: tuple[EndCause, str] | None = None
         self._asked = ""
         self._frozen = False
         self._outcome: AttemptOutcome | None = None
@@ -130,14 +133,14 @@ class RunningAttempt:
 
     def timed_out(self) -> None:
         """Its time is over."""
-        self._why = Why.TIMED_OUT, f"timed out after {format_duration(self._attempt.settings.timeout or 0)}"
+        self._why = EndCause.TIMED_OUT, f"timed out after {format_duration(self._attempt.settings.timeout or 0)}"
 
     async def stop(self, reason: str) -> None:
         """See `Running.stop`."""
         self._asked = reason
         if not self.process.ended.done():
             if self._why is None:
-                self._why = Why.STOPPED, reason
+                self._why = EndCause.STOPPED, reason
             await self._end()
 
     async def _end(self) -> None:
@@ -164,7 +167,7 @@ class RunningAttempt:
     def tick(self) -> None:
         """Do what is to be done every second."""
         if self._at_work and (replaced := self._space.replaced()):
-            self._why = Why.REPLACED, replaced
+            self._why = EndCause.REPLACED, replaced
             self._services.spawn(self._end())
         self._checkpoint.tick()
         if self._conditions is not None and not self._minding:
@@ -176,7 +179,7 @@ class RunningAttempt:
         """Does it run, without anybody having ended it?"""
         return self.process.begun and not (self._frozen or self._why or self.process.ended.done())
 
-    async def _mind(self, conditions: Conditions) -> None:
+    async def _mind(self, conditions: StopConditions) -> None:
         """End it if it meets one of its conditions; one that ended by itself meanwhile has ended so."""
         try:
             self._metrics.progress()
@@ -184,7 +187,7 @@ class RunningAttempt:
             met = conditions.met() or silent
             rule = find_met_rule(self._attempt.settings.stop_when, met) if met else None
             if met and rule and self._at_work:
-                self._met, self._why = met, (Why.MET, rule.told(met))
+                self._met, self._why = met, (EndCause.MET, rule.told(met))
                 await self._end()
         finally:
             self._minding = False
@@ -204,25 +207,25 @@ class RunningAttempt:
                 self._outcome = await self._conclude(how)
         return self._outcome
 
-    async def _ask_who_ended(self, how: Exit) -> None:
+    async def _ask_who_ended(self, how: ProcessExit) -> None:
         """Find out whether a job that somebody else ended by SIGTERM fell with this machine."""
         if self._why is None and how.kind == "ended" and how.code in _TERMINATED:
             await asyncio.sleep(GOING_DOWN)
             if self._asked:
-                self._why = Why.STOPPED, self._asked
+                self._why = EndCause.STOPPED, self._asked
                 self.process.judge(NOTHING)
 
-    def _judge(self, how: Exit) -> None:
+    def _judge(self, how: ProcessExit) -> None:
         """Say whether a successor is to go on from here: not where we stopped it, nor with what never ran."""
-        if how.kind == "ended" and (self._why is None or self._why[0] is Why.TIMED_OUT):
+        if how.kind == "ended" and (self._why is None or self._why[0] is EndCause.TIMED_OUT):
             self.process.judge(OWN if self._why is None else TIMED_OUT)
 
-    async def _conclude(self, how: Exit) -> AttemptOutcome:
+    async def _conclude(self, how: ProcessExit) -> AttemptOutcome:
         """Return the outcome once all that it names is in the store; may be begun again after a StoreError."""
         outcome = self._verdict(how)
         if outcome.ending in _KEPT and (replaced := self._space.replaced()):
             reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))
-            outcome = replace(outcome, ending=Ending.FAILED, reason=reason, met=None)
+            outcome = replace(outcome, ending=AttemptEnd.FAILED, reason=reason, met=None)
         try:
             if is_touched(self._space.metrics):
                 outcome = replace(outcome, summary=await self._ship_metrics())
@@ -234,39 +237,39 @@ class RunningAttempt:
                 outcome = replace(outcome, outputs=outputs)
         except OSError as exc:
             text = f"what it made could not be read: {explain_os_error(exc)}"
-            outcome = replace(outcome, ending=Ending.FAILED, reason=outcome.reason or text, met=None)
-        if outcome.ending is Ending.SUCCEEDED:
+            outcome = replace(outcome, ending=AttemptEnd.FAILED, reason=outcome.reason or text, met=None)
+        if outcome.ending is AttemptEnd.SUCCEEDED:
             outcome = replace(outcome, met=self._conditions.met(sweep=True) if self._conditions else None)
             await self._checkpoint.succeeded()
         else:
             await self._checkpoint.finish(by_itself=how.kind == "ended" and 0 <= how.code < SIGNALLED)
         await self.log.ship(over=True)
-        return replace(outcome, log_tail=self.log.tail()) if outcome.ending is Ending.FAILED else outcome
+        return replace(outcome, log_tail=self.log.tail()) if outcome.ending is AttemptEnd.FAILED else outcome
 
     def leave(self, *, recorded: bool) -> None:
         """See `Running.leave`."""
         self.process.judge(NOTHING)
         self._services.give(self._space)
-        succeeded = self._outcome is not None and self._outcome.ending is Ending.SUCCEEDED
+        succeeded = self._outcome is not None and self._outcome.ending is AttemptEnd.SUCCEEDED
         if recorded and succeeded and self._checkpoint.left_any:
             self._services.spawn(self._services.checkpoints.forget(self._attempt.job))
 
-    def _verdict(self, how: Exit) -> AttemptOutcome:
+    def _verdict(self, how: ProcessExit) -> AttemptOutcome:
         if how.kind == "lost":
-            return AttemptOutcome(Ending.LOST, "the warden died, and the job with it")
+            return AttemptOutcome(AttemptEnd.LOST, "the warden died, and the job with it")
         if how.kind == "refused":
             why = self._why[1] if self._why else "out of touch with the store before it began"
-            return AttemptOutcome(Ending.STOPPED, why)
+            return AttemptOutcome(AttemptEnd.STOPPED, why)
         if how.kind == "failed":
-            return AttemptOutcome(Ending.FAILED, exit_reasons.not_started(how, self._program, self._space.work))
-        outcome = AttemptOutcome(Ending.SUCCEEDED, "", exit_reasons.exit_code(how.code), seconds=how.seconds)
+            return AttemptOutcome(AttemptEnd.FAILED, exit_reasons.not_started(how, self._program, self._space.work))
+        outcome = AttemptOutcome(AttemptEnd.SUCCEEDED, "", exit_reasons.exit_code(how.code), seconds=how.seconds)
         if how.left:
             self._space.spoilt = True
             self.log.note(f"{how.left} of its processes could not be killed (a disk or share that does not answer?)")
         if self._why is not None:
             return replace(outcome, ending=_ENDINGS[self._why[0]], reason=self._why[1], met=self._met)
         if how.code:
-            return replace(outcome, ending=Ending.FAILED, reason=exit_reasons.explain_exit(how))
+            return replace(outcome, ending=AttemptEnd.FAILED, reason=exit_reasons.explain_exit(how))
         return outcome
 
     async def _ship_metrics(self) -> dict[str, dict[str, Any]]:
@@ -283,9 +286,9 @@ class RunningAttempt:
         await shipment.send(await asyncio.to_thread(self._outputs))
         return dict(sorted(shipment.digests.items()))
 
-    def _shipment(self, below: str) -> Shipment:
+    def _shipment(self, below: str) -> OutputUpload:
         if below not in self._shipments:
-            self._shipments[below] = Shipment(self._services.store, self._prefix + below)
+            self._shipments[below] = OutputUpload(self._services.store, self._prefix + below)
         return self._shipments[below]
 
     def _outputs(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from monkey.spec.job.stop_when import StopEvidence, StopRule
 
 
-class Conditions:
+class StopConditions:
     """The rules of one attempt, and what met them first."""
 
     def __init__(self, rules: Sequence[StopRule]) -> None:

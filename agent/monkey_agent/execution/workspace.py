@@ -18,7 +18,7 @@ from monkey.spec.job.job_table import nest_parameters
 from monkey.tree_removal import remove_tree
 
 if TYPE_CHECKING:
-    from monkey_agent.execution.attempt_resources import Hold
+    from monkey_agent.execution.attempt_resources import AttemptResources
     from monkey_agent.ports import Attempt
 
 #: Workspaces that are kept for the next jobs.
@@ -45,7 +45,7 @@ class Workspace:
         #: Holds what was sampled of its processes; not there for one that was over before.
         self.samples = f"{root}/{USAGE_FILE}"
         #: What its attempt uses of the machine: given back with it.
-        self.hold: Hold | None = None
+        self.hold: AttemptResources | None = None
         #: May somebody still write into it? Then no other attempt gets it.
         self.spoilt = False
 

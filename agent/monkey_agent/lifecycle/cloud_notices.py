@@ -15,14 +15,14 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.fleet.cloud import instance_metadata
-from monkey.fleet.cloud.aws_machine import Aws
-from monkey.fleet.cloud.gcp_machine import Gcp
-from monkey.fleet.cloud.http_client import Away, Refused, retry_ask
+from monkey.fleet.cloud.aws_machine import AwsMachine
+from monkey.fleet.cloud.gcp_machine import GcpMachine
+from monkey.fleet.cloud.http_client import ApiDown, ApiError, retry_ask
 from monkey.fleet.cloud.machine_paths import GOODBYE, HEARD
 from monkey_agent.lifecycle import draining
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 
-CLOUDS: Mapping[str, type[Aws] | type[Gcp]] = {"aws": Aws, "gcp": Gcp}
+CLOUDS: Mapping[str, type[AwsMachine] | type[GcpMachine]] = {"aws": AwsMachine, "gcp": GcpMachine}
 #: Seconds between questions whether the machine is about to be taken away, and between looks at the heartbeat.
 ASK, _POLL_SECONDS = 2.0, 5.0
 #: Seconds that a cloud leaves after its notice; and the part of them that jobs may take to end, for what they leave is
@@ -53,7 +53,7 @@ async def leave_on_notice(agent: AgentDaemon, cloud: str, directory: Path, hurry
     machine, known = CLOUDS[cloud]({}), ""
     while True:
         found = ""
-        with contextlib.suppress(Refused, Away):  # asked again in a moment
+        with contextlib.suppress(ApiError, ApiDown):  # asked again in a moment
             found = await asyncio.to_thread(instance_metadata.read_notice, machine)
         if found in (instance_metadata.SPOT, instance_metadata.OVER):
             hurry(read_grace(cloud))
@@ -69,9 +69,9 @@ async def leave_on_notice(agent: AgentDaemon, cloud: str, directory: Path, hurry
         await asyncio.sleep(ASK)
 
 
-async def _renew(machine: Aws | Gcp) -> None:
+async def _renew(machine: AwsMachine | GcpMachine) -> None:
     """Have another one come in its place: it has minutes more than who is taken back, and still is the last to know."""
-    with contextlib.suppress(Refused, Away):  # then its work waits for the next apply
+    with contextlib.suppress(ApiError, ApiDown):  # then its work waits for the next apply
         await asyncio.to_thread(retry_ask, partial(instance_metadata.replace_machine, machine), LATE)
 
 
@@ -99,7 +99,7 @@ def read_secrets(settings: Mapping[str, Any]) -> dict[str, str]:
     for name, where in settings["secrets"].items():
         try:
             found[name] = retry_ask(partial(instance_metadata.read_secret, machine, where), LATE)
-        except (Refused, Away) as exc:
+        except (ApiError, ApiDown) as exc:
             raise FleetError(
                 f"the machine cannot read the secret {name} at {where}: {exc}",
                 hint=f"write it there, or mend {name} in the provider's 'secrets:'; then apply again",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from monkey.metrics import names
 from monkey.metrics.influx_points import job_point, machine_of, system_point
-from monkey.protocol.claims import Held
+from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import EndEntry
 from monkey.spec.job.recipe import SweepSettings
 from monkey.spec.project.influx_settings import InfluxSettings
@@ -15,7 +15,7 @@ from monkey_agent.telemetry.sampler import Sample
 from monkey_agent.telemetry.spooling import Telemetry
 
 
-class Points:
+class JobPoints:
     """Tells the InfluxDBs of the sweeps that an agent works for."""
 
     def __init__(self, telemetry: Telemetry, agent: AgentDaemon, slots: int) -> None:
@@ -27,11 +27,11 @@ class Points:
         if work.held is not None and not work.held.claim.continues:
             self._tell(work, work.held, None)
 
-    def ended(self, work: ActiveAttempt, held: Held, end: EndEntry) -> None:
+    def ended(self, work: ActiveAttempt, held: HeldClaim, end: EndEntry) -> None:
         """The end of an attempt is in the log, behind the claim `held`."""
         self._tell(work, held, end)
 
-    def _tell(self, work: ActiveAttempt, held: Held, end: EndEntry | None) -> None:
+    def _tell(self, work: ActiveAttempt, held: HeldClaim, end: EndEntry | None) -> None:
         settings, count = self._sweep(work)
         if settings.influx is None:
             return
@@ -63,7 +63,7 @@ class Points:
     def sampled(self, samples: list[Sample]) -> None:
         """Take the samples of one moment: the machine's for all, a job's for its sweep's InfluxDB."""
         post = self._agent.post
-        busy = sum(work.seat is not None for work in self._agent.attempts.live)
+        busy = sum(work.slot is not None for work in self._agent.attempts.live)
         for influx in self._wanted():
             lines = []
             for sample in samples:

@@ -16,7 +16,7 @@ GLANCE = 1.0
 _GOODBYE_FILE = "left-in-peace"
 
 
-class Home:
+class StateDirectory:
     """A state directory, locked. The lock goes with the process, however it ends."""
 
     def __init__(self, directory: Path) -> None:

@@ -12,7 +12,7 @@ from monkey.files import open_regular
 from monkey.protocol.layout import log_segment
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
-from monkey_agent.logs.masking import Mask
+from monkey_agent.logs.masking import LogMask
 
 #: Bytes of a segment at most: what an agent holds of a log in memory.
 SEGMENT = 4 * 1024 * 1024
@@ -25,7 +25,7 @@ _END = 64 * 1024
 class AttemptLog:
     """The log of one attempt, and how much of it is in the store."""
 
-    def __init__(self, store: Store, prefix: str, path: str, mask: Mask | None = None) -> None:
+    def __init__(self, store: Store, prefix: str, path: str, mask: LogMask | None = None) -> None:
         """Ship the file `path` to keys that begin with `prefix`, without what is to be masked."""
         self._store, self._prefix, self._path, self._mask = store, prefix, path, mask
         self._segments = 0

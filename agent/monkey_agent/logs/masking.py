@@ -22,7 +22,7 @@ WRAP, BREAK = 16, 10
 _ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 
 
-class Encoded(NamedTuple):
+class EncodedSecret(NamedTuple):
     """What base64 makes of a value; `left`, `right`: the character beside it there tells of the value, too."""
 
     text: bytes
@@ -35,7 +35,7 @@ class Encoded(NamedTuple):
         return len(self.text) + BREAK * (len(self.text) // WRAP + 1)
 
 
-class Mask:
+class LogMask:
     """What must not be seen in one job's log."""
 
     def __init__(self, values: Iterable[str]) -> None:
@@ -65,7 +65,7 @@ class Mask:
         if not self._encoded:
             return most
         tail = data[-self.margin - 1 :]
-        joined = Joined(tail)
+        joined = JoinedText(tail)
         for form in self._encoded:
             # One that is whole waits for the character beside it.
             begun = _begun(form.text, joined.text, len(form.text) - (0 if form.right else 1))
@@ -92,12 +92,12 @@ class Mask:
                 yield at, at + len(pattern)
                 at = window.find(pattern, at + 1)
         if self._encoded:
-            joined = Joined(window)
+            joined = JoinedText(window)
             for form in self._encoded:
                 yield from joined.find(form)
 
 
-class Joined:
+class JoinedText:
     """A text whose lines are joined, as base64 that was wrapped is read; and where each byte of it was."""
 
     def __init__(self, window: bytes) -> None:
@@ -120,7 +120,7 @@ class Joined:
         line = bisect_right(self._starts, at) - 1
         return self._origins[line] + at - self._starts[line]
 
-    def find(self, form: Encoded) -> Iterator[tuple[int, int]]:
+    def find(self, form: EncodedSecret) -> Iterator[tuple[int, int]]:
         """Return where a form is in the window, with the characters beside it that tell of it."""
         at = self.text.find(form.text)
         while at >= 0:
@@ -174,7 +174,7 @@ def _in_markup(text: str) -> Iterator[str]:
     yield repr(text)[1:-1]
 
 
-def _encoded(text: str) -> Iterator[Encoded]:
+def _encoded(text: str) -> Iterator[EncodedSecret]:
     """Return what base64 makes of a value, wherever in the encoded text it begins: as in `user:TOKEN`."""
     value = text.encode(errors="surrogateescape")
     for before in range(3):
@@ -184,5 +184,5 @@ def _encoded(text: str) -> Iterator[Encoded]:
         inner = encoded[first:last]
         if len(inner) >= LEAST_ENCODED:
             sides = before * 8 % 6 > 0, (before + len(value)) * 8 % 6 > 0
-            yield Encoded(inner, *sides)
-            yield Encoded(inner.translate(bytes.maketrans(b"+/", b"-_")), *sides)
+            yield EncodedSecret(inner, *sides)
+            yield EncodedSecret(inner.translate(bytes.maketrans(b"+/", b"-_")), *sides)

@@ -8,7 +8,7 @@ from typing import Any
 Notice = dict[str, Any]
 
 
-class Undelivered(Exception):
+class UndeliveredNotice(Exception):
     """It was not taken. Tells of a secret no more than its name."""
 
     def __init__(self, message: str, *, final: bool) -> None:

@@ -10,20 +10,20 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import Any, Protocol
 
-from monkey.errors import Corrupt, KeyMissing, StoreError
+from monkey.errors import CorruptObject, KeyMissing, StoreError
 from monkey.fleet.secret_values import SecretValues
-from monkey.protocol.claims import Claims, Held
+from monkey.protocol.claims import Claims, HeldClaim
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import Ended, EndEntry
+from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.heartbeat import BEAT, Heart, decode_beat
+from monkey.protocol.heartbeat import BEAT, HeartbeatWriter, decode_beat
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.spec.project.notify import NotifyChannel
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
-from monkey_agent.notifications.notice import Notice, Undelivered
-from monkey_agent.unexpected_errors import Mishaps
+from monkey_agent.notifications.notice import Notice, UndeliveredNotice
+from monkey_agent.unexpected_errors import UnexpectedErrors
 
 #: Seconds between tries, doubling, and after which a notice is given up.
 FIRST, SLOWEST, GIVE_UP = 1.0, 60.0, 900.0
@@ -45,7 +45,7 @@ class FinishedJobs(Protocol):
         """Job that ended without success to its verdict and the position of that in its log."""
 
 
-class Herald:
+class Notifier:
     """Tells people what the sweeps of one fleet come to."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Herald:
         store: Store,
         keys: Keys,
         claims: Claims,
-        heart: Heart,
+        heart: HeartbeatWriter,
         clock: Clock,
         rng: random.Random,
         spawn: Callable[[Coroutine[Any, Any, None]], Any],
@@ -63,7 +63,7 @@ class Herald:
         self._clock, self._random, self._spawn = clock, rng, spawn
         #: Sends one notice; raises Undelivered.
         self.deliver: Callable[[NotifyChannel, Notice], Awaitable[None]] = _deliver
-        self.mishaps = Mishaps()
+        self.mishaps = UnexpectedErrors()
         #: Logs of notices that need no more thought, and those that a task of ours sees to.
         self._settled: set[str] = set()
         self._at_work: set[str] = set()
@@ -193,7 +193,7 @@ class Herald:
                 agent = key.removeprefix(self._keys.agents).rpartition("/")[0]
                 if decode_beat(agent, key, await self._store.get(key)).vitals.get("running"):
                     return True
-            except (KeyMissing, Corrupt):
+            except (KeyMissing, CorruptObject):
                 continue
         return False
 
@@ -221,7 +221,7 @@ class Herald:
         try:
             log = EntryLog(base)
             await log.refresh(self._store)
-            told = isinstance(log.tail, EndEntry) and log.tail.outcome is not Ended.RELEASED
+            told = isinstance(log.tail, EndEntry) and log.tail.outcome is not ClaimEnd.RELEASED
             if told or (self._claims.free(log) and await self._claim(log, channel, notice)):
                 self._settled.add(base)
         except StoreError:
@@ -240,12 +240,12 @@ class Herald:
         began, who = self._clock.now(), f"{channel.kind} {channel.to}"
         for turn in itertools.count():
             try:
-                outcome: Ended | None = await self._try(held, channel, notice)
+                outcome: ClaimEnd | None = await self._try(held, channel, notice)
                 reason = ""
-            except Undelivered as exc:
+            except UndeliveredNotice as exc:
                 self.troubles[who] = f"{who} could not be told that {notice['text']}: {exc}"
                 given_up = exc.final or self._clock.now() - began > GIVE_UP
-                outcome, reason = Ended.FAILED if given_up else None, str(exc)
+                outcome, reason = ClaimEnd.FAILED if given_up else None, str(exc)
             else:
                 self.troubles.pop(who, None)
             if outcome is not None:
@@ -257,15 +257,15 @@ class Herald:
             held = again
         raise AssertionError("unreachable")
 
-    async def _try(self, held: Held, channel: NotifyChannel, notice: Notice) -> Ended:
+    async def _try(self, held: HeldClaim, channel: NotifyChannel, notice: Notice) -> ClaimEnd:
         try:
             await self.deliver(channel, notice)
         except asyncio.CancelledError:
             self._claims.drop(held)  # the last heartbeat frees it for others
             raise
-        return Ended.SUCCEEDED
+        return ClaimEnd.SUCCEEDED
 
-    async def _hold(self, held: Held, pause: float, sweep: str) -> Held | None:
+    async def _hold(self, held: HeldClaim, pause: float, sweep: str) -> HeldClaim | None:
         """Wait; then return the claim, asked for again where it is not sure to be ours; None where another has it."""
         try:
             await self._clock.sleep(pause)

@@ -16,7 +16,7 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.project.notify import NotifyChannel
-from monkey_agent.notifications.notice import Undelivered
+from monkey_agent.notifications.notice import UndeliveredNotice
 
 #: Seconds that a server may be silent, and that all of a try may take.
 SILENT, WHOLE = 10.0, 30.0
@@ -36,10 +36,10 @@ async def deliver_notice(channel: NotifyChannel, notice: Mapping[str, Any], secr
     try:
         values = secrets.get(channel.secrets)
     except FleetError as exc:
-        raise Undelivered(exc.message, final=False) from exc
+        raise UndeliveredNotice(exc.message, final=False) from exc
     url = values[channel.to] if channel.named else channel.to
     if not url.lower().startswith(("http://", "https://")):
-        raise Undelivered(f"expected {channel.to} to be a URL that begins with https://", final=True)
+        raise UndeliveredNotice(f"expected {channel.to} to be a URL that begins with https://", final=True)
     said = {"text": _plain(notice["text"])} if channel.kind == "slack" else notice
     body = json.dumps(said, ensure_ascii=False).encode()
     headers = {"Content-Type": "application/json", "User-Agent": "monkey", "Idempotency-Key": notice["event"]}
@@ -67,10 +67,10 @@ async def _post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
         failed: Exception | None = None
         try:
             _request(url, body, headers)
-        except Undelivered as exc:
+        except UndeliveredNotice as exc:
             failed = exc
         except Exception as exc:  # whatever a server may do to http.client
-            failed = Undelivered(f"no answer ({type(exc).__name__})", final=False)
+            failed = UndeliveredNotice(f"no answer ({type(exc).__name__})", final=False)
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, failed)
 
@@ -78,7 +78,7 @@ async def _post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
     try:
         await asyncio.wait_for(done, WHOLE)
     except TimeoutError as exc:
-        raise Undelivered(f"no answer within {WHOLE:.0f} s", final=False) from exc
+        raise UndeliveredNotice(f"no answer within {WHOLE:.0f} s", final=False) from exc
 
 
 def _request(url: str, body: bytes, headers: Mapping[str, str]) -> None:
@@ -88,12 +88,12 @@ def _request(url: str, body: bytes, headers: Mapping[str, str]) -> None:
     except urllib.error.HTTPError as exc:
         exc.close()
         final = exc.code < 500 and exc.code not in LATER
-        raise Undelivered(f"it answered {exc.code}", final=final) from None
+        raise UndeliveredNotice(f"it answered {exc.code}", final=final) from None
     except urllib.error.URLError as exc:
         reason = exc.reason
         told = (reason.strerror or type(reason).__name__) if isinstance(reason, OSError) else "not reached"
-        raise Undelivered(told, final=False) from None
+        raise UndeliveredNotice(told, final=False) from None
     except (http.client.InvalidURL, ValueError, UnicodeError):
-        raise Undelivered("it is no URL that could be reached", final=True) from None
+        raise UndeliveredNotice("it is no URL that could be reached", final=True) from None
     except (OSError, http.client.HTTPException) as exc:
-        raise Undelivered(f"no answer ({type(exc).__name__})", final=False) from None
+        raise UndeliveredNotice(f"no answer ({type(exc).__name__})", final=False) from None

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.protocol.claims import Held
-from monkey_agent.ports import Attempt, LiveAttempt, Seat, Turn
+from monkey.protocol.claims import HeldClaim
+from monkey_agent.ports import Attempt, LiveAttempt, Slot, SlotGrant
 
 
 @dataclass(eq=False)
@@ -16,27 +16,27 @@ class ActiveAttempt:
 
     attempt: Attempt
     #: The newest claim of it; None once another agent has it.
-    held: Held | None
+    held: HeldClaim | None
     #: The sweep under whose settings it runs now: another takes over where the first is cancelled.
     sweep: str
     #: None while it was claimed ahead, and waits for one.
-    seat: Seat | None = None
-    #: The one whose seat it is to have next, and the one that is to have its own.
+    slot: Slot | None = None
+    #: The one whose slot it is to have next, and the one that is to have its own.
     follows: ActiveAttempt | None = None
     follower: ActiveAttempt | None = None
-    permit: tuple[int, Held] | None = None
+    permit: tuple[int, HeldClaim] | None = None
     running: LiveAttempt | None = None
-    #: While it is prepared, and waits for its seat; what it needs may take hours to be made.
+    #: While it is prepared, and waits for its slot; what it needs may take hours to be made.
     starting: asyncio.Future[None] | None = None
     #: Stopped by SIGSTOP until its claim was asked for again.
     frozen: bool = False
     #: Why it was asked to stop; empty when it was not.
     stopping: str = ""
-    #: Wall clock when it got its seat, for people.
+    #: Wall clock when it got its slot, for people.
     began: float = 0.0
-    #: When it was claimed, and from then on when it got its seat, on the agent's clock.
+    #: When it was claimed, and from then on when it got its slot, on the agent's clock.
     since: float = 0.0
-    #: Set when it has a seat, or follows another into one, or will never need one.
+    #: Set when it has a slot, or follows another into one, or will never need one.
     called: asyncio.Event = field(default_factory=asyncio.Event)
     #: Held while its claim is being asked for again, handed over, or ended.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -66,17 +66,17 @@ class ActiveAttempt:
         if after:
             after.follows = before
 
-    def turn(self) -> Turn | None:
-        """Return when it begins, and with whose seat."""
-        if self.seat:
-            return Turn(self.seat)
+    def turn(self) -> SlotGrant | None:
+        """Return when it begins, and with whose slot."""
+        if self.slot:
+            return SlotGrant(self.slot)
         before = self.follows
         if before is None or before.running is None:
             return None
         first = before
         while first.follows:
             first = first.follows
-        return Turn(first.seat, before.running) if first.seat else None
+        return SlotGrant(first.slot, before.running) if first.slot else None
 
     def freeze(self) -> None:
         """Stop its processes where they are."""

@@ -13,16 +13,16 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.wakeup import wake_agents
 from monkey.store.store_port import Store
-from monkey_agent.notifications.notifier import Herald
+from monkey_agent.notifications.notifier import Notifier
 from monkey_agent.ports import Clock, Runner
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
-from monkey_agent.scheduling.agent_identity import PROTOCOL, Parts, Post
+from monkey_agent.scheduling.agent_identity import PROTOCOL, AgentIdentity, ProtocolParts
 from monkey_agent.scheduling.attempts import Attempts
-from monkey_agent.scheduling.claiming import Picker
-from monkey_agent.scheduling.dispatcher import Dispatcher, Seats
-from monkey_agent.scheduling.polling import Pauses
-from monkey_agent.scheduling.sweep_queue import Desk
-from monkey_agent.unexpected_errors import Mishaps
+from monkey_agent.scheduling.claiming import JobPicker
+from monkey_agent.scheduling.dispatcher import Dispatcher, SlotPort
+from monkey_agent.scheduling.polling import PollSchedule
+from monkey_agent.scheduling.sweep_queue import SweepQueue
+from monkey_agent.unexpected_errors import UnexpectedErrors
 
 #: Seconds before a heartbeat is tried again that the store did not acknowledge.
 BEAT_RETRY = 3.0
@@ -38,12 +38,12 @@ class AgentDaemon:
     def __init__(
         self,
         store: Store,
-        post: Post,
+        post: AgentIdentity,
         clock: Clock,
         runner: Runner,
-        seats: Seats,
+        slots: SlotPort,
         rng: random.Random,
-        parts: Parts = PROTOCOL,
+        parts: ProtocolParts = PROTOCOL,
     ) -> None:
         """Work at `post`, by way of `store`; the others are its ways to the machine."""
         self.store, self.post, self.clock, self.runner = store, post, clock, runner
@@ -53,13 +53,13 @@ class AgentDaemon:
         self.heart.vitals = self._vitals
         self.observer = parts.observer(store, self.keys, clock, post.agent, post.predecessors)
         self.claims = parts.claims(store, parts.create, self.heart, self.observer, clock)
-        self.picker = Picker(store, self.keys, self.claims, self.heart, self.observer, clock)
+        self.picker = JobPicker(store, self.keys, self.claims, self.heart, self.observer, clock)
         self.permits = Permits(store, self.keys, self.claims, self.heart, self.observer, rng)
         self.attempts = Attempts(runner, self.claims, self.permits, self.picker, self.heart, clock, self._spawn)
-        self.herald = Herald(store, self.keys, self.claims, self.heart, clock, rng, self._spawn)
-        self.desk = Desk(store, self.keys, post.fleet, self.observer, clock, rng, parts.create, self.herald)
-        self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, seats, self.attempts, clock, self._ours)
-        self.mishaps = Mishaps(lambda line: self.say(line))
+        self.herald = Notifier(store, self.keys, self.claims, self.heart, clock, rng, self._spawn)
+        self.desk = SweepQueue(store, self.keys, post.fleet, self.observer, clock, rng, parts.create, self.herald)
+        self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, slots, self.attempts, clock, self._ours)
+        self.mishaps = UnexpectedErrors(lambda line: self.say(line))
         self._wire()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -195,7 +195,7 @@ class AgentDaemon:
             await self.clock.sleep(min(max(left, 0.05), FENCE) if left > 0 else FENCE)
 
     async def _looks(self) -> None:
-        pauses = Pauses(self.store, self.keys, self.clock, self.random)
+        pauses = PollSchedule(self.store, self.keys, self.clock, self.random)
         while True:
             try:
                 await self._look()
@@ -287,7 +287,7 @@ class AgentDaemon:
         self.alert = exc.message
 
     def _vitals(self) -> dict[str, Any]:
-        at_work = [work for work in self.attempts.live if work.seat]
+        at_work = [work for work in self.attempts.live if work.slot]
         idle = sorted(self.attempts.in_hand.keys() - {work.job for work in at_work})
         alerts = [self.alert, self.attempts.trouble, *self.dispatcher.alerts, *sorted(self.picker.torn)[:3]]
         return {

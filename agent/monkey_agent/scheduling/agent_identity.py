@@ -6,27 +6,27 @@ from dataclasses import dataclass
 
 from monkey.protocol.claims import Claims
 from monkey.protocol.entry_log import Create
-from monkey.protocol.heartbeat import Heart
-from monkey.protocol.observer import Observer
+from monkey.protocol.heartbeat import HeartbeatWriter
+from monkey.protocol.observer import HeartbeatObserver
 from monkey.store.create import create_object
 
 
 @dataclass(frozen=True)
-class Parts:
+class ProtocolParts:
     """The protocol's moving parts; the simulation swaps them for mutants."""
 
     create: Create = create_object
-    heart: type[Heart] = Heart
-    observer: type[Observer] = Observer
+    heart: type[HeartbeatWriter] = HeartbeatWriter
+    observer: type[HeartbeatObserver] = HeartbeatObserver
     claims: type[Claims] = Claims
 
 
 #: The protocol as it is meant.
-PROTOCOL = Parts()
+PROTOCOL = ProtocolParts()
 
 
 @dataclass(frozen=True)
-class Post:
+class AgentIdentity:
     """Where an agent works."""
 
     project: str

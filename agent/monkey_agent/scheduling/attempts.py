@@ -7,24 +7,24 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from monkey.errors import Corrupt, FleetError, JobFailed, StoreError
-from monkey.protocol.claims import RETRY_SECONDS, Claims, Held
+from monkey.errors import CorruptObject, FleetError, JobFailed, StoreError
+from monkey.protocol.claims import RETRY_SECONDS, Claims, HeldClaim
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import Ended, EndEntry
-from monkey.protocol.heartbeat import Heart
+from monkey.protocol.entries import ClaimEnd, EndEntry
+from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.journal import record_of
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.sweeps.sweep_log import SweepState
-from monkey_agent.ports import AttemptOutcome, Ending, LiveAttempt, Runner, Seat, Turn
+from monkey_agent.ports import AttemptEnd, AttemptOutcome, LiveAttempt, Runner, Slot, SlotGrant
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
-from monkey_agent.scheduling.claiming import Picker
-from monkey_agent.unexpected_errors import Mishaps
+from monkey_agent.scheduling.claiming import JobPicker
+from monkey_agent.unexpected_errors import UnexpectedErrors
 
 ENDED = {
-    Ending.SUCCEEDED: Ended.SUCCEEDED,
-    Ending.FAILED: Ended.FAILED,
-    Ending.MET: Ended.STOPPED,
-    Ending.STOPPED: Ended.RELEASED,
+    AttemptEnd.SUCCEEDED: ClaimEnd.SUCCEEDED,
+    AttemptEnd.FAILED: ClaimEnd.FAILED,
+    AttemptEnd.MET: ClaimEnd.STOPPED,
+    AttemptEnd.STOPPED: ClaimEnd.RELEASED,
 }
 
 
@@ -36,8 +36,8 @@ class Attempts:
         runner: Runner,
         claims: Claims,
         permits: Permits,
-        picker: Picker,
-        heart: Heart,
+        picker: JobPicker,
+        heart: HeartbeatWriter,
         clock: Clock,
         spawn: Callable[[Coroutine[Any, Any, None]], Any],
     ) -> None:
@@ -49,31 +49,31 @@ class Attempts:
         self.live: dict[ActiveAttempt, None] = {}
         #: Called when an attempt's process was started, or waits for its turn.
         self.on_started: Callable[[], None] = lambda: None
-        #: Called when an attempt needs its seat no more, if it has one; says whether another was called to it.
+        #: Called when an attempt needs its slot no more, if it has one; says whether another was called to it.
         self.on_vacant: Callable[[ActiveAttempt], bool] = lambda work: False
         #: Called when an attempt was claimed, and when its end is in the log behind the claim.
         self.on_claimed: Callable[[ActiveAttempt], None] = lambda work: None
-        self.on_recorded: Callable[[ActiveAttempt, Held, EndEntry], None] = lambda work, held, end: None
+        self.on_recorded: Callable[[ActiveAttempt, HeldClaim, EndEntry], None] = lambda work, held, end: None
         #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
-        self.on_over: Callable[[ActiveAttempt, Held | None], None] = lambda work, held: None
-        self.mishaps = Mishaps()
+        self.on_over: Callable[[ActiveAttempt, HeldClaim | None], None] = lambda work, held: None
+        self.mishaps = UnexpectedErrors()
         #: What the store last refused to take, for people.
         self.trouble = ""
 
     def begin(self, work: ActiveAttempt) -> None:
-        """Run a claimed attempt to its end; one without a seat is prepared, and waits for one."""
+        """Run a claimed attempt to its end; one without a slot is prepared, and waits for one."""
         work.since = self._clock.now()
         self.in_hand[work.job] = work
         self.live[work] = None
         self.on_claimed(work)
-        if work.seat:
-            self.seat(work, work.seat)
+        if work.slot:
+            self.give_slot(work, work.slot)
         self._spawn(self._live(work))
 
-    def seat(self, work: ActiveAttempt, seat: Seat) -> None:
+    def give_slot(self, work: ActiveAttempt, slot: Slot) -> None:
         """Let an attempt begin."""
         work.wait_for_nobody()
-        work.seat, work.since, work.began = seat, self._clock.now(), self._clock.wall()
+        work.slot, work.since, work.began = slot, self._clock.now(), self._clock.wall()
         work.called.set()
         if work.running:
             work.running.begin()
@@ -100,12 +100,14 @@ class Attempts:
         try:
             await self._begun(work)
             if work.running is None:
-                return AttemptOutcome(Ending.STOPPED, reason=work.stopping or "out of touch with the store")
+                return AttemptOutcome(AttemptEnd.STOPPED, reason=work.stopping or "out of touch with the store")
             return await self._outcome(work.running)
-        except (JobFailed, Corrupt) as exc:
-            return AttemptOutcome(Ending.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
+        except (JobFailed, CorruptObject) as exc:
+            return AttemptOutcome(AttemptEnd.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
         except StoreError as exc:
-            return AttemptOutcome(Ending.STOPPED, reason=f"the store did not give what the job needs: {exc.message}")
+            return AttemptOutcome(
+                AttemptEnd.STOPPED, reason=f"the store did not give what the job needs: {exc.message}"
+            )
         except FleetError:
             raise  # where no warden can be started, nothing can
         except Exception as exc:
@@ -117,7 +119,7 @@ class Attempts:
         if work.running:
             with contextlib.suppress(Exception):
                 await work.running.stop(reason)
-        return AttemptOutcome(Ending.FAILED, reason=reason)
+        return AttemptOutcome(AttemptEnd.FAILED, reason=reason)
 
     async def _begun(self, work: ActiveAttempt) -> None:
         """Wait until it runs, or will not: `work.stop` cancels what it waits for. Raises as `Runner.start` does."""
@@ -135,8 +137,8 @@ class Attempts:
         running = work.running = await self._runner.start(work.attempt, lambda: self._turn(work))
         if running is None:
             return
-        if work.seat:
-            running.begin()  # it got the seat while it was put in line for it
+        if work.slot:
+            running.begin()  # it got the slot while it was put in line for it
         if work.frozen:
             running.freeze()
         if work.stopping:
@@ -152,9 +154,9 @@ class Attempts:
                 self.trouble = exc.message
                 await self._clock.sleep(RETRY_SECONDS)
 
-    async def _conclude(self, work: ActiveAttempt, held: Held, outcome: AttemptOutcome) -> bool:
+    async def _conclude(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> bool:
         """Append the end; says whether it is in the log."""
-        if outcome.ending is Ending.LOST:
+        if outcome.ending is AttemptEnd.LOST:
             # No end entry: the next claim makes it a loss, and too many losses end the job.
             self._claims.drop(held)
             return False
@@ -165,7 +167,7 @@ class Attempts:
             self.on_recorded(work, held, end)
         return recorded
 
-    def _end(self, work: ActiveAttempt, held: Held, outcome: AttemptOutcome) -> EndEntry:
+    def _end(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> EndEntry:
         return EndEntry(
             outcome=ENDED[outcome.ending],
             agent=held.claim.agent,
@@ -179,13 +181,13 @@ class Attempts:
             metrics=outcome.summary,
             outputs=outcome.outputs,
             usage=outcome.usage,
-            log_tail=outcome.log_tail if outcome.ending is Ending.FAILED else [],
+            log_tail=outcome.log_tail if outcome.ending is AttemptEnd.FAILED else [],
             met=outcome.met.to_json() if outcome.met else {},
         )
 
     # -- fencing ------------------------------------------------------------------------------------------------------
 
-    async def _turn(self, work: ActiveAttempt) -> Turn | None:
+    async def _turn(self, work: ActiveAttempt) -> SlotGrant | None:
         """Return the attempt's turn once it has one; None where it may not run."""
         while True:
             await work.called.wait()

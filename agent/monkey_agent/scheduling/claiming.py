@@ -6,18 +6,18 @@ import asyncio
 import itertools
 from collections.abc import Callable, Container, Mapping
 
-from monkey.protocol.claims import Claims, Held
+from monkey.protocol.claims import Claims, HeldClaim
 from monkey.protocol.clock import Clock
-from monkey.protocol.entries import Claim, Ended, EndEntry, Torn
-from monkey.protocol.entry_log import EntryLog, Tally, got_on, newest_checkpoint, tally_log
-from monkey.protocol.heartbeat import Heart
-from monkey.protocol.journal import LOST, SAVED, Record, record_of
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
+from monkey.protocol.entry_log import EntryLog, LogTally, got_on, newest_checkpoint, tally_log
+from monkey.protocol.heartbeat import HeartbeatWriter
+from monkey.protocol.journal import LOST, SAVED, JournalRecord, record_of
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import Observer
+from monkey.protocol.observer import HeartbeatObserver
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.store.store_port import Store
-from monkey_agent.scheduling.job_candidates import Board
+from monkey_agent.scheduling.job_candidates import JobCandidates
 
 #: Seconds before a failed job is tried again: doubles with each failure.
 _BACKOFF_SECONDS = 1.0
@@ -28,11 +28,17 @@ ROUNDS = 3
 BREATH = 64
 
 
-class Picker:
+class JobPicker:
     """Finds and claims jobs; keeps what was read of their logs while they are not final."""
 
     def __init__(
-        self, store: Store, keys: Keys, claims: Claims, heart: Heart, observer: Observer, clock: Clock
+        self,
+        store: Store,
+        keys: Keys,
+        claims: Claims,
+        heart: HeartbeatWriter,
+        observer: HeartbeatObserver,
+        clock: Clock,
     ) -> None:
         """Pick for the agent whose heart and observer these are."""
         self._store, self._keys, self._claims = store, keys, claims
@@ -44,13 +50,13 @@ class Picker:
         #: Jobs in hand here, whatever the sweep.
         self.in_hand: Container[str] = ()
         #: Told of a job that is failed for a sweep: (board, job, position of its last failure).
-        self.on_failed: Callable[[Board, str, int], None] = lambda board, job, k: None
+        self.on_failed: Callable[[JobCandidates, str, int], None] = lambda board, job, k: None
         #: Told of a job that met a condition which ends its sweep: (board, job, position of its end, what it met).
-        self.on_goal: Callable[[Board, str, int, str], None] = lambda board, job, k, told: None
+        self.on_goal: Callable[[JobCandidates, str, int, str], None] = lambda board, job, k, told: None
         #: Entries that could not be read.
         self.torn: set[str] = set()
 
-    async def find(self, board: Board) -> tuple[str, EntryLog] | None:
+    async def find(self, board: JobCandidates) -> tuple[str, EntryLog] | None:
         """Return the board's next job that can be claimed. None: nothing before the next look. Raises StoreError."""
         for turn in itertools.count(1):
             if turn % BREATH == 0:
@@ -71,14 +77,14 @@ class Picker:
                     return job, log
         raise AssertionError("unreachable")
 
-    async def _open(self, board: Board, job: str) -> EntryLog | None:
+    async def _open(self, board: JobCandidates, job: str) -> EntryLog | None:
         """Return the job's log if a claim may be appended to it."""
         log = self._logs.setdefault(job, EntryLog(self._keys.job_log(job)))
         if log.head or self._observer.tally(job):
             await log.refresh(self._store)
         return None if self.settle(board, job, log) or not self._claims.free(log) else log
 
-    async def claim(self, board: Board, job: str, log: EntryLog) -> Held | None:
+    async def claim(self, board: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
         """Claim a job that was found. None: another was faster, or the store does not answer."""
         for _ in range(ROUNDS):
             head = log.head
@@ -93,7 +99,7 @@ class Picker:
                 return None
         return None
 
-    def settle(self, board: Board, job: str, log: EntryLog) -> bool:
+    def settle(self, board: JobCandidates, job: str, log: EntryLog) -> bool:
         """Note what the log says of the job. True: it cannot be claimed now (final, or it must wait)."""
         self._index(job, log)
         counts = tally_log(log)
@@ -111,7 +117,7 @@ class Picker:
             return True
         return False
 
-    def _final(self, board: Board, job: str, judged: Verdict, counts: Tally) -> None:
+    def _final(self, board: JobCandidates, job: str, judged: Verdict, counts: LogTally) -> None:
         """Note how a job ended that will not be run again."""
         if judged is Verdict.FAILED:
             k = max(counts.failed_at + counts.lost_at + counts.saved_at)
@@ -123,30 +129,30 @@ class Picker:
         if board.ends_early:
             self._goal(board, job, counts.stopped)
 
-    def _goal(self, board: Board, job: str, met: Mapping[int, StopEvidence]) -> None:
+    def _goal(self, board: JobCandidates, job: str, met: Mapping[int, StopEvidence]) -> None:
         """Tell of what ends the sweep, if the job met such a condition: it may have succeeded all the same."""
         for k, seen in met.items():
             rule = find_met_rule(board.revision.settings.stop_when, seen)
             if rule is not None and rule.sweep:
                 self.on_goal(board, job, k, rule.told(seen))
 
-    def _due(self, board: Board, job: str, log: EntryLog, failed_at: list[int]) -> float:
+    def _due(self, board: JobCandidates, job: str, log: EntryLog, failed_at: list[int]) -> float:
         """When the job may be tried again. Counted from when this agent saw it fail: clocks are not compared."""
         tail = log.tail
-        if not isinstance(tail, EndEntry) or tail.outcome is Ended.SUCCEEDED:
+        if not isinstance(tail, EndEntry) or tail.outcome is ClaimEnd.SUCCEEDED:
             return 0.0
         failures = sum(k > board.state.retries.get(job, 0) for k in failed_at)
         ours = tail.agent == self._observer.me
-        if tail.outcome is Ended.FAILED and failures:
+        if tail.outcome is ClaimEnd.FAILED and failures:
             delay = min(_BACKOFF_SECONDS * 2.0 ** (failures - 1), BACKOFF_MAX)
         else:
-            delay = _BACKOFF_SECONDS if ours and tail.outcome is Ended.RELEASED else 0.0
+            delay = _BACKOFF_SECONDS if ours and tail.outcome is ClaimEnd.RELEASED else 0.0
         return board.due.setdefault((job, log.head), self._clock.now() + delay)
 
     def _index(self, job: str, log: EntryLog) -> None:
         """Journal an end that nobody's journal has: its agent may be gone for good."""
         tail = log.tail
-        if isinstance(tail, Torn):
+        if isinstance(tail, TornEntry):
             self.torn.add(tail.key)
         if not isinstance(tail, EndEntry) or (job, log.head) in self._journaled:
             return
@@ -156,18 +162,18 @@ class Picker:
 
     async def _checkpoint(self, job: str, tail: object) -> int:
         """Return the newest attempt that saved a checkpoint, where an agent vanished; else nobody needs to know."""
-        if not isinstance(tail, Claim | Torn):
+        if not isinstance(tail, Claim | TornEntry):
             return 0
         return await newest_checkpoint(self._store, self._keys.checkpoints(job))
 
-    def _mourn(self, job: str, log: EntryLog, k: int, board: Board) -> None:
+    def _mourn(self, job: str, log: EntryLog, k: int, board: JobCandidates) -> None:
         """Journal that the claim before the one at k was lost with its agent."""
         before = log.entries[k - 2] if k > 1 else None
-        if isinstance(before, Claim | Torn):
+        if isinstance(before, Claim | TornEntry):
             what, extra = SAVED if got_on(log, k) else LOST, {"agent": before.agent}
-            self.journal(Record(job, k - 1, what, board.state.name, 0.0, self._clock.wall(), extra))
+            self.journal(JournalRecord(job, k - 1, what, board.state.name, 0.0, self._clock.wall(), extra))
 
-    def journal(self, record: Record) -> None:
+    def journal(self, record: JournalRecord) -> None:
         """Add to this agent's journal, and to what it knows itself."""
         self._journaled.add((record.job, record.k))
         self._heart.journal.record(record)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from monkey.protocol.sweeps.sweep_log import SweepState
 
 
-class Board:
+class JobCandidates:
     """The jobs of a sweep's newest revision that are not known to be final.
 
     Looks first once at every job, in a walk of its own (so that agents that start together do not want the same jobs),

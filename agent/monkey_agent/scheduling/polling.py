@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from monkey.protocol.clock import Clock
 from monkey.protocol.layout import Keys
-from monkey.protocol.wakeup import LISTEN, SELDOM, Bell
+from monkey.protocol.wakeup import LISTEN, SELDOM, WakeupBell
 from monkey.store.store_port import Store
 
 #: Seconds after its start in which an agent without work looks more often: every so many seconds where looking costs
@@ -16,14 +16,14 @@ _FRESH = 3.0
 FRESH_POLL, FRESH_POLL_DEAR = 0.02, 1.0
 
 
-class Pauses:
+class PollSchedule:
     """The pauses of one agent."""
 
     def __init__(self, store: Store, keys: Keys, clock: Clock, rng: random.Random) -> None:
         """Begin now."""
         self._store, self._clock, self._random = store, clock, rng
         self._born = clock.now()
-        self._bell = Bell(store, keys)
+        self._bell = WakeupBell(store, keys)
 
     async def rest(self, *, idle: bool, shortly: float | None, every_second: Callable[[], bool]) -> None:
         """Wait until it is time to look again.

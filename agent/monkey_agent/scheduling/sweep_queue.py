@@ -5,25 +5,25 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from monkey.errors import Corrupt, StoreError
+from monkey.errors import CorruptObject, StoreError
 from monkey.fleet.machine_capacity import format_count
 from monkey.protocol.clock import Clock
 from monkey.protocol.entry_log import Create
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import Observer
+from monkey.protocol.observer import HeartbeatObserver
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.sweep_log import SweepState, append_order, end_marker, open_markers, read_sweep
 from monkey.spec.job.recipe import JobResources
 from monkey.store.store_port import Store
-from monkey_agent.notifications.notifier import Herald
-from monkey_agent.scheduling.job_candidates import Board
-from monkey_agent.unexpected_errors import Mishaps
+from monkey_agent.notifications.notifier import Notifier
+from monkey_agent.scheduling.job_candidates import JobCandidates
+from monkey_agent.unexpected_errors import UnexpectedErrors
 
 #: Seconds after which a watcher's marker that does not change counts for nothing.
 WATCH = 10.0
 
 
-class Desk:
+class SweepQueue:
     """The sweeps that have work for this fleet, as of the last look."""
 
     def __init__(
@@ -31,11 +31,11 @@ class Desk:
         store: Store,
         keys: Keys,
         fleet: str,
-        observer: Observer,
+        observer: HeartbeatObserver,
         clock: Clock,
         rng: random.Random,
         create: Create,
-        herald: Herald,
+        herald: Notifier,
     ) -> None:
         """Read for the fleet of that name; `herald` tells people what becomes of its sweeps."""
         self.herald = herald
@@ -44,7 +44,7 @@ class Desk:
         self._markers: dict[str, list[int]] = {}
         self.sweeps: dict[str, SweepState] = {}
         #: Boards of the sweeps that may have a job for us.
-        self.boards: dict[str, Board] = {}
+        self.boards: dict[str, JobCandidates] = {}
         #: Sweep to what ends it: a job and the position of its end, why, and whether that is its goal.
         self._endings: dict[str, tuple[tuple[str, int], str, bool]] = {}
         self._watchers: dict[str, tuple[str, float]] = {}
@@ -52,7 +52,7 @@ class Desk:
         self._unreadable: dict[str, str] = {}
         #: Sweep to the head of its log at which something happened here that nobody expected.
         self._aside: dict[str, int] = {}
-        self.mishaps = Mishaps()
+        self.mishaps = UnexpectedErrors()
         #: Did the store acknowledge all that this agent knows of ends? Only then may it say that nothing is left.
         self.all_told: Callable[[], bool] = lambda: True
         #: Names of all secrets that any sweep declared: who does not list one is not to inherit it.
@@ -84,7 +84,7 @@ class Desk:
         known = self.sweeps.get(name)
         try:
             state = await read_sweep(self._store, self._keys, name, known)
-        except Corrupt as exc:
+        except CorruptObject as exc:
             self._tell_corrupt(name, exc)
             return
         if self._aside.get(name) == state.head:
@@ -101,10 +101,10 @@ class Desk:
         if not self._ours(state):
             self.boards.pop(name, None)
         elif changed or name not in self.boards:
-            self.boards[name] = Board(state, self._random)
+            self.boards[name] = JobCandidates(state, self._random)
             self.unfit.pop(name, None)
 
-    def _tell_corrupt(self, name: str, exc: Corrupt) -> None:
+    def _tell_corrupt(self, name: str, exc: CorruptObject) -> None:
         self.mishaps.once(exc.message)
         self._unreadable[name] = exc.message
 
@@ -173,14 +173,14 @@ class Desk:
             return "paused"
         return "the sweep expires" if state.active and self.over(state) else "no longer part of the sweep"
 
-    def job_failed(self, board: Board, job: str, k: int) -> None:
+    def job_failed(self, board: JobCandidates, job: str, k: int) -> None:
         """Note a job that is failed for good, for sweeps that end with their first failure."""
         state = board.state
         if board.revision.settings.fail_fast and (job, k) not in state.acted:
             board.ending = True
             self._endings.setdefault(state.name, ((job, k), f"fail_fast: job {job} failed", False))
 
-    def goal_reached(self, board: Board, job: str, k: int, told: str) -> None:
+    def goal_reached(self, board: JobCandidates, job: str, k: int, told: str) -> None:
         """Note a job that met a condition which ends its sweep."""
         if (job, k) not in board.state.acted:
             board.ending = True
@@ -193,7 +193,7 @@ class Desk:
                 await self._tidy(name, at_work)
             except StoreError:
                 raise
-            except Corrupt as exc:
+            except CorruptObject as exc:
                 self._tell_corrupt(name, exc)  # tried again with the next look: somebody may take the entry away
             except Exception as exc:
                 self.set_aside(name, exc)

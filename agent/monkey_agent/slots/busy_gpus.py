@@ -12,7 +12,7 @@ from monkey.fleet import gpus
 _FRESH = 3.0
 
 
-class Foreign:
+class BusyGpus:
     """Who uses this machine's GPUs besides us. On one that no job of ours has, any process is somebody else's."""
 
     def __init__(self, ask: Callable[[], frozenset[str]] = gpus.list_busy_gpus) -> None:

@@ -16,7 +16,7 @@ _LEAST, _PART = 64 << 20, 0.01
 PAUSE = 60.0
 
 
-class Room:
+class DiskSpaceGuard:
     """Whether there is room for another job in some directories."""
 
     def __init__(self, places: Sequence[Path], now: Callable[[], float] = time.monotonic) -> None:

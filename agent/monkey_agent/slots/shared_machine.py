@@ -16,13 +16,13 @@ from pathlib import Path
 from monkey.fleet.agent_state import is_agent_alive
 
 #: The file, in an agent's directory.
-_SLOTS_FILE = "seats.json"
+_SLOTS_FILE = "slots.json"
 #: Seconds for which an answer holds.
 _FRESH = 0.5
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenResources:
     """What jobs hold of a machine: how many they are, thousandths of CPUs, bytes of memory, GPUs."""
 
     slots: int = 0
@@ -30,13 +30,13 @@ class Taken:
     memory: int = 0
     gpus: tuple[str, ...] = ()
 
-    def __add__(self, other: Taken) -> Taken:
+    def __add__(self, other: TakenResources) -> TakenResources:
         """Return what both hold."""
         slots, cpus = self.slots + other.slots, self.cpus + other.cpus
-        return Taken(slots, cpus, self.memory + other.memory, self.gpus + other.gpus)
+        return TakenResources(slots, cpus, self.memory + other.memory, self.gpus + other.gpus)
 
 
-def write_slots(directory: Path, taken: Taken) -> None:
+def write_slots(directory: Path, taken: TakenResources) -> None:
     """Write down what the jobs of the agent of this directory hold; what cannot be written is not told."""
     aside = directory / f"{_SLOTS_FILE}.new"
     with contextlib.suppress(OSError):
@@ -44,26 +44,26 @@ def write_slots(directory: Path, taken: Taken) -> None:
         aside.replace(directory / _SLOTS_FILE)
 
 
-class Neighbours:
+class SharedMachine:
     """The agents that were there before, so long as they live."""
 
     def __init__(self, directories: Sequence[Path], clock: Callable[[], float] = time.monotonic) -> None:
         """Look into these agents' directories."""
         self._directories, self._clock = list(directories), clock
-        self._known, self._since = Taken(), float("-inf")
+        self._known, self._since = TakenResources(), float("-inf")
 
-    def taken(self) -> Taken:
+    def taken(self) -> TakenResources:
         """Return what their jobs hold now."""
         if self._directories and self._clock() - self._since > _FRESH:
             self._directories = [directory for directory in self._directories if is_agent_alive(directory)]
-            self._known = sum(map(_told, self._directories), Taken())
+            self._known = sum(map(_told, self._directories), TakenResources())
             self._since = self._clock()
         return self._known
 
 
-def _told(directory: Path) -> Taken:
+def _told(directory: Path) -> TakenResources:
     try:
         said = json.loads((directory / _SLOTS_FILE).read_bytes())
-        return Taken(int(said["slots"]), int(said["cpus"]), int(said["memory"]), tuple(map(str, said["gpus"])))
+        return TakenResources(int(said["slots"]), int(said["cpus"]), int(said["memory"]), tuple(map(str, said["gpus"])))
     except (OSError, ValueError, KeyError, TypeError):
-        return Taken()  # it has not begun any job
+        return TakenResources()  # it has not begun any job

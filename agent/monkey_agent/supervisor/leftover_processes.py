@@ -10,7 +10,7 @@ from monkey.errors import FleetError
 from monkey_agent.machine import MachineClock, boot_id
 from monkey_agent.supervisor import process_tree
 from monkey_agent.supervisor.process_tree import KILL
-from monkey_agent.supervisor.shared_state import GUARD, Register
+from monkey_agent.supervisor.shared_state import GUARD, SharedState
 
 #: Seconds that a warden or guard that outlived its agent has to kill the jobs itself: it knows of more than we can see.
 GRACE = 3.0
@@ -49,7 +49,7 @@ def clear_leftovers(state: Path, *, builds: bool = True) -> int:
 def read_exits(state: Path) -> dict[str, tuple[int, int, float, int]]:
     """Return how attempts exited whose end may not be recorded: name to (worth, code, seconds, peak), as noted."""
     try:
-        register = Register(str(state / "register"))
+        register = SharedState(str(state / "register"))
     except (OSError, ValueError):  # none, or not one of ours
         return {}
     try:
@@ -60,7 +60,7 @@ def read_exits(state: Path) -> dict[str, tuple[int, int, float, int]]:
 
 def _entries(state: Path) -> list[tuple[int, float, float]]:
     try:
-        register = Register(str(state / "register"))
+        register = SharedState(str(state / "register"))
         entries = register.entries() if register.boot == boot_id() else []
     except (OSError, ValueError):  # none, or not one of ours
         return []

@@ -6,7 +6,7 @@ from __future__ import annotations
 How = tuple[str, list[str], int, dict[str, str], str, str]
 
 
-class Waiting:
+class PendingJob:
     """A job that waits for its turn."""
 
     __slots__ = ("after", "called", "held", "how", "key")
@@ -19,26 +19,26 @@ class Waiting:
         self.held = False
 
 
-class Turns:
+class PendingJobs:
     """All jobs that wait, by their own key and by that of the job that they follow."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, Waiting] = {}
-        self._followers: dict[int, Waiting] = {}
+        self._waiting: dict[int, PendingJob] = {}
+        self._followers: dict[int, PendingJob] = {}
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: PendingJob) -> None:
         """Let a job wait."""
         self._waiting[waiting.key] = self._followers[waiting.after] = waiting
 
-    def find(self, key: int) -> Waiting | None:
+    def find(self, key: int) -> PendingJob | None:
         """Return the job if it waits."""
         return self._waiting.get(key)
 
-    def follower(self, key: int) -> Waiting | None:
+    def follower(self, key: int) -> PendingJob | None:
         """Return the job that follows this one."""
         return self._followers.get(key)
 
-    def remove(self, waiting: Waiting) -> None:
+    def remove(self, waiting: PendingJob) -> None:
         """It waits no more."""
         del self._waiting[waiting.key]
         self._followers.pop(waiting.after, None)

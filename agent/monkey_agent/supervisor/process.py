@@ -7,7 +7,7 @@ import signal
 from typing import Any, NamedTuple, Protocol
 
 
-class Exit(NamedTuple):
+class ProcessExit(NamedTuple):
     """How a process ended."""
 
     #: "ended"; "failed": it could not be started; "refused": the deadline had passed; "lost": the warden died.
@@ -38,16 +38,16 @@ class Supervisor(Protocol):
         """Note in the register what an exit is worth."""
 
 
-class Process:
+class SupervisedProcess:
     """One launched job. Everything here takes effect in the order in which it is called."""
 
     def __init__(self, launcher: Supervisor, key: int, name: str, *, begun: bool) -> None:
         """Stand for the attempt `name`, which the warden knows as `key`; not `begun`: it waits for its turn."""
         self._launcher, self.key, self.name, self.begun = launcher, key, name, begun
-        self.ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[ProcessExit] = asyncio.get_running_loop().create_future()
         self._asked: asyncio.Future[float] | None = None
 
-    def end(self, how: Exit) -> None:
+    def end(self, how: ProcessExit) -> None:
         """Take its end, whoever tells it first."""
         if not self.ended.done():
             self.ended.set_result(how)

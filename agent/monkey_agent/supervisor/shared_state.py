@@ -26,7 +26,7 @@ NOTHING, OWN, TIMED_OUT = 0, 1, 2
 SIGNALLED = 128
 
 
-class Register:
+class SharedState:
     """A small file, mapped by agent and warden: the deadline, and what runs, for the agent that comes after a crash.
 
     An entry is (pid, clock before it was started, clock after): together they tell a process from one that got its pid
@@ -47,7 +47,7 @@ class Register:
         self._exits = 0
 
     @staticmethod
-    def create(path: str, boot: str) -> Register:
+    def create(path: str, boot: str) -> SharedState:
         """Make an empty register: nothing runs, the deadline has passed. Raises OSError."""
         aside = f"{path}.{os.getpid()}"
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -58,7 +58,7 @@ class Register:
         finally:
             os.close(fd)
         os.replace(aside, path)
-        return Register(path)
+        return SharedState(path)
 
     @property
     def boot(self) -> str:

@@ -17,7 +17,7 @@ def encode_environment(env: dict[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
 
 
-class Launch:
+class ProgramStarter:
     """Starts programs, and remembers where it found them."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # the warden starts without either
 TICK = 0.02
 
 
-class Job:
+class SupervisedJob:
     """One job, from its launch until its end is reported."""
 
     __slots__ = (
@@ -78,13 +78,13 @@ class Job:
         self.active, self.since = self.ran(), None
 
 
-class Wards:
+class SupervisedJobs:
     """All jobs whose end is not reported, by key; `mains` are those whose first process is not reaped, by its pid."""
 
     def __init__(self, state: str) -> None:
         self.state = state
-        self.jobs: dict[int, Job] = {}
-        self.mains: dict[int, Job] = {}
+        self.jobs: dict[int, SupervisedJob] = {}
+        self.mains: dict[int, SupervisedJob] = {}
         #: Processes that did not die when killed (a dead network disk): no later job waits for them.
         self.hopeless: set[int] = set()
         own = f"/proc/self/task/{os.getpid()}/children"
@@ -102,14 +102,14 @@ class Wards:
             return []
         return [pid for pid in pids if pid not in self.mains and pid not in self.hopeless]
 
-    def members(self, job: Job) -> list[int]:
+    def members(self, job: SupervisedJob) -> list[int]:
         """Return all processes of a job but a reaped first one."""
         roots = [pid for pid in self.strays() if self._belongs(pid, job)]
         if job.status is None:
             roots.append(job.pid)
         return roots + list_descendants(roots)
 
-    def _belongs(self, pid: int, job: Job) -> bool:
+    def _belongs(self, pid: int, job: SupervisedJob) -> bool:
         """Say whether a stray is this job's: by its session, its mark, or because no other can have made it."""
         leader = read_session(pid)
         for other in self.jobs.values():
@@ -126,7 +126,7 @@ class Wards:
         rivals = (other for other in self.jobs.values() if other is not job and other.status is None)
         return over and born is not None and all(other.began > born + TICK for other in rivals)
 
-    def signal(self, job: Job, number: int) -> None:
+    def signal(self, job: SupervisedJob, number: int) -> None:
         """Signal a job's process group at once, then whatever of it has left the group."""
         if job.status is None:
             send_group(job.pid, number)
@@ -134,7 +134,7 @@ class Wards:
             if job.status is not None or read_group(pid) != job.pid:
                 send_signal(pid, number)
 
-    def freeze(self, job: Job) -> None:
+    def freeze(self, job: SupervisedJob) -> None:
         """Stop everything of a job. Looks again until nobody new is found: who is stopped cannot fork."""
         job.halt()
         if job.status is None:
@@ -155,7 +155,7 @@ class Wards:
                 send_signal(pid, STOP)
             stopped |= new
 
-    def go_on(self, job: Job) -> None:
+    def go_on(self, job: SupervisedJob) -> None:
         """Let everything of a job go on."""
         if job.since is None and job.status is None:
             job.since = time.monotonic()

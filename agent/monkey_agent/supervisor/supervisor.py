@@ -22,12 +22,12 @@ if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from monkey_agent.supervisor.messages import Pipe
-from monkey_agent.supervisor.pending import Turns, Waiting
+from monkey_agent.supervisor.pending import PendingJob, PendingJobs
 from monkey_agent.supervisor.process_tree import KILL, MARK, adopt_orphans, send_group, send_signal
 from monkey_agent.supervisor.reaper import kill_all, stand_guard, wake_on_signals
-from monkey_agent.supervisor.shared_state import GUARD, NOTHING, OWN, SIGNALLED, WARDEN, Register
-from monkey_agent.supervisor.spawn import Launch, encode_environment
-from monkey_agent.supervisor.supervised_jobs import Job, Wards
+from monkey_agent.supervisor.shared_state import GUARD, NOTHING, OWN, SIGNALLED, WARDEN, SharedState
+from monkey_agent.supervisor.spawn import ProgramStarter, encode_environment
+from monkey_agent.supervisor.supervised_jobs import SupervisedJob, SupervisedJobs
 
 #: Milliseconds between looks at the clock while jobs run: a poll does not count the machine's sleep, the deadline does.
 _POLL_MILLISECONDS = 1000
@@ -37,14 +37,14 @@ HUNT = 5
 _PATIENCE_SECONDS = 5.0
 
 
-class Warden:
+class SupervisorLoop:
     """The loop, and everything it may be told (`do_…`)."""
 
-    def __init__(self, socket: int, guard: int, register: Register, clock: int, state: str) -> None:
+    def __init__(self, socket: int, guard: int, register: SharedState, clock: int, state: str) -> None:
         self.socket, self.guard, self.register, self.clock, self.state = socket, guard, register, clock, state
-        self.wards, self.launch = Wards(state), Launch()
-        self.hunted: dict[int, Job] = {}
-        self.turns = Turns()
+        self.wards, self.launch = SupervisedJobs(state), ProgramStarter()
+        self.hunted: dict[int, SupervisedJob] = {}
+        self.turns = PendingJobs()
         #: Environments by number. As bytes: they are handed to a new process many times over.
         self.bases: dict[int, dict[bytes, bytes]] = {}
         self.late = self.blocked = False
@@ -120,7 +120,7 @@ class Warden:
     ) -> None:
         """Start a job, unless the deadline has passed; one that is to follow another waits for its turn."""
         if after:
-            self.turns.add(Waiting(key, after, (name, argv, base, env, cwd, log)))
+            self.turns.add(PendingJob(key, after, (name, argv, base, env, cwd, log)))
         else:
             self.start(key, name, argv, base, env, cwd, log)
 
@@ -131,7 +131,7 @@ class Warden:
             waiting.called = True
             self.start_if_free(waiting)
 
-    def start_if_free(self, waiting: Waiting) -> None:
+    def start_if_free(self, waiting: PendingJob) -> None:
         """Start a job whose turn it is, unless it is frozen: then `thaw` does."""
         if not waiting.held:
             self.turns.remove(waiting)
@@ -150,7 +150,7 @@ class Warden:
             self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or repr(exc))
             return
         entry = self.register.enter(pid, before, self.now())
-        self.wards.jobs[key] = self.wards.mains[pid] = Job(key, name, pid, before, entry)
+        self.wards.jobs[key] = self.wards.mains[pid] = SupervisedJob(key, name, pid, before, entry)
 
     def do_signal(self, key: int, number: int) -> None:
         """Signal everything of a job."""
@@ -190,7 +190,7 @@ class Warden:
         job = self.wards.jobs.get(key) or self.turns.find(key)
         if job:
             job.held = True
-        if isinstance(job, Job):
+        if isinstance(job, SupervisedJob):
             self.wards.freeze(job)
 
     def do_thaw(self, key: int) -> None:
@@ -250,7 +250,7 @@ class Warden:
                 else:
                     self.report(job, 0)
 
-    def begin_hunt(self, job: Job) -> None:
+    def begin_hunt(self, job: SupervisedJob) -> None:
         job.hunted = job.hunted or self.now()
         self.hunted[job.key] = job
 
@@ -266,7 +266,7 @@ class Warden:
                 self.wards.hopeless.update(left)
                 self.report(job, len(left))
 
-    def report(self, job: Job, left: int) -> None:
+    def report(self, job: SupervisedJob, left: int) -> None:
         self.hunted.pop(job.key, None)
         del self.wards.jobs[job.key]
         assert job.status is not None
@@ -286,7 +286,7 @@ def run_supervisor(socket: str, register: str, clock: str, state: str) -> None:
     guard = stand_guard(int(socket))
     os.set_blocking(int(socket), False)
     os.set_inheritable(int(socket), False)
-    warden = Warden(int(socket), guard, Register(register), int(clock), state)
+    warden = SupervisorLoop(int(socket), guard, SharedState(register), int(clock), state)
     now = warden.now()
     warden.register.enter(os.getpid(), now - 10, now, WARDEN)
     if guard >= 0:

@@ -15,9 +15,9 @@ from monkey.errors import FleetError
 from monkey_agent.machine import CLOCK, MachineClock, boot_id
 from monkey_agent.supervisor import leftover_processes
 from monkey_agent.supervisor.messages import Inbox, encode_message
-from monkey_agent.supervisor.process import Exit, Process
+from monkey_agent.supervisor.process import ProcessExit, SupervisedProcess
 from monkey_agent.supervisor.process_tree import MARK
-from monkey_agent.supervisor.shared_state import WARDEN, Register
+from monkey_agent.supervisor.shared_state import WARDEN, SharedState
 
 PROGRAM = Path(__file__).with_name("supervisor.py")
 #: Seconds that a warden may take to say that it is ready, or to kill everything and go.
@@ -26,17 +26,17 @@ _PATIENCE_SECONDS = 30.0
 EARLIER = -1
 
 
-class Launcher:
+class SupervisorClient:
     """Keeps a warden, starts a new one when it dies, and launches jobs by it."""
 
     def __init__(self, state: Path, clock: MachineClock) -> None:
         """Keep the register of what runs in the directory `state`, whose lock is held."""
         self._state, self._clock = state, clock
-        self._register: Register | None = None
+        self._register: SharedState | None = None
         self._warden: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._inbox, self._outbox = Inbox(), bytearray()
-        self._processes: dict[int, Process] = {}
+        self._processes: dict[int, SupervisedProcess] = {}
         self._keys = 0
         self._bases: dict[int, dict[str, str]] = {}
         self._deadline = 0.0
@@ -66,7 +66,7 @@ class Launcher:
 
     def _begin(self) -> None:
         path = self._state / "register"
-        self._register = Register.create(str(path), boot_id())
+        self._register = SharedState.create(str(path), boot_id())
         self._register.deadline = self._deadline
         ours, its = socket.socketpair()
         command = [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", str(PROGRAM)]
@@ -103,22 +103,29 @@ class Launcher:
         return number
 
     def launch(
-        self, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str, after: Process | None
-    ) -> Process:
+        self,
+        name: str,
+        argv: list[str],
+        base: int,
+        env: dict[str, str],
+        cwd: str,
+        log: str,
+        after: SupervisedProcess | None,
+    ) -> SupervisedProcess:
         """Have a job started in a session of its own: environment number `base` and `env` over it, output to `log`.
 
         `after`: it begins when this one has exited by itself, or when it is told to `begin`. Returns at once; whether
         it could be started is told by its end. A warden must be `up`.
         """
         self._keys += 1
-        process = Process(self, self._keys, name, begun=after is None)
+        process = SupervisedProcess(self, self._keys, name, begun=after is None)
         self._processes[process.key] = process
         self.tell("spawn", process.key, after.key if after else 0, name, argv, base, env, cwd, log)
         return process
 
-    def exited(self, name: str, how: Exit) -> Process:
+    def exited(self, name: str, how: ProcessExit) -> SupervisedProcess:
         """Return what stands for an attempt that exited in an earlier life of the agent."""
-        process = Process(self, EARLIER, name, begun=True)
+        process = SupervisedProcess(self, EARLIER, name, begun=True)
         process.end(how)
         return process
 
@@ -207,9 +214,9 @@ class Launcher:
             return
         process = self._processes.pop(key)
         if kind == "failed":
-            process.end(Exit(kind, code=how[0] or 0, file=how[1] or ""))
+            process.end(ProcessExit(kind, code=how[0] or 0, file=how[1] or ""))
         else:
-            process.end(Exit(kind, *how))
+            process.end(ProcessExit(kind, *how))
 
     def _lost(self) -> None:
         """The warden is gone, and its jobs have nobody: end them, then say so. The next launch starts a new one."""
@@ -238,11 +245,11 @@ class Launcher:
         if not self._closing:
             leftover_processes.clear_leftovers(self._state, builds=False)
 
-    def _buried(self, burial: asyncio.Future[None], orphans: list[Process]) -> None:
+    def _buried(self, burial: asyncio.Future[None], orphans: list[SupervisedProcess]) -> None:
         if burial.exception() is None:
             self._burial = None
         for process in orphans:
-            process.end(Exit("lost"))
+            process.end(ProcessExit("lost"))
 
     async def close(self) -> None:
         """Have everything killed, and the warden go."""

@@ -41,8 +41,8 @@ class ProcJobMeter:
     def __init__(self, state: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Know the marks of the agent with the state directory `state`."""
         self._state, self._clock = state, clock
-        self._counted: dict[int, Counted] = {}
-        self._shared: dict[int, Shared] = {}
+        self._counted: dict[int, JobCounters] = {}
+        self._shared: dict[int, SharedMemory] = {}
 
     def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
         """See `JobMeter.read`."""
@@ -74,17 +74,17 @@ class ProcJobMeter:
     def _use(self, key: int, told: list[tuple[int, list[bytes]]]) -> ProcessUsage:
         cpu = sum(sum(map(int, fields[11:15])) for _, fields in told) / _TICKS
         moved = [_moved(pid) for pid, _ in told]
-        counted = self._counted.setdefault(key, Counted())
+        counted = self._counted.setdefault(key, JobCounters())
         resident = [(pid, int(fields[21]) * _PAGE) for pid, fields in told]
         return ProcessUsage(
             round(counted.cpu.up_to(cpu), 2),
-            self._shared.setdefault(key, Shared(self._clock)).memory(resident),
+            self._shared.setdefault(key, SharedMemory(self._clock)).memory(resident),
             int(counted.read.up_to(sum(bytes_read for bytes_read, _ in moved))),
             int(counted.written.up_to(sum(written for _, written in moved))),
         )
 
 
-class Counter:
+class ProcessCounter:
     """A sum over processes: it falls when one goes that nobody waited for, and what it had used was used."""
 
     def __init__(self) -> None:
@@ -98,15 +98,15 @@ class Counter:
         return self._total
 
 
-class Counted:
+class JobCounters:
     """The counters of one job."""
 
     def __init__(self) -> None:
         """Begin at 0."""
-        self.cpu, self.read, self.written = Counter(), Counter(), Counter()
+        self.cpu, self.read, self.written = ProcessCounter(), ProcessCounter(), ProcessCounter()
 
 
-class Shared:
+class SharedMemory:
     """The memory of one job: pages that several processes have count once, as far as looking closely is cheap."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from monkey_agent.supervisor.process import Process
+from monkey_agent.supervisor.process import SupervisedProcess
 from monkey_agent.telemetry.gpu_meter import Gpu, GpuMeter, of_gpu, of_job
 from monkey_agent.telemetry.host_meter import host_meter
 from monkey_agent.telemetry.job_meter import job_meter
 from monkey_agent.telemetry.meters import JobMeter, Meter, ProcessUsage
-from monkey_agent.telemetry.samples import Samples
+from monkey_agent.telemetry.samples import AttemptSamples
 
 #: Seconds between samples.
 EVERY = 15.0
@@ -35,8 +35,8 @@ class SampledAttempt(Protocol):
     job: str
     sweep: str
     gpus: tuple[str, ...]
-    process: Process
-    samples: Samples
+    process: SupervisedProcess
+    samples: AttemptSamples
 
 
 class ProcessNames(Protocol):
@@ -57,7 +57,7 @@ class Sample(NamedTuple):
     gpu: str = ""
 
 
-class Reading(NamedTuple):
+class MeterReading(NamedTuple):
     """One look at all of it."""
 
     at: int
@@ -114,14 +114,14 @@ class Sampler:
         self._tell_vitals(reading)
         self.on_samples([host, *gpus, *self._jobs(reading)])
 
-    def _read(self, warden: int, mains: dict[int, int]) -> Reading:
+    def _read(self, warden: int, mains: dict[int, int]) -> MeterReading:
         assert self._meters is not None
         host, jobs = self._meters
         at, clock = time.time_ns(), time.monotonic()
         found, used = host.read(), jobs.read(warden, mains) if mains else {}
-        return Reading(at, clock, found, used, self._gpus.read() if self._gpus else [])
+        return MeterReading(at, clock, found, used, self._gpus.read() if self._gpus else [])
 
-    def _jobs(self, reading: Reading) -> list[Sample]:
+    def _jobs(self, reading: MeterReading) -> list[Sample]:
         samples = []
         for running in list(self._running):
             use = reading.jobs.get(running.process.key)
@@ -130,7 +130,7 @@ class Sampler:
                 samples.append(Sample(reading.at, fields, job=running.job, sweep=running.sweep))
         return samples
 
-    def _tell_vitals(self, reading: Reading) -> None:
+    def _tell_vitals(self, reading: MeterReading) -> None:
         self.vitals = {
             "cpu": reading.host.get("cpu_percent"),
             "memory": reading.host.get("memory_percent"),

@@ -8,21 +8,21 @@ import sys
 import time
 
 from monkey.files import open_regular
-from monkey.metrics.usage import Usage, write_sample
-from monkey_agent.supervisor.process import Exit
+from monkey.metrics.usage import ResourceUsage, write_sample
+from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.telemetry.meters import ProcessUsage
 
 #: Seconds that an attempt must have run for its end to tell what it used: below, it says nothing, in every record.
 _LEAST = 1.0
 
 
-class Samples:
+class AttemptSamples:
     """The samples of one attempt."""
 
     def __init__(self, path: str, asked: int) -> None:
         """Append to the file `path`; `asked`: bytes of memory that the job asked for, 0 for none."""
         self.path, self._asked = path, asked
-        self._usage = Usage()
+        self._usage = ResourceUsage()
         self._began = self._last = time.monotonic()
         self._cpu = 0.0
         self._count = 0
@@ -54,7 +54,7 @@ class Samples:
         return fields
 
     def progress(self) -> dict[str, float]:
-        """Return what it used so far, as `Usage.result` has it; {} before the first sample."""
+        """Return what it used so far, as `ResourceUsage.result` has it; {} before the first sample."""
         return self._usage.result(self._last - self._began) if self._count else {}
 
     @property
@@ -70,7 +70,7 @@ class Samples:
         with open(open_regular(self.path, os.O_RDONLY), "rb") as file:  # noqa: PTH123
             return file.read()
 
-    async def finish(self, how: Exit) -> dict[str, float]:
+    async def finish(self, how: ProcessExit) -> dict[str, float]:
         """Return what it used in all."""
         if how.seconds < _LEAST:
             return {}

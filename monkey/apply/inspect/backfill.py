@@ -27,7 +27,7 @@ from monkey.protocol.layout import spell_number
 from monkey.protocol.sweeps.revision import Revision, decode_order
 
 if TYPE_CHECKING:
-    from monkey.metrics.influx_client import Client
+    from monkey.metrics.influx_client import InfluxClient
     from monkey.spec.project.influx_settings import InfluxSettings
 
 #: Jobs whose logs are read at once.
@@ -39,7 +39,7 @@ _MOST, _MAX_TRIES = 10.0, 8
 
 
 @dataclass
-class Backfilled:
+class BackfillResult:
     """What was sent."""
 
     attempts: int = 0
@@ -71,7 +71,7 @@ class _Job:
     files: Sequence[_File]
 
 
-async def backfill_sweep(world: World, sweep: str, influx: InfluxSettings, client: Client) -> Backfilled:
+async def backfill_sweep(world: World, sweep: str, influx: InfluxSettings, client: InfluxClient) -> BackfillResult:
     """Send all points of a sweep to `influx`, by this client; those that are there are written over.
 
     Raises NotFound, StoreError, and MonkeyError where InfluxDB does not take them.
@@ -80,7 +80,7 @@ async def backfill_sweep(world: World, sweep: str, influx: InfluxSettings, clien
     if not revisions:
         raise NotFound(f"there is no sweep {sweep!r} in the store", hint="`monkey list sweeps` names them")
     jobs = await _jobs(world, sweep, revisions)
-    done = Backfilled(attempts=sum(job.attempts for job in jobs))
+    done = BackfillResult(attempts=sum(job.attempts for job in jobs))
     sender = _Sender(influx, client, done)
     total = sum(file.size for job in jobs for file in job.files)
     told = world.bars(f"metrics of {sweep}", total, len(jobs))
@@ -188,7 +188,7 @@ def _state(
     )
 
 
-async def _points(world: World, file: _File, done: Backfilled) -> AsyncIterator[bytes]:
+async def _points(world: World, file: _File, done: BackfillResult) -> AsyncIterator[bytes]:
     """Yield the points of a file that an attempt left, piece by piece."""
     try:
         data = await world.at.get(file.key)
@@ -220,7 +220,7 @@ def _sample(line: bytes, file: _File) -> bytes:
 class _Sender:
     """Sends points in batches, one after the other."""
 
-    def __init__(self, influx: InfluxSettings, client: Client, done: Backfilled) -> None:
+    def __init__(self, influx: InfluxSettings, client: InfluxClient, done: BackfillResult) -> None:
         self._influx, self._client, self._done = influx, client, done
         self._waiting: list[bytes] = []
         self._size = 0
@@ -239,7 +239,7 @@ class _Sender:
 
     async def _send(self, lines: bytes) -> list[bytes]:
         """Send lines; returns the halves of what is to be sent in parts, since something in it is refused."""
-        from monkey.metrics.influx_client import Denied, LinesRefused, Unavailable
+        from monkey.metrics.influx_client import InfluxDenied, InfluxUnavailable, LinesRefused
 
         count = lines.count(b"\n")
         for tries in range(1, _MAX_TRIES + 1):
@@ -253,9 +253,9 @@ class _Sender:
                 self._done.refused += count
                 self._done.why = self._done.why or str(exc)
                 return []
-            except Denied as exc:
+            except InfluxDenied as exc:
                 raise MonkeyError(f"{self._influx.url} does not take them: {exc}", hint="`monkey doctor`") from exc
-            except Unavailable as exc:
+            except InfluxUnavailable as exc:
                 if tries == _MAX_TRIES:
                     hint = "`monkey doctor` tells more; what was sent is there, and the next backfill sends all again"
                     raise MonkeyError(f"{self._influx.url} does not answer: {exc}", hint=hint) from exc

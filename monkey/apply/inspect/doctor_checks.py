@@ -34,7 +34,7 @@ _PACKAGES = {"aws": ("boto3", "pulumi_aws"), "gcp": ("google.auth", "pulumi_gcp"
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One thing that was looked at."""
 
     #: What: "store", "influxdb".
@@ -46,7 +46,7 @@ class Check:
     wrong: bool = False
 
 
-async def check_project(project: Project) -> AsyncIterator[Check]:
+async def check_project(project: Project) -> AsyncIterator[DoctorCheck]:
     """Look at everything, one thing after the other; what hinders one look hinders no other."""
     specs: list[Spec] = []
     for check in _specs(project, specs):
@@ -73,7 +73,7 @@ async def check_project(project: Project) -> AsyncIterator[Check]:
         yield check
 
 
-async def _clouds(fleets: Mapping[str, Fleet]) -> list[Check]:
+async def _clouds(fleets: Mapping[str, Fleet]) -> list[DoctorCheck]:
     """Ask whether machines could be rented as each provider says, by what is installed here."""
     found = []
     for fleet in fleets.values():
@@ -84,33 +84,33 @@ async def _clouds(fleets: Mapping[str, Fleet]) -> list[Check]:
         except MonkeyError as exc:
             found.append(_wrong("providers", exc))
         else:
-            found += [Check("providers", said)] if said else []
+            found += [DoctorCheck("providers", said)] if said else []
     return found
 
 
-def _wrong(about: str, exc: MonkeyError) -> Check:
-    return Check(about, exc.message, exc.hint or "", wrong=True)
+def _wrong(about: str, exc: MonkeyError) -> DoctorCheck:
+    return DoctorCheck(about, exc.message, exc.hint or "", wrong=True)
 
 
-def _specs(project: Project, into: list[Spec]) -> Iterator[Check]:
+def _specs(project: Project, into: list[Spec]) -> Iterator[DoctorCheck]:
     from monkey.apply.world.dataset_loader import check_dvc
     from monkey.apply.world.desired_state import read_specs, spec_files
 
     try:
         into += read_specs(project, spec_files(project))
         names = ", ".join(spec.name for spec in into)
-        yield Check("specs", f"{len(into)} of project {project.name}: {names}")
+        yield DoctorCheck("specs", f"{len(into)} of project {project.name}: {names}")
         for spec in into:
             check_dvc(project.root, spec)
     except SpecError as exc:
         for problem in exc.problems:
             place = f"{problem.file}:{problem.line}:{problem.column}"
-            yield Check("specs", f"{place}: {problem.message}", problem.hint or "", wrong=True)
+            yield DoctorCheck("specs", f"{place}: {problem.message}", problem.hint or "", wrong=True)
     except MonkeyError as exc:
-        yield Check("specs", f"{exc.message}; {exc.hint}")  # a project may have none yet
+        yield DoctorCheck("specs", f"{exc.message}; {exc.hint}")  # a project may have none yet
 
 
-def _programs(project: Project) -> Iterator[Check]:
+def _programs(project: Project) -> Iterator[DoctorCheck]:
     """Look for what this machine needs to make others."""
     types = {provider.type for provider in project.providers.values()}
     if not types & FLEET_MODULES.keys():
@@ -120,16 +120,16 @@ def _programs(project: Project) -> Iterator[Check]:
     for type_ in sorted(types & _PACKAGES.keys()):
         missing = list(filter(_missing, _PACKAGES[type_]))
         for package in missing:
-            yield Check("pulumi", f"{package} is not installed here", origin.hint_install(type_), wrong=True)
+            yield DoctorCheck("pulumi", f"{package} is not installed here", origin.hint_install(type_), wrong=True)
         if not missing:
             yield _looked(partial(import_module(f"{stacks}.engine.plugins").check_plugin, type_))
     if "ssh" in types and shutil.which("ssh") is None:
-        yield Check("ssh", "there is no program `ssh` on the PATH", "install OpenSSH's client", wrong=True)
+        yield DoctorCheck("ssh", "there is no program `ssh` on the PATH", "install OpenSSH's client", wrong=True)
 
 
-def _looked(look: Callable[[], str]) -> Check:
+def _looked(look: Callable[[], str]) -> DoctorCheck:
     try:
-        return Check("pulumi", look())
+        return DoctorCheck("pulumi", look())
     except FleetError as exc:
         return _wrong("pulumi", exc)
 
@@ -141,7 +141,7 @@ def _missing(package: str) -> bool:
         return True
 
 
-def _secrets(world: World, specs: list[Spec]) -> Iterator[Check]:
+def _secrets(world: World, specs: list[Spec]) -> Iterator[DoctorCheck]:
     """Say which secrets machines would not know."""
     missing: dict[str, list[str]] = {}
     known = 0
@@ -153,24 +153,24 @@ def _secrets(world: World, specs: list[Spec]) -> Iterator[Check]:
                     known += 1
                 except FleetError as exc:
                     missing.setdefault(f"{spec.source}: provider {name!r}: {exc.message}", [exc.hint or ""])
-    yield from (Check("secrets", text, hint, wrong=True) for text, [hint] in missing.items())
+    yield from (DoctorCheck("secrets", text, hint, wrong=True) for text, [hint] in missing.items())
     if known and not missing:
-        yield Check("secrets", "all that specs name are known here")
+        yield DoctorCheck("secrets", "all that specs name are known here")
 
 
-async def _store(world: World) -> Check:
+async def _store(world: World) -> DoctorCheck:
     if world.store is None:
-        return Check("store", f"nothing was applied yet; {world.project.store} can be one")
+        return DoctorCheck("store", f"nothing was applied yet; {world.project.store} can be one")
     await probe_store(world.store)
-    return Check("store", f"{world.store.url} can be read and written, and create-if-absent holds")
+    return DoctorCheck("store", f"{world.store.url} can be read and written, and create-if-absent holds")
 
 
-def _agents(snapshot: StoreSnapshot | None) -> Iterator[Check]:
+def _agents(snapshot: StoreSnapshot | None) -> Iterator[DoctorCheck]:
     if snapshot is None:
         return
     alive = [agent for agent in snapshot.agents if agent.alive]
     hint = "`monkey status` and `monkey logs` tell more; docs/troubleshooting.md has most of them"
-    yield from (Check("agents", problem, hint, wrong=True) for problem in snapshot.problems)
+    yield from (DoctorCheck("agents", problem, hint, wrong=True) for problem in snapshot.problems)
     for agent in alive:
         yield from _metrics(agent)
     for agent in find_departed_agents(snapshot.agents):
@@ -178,20 +178,20 @@ def _agents(snapshot: StoreSnapshot | None) -> Iterator[Check]:
             yield from _left_over(agent, way)
             yield from _lost(agent, way)
     count = "1 is alive" if len(alive) == 1 else f"{len(alive)} are alive"
-    yield Check("agents", count)
+    yield DoctorCheck("agents", count)
 
 
-def _metrics(agent: AgentView) -> Iterator[Check]:
+def _metrics(agent: AgentView) -> Iterator[DoctorCheck]:
     """Look at what an agent says of its way to InfluxDB."""
     for way in read_exporter_states(agent):
         if way.get("error"):
             waits = f"; {format_size(read_count(way, 'owed'))} wait there" if read_count(way, "owed") else ""
             text = f"agent {agent.id} cannot send to {way.get('url', '?')}: {way['error']}{waits}"
-            yield Check("agents", text, "points wait on its disk, and are sent when that is mended", wrong=True)
+            yield DoctorCheck("agents", text, "points wait on its disk, and are sent when that is mended", wrong=True)
         yield from _lost(agent, way)
 
 
-def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
+def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[DoctorCheck]:
     """Say what an agent that is gone had not sent when it was last heard of."""
     if not read_count(way, "owed"):
         return
@@ -200,20 +200,20 @@ def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
     text = f"agent {agent.id} left with {owed} that may wait for {way.get('url', '?')}{why}"
     hint = "the next agent there sends them; `monkey metrics backfill SWEEP` sends them now, from the store"
     wrong = likely_waits(agent, way)
-    yield Check("agents", text if wrong else f"{text}, or were sent since", hint if wrong else "", wrong=wrong)
+    yield DoctorCheck("agents", text if wrong else f"{text}, or were sent since", hint if wrong else "", wrong=wrong)
 
 
-def _lost(agent: AgentView, way: Mapping[str, Any]) -> Iterator[Check]:
+def _lost(agent: AgentView, way: Mapping[str, Any]) -> Iterator[DoctorCheck]:
     """Say what an agent counted as refused, and as dropped."""
     for key, what in (("dead", "points that InfluxDB refused"), ("dropped", "points that its disk had no room for")):
         if read_count(way, key):
             hint = "metrics/*/dead.lp in its directory has them, each with the reason"
             hint = hint if key == "dead" else "raise `spool:`; `monkey metrics backfill SWEEP` brings them back"
             text = f"agent {agent.id} has {read_count(way, key):,} {what} ({way.get('url', '?')})"
-            yield Check("agents", text, hint, wrong=True)
+            yield DoctorCheck("agents", text, hint, wrong=True)
 
 
-async def _influxes(project: Project, snapshot: StoreSnapshot | None) -> AsyncIterator[Check]:
+async def _influxes(project: Project, snapshot: StoreSnapshot | None) -> AsyncIterator[DoctorCheck]:
     """Look at the InfluxDB of the project, and at others where sweeps that are at work still send."""
     sweeps = list(snapshot.sweeps.values()) if snapshot else []
     used: dict[InfluxSettings, list[SweepView]] = {project.influx: []} if project.influx else {}
@@ -225,7 +225,7 @@ async def _influxes(project: Project, snapshot: StoreSnapshot | None) -> AsyncIt
         if influx != project.influx:
             names = ", ".join(view.state.name for view in views)
             text = f"{influx.url} is where {names} still sends; monkey.yaml says {_place(project.influx)}"
-            yield Check("influxdb", text, "`monkey apply` has it send where monkey.yaml says", wrong=True)
+            yield DoctorCheck("influxdb", text, "`monkey apply` has it send where monkey.yaml says", wrong=True)
         async for check in _influx(influx, views):
             yield check
 
@@ -234,7 +234,7 @@ def _place(influx: InfluxSettings | None) -> str:
     return influx.url if influx else "nowhere"
 
 
-async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterator[Check]:
+async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterator[DoctorCheck]:
     from monkey.metrics.influx_check import inspect_influx, retention_hint
 
     try:
@@ -244,10 +244,10 @@ async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterat
         return
     found = await asyncio.to_thread(inspect_influx, influx, values)
     if found.trouble:
-        yield Check("influxdb", found.trouble, found.hint, wrong=True)
+        yield DoctorCheck("influxdb", found.trouble, found.hint, wrong=True)
         return
     kept = "" if found.retention is None else f", which keeps points {_while(found.retention)}"
-    yield Check("influxdb", f"{found.version} at {influx.url} takes points into {influx.bucket!r}{kept}")
+    yield DoctorCheck("influxdb", f"{found.version} at {influx.url} takes points into {influx.bucket!r}{kept}")
     for view in views if found.retention else ():
         began = min((job.started for job in map(view.view, view.ids) if job.started), default=time.time())
         age = time.time() - began
@@ -256,7 +256,7 @@ async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterat
             text = f"{influx.bucket!r} keeps points {_while(found.retention)}, and {name} began {old} ago"
             how = retention_hint(influx, found.version)
             hint = f"its first points are gone, and backfill cannot bring them back; to keep them: {how}"
-            yield Check("influxdb", text, hint, wrong=True)
+            yield DoctorCheck("influxdb", text, hint, wrong=True)
 
 
 def _while(seconds: float) -> str:

@@ -9,15 +9,15 @@ from importlib import import_module
 from monkey.apply.fleet_work import with_work
 from monkey.apply.world.project_store import store_url
 from monkey.apply.world.world import World
-from monkey.errors import Corrupt
-from monkey.fleet.fleet_port import Finding, Fleet, Holding, Stranger
+from monkey.errors import CorruptObject
+from monkey.fleet.fleet_port import AuditFinding, Fleet, ForeignResource, TaggedResource
 from monkey.plan.cost import format_dollars
 
 #: What finds out of which type a fleet is that monkey.yaml does not name.
 _FORGOTTEN = "monkey_stacks.unlisted_fleets"
 
 
-async def find_forgotten_fleets(world: World, torn: dict[str, Corrupt] | None = None) -> dict[str, Fleet]:
+async def find_forgotten_fleets(world: World, torn: dict[str, CorruptObject] | None = None) -> dict[str, Fleet]:
     """Return fleets that have machines, and that monkey.yaml no longer names.
 
     Raises StoreError; and Corrupt for a state that cannot be read, unless `torn` takes it, by its fleet.
@@ -29,7 +29,7 @@ async def find_forgotten_fleets(world: World, torn: dict[str, Corrupt] | None = 
             fleet: Fleet | None = await import_module(_FORGOTTEN).open_unlisted_fleet(
                 name, project, url, lambda: world.store
             )
-        except Corrupt as exc:
+        except CorruptObject as exc:
             if torn is None:
                 raise
             torn[name] = exc
@@ -58,15 +58,17 @@ async def _unnamed(world: World) -> list[str]:
     return sorted(names - world.fleets.keys())
 
 
-async def audit_fleets(world: World) -> list[tuple[str, Finding]]:
+async def audit_fleets(world: World) -> list[tuple[str, AuditFinding]]:
     """Return what is not as it was written down, by fleets; asks all machines. Raises FleetError, StoreError."""
-    torn: dict[str, Corrupt] = {}
+    torn: dict[str, CorruptObject] = {}
     unnamed = await find_forgotten_fleets(world, torn)
     found = [(name, _torn(exc)) for name, exc in torn.items()]
     found += [
         (
             name,
-            Finding(instance.machine, "monkey.yaml no longer names its provider", f"`monkey destroy --fleet {name}`"),
+            AuditFinding(
+                instance.machine, "monkey.yaml no longer names its provider", f"`monkey destroy --fleet {name}`"
+            ),
         )
         for name, fleet in unnamed.items()
         for instance in await fleet.instances()
@@ -77,18 +79,18 @@ async def audit_fleets(world: World) -> list[tuple[str, Finding]]:
     return found + [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
 
 
-async def _audited(fleet: Fleet, busy: bool) -> tuple[Finding, ...]:
+async def _audited(fleet: Fleet, busy: bool) -> tuple[AuditFinding, ...]:
     try:
         return await fleet.audit(busy=busy)
-    except Corrupt as exc:
+    except CorruptObject as exc:
         return (_torn(exc),)
 
 
-def _torn(exc: Corrupt) -> Finding:
-    return Finding("state", exc.message, exc.hint or "bring back an older version of it")
+def _torn(exc: CorruptObject) -> AuditFinding:
+    return AuditFinding("state", exc.message, exc.hint or "bring back an older version of it")
 
 
-async def list_holdings(world: World) -> list[tuple[str, Holding]]:
+async def list_holdings(world: World) -> list[tuple[str, TaggedResource]]:
     """Return what clouds have of ours, by fleets, those that monkey.yaml no longer names included; each thing once.
 
     Raises FleetError, StoreError.
@@ -96,15 +98,15 @@ async def list_holdings(world: World) -> list[tuple[str, Holding]]:
     fleets = [*world.fleets.values(), *(await find_forgotten_fleets(world, {})).values()]
     asked = await asyncio.gather(*(fleet.holdings() for fleet in fleets))
     held = [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
-    once: dict[tuple[str, str, str], tuple[str, Holding]] = {}
+    once: dict[tuple[str, str, str], tuple[str, TaggedResource]] = {}
     for name, each in sorted(held, key=lambda item: item[1].of is not None):  # what is a fleet's own is no stranger's
         once.setdefault((each.region, each.kind, each.id), (name, each))
     return list(once.values())
 
 
-def find_strangers(held: Iterable[tuple[str, Holding]]) -> list[tuple[str, Finding]]:
+def find_strangers(held: Iterable[tuple[str, TaggedResource]]) -> list[tuple[str, AuditFinding]]:
     """Return what is tagged as the project's and is of none of its fleets here, a finding for each stack."""
-    lots: dict[tuple[str, str, Stranger], list[Holding]] = {}
+    lots: dict[tuple[str, str, ForeignResource], list[TaggedResource]] = {}
     for name, each in held:
         if each.of is not None:
             lots.setdefault((name, each.region, each.of), []).append(each)
@@ -114,7 +116,7 @@ def find_strangers(held: Iterable[tuple[str, Holding]]) -> list[tuple[str, Findi
         of_unknown = ", and what nobody knows the price of" if any(each.price is None for each in lot) else ""
         things = f"{len(lot)} thing{'s' * (len(lot) != 1)} in {region} for {cost} an hour{of_unknown}"
         machine = f"stack {of.stack}" if of.stack else "no stack"
-        found.append((of.provider or name, Finding(machine, f"{things}: {of.text}", of.hint)))
+        found.append((of.provider or name, AuditFinding(machine, f"{things}: {of.text}", of.hint)))
     return found
 
 

@@ -10,7 +10,7 @@ from monkey.apply.inspect.attempt_records import find_owner
 from monkey.apply.world.world import World
 from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
 from monkey.protocol.layout import Keys, log_segment
-from monkey.protocol.status.store_snapshot import JobState, JobView, Reader
+from monkey.protocol.status.store_snapshot import JobState, JobView, SnapshotReader
 from monkey.store.store_port import Store
 
 #: States in which a job may still write.
@@ -58,7 +58,7 @@ class JobLog:
 
 
 @dataclass
-class Follow:
+class LogFollower:
     """Jobs whose logs are read together until none of them writes any more."""
 
     world: World
@@ -86,7 +86,7 @@ class Follow:
                     raise
             await self.sleep(_POLL_SECONDS)
 
-    async def _look(self, reader: Reader) -> AsyncIterator[tuple[str, bytes]]:
+    async def _look(self, reader: SnapshotReader) -> AsyncIterator[tuple[str, bytes]]:
         """Read once. A job's state is taken before its log: a log read after the end is whole."""
         view = (await reader.read([self.sweep])).sweeps[self.sweep]
         self._over = True

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from monkey.apply.fleet_work import with_work, work_left
 from monkey.fleet.fleet_port import Fleet, keep_silent
-from monkey.protocol.status.store_snapshot import Reader
+from monkey.protocol.status.store_snapshot import SnapshotReader
 
 #: Seconds that are waited for the first heartbeat of an agent that is not going to be watched.
 BEGUN_WITHIN = 15.0
@@ -16,7 +16,7 @@ BEGUN_WITHIN = 15.0
 _POLL_SECONDS = 0.05
 
 
-async def wait_for_agents(reader: Reader, fleets: Collection[Fleet]) -> None:
+async def wait_for_agents(reader: SnapshotReader, fleets: Collection[Fleet]) -> None:
     """Wait until every fleet has an agent that beats, for whoever will not watch: a stillborn one must not go unseen.
 
     One whose agents left while their work was on its way is converged again. Raises FleetError where one could not
@@ -31,7 +31,7 @@ async def wait_for_agents(reader: Reader, fleets: Collection[Fleet]) -> None:
             await _begins(reader, fleet)
 
 
-async def _begins(reader: Reader, fleet: Fleet) -> bool:
+async def _begins(reader: SnapshotReader, fleet: Fleet) -> bool:
     """Wait for an agent of the fleet; says whether one is there, or may be on its way."""
     until = time.monotonic() + BEGUN_WITHIN
     while await fleet.check():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LONG_ENOUGH, BEATS = 3.0, 2
 
 
-class Stuck:
+class StuckSweeps:
     """Looks whether anything of the sweeps can ever run, as machines are."""
 
     def __init__(self) -> None:

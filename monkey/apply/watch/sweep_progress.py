@@ -1,4 +1,4 @@
-"""Waiting for sweeps: what is asked is `Wait`, and whoever waits keeps the fleets going meanwhile."""
+"""Waiting for sweeps: what is asked is `WaitOutcome`, and whoever waits keeps the fleets going meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICKEST = 0.05
 DEAR = 2.0
 
 
-class Wait(StrEnum):
+class WaitOutcome(StrEnum):
     """What becomes of waiting for a sweep."""
 
     WORKING = "working"
@@ -34,17 +34,17 @@ class Wait(StrEnum):
     @property
     def well(self) -> bool:
         """Did it end as its spec asks?"""
-        return self in (Wait.SUCCEEDED, Wait.STOPPED)
+        return self in (WaitOutcome.SUCCEEDED, WaitOutcome.STOPPED)
 
 
-def judge_counts(counts: Mapping[JobState, int]) -> Wait:
+def judge_counts(counts: Mapping[JobState, int]) -> WaitOutcome:
     """Say whether waiting for a sweep with these jobs makes sense, and else what became of it."""
     if count_unfinished(counts):
-        return Wait.WORKING
+        return WaitOutcome.WORKING
     for state in (JobState.EXPIRED, JobState.FAILED, JobState.CANCELLED, JobState.PAUSED, JobState.STOPPED):
         if counts.get(state):
-            return Wait(state.value)
-    return Wait.SUCCEEDED
+            return WaitOutcome(state.value)
+    return WaitOutcome.SUCCEEDED
 
 
 def count_unfinished(counts: Mapping[JobState, int]) -> int:
@@ -52,7 +52,7 @@ def count_unfinished(counts: Mapping[JobState, int]) -> int:
     return sum(counts.get(state, 0) for state in (JobState.QUEUED, JobState.RUNNING, JobState.FROZEN))
 
 
-class Pace:
+class SweepPace:
     """How fast a sweep's jobs end, from what was seen of it."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class SweepProgress:
         return self.view.state.name
 
     @property
-    def wait(self) -> Wait:
+    def wait(self) -> WaitOutcome:
         """What becomes of waiting for it."""
         return judge_counts(self.counts)
 

@@ -12,21 +12,21 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from monkey.apply.fleet_work import work_left
-from monkey.apply.watch.stuck_sweeps import Stuck
+from monkey.apply.watch.stuck_sweeps import StuckSweeps
 from monkey.apply.watch.sweep_progress import (
     DEAR,
     QUICKEST,
-    Pace,
     Show,
+    SweepPace,
     SweepProgress,
-    Wait,
+    WaitOutcome,
     count_unfinished,
     find_needed_fleets,
 )
 from monkey.errors import FleetError, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.fleet.fleet_port import Fleet, keep_silent
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import Reader, SweepView
+from monkey.protocol.status.store_snapshot import SnapshotReader, SweepView
 from monkey.protocol.wakeup import wake_agents
 from monkey.store.store_port import Store
 
@@ -47,18 +47,18 @@ STORE_AWAY_POLL = 1.0
 
 
 @dataclass
-class Watch:
+class SweepWatch:
     """One watch over sweeps until none of them is being worked on."""
 
     store: Store
     keys: Keys
-    reader: Reader
+    reader: SnapshotReader
     fleets: Mapping[str, Fleet]
     names: Collection[str]
     show: Show
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    _paces: dict[str, Pace] = field(default_factory=dict)
+    _paces: dict[str, SweepPace] = field(default_factory=dict)
     _checked: float = float("-inf")
     _left: int = 0
     #: Fleet to what its agents complained of last.
@@ -66,7 +66,7 @@ class Watch:
     _ended: int = -1
     #: Since when the store refuses to be looked at.
     _refused: float | None = None
-    _stuck: Stuck = field(default_factory=Stuck)
+    _stuck: StuckSweeps = field(default_factory=StuckSweeps)
 
     async def run(self) -> list[SweepProgress]:
         """Return what became of every sweep. Raises FleetError where no agent can be kept at work, or do any of it, and
@@ -82,9 +82,9 @@ class Watch:
                     progress = [self._progress(snapshot.sweeps[name]) for name in self.names]
                     self._alerts |= {agent.fleet: agent.alert for agent in snapshot.agents if agent.alert}
                     self.show(snapshot, progress, writing.trouble)
-                    if all(one.wait is not Wait.WORKING for one in progress):
+                    if all(one.wait is not WaitOutcome.WORKING for one in progress):
                         return progress
-                    self._stuck.look(snapshot, [one for one in progress if one.wait is Wait.WORKING], self.now())
+                    self._stuck.look(snapshot, [one for one in progress if one.wait is WaitOutcome.WORKING], self.now())
                     await self._keep_going(progress)
                 except StoreReplaced:
                     raise
@@ -119,7 +119,7 @@ class Watch:
     def _progress(self, view: SweepView) -> SweepProgress:
         counts = view.counts
         left = count_unfinished(counts)
-        pace = self._paces.setdefault(view.state.name, Pace())
+        pace = self._paces.setdefault(view.state.name, SweepPace())
         pace.see(self.now(), sum(counts.values()) - left)
         return SweepProgress(view, counts, pace.rate, left / pace.rate if pace.rate else None)
 
@@ -148,7 +148,7 @@ class Watch:
 
 
 @dataclass
-class Writing:
+class StoreWriteCheck:
     """Whether the store takes what is written, as seen from here."""
 
     #: Why it does not; empty where it does.
@@ -156,7 +156,7 @@ class Writing:
 
 
 @asynccontextmanager
-async def announce_watcher(store: Store, keys: Keys) -> AsyncIterator[Writing]:
+async def announce_watcher(store: Store, keys: Keys) -> AsyncIterator[StoreWriteCheck]:
     """Let the agents know that somebody watches, for as long as this is open; say whether the store can be written."""
     gc.enable()  # the command line starts without: this is where it may run for days
     key = keys.watcher(secrets.token_hex(4))
@@ -173,7 +173,7 @@ async def announce_watcher(store: Store, keys: Keys) -> AsyncIterator[Writing]:
                 writing.trouble = exc.message  # agents meet the same: ends that cannot be recorded look like work
             await asyncio.sleep(WATCHER_BEAT)
 
-    writing = Writing()
+    writing = StoreWriteCheck()
     task = asyncio.create_task(renew())
     try:
         yield writing

@@ -33,7 +33,7 @@ class NamedDataset:
 
 
 @dataclass(frozen=True)
-class Absent:
+class AbsentDataset:
     """A dataset of a spec that is not on this machine."""
 
     path: str
@@ -99,7 +99,7 @@ def _when(revision: Revision) -> str:
     return f"{revision.author}, {revision.at[:10]}" if revision.author else revision.at[:10]
 
 
-async def check_held(store: Store, name: str, absent: Absent) -> None:
+async def check_held(store: Store, name: str, absent: AbsentDataset) -> None:
     """Raise the error for an absent dataset that the store does not have whole. Raises StoreError."""
     if not await is_stored(store, absent.named.oid):
         raise absent.refuse(

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monkey.apply.world.absent_datasets import Absent, NamedDataset, Recalled
+from monkey.apply.world.absent_datasets import AbsentDataset, NamedDataset, Recalled
 from monkey.apply.world.upload_progress import Begin, show_no_progress
-from monkey.errors import Corrupt, DatasetElsewhere, DatasetError, DvcMissing, KeyMissing, MonkeyError
+from monkey.errors import CorruptObject, DatasetElsewhere, DatasetError, DvcMissing, KeyMissing, MonkeyError
 from monkey.fleet.agent_state import cache_home
 from monkey.plan.desired import UploadSize
 from monkey.store.content.objects import object_key
@@ -42,20 +42,20 @@ class DatasetLoader:
         self._root, self._begin, self._recalled = root, begin, recalled
         self._known: dict[Path, Dataset] = {}
 
-    def of(self, spec: Spec) -> tuple[dict[str, Dataset], dict[str, Absent]]:
+    def of(self, spec: Spec) -> tuple[dict[str, Dataset], dict[str, AbsentDataset]]:
         """Return the spec's datasets by name, and those that are not on this machine.
 
         Raises SpecError, with the line, for those that cannot be taken.
         """
         from monkey.spec.yaml.mistakes import Mistake
 
-        found, absent, mistakes = dict[str, Dataset](), dict[str, Absent](), []
+        found, absent, mistakes = dict[str, Dataset](), dict[str, AbsentDataset](), []
         for name, path in spec.datasets.items():
             try:
                 found[name] = self._at(Path(self._root, path), name)
             except DatasetError as exc:
                 if (named := self._named(spec, path, exc)) is not None:
-                    absent[name] = Absent(path, named, partial(_refuse, spec, name))
+                    absent[name] = AbsentDataset(path, named, partial(_refuse, spec, name))
                     continue
                 hint = exc.hint if self._is_known(path) else _NOWHERE
                 mistakes.append(Mistake(("datasets", name, "path"), f"dataset {name!r}: {exc.message}", hint))
@@ -121,7 +121,7 @@ async def describe_changes(store: Store, seen: ObservedSweep, datasets: Mapping[
         if old != dataset.oid and old.endswith(DIR) and not dataset.is_file:
             try:
                 files = read_listing(await store.get(object_key(old)), old)
-            except (KeyMissing, Corrupt):
+            except (KeyMissing, CorruptObject):
                 continue  # only the words are lost
             now = dict(zip(dataset.names, dataset.md5s, strict=True))
             found[name] = f"{changed_files(files, now):,} of {len(files):,} files"

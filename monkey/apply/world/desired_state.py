@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from monkey.apply.world.absent_datasets import Absent, Recalled
+from monkey.apply.world.absent_datasets import AbsentDataset, Recalled
 from monkey.apply.world.dataset_loader import DatasetLoader, measure_dataset
 from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import MonkeyError, PlanError
@@ -46,7 +46,7 @@ class LoadedSpec:
     text: str
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
     #: Datasets that are not on this machine, and are in the store.
-    absent: Mapping[str, Absent] = field(default_factory=dict)
+    absent: Mapping[str, AbsentDataset] = field(default_factory=dict)
 
 
 def spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
@@ -178,7 +178,7 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Dat
     return LoadedSpec(desired, code, spec.text, datasets, absent)
 
 
-def _file_names(datasets: Mapping[str, Dataset], absent: Mapping[str, Absent]) -> dict[str, str]:
+def _file_names(datasets: Mapping[str, Dataset], absent: Mapping[str, AbsentDataset]) -> dict[str, str]:
     names = {name: Path(dataset.root).name for name, dataset in datasets.items() if dataset.is_file}
     return names | {name: Path(one.path).name for name, one in absent.items() if one.is_file}
 

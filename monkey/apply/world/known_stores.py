@@ -16,7 +16,7 @@ from monkey.errors import StoreMissing
 MEMO = "stores.json"
 
 
-class Memo:
+class KnownStores:
     """The stores that this checkout has used."""
 
     def __init__(self, root: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from monkey.apply.world.known_stores import Memo
+from monkey.apply.world.known_stores import KnownStores
 from monkey.errors import StoreError, StoreMissing
 from monkey.spec.yaml import document
 from monkey.store.open import check_room, locate_url, open_store
@@ -27,7 +27,7 @@ def store_url(project: Project) -> str:
         raise file.error([Mistake(at, exc.message, exc.hint)]) from exc
 
 
-async def open_known(url: str, memo: Memo, *, begin: bool) -> Store | None:
+async def open_known(url: str, memo: KnownStores, *, begin: bool) -> Store | None:
     """Return the store at `url`; None where none ever was, and none is to be begun.
 
     Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
@@ -49,7 +49,7 @@ async def open_known(url: str, memo: Memo, *, begin: bool) -> Store | None:
     return store
 
 
-async def open_begun(url: str, memo: Memo) -> Store:
+async def open_begun(url: str, memo: KnownStores) -> Store:
     """Return the store at `url`, which is begun where none ever was. Raises as `open_known`."""
     store = await open_known(url, memo, begin=True)
     assert store is not None

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from monkey.apply.world.fleets import open_fleets
-from monkey.apply.world.known_stores import Memo
+from monkey.apply.world.known_stores import KnownStores
 from monkey.apply.world.project_store import open_known, store_url
 from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import FleetError, StoreMissing
-from monkey.fleet.boot_failures import Boot, read_boot_failures
+from monkey.fleet.boot_failures import BootFailure, read_boot_failures
 from monkey.fleet.fleet_port import Fleet
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import Reader
+from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.spec.project.project import Project
 from monkey.store.store_port import Store
 
@@ -26,7 +26,7 @@ class World:
     project: Project
     keys: Keys
     fleets: Mapping[str, Fleet]
-    memo: Memo
+    memo: KnownStores
     #: None: nothing was ever applied, and there is no store yet.
     store: Store | None
     #: Is told of bytes that are hashed or sent.
@@ -47,16 +47,16 @@ class World:
         if self.store is None:
             self.store = await open_known(store_url(self.project), self.memo, begin=True)
 
-    def reader(self) -> Reader:
+    def reader(self) -> SnapshotReader:
         """Return a new reader of the store. Raises StoreMissing."""
-        return Reader(self.at, self.keys)
+        return SnapshotReader(self.at, self.keys)
 
     @property
     def rented(self) -> frozenset[str]:
         """The providers whose machines are rented."""
         return frozenset(name for name, of in self.project.providers.items() if of.cloud is not None)
 
-    async def boots(self) -> list[Boot]:
+    async def boots(self) -> list[BootFailure]:
         """Return why rented machines gave up, where any are rented. Raises StoreError."""
         return await read_boot_failures(self.at, self.keys.boots) if self.rented else []
 
@@ -76,7 +76,7 @@ async def open_world(project: Project) -> AsyncIterator[World]:
 
     Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
     """
-    url, memo = store_url(project), Memo(project.root)
+    url, memo = store_url(project), KnownStores(project.root)
     store = await open_known(url, memo, begin=False)
     world = World(project, Keys(project.name), {}, memo, store)
     world.fleets = open_fleets(project, url, lambda: world.store)

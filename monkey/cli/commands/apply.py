@@ -11,7 +11,7 @@ import click
 
 from monkey.apply.agent_environment import renew_idle_agents
 from monkey.apply.execute import execute_plan
-from monkey.apply.planning import Planned, make_plan, read_saved, remake_plan
+from monkey.apply.planning import PlanningResult, make_plan, read_saved, remake_plan
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
@@ -32,7 +32,7 @@ from monkey.plan.work import find_remaining_work
 
 
 @dataclass
-class Order:
+class ApplyOrder:
     """What was asked for on the command line, and how far it came."""
 
     specs: Sequence[str]
@@ -61,7 +61,7 @@ def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: boo
     PLAN.json, saved by `monkey plan -o`, is applied as it was shown, or refused. An interrupt (Ctrl-C) of the watching
     detaches: the jobs go on. One before leaves what was done so far. Exits with 1 where jobs failed.
     """
-    order = Order(specs, keep_stale, yes, detach, rollback)
+    order = ApplyOrder(specs, keep_stale, yes, detach, rollback)
     try:
         return in_world(lambda world: _apply(world, order))
     except KeyboardInterrupt:
@@ -71,7 +71,7 @@ def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: boo
         return INTERRUPTED
 
 
-async def _apply(world: World, order: Order) -> int:
+async def _apply(world: World, order: ApplyOrder) -> int:
     for fleet in world.fleets.values():
         fleet.prepare()
     planned = await _planned(world, order)
@@ -98,7 +98,7 @@ async def _apply(world: World, order: Order) -> int:
     return await watch_to_end(world, names, looked, changed=planned.plan.changes)
 
 
-async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
+async def _detach(world: World, planned: PlanningResult, names: Sequence[str]) -> int:
     if not planned.plan.changes:
         click.echo("Nothing to change.")
         return 0
@@ -107,7 +107,7 @@ async def _detach(world: World, planned: Planned, names: Sequence[str]) -> int:
     return 0
 
 
-async def _planned(world: World, order: Order) -> Planned:
+async def _planned(world: World, order: ApplyOrder) -> PlanningResult:
     saved = [name for name in order.specs if name.endswith(".json")]
     if not saved:
         return await make_plan(world, order.specs, order.keep_stale)
@@ -116,7 +116,7 @@ async def _planned(world: World, order: Order) -> Planned:
     return await remake_plan(world, read_saved(Path(saved[0])))
 
 
-def _show(planned: Planned) -> None:
+def _show(planned: PlanningResult) -> None:
     click.echo("\n".join([*plan_lines(planned.plan, detect_terminal()), ""]))
 
 
@@ -126,7 +126,7 @@ def _warn(plan: Plan) -> None:
         click.echo(f"warning: {warning}", err=True)
 
 
-def _confirm(planned: Planned, order: Order) -> None:
+def _confirm(planned: PlanningResult, order: ApplyOrder) -> None:
     """Ask before running jobs are stopped, whose work since the last checkpoint is lost, and before money is spent."""
     if order.yes:
         return

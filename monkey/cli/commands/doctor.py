@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from monkey.apply.inspect.doctor_checks import Check, check_project
+from monkey.apply.inspect.doctor_checks import DoctorCheck, check_project
 from monkey.cli.session import find_project, json_option
 from monkey.cli.terminal.text import detect_terminal, format_plural, json_text, one_line
 
@@ -23,7 +23,7 @@ def doctor_command(as_json: bool) -> int:
     from dataclasses import asdict
 
     here = find_project()
-    found: list[Check] = []
+    found: list[DoctorCheck] = []
 
     async def look() -> None:
         async for check in check_project(here):
@@ -39,13 +39,13 @@ def doctor_command(as_json: bool) -> int:
     return 1 if any(check.wrong for check in found) else 0
 
 
-def _line(check: Check) -> str:
+def _line(check: DoctorCheck) -> str:
     to = detect_terminal()
     mark, colour = ("!", "yellow") if check.wrong else ("✓", "green")
     line = to.paint(f"{mark} {check.about}: {one_line(check.text)}", colour if check.wrong else "")
     return line + (to.paint(f"\n      {one_line(check.hint)}", "dim") if check.hint else "")
 
 
-def _sum(found: Sequence[Check]) -> str:
+def _sum(found: Sequence[DoctorCheck]) -> str:
     wrong = sum(check.wrong for check in found)
     return f"\n{format_plural(wrong, 'thing')} to mend." if wrong else "\nAll is well."

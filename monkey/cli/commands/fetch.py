@@ -9,7 +9,7 @@ import click
 
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
-from monkey.cli.render.fetch_report import Bar, brought_lines, failed_text
+from monkey.cli.render.fetch_report import FetchBar, brought_lines, failed_text
 from monkey.cli.session import in_world, json_option, names_complete
 from monkey.cli.terminal.text import json_text
 from monkey.errors import MonkeyError, NotFound
@@ -18,8 +18,8 @@ from monkey.protocol.status.agent_views import JobView, SweepView
 from monkey.results.export import row_json, rows_csv
 from monkey.results.result_rows import Results, filter_results, gather_results
 from monkey.transfer.code.file_selection import FETCHED
-from monkey.transfer.download import Brought, Download, DownloadFile, check_path
-from monkey.transfer.globs import Globs
+from monkey.transfer.download import Download, DownloadFile, DownloadResult, check_path
+from monkey.transfer.globs import GlobPatterns
 
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 #: States in which what a job made will not change.
@@ -90,7 +90,7 @@ def _files(
 ) -> dict[str, list[DownloadFile]]:
     """Return job to its files; `alone`: they need no directory of their own."""
     try:
-        globs = Globs(asked.only) if asked.only else None
+        globs = GlobPatterns(asked.only) if asked.only else None
     except ValueError as exc:
         raise MonkeyError(f"--only: {exc}") from exc
     return {job: _of_job(keys, view, view.view(job), globs, "" if alone else f"{job}/") for job in jobs}
@@ -107,7 +107,7 @@ def _of_job(keys: Keys, view: SweepView, job: JobView, globs: object, below: str
     return [
         DownloadFile(prefix + path, below + path, digest)
         for path, digest in job.outputs.items()
-        if not isinstance(globs, Globs) or globs.match(path)
+        if not isinstance(globs, GlobPatterns) or globs.match(path)
     ]
 
 
@@ -129,8 +129,8 @@ def _mark(directory: Path) -> None:
         (directory / FETCHED).write_text("Made by `monkey fetch`. What is here is no part of a job's code.\n")
 
 
-async def _download(world: World, files: list[DownloadFile], directory: Path) -> Brought:
-    with Bar(len(files)) as bar:
+async def _download(world: World, files: list[DownloadFile], directory: Path) -> DownloadResult:
+    with FetchBar(len(files)) as bar:
         return await Download(world.at, directory, bar.show).run(files)
 
 
@@ -144,7 +144,7 @@ def _index(directory: Path, results: Results, files: dict[str, list[DownloadFile
         aside.replace(directory / name)
 
 
-def _told(brought: Brought, files: dict[str, list[DownloadFile]], directory: Path, *, as_json: bool) -> str:
+def _told(brought: DownloadResult, files: dict[str, list[DownloadFile]], directory: Path, *, as_json: bool) -> str:
     if brought.failed:
         raise MonkeyError(failed_text(brought), hint="what came is whole; `monkey fetch` again tries the rest")
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from monkey.apply.inspect.attempt_records import find_attempt, read_attempts
-from monkey.apply.inspect.log_reading import Follow
+from monkey.apply.inspect.log_reading import LogFollower
 from monkey.apply.watch.watch_loop import announce_watcher
 from monkey.apply.world.lookup import LookupResult, find_sweep_or_job
 from monkey.apply.world.world import World
@@ -13,7 +13,7 @@ from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.render.apply_outcome import explain_silence
 from monkey.cli.render.attempt_lines import format_ending
 from monkey.cli.session import in_world, names_complete
-from monkey.cli.terminal.log_output import Sink
+from monkey.cli.terminal.log_output import LogOutput
 from monkey.errors import NotFound
 
 
@@ -42,7 +42,7 @@ async def _logs(world: World, what: str, attempt: int | None, *, follow: bool) -
     only = await _claim(world, found, attempt) if attempt is not None else 0
     jobs = [found.job] if found.job else found.view.ids
     sink = _sink(prefixed=len(jobs) > 1)
-    logs = Follow(world, found.view.state.name, [found.job] if found.job else None, asyncio.sleep, only)
+    logs = LogFollower(world, found.view.state.name, [found.job] if found.job else None, asyncio.sleep, only)
     async with announce_watcher(world.at, world.keys) if follow else nullcontext():
         async for job, data in logs.chunks(follow=follow):
             sink.write(job, data)
@@ -71,7 +71,7 @@ async def _silence(world: World, found: LookupResult, what: str, attempt: int | 
     return [f"attempt {attempt} of {found.job} wrote nothing; {format_ending(tried, view.view(found.job))}"]
 
 
-def _sink(*, prefixed: bool) -> Sink:
+def _sink(*, prefixed: bool) -> LogOutput:
     import sys
 
-    return Sink(sys.stdout.buffer, prefixed=prefixed, raw=not sys.stdout.isatty())
+    return LogOutput(sys.stdout.buffer, prefixed=prefixed, raw=not sys.stdout.isatty())

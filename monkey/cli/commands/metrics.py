@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.inspect.backfill import Backfilled, backfill_sweep
+from monkey.apply.inspect.backfill import BackfillResult, backfill_sweep
 from monkey.apply.world.world import World
 from monkey.cli.session import in_world, names_complete
 from monkey.cli.terminal.text import format_plural, one_line
 from monkey.errors import MonkeyError
 from monkey.fleet.secret_values import SecretValues
-from monkey.metrics.influx_client import Client, Denied
+from monkey.metrics.influx_client import InfluxClient, InfluxDenied
 
 
 @click.group("metrics")
@@ -37,14 +37,14 @@ def backfill_metrics(sweep: str) -> int:
     return 1 if done.refused else 0
 
 
-async def _backfill(world: World, sweep: str) -> Backfilled:
+async def _backfill(world: World, sweep: str) -> BackfillResult:
     influx = world.project.influx
     if influx is None:
         hint = "add `metrics: {influxdb: …}`; docs/metrics.md tells what to write"
         raise MonkeyError("monkey.yaml names no InfluxDB to send metrics to", hint=hint)
     try:
-        client = Client(influx, SecretValues().get(influx.secrets))
-    except Denied as exc:
+        client = InfluxClient(influx, SecretValues().get(influx.secrets))
+    except InfluxDenied as exc:
         raise MonkeyError(f"{influx.url} cannot be used: {exc}", hint="`monkey doctor`") from exc
     try:
         return await backfill_sweep(world, sweep, influx, client)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from monkey.apply.planning import Planned, make_plan
+from monkey.apply.planning import PlanningResult, make_plan
 from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.session import find_project, in_world, json_option, one_format
 from monkey.cli.terminal.text import detect_terminal, json_text
@@ -63,7 +63,7 @@ def plan_command(
     return 2 if detailed_exitcode and planned.plan.changes else 0
 
 
-def _shown(planned: Planned, *, as_json: bool, as_markdown: bool, everything: bool) -> str:
+def _shown(planned: PlanningResult, *, as_json: bool, as_markdown: bool, everything: bool) -> str:
     if as_json:
         return json_text(serialize_plan(planned.plan), indent=2)
     if as_markdown:
@@ -71,7 +71,7 @@ def _shown(planned: Planned, *, as_json: bool, as_markdown: bool, everything: bo
     return "\n".join(plan_lines(planned.plan, detect_terminal(), everything=everything))
 
 
-def _save(planned: Planned, output: str, keep_stale: Sequence[str]) -> None:
+def _save(planned: PlanningResult, output: str, keep_stale: Sequence[str]) -> None:
     root, target = find_project().root, Path(output)
     if target.absolute().is_relative_to(root) and not (target.name == PLAN or target.name.endswith("." + PLAN)):
         raise MonkeyError(

@@ -10,7 +10,7 @@ from monkey.cli.push_report import format_push, push_paths
 from monkey.cli.session import in_world
 
 if TYPE_CHECKING:
-    from monkey.apply.push_datasets import Pushed
+    from monkey.apply.push_datasets import PushedDataset
 
 
 @click.command("push")
@@ -27,7 +27,7 @@ def push_command(specs: tuple[str, ...], paths: tuple[str, ...]) -> int:
     return 0
 
 
-def _specs(specs: tuple[str, ...]) -> list[Pushed]:
+def _specs(specs: tuple[str, ...]) -> list[PushedDataset]:
     from monkey.apply.push_datasets import push_specs
 
     return in_world(lambda world: push_specs(world, specs))

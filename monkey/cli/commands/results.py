@@ -15,7 +15,7 @@ from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 from monkey.results.export import groups_csv, row_json, rows_csv
 from monkey.results.groups import group_json, group_results
-from monkey.results.result_rows import Pick, Results, explain_unmeasured, filter_results, gather_results
+from monkey.results.result_rows import MetricPick, Results, explain_unmeasured, filter_results, gather_results
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ async def _results(world: World, asked: _ResultsOptions) -> str:
     view = _one(await world.reader().read(), asked.sweep)
     revision = view.state.revision
     assert revision is not None  # _one sees to it
-    results = gather_results(revision.table, revision.settings, view.jobs, Pick.BEST if asked.best else Pick.LAST)
+    results = gather_results(
+        revision.table, revision.settings, view.jobs, MetricPick.BEST if asked.best else MetricPick.LAST
+    )
     if missing := explain_unmeasured(results):
         click.echo(f"warning: {one_line(missing)}", err=True)
     if asked.where:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.orders import Done, resume_sweep
+from monkey.apply.orders import OrderOutcome, resume_sweep
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.order_reports import print_order, report_order
 from monkey.cli.rent_prompt import make_rent_prompt, yes_option
@@ -21,7 +21,7 @@ def resume_command(sweep: str, yes: bool) -> None:
     report_order(done, "resume", "goes on", _then(done))
 
 
-def _then(done: Done) -> str:
+def _then(done: OrderOutcome) -> str:
     """Return what may be done next; where jobs failed, that they are not tried again by this."""
     at = judge_standing(done.view)
     if at.over:

@@ -13,15 +13,15 @@ import click
 from monkey.apply.agent_environment import renew_idle_agents
 from monkey.apply.cost_limits import Agree
 from monkey.apply.execute import execute_plan
-from monkey.apply.inspect.log_reading import Follow
+from monkey.apply.inspect.log_reading import LogFollower
 from monkey.apply.planning import plan_for
-from monkey.apply.watch.watch_loop import Watch
+from monkey.apply.watch.watch_loop import SweepWatch
 from monkey.apply.world.desired_state import check_providers, desire_specs
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.rent_prompt import make_rent_prompt, yes_option
 from monkey.cli.session import in_world
-from monkey.cli.terminal.log_output import Sink
+from monkey.cli.terminal.log_output import LogOutput
 from monkey.cli.terminal.text import json_text, make_printable
 from monkey.errors import MonkeyError, Problem, SpecError
 from monkey.protocol.status.store_snapshot import JobView
@@ -150,14 +150,16 @@ async def _follow(world: World, sweep: str, job: str) -> JobView:
     """Show what the job writes until it has ended, while seeing that an agent is there to run it."""
     import asyncio
 
-    sink = Sink(sys.stdout.buffer, prefixed=False, raw=not sys.stdout.isatty())
+    sink = LogOutput(sys.stdout.buffer, prefixed=False, raw=not sys.stdout.isatty())
 
     async def stream() -> None:
-        async for _, data in Follow(world, sweep, [job], asyncio.sleep).chunks(follow=True):
+        async for _, data in LogFollower(world, sweep, [job], asyncio.sleep).chunks(follow=True):
             sink.write(job, data)
         sink.close()
 
-    watch = Watch(world.at, world.keys, world.reader(), world.fleets, [sweep], lambda snapshot, progress, trouble: None)
+    watch = SweepWatch(
+        world.at, world.keys, world.reader(), world.fleets, [sweep], lambda snapshot, progress, trouble: None
+    )
     tasks = asyncio.create_task(watch.run()), asyncio.create_task(stream())
     try:
         progress, _ = await asyncio.gather(*tasks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from monkey.apply.inspect.log_reading import AT_WORK
-from monkey.apply.watch.sweep_progress import SweepProgress, Wait, judge_counts
+from monkey.apply.watch.sweep_progress import SweepProgress, WaitOutcome, judge_counts
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.render.failure_groups import format_failures
 from monkey.cli.render.progress_lines import BestJob, best_text, counts_text
@@ -37,10 +37,10 @@ def format_outcome(
 
 def _ended(one: SweepProgress, to: Terminal, *, changed: bool) -> list[str]:
     name = to.paint(one_line(one.name), "bold")
-    if one.wait is Wait.SUCCEEDED:
+    if one.wait is WaitOutcome.SUCCEEDED:
         done = f"{name}: " + to.paint(all_succeeded(one.total), "green")
         return [f"{done}." if changed else f"{done}; nothing to do."]
-    more = "; nothing to do" if one.wait is Wait.STOPPED and not (changed or one.view.state.goal) else ""
+    more = "; nothing to do" if one.wait is WaitOutcome.STOPPED and not (changed or one.view.state.goal) else ""
     return [f"{name}: {counts_text(one.counts, to)}{more}.", *explain_hold(one)]
 
 
@@ -68,7 +68,7 @@ def explain_expiry(view: SweepView, counts: Mapping[JobState, int]) -> str:
 def summarize_states(view: SweepView) -> str:
     """Return how a sweep's jobs stand, and why it was cancelled: "2 succeeded, 4 cancelled (enough)"."""
     counts, why = view.counts, view.state.cancelled
-    if judge_counts(counts) is Wait.SUCCEEDED:
+    if judge_counts(counts) is WaitOutcome.SUCCEEDED:
         return all_succeeded(sum(counts.values()))
     reason = f" ({one_line(why)})" if why is not None and why != "cancelled" else ""
     return counts_text(counts, Terminal()) + reason

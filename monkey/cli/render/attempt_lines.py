@@ -8,7 +8,7 @@ from typing import Any
 
 from monkey.apply.inspect.attempt_records import AttemptRecord
 from monkey.cli.terminal.text import Terminal, format_elapsed, lay_out_table, one_line
-from monkey.protocol.entries import Ended, EndEntry, Torn
+from monkey.protocol.entries import ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.status.store_snapshot import JobState, JobView
 
 
@@ -32,12 +32,12 @@ def format_ending(one: AttemptRecord, seen: JobView) -> str:
     if isinstance(one.after, EndEntry):
         return (
             "succeeded"
-            if one.after.outcome is Ended.SUCCEEDED
+            if one.after.outcome is ClaimEnd.SUCCEEDED
             else one_line(f"{one.after.outcome}: {one.after.reason}")
         )
     if one.after is None:
         return "not ended"
-    if not isinstance(one.after, Torn):
+    if not isinstance(one.after, TornEntry):
         return "lost with its agent"
     damaged = f"its end, {one.after.key}, was emptied or cut short"
     if not _journalled(one, seen):
@@ -48,7 +48,7 @@ def format_ending(one: AttemptRecord, seen: JobView) -> str:
 
 def _journalled(one: AttemptRecord, seen: JobView) -> bool:
     """Does a journal tell how an attempt ended whose own entry cannot be read? All counts go by the journal."""
-    return isinstance(one.after, Torn) and seen.attempt == one.k and seen.ended is not None
+    return isinstance(one.after, TornEntry) and seen.attempt == one.k and seen.ended is not None
 
 
 def _ago(at: float) -> str:
@@ -64,7 +64,7 @@ def attempts_json(found: Sequence[AttemptRecord]) -> list[dict[str, Any]]:
             "agent": one.claim.agent,
             "sweep": one.claim.sweep,
             **_ending_json(one.after),
-            "damaged": one.after.key if isinstance(one.after, Torn) else None,
+            "damaged": one.after.key if isinstance(one.after, TornEntry) else None,
         }
         for one in found
     ]

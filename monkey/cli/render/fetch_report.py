@@ -8,13 +8,13 @@ from typing import Any
 
 from monkey.cli.terminal.text import format_plural, one_line
 from monkey.plan.sizes import format_size
-from monkey.transfer.download import Brought
+from monkey.transfer.download import DownloadResult
 
 #: Files that are named where some did not come.
 NAMED = 5
 
 
-class Bar:
+class FetchBar:
     """A progress bar on stderr, where that is a terminal."""
 
     def __init__(self, files: int) -> None:
@@ -23,7 +23,7 @@ class Bar:
         self._bar: Any = None
         self._task: Any = None
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> FetchBar:
         """Begin to show."""
         if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             from rich.console import Console
@@ -40,21 +40,21 @@ class Bar:
         if self._bar is not None:
             self._bar.__exit__(*exc)
 
-    def show(self, brought: Brought) -> None:
+    def show(self, brought: DownloadResult) -> None:
         """Show how far it is."""
         if self._bar is not None:
             text = f"{brought.done:,} of {format_plural(self._files, 'file')}, {format_size(brought.size)}"
             self._bar.update(self._task, completed=brought.done, description=text)
 
 
-def brought_lines(brought: Brought, jobs: int, directory: str) -> list[str]:
+def brought_lines(brought: DownloadResult, jobs: int, directory: str) -> list[str]:
     """Say what came."""
     files = f"{format_plural(brought.fetched, 'file')} ({format_size(brought.size)}) of {format_plural(jobs, 'job')}"
     kept = f"; {format_plural(brought.kept, 'file')} there already" if brought.kept else ""
     return [f"Fetched {files} into {one_line(directory)}{kept}."]
 
 
-def failed_text(brought: Brought) -> str:
+def failed_text(brought: DownloadResult) -> str:
     """Say what did not come, and why."""
     some = [f"{one_line(path)}: {why}" for path, why in list(brought.failed.items())[:NAMED]]
     more = [f"and {len(brought.failed) - NAMED} more"] if len(brought.failed) > NAMED else []

@@ -11,7 +11,7 @@ from monkey.cli.render.failure_groups import last_words
 from monkey.cli.render.parameter_text import parameters_text
 from monkey.cli.render.status_lines import explain_state, name_standing, sweep_json
 from monkey.cli.terminal.text import Terminal, format_elapsed, format_plural, lay_out_table, one_line
-from monkey.fleet.fleet_port import Finding, Holding
+from monkey.fleet.fleet_port import AuditFinding, TaggedResource
 from monkey.plan.cost import format_dollars
 from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
 from monkey.spec.job.job_table import ParameterValue
@@ -165,7 +165,7 @@ def instances_json(found: Sequence[InstanceRow]) -> list[dict[str, Any]]:
     return [asdict(row) for row in found]
 
 
-def findings_lines(found: Sequence[tuple[str, Finding]], to: Terminal) -> list[str]:
+def findings_lines(found: Sequence[tuple[str, AuditFinding]], to: Terminal) -> list[str]:
     """Return what an audit found, each with what to do."""
     if not found:
         return ["Nothing is astray."]
@@ -176,12 +176,12 @@ def findings_lines(found: Sequence[tuple[str, Finding]], to: Terminal) -> list[s
     return lines
 
 
-def findings_json(found: Sequence[tuple[str, Finding]]) -> list[dict[str, Any]]:
+def findings_json(found: Sequence[tuple[str, AuditFinding]]) -> list[dict[str, Any]]:
     """Return what an audit found for programs."""
     return [{"provider": fleet, **asdict(finding)} for fleet, finding in found]
 
 
-def holdings_lines(found: Sequence[tuple[str, Holding]], to: Terminal) -> list[str]:
+def holdings_lines(found: Sequence[tuple[str, TaggedResource]], to: Terminal) -> list[str]:
     """Return what clouds have of ours, by regions, with what it costs an hour: once by itself, and in all."""
     lines: list[str] = []
     for region in sorted({holding.region for _, holding in found}):
@@ -195,7 +195,7 @@ def holdings_lines(found: Sequence[tuple[str, Holding]], to: Terminal) -> list[s
     return lines
 
 
-def _whose(fleet: str, holding: Holding) -> str:
+def _whose(fleet: str, holding: TaggedResource) -> str:
     """Return its provider; and its stack, where that is none of this project's here."""
     of = holding.of
     return fleet if of is None else f"{of.provider or '?'} (stack {of.stack or '?'})"
@@ -207,6 +207,6 @@ def _price(price: float | None) -> str:
     return format_dollars(price) if price else "nothing"
 
 
-def holdings_json(found: Sequence[tuple[str, Holding]]) -> list[dict[str, Any]]:
+def holdings_json(found: Sequence[tuple[str, TaggedResource]]) -> list[dict[str, Any]]:
     """Return what clouds have of ours for programs."""
     return [{"provider": fleet, **asdict(holding)} for fleet, holding in found]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from monkey.cli.terminal.text import Terminal, format_plural, lay_out_table, one_line
 from monkey.results.groups import ResultGroup
 from monkey.results.result_rows import Results
-from monkey.results.result_table import Table, groups_table, rows_table
+from monkey.results.result_table import ResultTable, groups_table, rows_table
 
 
 def results_lines(
@@ -33,7 +33,7 @@ def groups_lines(
     return _lines(groups_table(groups, names, results, everything=everything), to, {}, top, "")
 
 
-def _lines(made: Table, to: Terminal, colours: dict[int, str], top: int | None, more: str) -> list[str]:
+def _lines(made: ResultTable, to: Terminal, colours: dict[int, str], top: int | None, more: str) -> list[str]:
     rows = made.rows[:top]
     lines = lay_out_table(made.names, rows, to, colours, made.right)
     below = [made.left_out] if made.left_out else []

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from monkey.apply.watch.sweep_progress import SweepProgress, Wait, judge_counts
+from monkey.apply.watch.sweep_progress import SweepProgress, WaitOutcome, judge_counts
 from monkey.cli.render.apply_outcome import explain_expiry, explain_hold
 from monkey.cli.render.failure_groups import format_failures
 from monkey.cli.render.machine_usage import left_lines, telemetry_lines
 from monkey.cli.terminal.text import Terminal, format_elapsed, format_plural, lay_out_table, one_line
-from monkey.fleet.boot_failures import Boot
+from monkey.fleet.boot_failures import BootFailure
 from monkey.fleet.boot_failures import format_boot_failures as given_up
 from monkey.plan.advice import suggest_extension
 from monkey.protocol.status.store_snapshot import AgentView, JobState, JobView, StoreSnapshot, SweepView
@@ -30,12 +30,12 @@ _COUNTED = {
     "QUEUED": JobState.QUEUED,
 }
 _COLOURS = {
-    Wait.FAILED: "red",
-    Wait.PAUSED: "yellow",
-    Wait.CANCELLED: "yellow",
-    Wait.EXPIRED: "yellow",
-    Wait.SUCCEEDED: "green",
-    Wait.STOPPED: "green",
+    WaitOutcome.FAILED: "red",
+    WaitOutcome.PAUSED: "yellow",
+    WaitOutcome.CANCELLED: "yellow",
+    WaitOutcome.EXPIRED: "yellow",
+    WaitOutcome.SUCCEEDED: "green",
+    WaitOutcome.STOPPED: "green",
 }
 
 
@@ -44,7 +44,7 @@ def status_lines(
     snapshot: StoreSnapshot,
     views: Sequence[SweepView],
     to: Terminal,
-    boots: Sequence[Boot] = (),
+    boots: Sequence[BootFailure] = (),
     rented: Collection[str] = (),
 ) -> list[str]:
     """Return sweeps with their counts, agents with when they were heard of last, and what needs attention.
@@ -86,7 +86,7 @@ def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[JobState, int
 def _time_left(view: SweepView, counts: Mapping[JobState, int]) -> list[str]:
     """Return when a sweep that is worked on expires, and what gives it more time where that is soon."""
     ends = view.state.expires
-    if ends is None or not view.active or judge_counts(counts) is not Wait.WORKING:
+    if ends is None or not view.active or judge_counts(counts) is not WaitOutcome.WORKING:
         return []
     left = ends - time.time()
     more = f"; {suggest_extension(view.state.name)} for longer" if left < SOON else ""
@@ -147,7 +147,7 @@ def _agents(
 ) -> list[str]:
     alive = [agent for agent in snapshot.agents if agent.alive]
     if not alive:
-        left = [view.state.revision for view in views if judge_counts(counts[view.state.name]) is Wait.WORKING]
+        left = [view.state.revision for view in views if judge_counts(counts[view.state.name]) is WaitOutcome.WORKING]
         if not left:
             return ["No agent is at work."]
         if any(not set(rented).isdisjoint(of.settings.providers) for of in left if of):
@@ -175,7 +175,7 @@ def _shared(views: Sequence[SweepView]) -> dict[str, int]:
 
 
 def status_json(
-    store: str, snapshot: StoreSnapshot, views: Sequence[SweepView], boots: Sequence[Boot] = ()
+    store: str, snapshot: StoreSnapshot, views: Sequence[SweepView], boots: Sequence[BootFailure] = ()
 ) -> dict[str, Any]:
     """Return the same for programs: `sweeps`, `agents`, `problems`, `boots`."""
     shared = _shared(views)

@@ -10,7 +10,7 @@ _MAX_LINE_BYTES = 1_000_000
 SHOWN = 8
 
 
-class Sink:
+class LogOutput:
     """Writes what jobs wrote, in whole lines where that matters: not half an escape sequence, not two jobs in one."""
 
     def __init__(self, out: BinaryIO, *, prefixed: bool, raw: bool) -> None:

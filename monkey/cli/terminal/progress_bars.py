@@ -15,7 +15,7 @@ REDRAW_EVERY, PLAIN_EVERY = 0.2, 10.0
 BAR = 24
 
 
-class Bars:
+class ProgressBars:
     """Shows one transfer after the other; told of progress from any thread."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -28,7 +28,7 @@ class Bars:
         self._begun = self._next = 0.0
         self._what, self._total, self._size = "", 0, 0
 
-    def __enter__(self) -> Bars:
+    def __enter__(self) -> ProgressBars:
         """Return the bars."""
         return self
 
@@ -36,7 +36,7 @@ class Bars:
         """Leave nothing half drawn."""
         self._clear()
 
-    def begin(self, what: str, size: int, objects: int) -> Bars:
+    def begin(self, what: str, size: int, objects: int) -> ProgressBars:
         """Begin a transfer of `size` bytes (0: not known); call what is returned with each step."""
         with self._lock:
             self._clear()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
-from monkey.fleet.cloud.http_client import Refused, ask_api
+from monkey.fleet.cloud.http_client import ApiError, ask_api
 from monkey.fleet.cloud.signing import AwsKeys, sign_request
 
 #: Seconds that a token for the metadata is good for.
@@ -20,7 +20,7 @@ NEAR = 5.0
 VARIABLES = {"s3": "S3", "autoscaling": "AUTO_SCALING", "ssm": "SSM", "secretsmanager": "SECRETS_MANAGER"}
 
 
-class Aws:
+class AwsMachine:
     """This machine, and its role."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -41,13 +41,13 @@ class Aws:
             try:
                 said = {"X-aws-ec2-metadata-token": self._token}
                 return ask_api("GET", f"{self._metadata}/latest/{path}", said, limit=NEAR, direct=True).decode()
-            except Refused as exc:
+            except ApiError as exc:
                 if exc.status == 404:
                     return ""
                 if exc.status != 401:
                     raise
                 self._token = ""  # its time is over
-        raise Refused(f"GET {path}", 401, "the metadata take no token of theirs")
+        raise ApiError(f"GET {path}", 401, "the metadata take no token of theirs")
 
     def name(self) -> str:
         """Return the machine's id. Raises Refused, Away."""
@@ -57,7 +57,7 @@ class Aws:
         where = "meta-data/iam/security-credentials/"
         role = self.about(where).strip()
         if not role:
-            raise Refused("the machine's role", 404, "it has none")
+            raise ApiError("the machine's role", 404, "it has none")
         said = json.loads(self.about(where + role))
         keys = AwsKeys(said["AccessKeyId"], said["SecretAccessKey"], said["Token"])
         self.seen.update((keys.secret, keys.token))

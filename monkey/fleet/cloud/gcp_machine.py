@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from monkey.fleet.cloud.http_client import Refused, ask_api
+from monkey.fleet.cloud.http_client import ApiError, ask_api
 
 #: Seconds within which the metadata answer: they are on the machine's own host.
 CLOSE = 5.0
@@ -19,7 +19,7 @@ NEARLY = 240.0
 ENDS = "monkey-ends"
 
 
-class Gcp:
+class GcpMachine:
     """This machine, and its service account."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -34,7 +34,7 @@ class Gcp:
         url = f"{self._metadata}/computeMetadata/v1/instance/{path}"
         try:
             return ask_api("GET", url, {"Metadata-Flavor": "Google"}, limit=CLOSE, direct=True).decode().strip()
-        except Refused as exc:
+        except ApiError as exc:
             if exc.status == 404:
                 return ""
             raise
@@ -47,7 +47,7 @@ class Gcp:
         """Return what Google answers to who has the machine's account. Raises Refused, Away."""
         found = self.about("service-accounts/default/token")
         if not found:
-            raise Refused("the machine's service account", 404, "it has none")
+            raise ApiError("the machine's service account", 404, "it has none")
         token = json.loads(found)["access_token"]
         self.seen.add(token)
         said = {"Authorization": f"Bearer {token}", **({"Content-Type": kind} if body is not None else {})}

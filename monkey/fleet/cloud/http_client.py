@@ -16,7 +16,7 @@ SOON = (401, 403, 408, 425, 429)
 WORDS = ("AccessDenied", "Throttl", "InProgress", "NotReady")
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """The cloud answered, and did not do it."""
 
     def __init__(self, what: str, status: int, said: str) -> None:
@@ -30,7 +30,7 @@ class Refused(Exception):
         return self.status in SOON or self.status >= 500 or any(word in self.said for word in WORDS)
 
 
-class Away(Exception):
+class ApiDown(Exception):
     """The cloud did not answer."""
 
 
@@ -52,11 +52,11 @@ def ask_api(
             return data
     except urllib.error.HTTPError as exc:
         with exc:
-            raise Refused(what, exc.code, exc.read(4096).decode(errors="replace")) from None
+            raise ApiError(what, exc.code, exc.read(4096).decode(errors="replace")) from None
     except (OSError, EOFError, ValueError) as exc:  # also a body that was cut short
-        raise Away(f"{what}: {getattr(exc, 'reason', None) or exc}") from None
+        raise ApiDown(f"{what}: {getattr(exc, 'reason', None) or exc}") from None
     except Exception as exc:  # http.client's own have no common name with these
-        raise Away(f"{what}: {exc!r}") from None
+        raise ApiDown(f"{what}: {exc!r}") from None
 
 
 def retry_ask(try_it: Callable[[], _T], patience: float, silent: float | None = None, pause: float = 2.0) -> _T:
@@ -68,10 +68,10 @@ def retry_ask(try_it: Callable[[], _T], patience: float, silent: float | None = 
     while True:
         try:
             return try_it()
-        except Refused as exc:
+        except ApiError as exc:
             if time.monotonic() > began + patience or not exc.passing:
                 raise
-        except Away:
+        except ApiDown:
             if time.monotonic() > began + (patience if silent is None else silent):
                 raise
         time.sleep(pause)

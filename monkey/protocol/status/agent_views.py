@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from monkey.protocol.journal import LOST, SAVED
-from monkey.protocol.observer import Index
+from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.verdicts import Verdict, judge_job, stopped_at
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
@@ -104,7 +104,7 @@ class SweepView:
     def __init__(
         self,
         state: SweepState,
-        index: Index,
+        index: JournalIndex,
         running: Mapping[str, RunningJob],
         others: list[SweepState],
         *,

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from monkey.protocol.entries import EndEntry, Torn
+from monkey.protocol.entries import EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.heartbeat import TAKE, Beat
+from monkey.protocol.heartbeat import TAKE, Heartbeat
 from monkey.protocol.journal import record_of
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import Index
+from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.agent_views import AgentView, JobState, JobView, RunningJob, SweepView
 from monkey.protocol.sweeps.sweep_log import SweepState, list_sweeps, open_markers, peek_sweep
 from monkey.store.store_port import Store
@@ -26,7 +26,7 @@ _TOLD = ("sweep", "began", "frozen", "metrics", "usage")
 #: States that one more record could change.
 _DOUBTFUL = (JobState.QUEUED, JobState.FAILED, JobState.STOPPED, JobState.CANCELLED, JobState.PAUSED, JobState.EXPIRED)
 
-__all__ = ["AgentView", "JobState", "JobView", "Reader", "StoreSnapshot", "SweepView"]
+__all__ = ["AgentView", "JobState", "JobView", "SnapshotReader", "StoreSnapshot", "SweepView"]
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class StoreSnapshot:
         return [agent for agent in self.agents if agent.fleet == fleet and agent.alive]
 
 
-class Reader:
+class SnapshotReader:
     """Reads the project, again and again: each time only what changed."""
 
     def __init__(self, store: Store, keys: Keys, wall: Callable[[], float] = time.time) -> None:
         """Read the project of these keys; `wall` is the clock by which agents are said to live, for people."""
         self._store, self._keys, self._wall = store, keys, wall
-        self._index = Index(store, keys)
+        self._index = JournalIndex(store, keys)
         self._states: dict[str, SweepState] = {}
         self._torn: set[str] = set()
         #: Agent to the newest number of its heartbeat, and when that was seen to move.
@@ -96,7 +96,7 @@ class Reader:
         fleets = {fleet for s in states if s.revision for fleet in s.revision.settings.providers}
         return {fleet: await open_markers(self._store, self._keys, fleet) for fleet in sorted(fleets)}
 
-    def _lives(self, beat: Beat) -> bool:
+    def _lives(self, beat: Heartbeat) -> bool:
         """Say whether an agent was heard of lately: by its clock, or because its heartbeat moved while we looked."""
         seq, since = self._moved.get(beat.agent, (beat.seq, float("-inf")))
         if seq != beat.seq:
@@ -108,7 +108,7 @@ class Reader:
         gone = not (beat.vitals.get("draining") or all(other.vitals.get("draining") for other in later))
         return not beat.left and (now - since < TAKE or (abs(now - beat.at) < TAKE and not gone))
 
-    def _agent(self, beat: Beat) -> AgentView:
+    def _agent(self, beat: Heartbeat) -> AgentView:
         alive = self._lives(beat)
         alert = beat.vitals.get("alert") or None
         fleet, machine = beat.agent.split("/")[:2]
@@ -117,7 +117,7 @@ class Reader:
             beat.agent, fleet, machine, beat.seq, beat.at, len(beat.held), jobs, beat.vitals, alert, alive, beat.left
         )
 
-    def _held(self, beat: Beat) -> dict[str, int]:
+    def _held(self, beat: Heartbeat) -> dict[str, int]:
         """Return the jobs that an agent holds, with the newest claim of each."""
         held: dict[str, int] = {}
         for base, k in beat.held:
@@ -157,7 +157,7 @@ class Reader:
         for k, entry in enumerate(log.entries, 1):
             if isinstance(entry, EndEntry):
                 self._index.note(record_of(job, k, entry))
-            elif isinstance(entry, Torn):
+            elif isinstance(entry, TornEntry):
                 self._torn.add(entry.key)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from monkey.protocol.entry_log import Tally
+from monkey.protocol.entry_log import LogTally
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.spec.job.stop_when import StopRule, find_met_rule
 
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
     STOPPED = "stopped"
 
 
-def judge_job(job: str, tally: Tally, sweep: SweepState) -> Verdict:
+def judge_job(job: str, tally: LogTally, sweep: SweepState) -> Verdict:
     """Judge the job for this sweep: failures count since the sweep's last retry of it."""
     if tally.succeeded:
         return Verdict.SUCCEEDED
@@ -40,12 +40,12 @@ def judge_job(job: str, tally: Tally, sweep: SweepState) -> Verdict:
     return Verdict.FAILED if over else Verdict.OPEN
 
 
-def stopped_at(tally: Tally, rules: Iterable[StopRule], since: int = 0) -> int:
+def stopped_at(tally: LogTally, rules: Iterable[StopRule], since: int = 0) -> int:
     """Return the position after `since` at which the job met one of the rules; 0 for none."""
     return next((k for k, seen in tally.stopped.items() if k > since and find_met_rule(rules, seen)), 0)
 
 
-def _vanishes(tally: Tally, since: int) -> bool:
+def _vanishes(tally: LogTally, since: int) -> bool:
     """Did too many attempts vanish after position `since`?"""
     saved = [k for k in tally.saved_at if k > since]
     lost = [k for k in tally.lost_at if k > since]

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from monkey.errors import StoreError
-from monkey.protocol.claims import Claims, Held
+from monkey.protocol.claims import Claims, HeldClaim
 from monkey.protocol.entries import Claim
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.heartbeat import Heart
+from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import Observer
+from monkey.protocol.observer import HeartbeatObserver
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.store.store_port import Store
 
@@ -25,21 +25,27 @@ LOOKS = 32
 class _Pool:
     logs: dict[int, EntryLog] = field(default_factory=dict)
     #: In hand, but no job runs under them now: (i, held).
-    idle: list[tuple[int, Held]] = field(default_factory=list)
+    idle: list[tuple[int, HeldClaim]] = field(default_factory=list)
 
 
 class Permits:
     """An agent's permits. A slot keeps its permit from one job of a sweep to the next."""
 
     def __init__(
-        self, store: Store, keys: Keys, claims: Claims, heart: Heart, observer: Observer, rng: random.Random
+        self,
+        store: Store,
+        keys: Keys,
+        claims: Claims,
+        heart: HeartbeatWriter,
+        observer: HeartbeatObserver,
+        rng: random.Random,
     ) -> None:
         """Take permits through `claims`."""
         self._store, self._keys, self._claims = store, keys, claims
         self._heart, self._observer, self._random = heart, observer, rng
         self._pools: dict[str, _Pool] = {}
 
-    async def take(self, sweep: SweepState) -> tuple[int, Held] | None:
+    async def take(self, sweep: SweepState) -> tuple[int, HeldClaim] | None:
         """Return a permit of a capped sweep, or None when all are out (or the store does not answer)."""
         assert sweep.revision is not None
         cap = sweep.revision.settings.max_concurrent_jobs
@@ -57,7 +63,7 @@ class Permits:
         return None
 
     async def any_free(self, sweep: SweepState) -> bool:
-        """Say whether `take` would find a permit now. None is taken: who waits for a seat must not hold one."""
+        """Say whether `take` would find a permit now. None is taken: who waits for a slot must not hold one."""
         assert sweep.revision is not None
         cap = sweep.revision.settings.max_concurrent_jobs
         assert cap is not None, "only sweeps with max_concurrent_jobs have permits"
@@ -89,7 +95,7 @@ class Permits:
         beat = self._observer.beats.get(tail.agent)
         return beat is not None and not beat.left and spot in beat.held and not self._claims.free(log)
 
-    def give(self, sweep: str, permit: tuple[int, Held]) -> None:
+    def give(self, sweep: str, permit: tuple[int, HeldClaim]) -> None:
         """Keep the permit for the sweep's next job."""
         self._pools.setdefault(sweep, _Pool()).idle.append(permit)
 

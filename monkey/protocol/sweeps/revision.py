@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from monkey.errors import Corrupt
+from monkey.errors import CorruptObject
 from monkey.protocol import entry_shape
 from monkey.protocol.sweeps.revision_shape import REVISION
 from monkey.spec.job.job_table import JobTable
@@ -91,10 +91,10 @@ def decode_order(key: str, data: bytes) -> dict[str, Any]:
     try:
         body = entry_shape.parse_object(data)
         if body.get("kind") not in _ORDER_KINDS:
-            raise entry_shape.Misshapen(f"its kind is none of {', '.join(_ORDER_KINDS)}")
+            raise entry_shape.MalformedEntry(f"its kind is none of {', '.join(_ORDER_KINDS)}")
         entry_shape.check_shape({name: body[name] for name in _SHAPE if name in body}, _SHAPE)
     except ValueError as exc:
-        raise Corrupt(key, f"expected a sweep's log entry, found {data[:40]!r} ({exc})") from exc
+        raise CorruptObject(key, f"expected a sweep's log entry, found {data[:40]!r} ({exc})") from exc
     return body
 
 

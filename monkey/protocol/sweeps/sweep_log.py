@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from monkey.errors import ConcurrentApply, Corrupt, KeyMissing, NotFound
+from monkey.errors import ConcurrentApply, CorruptObject, KeyMissing, NotFound
 from monkey.protocol.entry_log import Create
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.sweeps.revision import Revision, decode_order
@@ -46,7 +46,7 @@ class SweepState:
     #: When it expires, seconds since the epoch, UTC; None for never.
     expires: float | None = None
     #: What ended the reading of the log before its end (peek_sweep).
-    corrupt: Corrupt | None = None
+    corrupt: CorruptObject | None = None
 
     @property
     def active(self) -> bool:
@@ -125,10 +125,10 @@ async def peek_sweep(store: Store, keys: Keys, name: str, known: SweepState | No
             return state
         try:
             state = fold_entry(state, decode_order(key, data))
-        except Corrupt as exc:
+        except CorruptObject as exc:
             return replace(state, corrupt=exc)
         except Exception as exc:  # whatever is wrong with it is wrong with this entry alone
-            return replace(state, corrupt=Corrupt(key, f"not a readable entry of a sweep's log ({exc!r})"))
+            return replace(state, corrupt=CorruptObject(key, f"not a readable entry of a sweep's log ({exc!r})"))
 
 
 async def append_revision(

@@ -25,7 +25,7 @@ _FRESH_FOR = timedelta(minutes=5)
 _TALKS = ("sso_session", "sso_start_url", "role_arn", "credential_process", "web_identity_token_file", "login_session")
 
 
-class Profile(NamedTuple):
+class AwsProfile(NamedTuple):
     """What the files say; nothing where they say nothing."""
 
     region: str | None = None
@@ -33,7 +33,7 @@ class Profile(NamedTuple):
     credentials: Callable[[], S3Credential] | None = None
 
 
-def find_profile(asked: str | None) -> Profile:
+def find_profile(asked: str | None) -> AwsProfile:
     """Return the profile `asked` for, else the one of AWS_PROFILE, else the default one.
 
     Keys in the environment go before a profile that nobody asked for. Raises StoreRefused where the profile that was
@@ -43,17 +43,17 @@ def find_profile(asked: str | None) -> Profile:
     said = _read(name or "default")
     region = said.get("region")
     if not asked and os.environ.get("AWS_ACCESS_KEY_ID"):
-        return Profile(region)
+        return AwsProfile(region)
     if "aws_access_key_id" in said:
-        return Profile(region, lambda: _keys(name or "default"))
+        return AwsProfile(region, lambda: _keys(name or "default"))
     if any(key in said for key in _TALKS):
-        return Profile(region, _by_botocore(name or "default"))
+        return AwsProfile(region, _by_botocore(name or "default"))
     if name and not said:
         raise StoreRefused(
             f"expected the profile {name!r} in {_path('CREDENTIALS')} or {_path('CONFIG')}, found none of that name",
             hint="`aws configure list-profiles` tells which there are",
         )
-    return Profile(region)
+    return AwsProfile(region)
 
 
 def _path(what: str) -> Path:

@@ -13,7 +13,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from monkey.errors import StoreError
 from monkey.store.bucket import aws_profile
 from monkey.store.bucket.errors import explain_refusal
-from monkey.store.bucket.url import Address
+from monkey.store.bucket.url import BucketUrl
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
@@ -32,7 +32,7 @@ _RETRY_SETTINGS: RetryConfig = {
 }
 
 
-def make_clients(address: Address) -> tuple[ObjectStore, ObjectStore]:
+def make_clients(address: BucketUrl) -> tuple[ObjectStore, ObjectStore]:
     """Return two clients of `address`: one for small objects, and one for files. Raises StoreRefused, StoreError."""
     make = {"s3": _s3, "gs": _gs, "az": _az}[address.scheme]
     try:
@@ -41,7 +41,7 @@ def make_clients(address: Address) -> tuple[ObjectStore, ObjectStore]:
         raise explain_refusal(exc, address) from None
 
 
-def _options(address: Address, timeout: float) -> ClientConfig:
+def _options(address: BucketUrl, timeout: float) -> ClientConfig:
     # Whoever names an endpoint without TLS means it: a server of their own.
     plain = (address.endpoint or "").startswith("http://")
     return {
@@ -51,7 +51,7 @@ def _options(address: Address, timeout: float) -> ClientConfig:
     }
 
 
-def _s3(address: Address, options: ClientConfig) -> ObjectStore:
+def _s3(address: BucketUrl, options: ClientConfig) -> ObjectStore:
     profile = aws_profile.find_profile(address.options.get("profile"))
     region = address.options.get("region") or _first("AWS_REGION", "AWS_DEFAULT_REGION") or profile.region
     said: dict[str, Any] = {"region": region or "us-east-1"}
@@ -68,7 +68,7 @@ def _s3(address: Address, options: ClientConfig) -> ObjectStore:
     )
 
 
-def _gs(address: Address, options: ClientConfig) -> ObjectStore:
+def _gs(address: BucketUrl, options: ClientConfig) -> ObjectStore:
     said: dict[str, Any] = {"base_url": address.endpoint} if address.endpoint else {}
     return GCSStore(
         address.bucket,
@@ -79,7 +79,7 @@ def _gs(address: Address, options: ClientConfig) -> ObjectStore:
     )
 
 
-def _az(address: Address, options: ClientConfig) -> ObjectStore:
+def _az(address: BucketUrl, options: ClientConfig) -> ObjectStore:
     said = _azure_environment()
     said |= {"account_name": account} if (account := address.options.get("account")) else {}
     said |= {"endpoint": address.endpoint} if address.endpoint else {}

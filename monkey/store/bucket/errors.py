@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from monkey.errors import KeyMissing, StoreError, StoreRefused, StoreUnavailable
 from monkey.store.bucket import google_credentials
-from monkey.store.bucket.url import Address
+from monkey.store.bucket.url import BucketUrl
 from monkey.store.keys import shorten_key
 
 
-class Verb(Enum):
+class StoreOperation(Enum):
     """What was tried."""
 
     CREATE = "create"
@@ -29,21 +29,21 @@ class Verb(Enum):
 #: What must be allowed, by scheme.
 PERMISSIONS = {
     "s3": {
-        Verb.CREATE: "s3:PutObject",
-        Verb.WRITE: "s3:PutObject",
+        StoreOperation.CREATE: "s3:PutObject",
+        StoreOperation.WRITE: "s3:PutObject",
         # Without the second, S3 answers 403, not 404, where nothing is.
-        Verb.READ: "s3:GetObject and s3:ListBucket",
-        Verb.LIST: "s3:ListBucket",
-        Verb.DELETE: "s3:DeleteObject",
+        StoreOperation.READ: "s3:GetObject and s3:ListBucket",
+        StoreOperation.LIST: "s3:ListBucket",
+        StoreOperation.DELETE: "s3:DeleteObject",
     },
     "gs": {
-        Verb.CREATE: "storage.objects.create",
-        Verb.WRITE: "storage.objects.create and storage.objects.delete",
-        Verb.READ: "storage.objects.get and storage.objects.list",
-        Verb.LIST: "storage.objects.list",
-        Verb.DELETE: "storage.objects.delete",
+        StoreOperation.CREATE: "storage.objects.create",
+        StoreOperation.WRITE: "storage.objects.create and storage.objects.delete",
+        StoreOperation.READ: "storage.objects.get and storage.objects.list",
+        StoreOperation.LIST: "storage.objects.list",
+        StoreOperation.DELETE: "storage.objects.delete",
     },
-    "az": dict.fromkeys(Verb, "the role 'Storage Blob Data Contributor' on the container"),
+    "az": dict.fromkeys(StoreOperation, "the role 'Storage Blob Data Contributor' on the container"),
 }
 
 #: Where credentials come from, by scheme.
@@ -98,7 +98,7 @@ class _Told(NamedTuple):
     retried: bool
 
 
-def _whose(address: Address) -> str:
+def _whose(address: BucketUrl) -> str:
     """Say which credentials were used, as far as that is known here; never a secret."""
     env = os.environ
     if address.scheme == "s3":
@@ -127,7 +127,7 @@ def _read(exc: Exception) -> _Told:
     )
 
 
-def explain_refusal(exc: Exception, address: Address) -> StoreRefused:
+def explain_refusal(exc: Exception, address: BucketUrl) -> StoreRefused:
     """Return the error to raise where obstore refuses to make a client; no value that it cites is told."""
     said = re.sub(r"\"[^\"]*\"|`[^`]*`", "…", str(exc).partition("Debug source")[0])
     if lacks := re.search(r"Missing (SecretAccessKey|AccessKeyId)", said):
@@ -141,17 +141,17 @@ def explain_refusal(exc: Exception, address: Address) -> StoreRefused:
     return StoreRefused(f"the store {address.url}: {why}", hint=SOURCES[address.scheme])
 
 
-def translate_bucket_error(exc: Exception, address: Address, verb: Verb, key: str = "") -> StoreError:
+def translate_bucket_error(exc: Exception, address: BucketUrl, verb: StoreOperation, key: str = "") -> StoreError:
     """Return the error to raise for what obstore raised."""
     told = _read(exc)
     error = _error(told, exc, address, verb, key)
-    if verb is Verb.CREATE and told.retried and not isinstance(error, StoreUnavailable):
+    if verb is StoreOperation.CREATE and told.retried and not isinstance(error, StoreUnavailable):
         # The first of several tries may have been carried out: a refusal would promise that nothing was written.
         return StoreUnavailable(error.message, hint=error.hint)
     return error
 
 
-def _error(told: _Told, exc: Exception, address: Address, verb: Verb, key: str) -> StoreError:
+def _error(told: _Told, exc: Exception, address: BucketUrl, verb: StoreOperation, key: str) -> StoreError:
     """Look at what is most specific first."""
     where, whose = f"the store {address.url}", _whose(address)
     if told.code in _NO_BUCKET:
@@ -180,7 +180,7 @@ def _error(told: _Told, exc: Exception, address: Address, verb: Verb, key: str) 
     return _rest(told, where)
 
 
-def _no_bucket(address: Address) -> StoreRefused:
+def _no_bucket(address: BucketUrl) -> StoreRefused:
     """Not StoreMissing: there, a store would be begun, and a bucket is made by whoever pays for it."""
     what = "container" if address.scheme == "az" else "bucket"
     makes = "" if address.options.get("endpoint") else {"s3": "aws", "gs": "gcp"}.get(address.scheme, "")
@@ -191,7 +191,7 @@ def _no_bucket(address: Address) -> StoreRefused:
     )
 
 
-def _wrong_region(told: _Told, address: Address) -> StoreRefused:
+def _wrong_region(told: _Told, address: BucketUrl) -> StoreRefused:
     expected = re.search(r"expecting '([\w-]+)'", told.message)
     region = address.options.get("region", "the environment's, or us-east-1")
     is_in = f"in {expected[1]}" if expected else "in another region"
@@ -202,7 +202,7 @@ def _wrong_region(told: _Told, address: Address) -> StoreRefused:
     )
 
 
-def _forbidden(told: _Told, address: Address, verb: Verb, key: str) -> StoreRefused:
+def _forbidden(told: _Told, address: BucketUrl, verb: StoreOperation, key: str) -> StoreRefused:
     what = f"{verb.value} {shorten_key(key)!r}" if key else verb.value
     return StoreRefused(
         f"the store {address.url}: these credentials may not {what} ({_said(told)}): {_whose(address)}",

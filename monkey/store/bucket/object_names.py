@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from monkey.store.keys import check_key
 
 
-class Names:
+class ObjectNames:
     """The names in buckets of one scheme."""
 
     def __init__(self, scheme: str) -> None:

@@ -19,13 +19,13 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from monkey.errors import KeyMissing, StoreMissing, StoreReplaced, StoreUnavailable
-from monkey.store.bucket.errors import Verb, translate_bucket_error
-from monkey.store.bucket.object_names import Names, key_of
-from monkey.store.bucket.url import Address
-from monkey.store.content.objects import Moved, Source
+from monkey.store.bucket.errors import StoreOperation, translate_bucket_error
+from monkey.store.bucket.object_names import ObjectNames, key_of
+from monkey.store.bucket.url import BucketUrl
+from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import check_prefix
-from monkey.store.store_port import Item, Store
+from monkey.store.store_port import ListedObject, Store
 from monkey.store.upload_each import put_each
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ class BucketStore(Store):
     #: Requests cost money, and an agent's look is three of them.
     poll = 10.0
 
-    def __init__(self, address: Address, client: ObjectStore, bulk: ObjectStore) -> None:
+    def __init__(self, address: BucketUrl, client: ObjectStore, bulk: ObjectStore) -> None:
         """Meet others at `address`. `bulk` is the same as `client`, with the patience that large bodies need."""
         self.url, self._address = address.url, address
         self._client, self._bulk = client, bulk
-        self._names = Names(address.scheme)
+        self._names = ObjectNames(address.scheme)
         #: Which store this is, once its `format` was read, and when that was seen last.
         self._id, self._seen = "", float("-inf")
 
@@ -111,7 +111,7 @@ class BucketStore(Store):
         except AlreadyExistsError:
             return False
         except _Failures as exc:
-            raise translate_bucket_error(exc, self._address, Verb.CREATE, key) from exc
+            raise translate_bucket_error(exc, self._address, StoreOperation.CREATE, key) from exc
         return True
 
     async def put(self, key: str, data: bytes) -> None:
@@ -123,7 +123,7 @@ class BucketStore(Store):
         try:
             await obstore.put_async(client, self._names.of(key), data, use_multipart=False)
         except _Failures as exc:
-            raise translate_bucket_error(exc, self._address, Verb.WRITE, key) from exc
+            raise translate_bucket_error(exc, self._address, StoreOperation.WRITE, key) from exc
 
     async def get(self, key: str) -> bytes:
         """See `Store.get`."""
@@ -131,7 +131,7 @@ class BucketStore(Store):
             found = await obstore.get_async(self._client, self._names.of(key))
             data = bytes(await found.bytes_async())
         except _Failures as exc:
-            error = translate_bucket_error(exc, self._address, Verb.READ, key)
+            error = translate_bucket_error(exc, self._address, StoreOperation.READ, key)
             if isinstance(error, KeyMissing) and key != FORMAT:
                 await self._check()
             raise error from exc
@@ -139,7 +139,7 @@ class BucketStore(Store):
             self.id = decode_format(data, self.url).id
         return data
 
-    async def list(self, prefix: str, after: str = "") -> list[Item]:
+    async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
         """See `Store.list`. Pages of 1,000 keys: one request each."""
         directory, begins = check_prefix(prefix), self._names.part(prefix)
         found = []
@@ -150,7 +150,7 @@ class BucketStore(Store):
                 if page and (last := page[-1]["path"]) > begins and not last.startswith(begins):
                     break  # sorted: what has the prefix is behind us
         except _Failures as exc:
-            raise translate_bucket_error(exc, self._address, Verb.LIST, prefix) from exc
+            raise translate_bucket_error(exc, self._address, StoreOperation.LIST, prefix) from exc
         if not found:
             await self._check()
         return sorted(found)
@@ -164,7 +164,7 @@ class BucketStore(Store):
             async for page in self._pages("", None):
                 return sorted({key_of(one["path"]).partition("/")[0] for one in page} - known)
         except _Failures as exc:
-            raise translate_bucket_error(exc, self._address, Verb.LIST) from exc
+            raise translate_bucket_error(exc, self._address, StoreOperation.LIST) from exc
         return ()
 
     async def delete(self, key: str) -> None:
@@ -172,7 +172,7 @@ class BucketStore(Store):
         try:
             await obstore.delete_async(self._client, self._names.of(key))
         except _Failures as exc:
-            error = translate_bucket_error(exc, self._address, Verb.DELETE, key)
+            error = translate_bucket_error(exc, self._address, StoreOperation.DELETE, key)
             if not isinstance(error, KeyMissing):
                 raise error from exc
 
@@ -191,9 +191,9 @@ class BucketStore(Store):
                 file.seek(0)
                 await obstore.put_async(self._bulk, name, file, chunk_size=chunk, max_concurrency=_CONCURRENCY)
 
-            await self._again(once, key, Verb.WRITE)
+            await self._again(once, key, StoreOperation.WRITE)
 
-    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
+    async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
         """See `Store.put_contents`."""
         return await put_each(self, sources, moved)
 
@@ -220,19 +220,21 @@ class BucketStore(Store):
         if data is not None:
             _write_at(file, data, 0)
             return
-        seats = asyncio.Semaphore(_CONCURRENCY)
+        slots = asyncio.Semaphore(_CONCURRENCY)
 
         async def part(start: int) -> None:
             async def once() -> bytes:
                 options: Any = {"range": (start, min(start + _PART_BYTES, size)), "if_match": etag}
                 return bytes(await (await obstore.get_async(self._bulk, name, options=options)).bytes_async())
 
-            async with seats:
+            async with slots:
                 _write_at(file, await self._again(once, key), start)
 
         await _all([part(start) for start in range(0, size, _PART_BYTES)])
 
-    async def _again(self, work: Callable[[], Awaitable[_T]], key: str, verb: Verb = Verb.READ) -> _T:
+    async def _again(
+        self, work: Callable[[], Awaitable[_T]], key: str, verb: StoreOperation = StoreOperation.READ
+    ) -> _T:
         """Do `work`, and again where it fails as obstore does not mend: in the middle of a body, at a POST."""
         for left in reversed(range(_MAX_TRIES)):
             try:
@@ -249,8 +251,8 @@ class BucketStore(Store):
         """See `Store.close`; obstore's connections close by themselves."""
 
 
-def _item(said: Any) -> Item:
-    return Item(key_of(said["path"]), said["size"], str(said["e_tag"] or said["last_modified"]))
+def _item(said: Any) -> ListedObject:
+    return ListedObject(key_of(said["path"]), said["size"], str(said["e_tag"] or said["last_modified"]))
 
 
 def _write_at(file: IO[bytes], data: bytes, start: int) -> None:

@@ -18,7 +18,7 @@ _BUCKET = re.compile(r"[$A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 
 
 @dataclass(frozen=True)
-class Address:
+class BucketUrl:
     """A bucket's URL, taken apart."""
 
     scheme: str
@@ -43,7 +43,7 @@ class Address:
         return asked
 
 
-def parse_bucket_url(url: str) -> Address:
+def parse_bucket_url(url: str) -> BucketUrl:
     """Take `url` apart; raises StoreError where something is wrong with it."""
     try:
         parts = urlsplit(url)
@@ -59,7 +59,7 @@ def parse_bucket_url(url: str) -> Address:
         )
     if not _BUCKET.fullmatch(parts.netloc):
         raise _wrong(url, f"{parts.netloc!r} names no bucket", "letters, digits, '.', '_' and '-' can")
-    return Address(scheme, parts.netloc, _prefix(url, parts.path), _options(url, scheme, given))
+    return BucketUrl(scheme, parts.netloc, _prefix(url, parts.path), _options(url, scheme, given))
 
 
 def _prefix(url: str, path: str) -> str:

@@ -44,19 +44,19 @@ def count_processors() -> int:
     return os.cpu_count() or 1
 
 
-class Crew:
+class HashWorkers:
     """Workers that are started when there is enough to do, and end with the `with` block, or with us."""
 
     def __init__(self) -> None:
         """Start nobody yet."""
         self._stack = contextlib.ExitStack()
-        self._workers: list[Worker] = []
+        self._workers: list[HashWorker] = []
         #: Works on what `begin` asked for, and nobody waited for yet.
-        self._ahead: Worker | None = None
+        self._ahead: HashWorker | None = None
         #: Set from another thread, ends the work early.
         self.stop = threading.Event()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> HashWorkers:
         """Return the crew."""
         return self
 
@@ -74,7 +74,7 @@ class Crew:
         Returns what waits for its answer, which is to be asked before any other work. Raises StoreUnavailable where the
         worker was killed, and so does what is returned.
         """
-        worker = self._ahead = self._stack.enter_context(Worker())
+        worker = self._ahead = self._stack.enter_context(HashWorker())
         worker.ask(request)
         self._workers.append(worker)
         self._start(min(count_processors(), AT_FIRST))
@@ -88,7 +88,7 @@ class Crew:
     def _start(self, count: int) -> None:
         """Have so many workers."""
         while len(self._workers) < count:
-            self._workers.append(self._stack.enter_context(Worker(hash_worker.HASHES)))
+            self._workers.append(self._stack.enter_context(HashWorker(hash_worker.HASHES)))
 
     def work(self, count: int, request: Callable[[int], Request], done: Callable[[int, Any], None]) -> None:
         """Have `count` requests answered, in any order; `done(index, answer)` is told of each, one at a time.
@@ -127,7 +127,7 @@ class Crew:
             thread.join()
 
 
-class Worker:
+class HashWorker:
     """A process that answers requests: of its own rather than a fork, which would copy threads' locks."""
 
     def __init__(self, *arguments: str) -> None:
@@ -139,7 +139,7 @@ class Worker:
         with contextlib.suppress(OSError, AttributeError):  # Linux: who asks need not wait until it has started
             fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, PIPE)
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> HashWorker:
         """Return the worker."""
         return self
 
@@ -178,7 +178,7 @@ def sizes_ahead(oids: Sequence[str], files: str) -> Iterator[Callable[[], dict[s
     with contextlib.ExitStack() as stack:
         wait: Callable[[], Any] = partial(hash_worker.answer_request, request)
         if len(oids) >= _AHEAD:
-            worker = stack.enter_context(Worker())
+            worker = stack.enter_context(HashWorker())
             worker.ask(request)
             wait = worker.answer
         yield lambda: {oid: size for oid, size in zip(oids, wait(), strict=True) if size >= 0}

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from monkey.files import write_all
 from monkey.store.content.hash_worker import CHANGED, CHUNK_BYTES, SPECIAL, read_signature
-from monkey.store.content.objects import Source, make_refusal
+from monkey.store.content.objects import SourceFile, make_refusal
 
 #: Bytes that are written at once, and how many such steps the hash may be ahead.
 STEP, _AHEAD = 2 * CHUNK_BYTES, 4
@@ -31,12 +31,12 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 Moved = Callable[[int, int], None]
 
 
-def hash_large_file(source: Source, moved: Moved) -> str:
+def hash_large_file(source: SourceFile, moved: Moved) -> str:
     """Return the file's MD5. Raises DatasetError where it cannot be read, or is not what it was."""
     return _with(source, lambda fd: _digest(fd, source.signature[0], lambda count: moved(0, count)))
 
 
-def copy_hashed(source: Source, aside: str, moved: Moved) -> str:
+def copy_hashed(source: SourceFile, aside: str, moved: Moved) -> str:
     """Copy the file to the new file `aside`, and return the copy's MD5.
 
     Raises DatasetError for the source, OSError for the copy; then there is none.
@@ -51,7 +51,7 @@ def copy_hashed(source: Source, aside: str, moved: Moved) -> str:
         os.close(target)
 
 
-def _with(source: Source, work: Callable[[int], str]) -> str:
+def _with(source: SourceFile, work: Callable[[int], str]) -> str:
     """Do the work with the open file, which must be the same before and afterwards."""
     try:
         fd = os.open(source.path, _READ)

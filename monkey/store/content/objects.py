@@ -20,7 +20,7 @@ DAMAGED = "files/damaged/"
 SEND_AGAIN = "(hint: `monkey push`, where the data is, sends what is missing or damaged; then `monkey retry` the sweep)"
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """A file to store, as it was when it was looked at."""
 
     path: str
@@ -38,7 +38,7 @@ def object_key(oid: str) -> str:
     return f"{MD5_PREFIX}{oid[:2]}/{oid[2:]}"
 
 
-def make_refusal(source: Source, why: str) -> DatasetError:
+def make_refusal(source: SourceFile, why: str) -> DatasetError:
     """Return the error for a file that could not be taken; `why` as `copier.take` says it."""
     path = source.path
     if why == CHANGED:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from monkey.errors import StoreUnavailable
 from monkey.store.content.hash_worker import Taken, Task, split_lots
-from monkey.store.content.hash_workers import Crew, count_processors
+from monkey.store.content.hash_workers import HashWorkers, count_processors
 from monkey.store.content.large_files import copy_hashed
-from monkey.store.content.objects import MD5_PREFIX, Moved, Source, make_refusal, object_key
+from monkey.store.content.objects import MD5_PREFIX, Moved, SourceFile, make_refusal, object_key
 from monkey.store.directory.publish import remove_file
 from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.sync import flush_together
@@ -36,20 +36,20 @@ _NAMED_AT_ONCE = 32
 Hashed = Callable[[Sequence[str]], None]
 
 
-class Bulk:
+class BulkWrite:
     """One lot of files on its way into the directory. Runs in a thread of its own; `interrupt` ends it early."""
 
     def __init__(
         self,
         place: DirectoryRoot,
-        sources: Sequence[Source],
+        sources: Sequence[SourceFile],
         moved: Moved,
-        crew: Crew | None = None,
+        crew: HashWorkers | None = None,
         hashed: Hashed | None = None,
     ) -> None:
         """Store `sources` in `place`, by this crew; `hashed` is told of all MD5s while the disk is waited for."""
         self._place, self._sources, self._moved = place, sources, moved
-        self._crew, self._hashed = crew or Crew(), hashed
+        self._crew, self._hashed = crew or HashWorkers(), hashed
         self._found = [""] * len(sources)
         #: Where copies are that have no name yet, and their MD5s.
         self._aside = ""
@@ -137,7 +137,7 @@ class Bulk:
         aside = self._aside
         self._crew.work(len(parts), lambda at: ("take", _tasks(chosen, *parts[at]), aside, ""), done)
 
-    def _trouble(self, source: Source, why: str) -> Exception:
+    def _trouble(self, source: SourceFile, why: str) -> Exception:
         what, _, number = why.partition(": ")
         if what == "store":
             return self._place.translate(OSError(int(number), os.strerror(int(number))))
@@ -229,5 +229,5 @@ class Bulk:
         self._flush(paths, len(paths))
 
 
-def _tasks(sources: Sequence[Source], first: int, end: int) -> list[Task]:
+def _tasks(sources: Sequence[SourceFile], first: int, end: int) -> list[Task]:
     return [(one.path, one.signature, one.md5) for one in sources[first:end]]

@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from monkey.errors import MonkeyError, StoreUnavailable
 from monkey.store.directory.publish import publish_aside, remove_file, remove_stale, write_aside
 from monkey.store.directory.root import DirectoryRoot
-from monkey.store.directory.sync import Syncer
+from monkey.store.directory.sync import DirectorySyncer
 
 #: Writes in one batch: each holds a descriptor or two.
 _MAX_BATCH = 128
 
-#: Seconds to wait for company when the last batch is no longer ago. Nobody's seat waits for an end to be durable, and
+#: Seconds to wait for company when the last batch is no longer ago. Nobody's slot waits for an end to be durable, and
 #: with two writers that take turns, batches of one or two made four syncs a job. A write out of the blue does not wait.
 GATHER = 0.01
 
@@ -39,7 +39,7 @@ def _future() -> asyncio.Future[bool]:
 
 
 @dataclass(eq=False, slots=True)
-class Write:
+class PendingWrite:
     """One durable write that waits."""
 
     key: str
@@ -57,21 +57,21 @@ class Write:
     error: BaseException | None = None
 
 
-class Committer:
+class GroupCommitter:
     """The thread that commits, begun when there is something to commit."""
 
     def __init__(self, place: DirectoryRoot, gather: float = GATHER) -> None:
         """Commit into `place`; `gather`: as `GATHER`."""
         self._place, self._wait = place, gather
-        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[PendingWrite | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._syncer = Syncer()
+        self._syncer = DirectorySyncer()
         #: When the last batch was done.
         self._done = float("-inf")
         #: Directories whose own entries, up to the root, are on disk.
         self._settled: set[str] = set()
 
-    async def submit(self, write: Write) -> bool:
+    async def submit(self, write: PendingWrite) -> bool:
         """Return whether `write` was published (False: something was there), once that would survive a loss of power.
 
         Raises StoreError.
@@ -100,7 +100,7 @@ class Committer:
             self._done = time.monotonic()
             _answer(batch)
 
-    def _gather(self) -> list[Write]:
+    def _gather(self) -> list[PendingWrite]:
         """Return what waits, at least one; nothing at the end."""
         first = self._queue.get()
         if first is None:
@@ -112,7 +112,7 @@ class Committer:
             self._take(batch)
         return batch
 
-    def _take(self, batch: list[Write]) -> None:
+    def _take(self, batch: list[PendingWrite]) -> None:
         """Add to `batch` what waits, as far as it may grow."""
         with contextlib.suppress(queue.Empty):
             while len(batch) < _MAX_BATCH:
@@ -122,7 +122,7 @@ class Committer:
                     break
                 batch.append(more)
 
-    def _commit(self, batch: Sequence[Write]) -> None:
+    def _commit(self, batch: Sequence[PendingWrite]) -> None:
         try:
             self._step(batch, self._write)
             self._sync_files(_fine(batch))
@@ -132,7 +132,7 @@ class Committer:
             for write in batch:
                 remove_aside(write)
 
-    def _step(self, batch: Sequence[Write], step: Callable[[Write], None]) -> None:
+    def _step(self, batch: Sequence[PendingWrite], step: Callable[[PendingWrite], None]) -> None:
         """Do `step` for all that are fine so far; who fails is left out of what follows."""
         for write in _fine(batch):
             try:
@@ -142,17 +142,17 @@ class Committer:
             except MonkeyError as exc:
                 write.error = exc
 
-    def _write(self, write: Write) -> None:
+    def _write(self, write: PendingWrite) -> None:
         if write.fd < 0:
             self._place.check()
             write.temp, write.fd = write_aside(self._place, write.data)
 
-    def _publish(self, write: Write) -> None:
+    def _publish(self, write: PendingWrite) -> None:
         write.published = publish_aside(self._place, write.temp, write.target, replace=write.replace)
         if write.replace:
             write.temp = ""
 
-    def _sync_files(self, batch: Sequence[Write]) -> None:
+    def _sync_files(self, batch: Sequence[PendingWrite]) -> None:
         before = [fd for path in {path: None for write in batch for path in write.before} if (fd := _reopen(path)) >= 0]
         try:
             failed = self._syncer.files([write.fd for write in batch] + before)
@@ -163,7 +163,7 @@ class Committer:
             if write.fd in failed:
                 write.error = self._place.translate(failed[write.fd], write.key)
 
-    def _sync_directories(self, batch: Sequence[Write]) -> None:
+    def _sync_directories(self, batch: Sequence[PendingWrite]) -> None:
         """Sync what was published, and what others published before us under the same keys."""
         if not batch:
             return
@@ -190,7 +190,7 @@ class Committer:
         self._settled.update(directories)
 
 
-def _fine(batch: Sequence[Write]) -> list[Write]:
+def _fine(batch: Sequence[PendingWrite]) -> list[PendingWrite]:
     return [write for write in batch if write.error is None]
 
 
@@ -201,7 +201,7 @@ def _reopen(path: str) -> int:
         return -1  # gone, and so nothing that could be torn
 
 
-def remove_aside(write: Write) -> None:
+def remove_aside(write: PendingWrite) -> None:
     """Take away what is aside; closed before it is unlinked, or NFS keeps it under another name."""
     if write.fd >= 0:
         with contextlib.suppress(OSError):
@@ -211,9 +211,9 @@ def remove_aside(write: Write) -> None:
         remove_file(write.temp)
 
 
-def _answer(batch: Sequence[Write]) -> None:
+def _answer(batch: Sequence[PendingWrite]) -> None:
     """Hand the outcomes to the event loops that wait for them."""
-    loops: dict[asyncio.AbstractEventLoop, list[Write]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[PendingWrite]] = {}
     for write in batch:
         loops.setdefault(write.done.get_loop(), []).append(write)
     for loop, writes in loops.items():
@@ -221,7 +221,7 @@ def _answer(batch: Sequence[Write]) -> None:
             loop.call_soon_threadsafe(_settle, writes)
 
 
-def _settle(writes: Sequence[Write]) -> None:
+def _settle(writes: Sequence[PendingWrite]) -> None:
     for write in writes:
         if write.done.done():
             continue  # cancelled

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from monkey.store.keys import RESERVED, is_encodable
 from monkey.store.replacement_stamp import stamp_of
-from monkey.store.store_port import Item
+from monkey.store.store_port import ListedObject
 
 #: What NFS clients call a file that was removed while somebody had it open.
 _NFS_REMOVED = ".nfs"
 
 
-def walk_keys(path: str, directory: str, prefix: str, after: str) -> Iterator[Item]:
+def walk_keys(path: str, directory: str, prefix: str, after: str) -> Iterator[ListedObject]:
     """Yield, in no order, every file below `path` whose key has `prefix` and sorts after `after`.
 
     `directory` is the key of `path` ('' for the root). What is removed meanwhile is left out. Raises OSError.
@@ -38,7 +38,7 @@ def walk_keys(path: str, directory: str, prefix: str, after: str) -> Iterator[It
                         found = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue
-                    yield Item(key, found.st_size, _version(found))
+                    yield ListedObject(key, found.st_size, _version(found))
 
 
 def _version(found: os.stat_result) -> str:

@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monkey.errors import KeyMissing
-from monkey.store.content.objects import Moved, Source
-from monkey.store.directory.commit import Committer, Write, remove_aside
+from monkey.store.content.objects import Moved, SourceFile
+from monkey.store.directory.commit import GroupCommitter, PendingWrite, remove_aside
 from monkey.store.directory.listing import walk_keys
 from monkey.store.directory.publish import copy_bytes, open_aside, publish_aside, remove_file, write_aside
 from monkey.store.directory.root import READ, DirectoryRoot
 from monkey.store.keys import check_prefix
 from monkey.store.replacement_stamp import stamp_file
-from monkey.store.store_port import Item, Store
+from monkey.store.store_port import ListedObject, Store
 
 if TYPE_CHECKING:
-    from monkey.store.content.hash_workers import Crew
+    from monkey.store.content.hash_workers import HashWorkers
 
 #: Files up to this many bytes are copied in the calling thread: a hop to another one costs more.
 _SMALL_BYTES = 256 * 1024
@@ -47,7 +47,7 @@ class DirectoryStore(Store):
         #: Where it is, for those who look at its files themselves.
         self.place = self._place = DirectoryRoot(self.url, store_id)
         # While a store is begun, one write follows the other, and nobody else's is to come.
-        self._committer = Committer(self._place) if store_id else Committer(self._place, gather=0.0)
+        self._committer = GroupCommitter(self._place) if store_id else GroupCommitter(self._place, gather=0.0)
         #: By directory: entries that were written without waiting for the disk.
         self._loose: dict[str, list[str]] = {}
 
@@ -67,7 +67,7 @@ class DirectoryStore(Store):
     async def _commit(self, key: str, target: str, data: bytes, directory: str) -> bool:
         before = self._loose.pop(directory, [])
         try:
-            return await self._committer.submit(Write(key, target, data, before=before))
+            return await self._committer.submit(PendingWrite(key, target, data, before=before))
         except BaseException:
             self._loose.setdefault(directory, []).extend(before)
             raise
@@ -109,7 +109,7 @@ class DirectoryStore(Store):
             return KeyMissing(key)
         return self._place.translate(exc, key)
 
-    async def list(self, prefix: str, after: str = "") -> list[Item]:
+    async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
         """See `Store.list`."""
         directory = check_prefix(prefix)
         try:
@@ -129,11 +129,11 @@ class DirectoryStore(Store):
 
     async def put_file(self, key: str, path: Path) -> None:
         """See `Store.put_file`; an OSError of `path` itself passes through."""
-        write = Write(key, self._place.path(key), replace=True)
+        write = PendingWrite(key, self._place.path(key), replace=True)
         await _hop(os.stat(path).st_size, lambda: self._copy_in(write, path), lambda: remove_aside(write))
         await self._committer.submit(write)
 
-    def _copy_in(self, write: Write, path: Path) -> None:
+    def _copy_in(self, write: PendingWrite, path: Path) -> None:
         with path.open("rb", buffering=0) as source:
             try:
                 self._place.check()
@@ -148,18 +148,18 @@ class DirectoryStore(Store):
 
     async def put_contents(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[SourceFile],
         moved: Moved,
-        crew: Crew | None = None,
+        crew: HashWorkers | None = None,
         hashed: Callable[[Sequence[str]], None] | None = None,
     ) -> Sequence[str]:
         """See `Store.put_contents`. `crew`: workers that were started already.
 
         `hashed` is told of the MD5s once all are known, in another thread, while the disk is waited for.
         """
-        from monkey.store.directory.bulk import Bulk  # what it imports takes a while, and agents never need it
+        from monkey.store.directory.bulk import BulkWrite  # what it imports takes a while, and agents never need it
 
-        bulk = Bulk(self._place, sources, moved, crew, hashed)
+        bulk = BulkWrite(self._place, sources, moved, crew, hashed)
         inner = asyncio.ensure_future(asyncio.to_thread(bulk.run))
         try:
             return await asyncio.shield(inner)

@@ -61,7 +61,7 @@ def flush_directory(path: str) -> None:
         os.close(fd)
 
 
-class Syncer:
+class DirectorySyncer:
     """Syncs batches of files and directories of one store. Used by one thread."""
 
     def __init__(self) -> None:

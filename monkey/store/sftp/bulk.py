@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
-from monkey.store.content.objects import Moved, Source, object_key
-from monkey.store.sftp.publish import Publisher
+from monkey.store.content.objects import Moved, SourceFile, object_key
+from monkey.store.sftp.publish import SftpPublisher
 from monkey.store.sftp.root import SftpRoot
-from monkey.store.sftp.sync import Flusher
-from monkey.store.sftp.wire.sftp_connection import Link
-from monkey.store.sftp.wire.sftp_requests import Calls
+from monkey.store.sftp.sync import SftpSyncer
+from monkey.store.sftp.wire.sftp_connection import SftpConnection
+from monkey.store.sftp.wire.sftp_requests import SftpRequests
 from monkey.store.store_port import Store
 from monkey.store.upload_each import WHOLE, put_large, read_whole
 
@@ -29,7 +29,10 @@ _SMALL_BYTES = 128 * 1024
 
 
 async def in_batches(
-    store: Store, sources: Sequence[Source], moved: Moved, send: Callable[[Sequence[Source]], Awaitable[list[str]]]
+    store: Store,
+    sources: Sequence[SourceFile],
+    moved: Moved,
+    send: Callable[[Sequence[SourceFile]], Awaitable[list[str]]],
 ) -> list[str]:
     """Have `send` store many small files at a time, and then the large ones, each for itself; returns all MD5s."""
     found = [""] * len(sources)
@@ -43,7 +46,7 @@ async def in_batches(
     return found
 
 
-def _batches(sources: Sequence[Source]) -> Iterator[list[int]]:
+def _batches(sources: Sequence[SourceFile]) -> Iterator[list[int]]:
     """Yield the places of the files that are read whole, as many as are named together."""
     batch, size = list[int](), 0
     for at, source in enumerate(sources):
@@ -61,7 +64,9 @@ def _batches(sources: Sequence[Source]) -> Iterator[list[int]]:
 class FileBatch:
     """Some files on their way, over one link. Every method raises DatasetError, StoreError, Status, LinkLost."""
 
-    def __init__(self, link: Link, place: SftpRoot, publisher: Publisher, flusher: Flusher, named: set[bytes]) -> None:
+    def __init__(
+        self, link: SftpConnection, place: SftpRoot, publisher: SftpPublisher, flusher: SftpSyncer, named: set[bytes]
+    ) -> None:
         """Store in `place`; `named`: keys that were stored before, to which this batch's are added."""
         self._link, self._place, self._publisher, self._flusher = link, place, publisher, flusher
         #: What is written aside: the key that each gets.
@@ -70,7 +75,7 @@ class FileBatch:
         #: Keys that were stored, and those on their way: equal files travel once.
         self._named, self._keys = named, set(named)
 
-    async def store(self, sources: Sequence[Source], moved: Moved) -> list[str]:
+    async def store(self, sources: Sequence[SourceFile], moved: Moved) -> list[str]:
         """Store all and return their MD5s once they and their names would survive a loss of power."""
         self._durable = not await self._flusher.together()
         calls = await self._link.files()
@@ -96,14 +101,14 @@ class FileBatch:
             moved(1, source.signature[0])
         return found
 
-    async def _name(self, calls: Calls) -> None:
+    async def _name(self, calls: SftpRequests) -> None:
         """Give all their names: first one in each directory, which is made where it is missing."""
         first = {key.rpartition(b"/")[0]: aside for aside, key in self._aside.items()}
         await _all([self._publisher.replace(calls, aside, self._aside[aside]) for aside in first.values()])
         rest = self._aside.keys() - first.values()
         await asyncio.gather(*(calls.replace(aside, self._aside[aside]) for aside in rest))
 
-    async def _write(self, source: Source) -> str:
+    async def _write(self, source: SourceFile) -> str:
         if source.signature[0] <= _SMALL_BYTES:
             md5, data = read_whole(source)
         else:

@@ -8,28 +8,28 @@ import stat
 from monkey.store.directory.listing import is_hidden, may_hold_keys
 from monkey.store.keys import RESERVED
 from monkey.store.replacement_stamp import stamp_of
-from monkey.store.sftp.wire.sftp_protocol import NO_SUCH_FILE, Attrs, Status
-from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
+from monkey.store.sftp.wire.sftp_protocol import NO_SUCH_FILE, FileAttributes, SftpStatusError
+from monkey.store.sftp.wire.sftp_requests import SftpRequests, is_directory
 from monkey.store.sftp.wire.transfers import list_entries
-from monkey.store.store_port import Item
+from monkey.store.store_port import ListedObject
 
 #: Directories that are read at the same time; each holds a handle on the server.
 _CONCURRENCY = 64
 
 
-class Walk:
+class SftpListing:
     """One listing."""
 
-    def __init__(self, calls: Calls, prefix: str, after: str) -> None:
+    def __init__(self, calls: SftpRequests, prefix: str, after: str) -> None:
         """List what has `prefix` and sorts after `after`."""
         self._calls, self._prefix, self._after = calls, prefix, after
-        self._seats = asyncio.Semaphore(_CONCURRENCY)
-        self.items: list[Item] = []
+        self._slots = asyncio.Semaphore(_CONCURRENCY)
+        self.items: list[ListedObject] = []
 
     async def go(self, path: bytes, directory: str) -> None:
         """Add what is below `path`, whose key is `directory` ('' for the root). Raises Status, LinkLost."""
         base = directory + "/" if directory else ""
-        async with self._seats:
+        async with self._slots:
             found = await self._read(path)
         below = []
         for raw, attrs in found:
@@ -44,14 +44,14 @@ class Walk:
                 self._add(base + name, name, attrs)
         await asyncio.gather(*below)
 
-    async def _read(self, path: bytes) -> list[tuple[bytes, Attrs]]:
+    async def _read(self, path: bytes) -> list[tuple[bytes, FileAttributes]]:
         try:
             return await list_entries(self._calls, path)
-        except Status as exc:
+        except SftpStatusError as exc:
             if exc.code == NO_SUCH_FILE:
                 return []
             raise
 
-    def _add(self, key: str, name: str, found: Attrs) -> None:
+    def _add(self, key: str, name: str, found: FileAttributes) -> None:
         if key > self._after and key.startswith(self._prefix) and stat.S_ISREG(found.mode) and not is_hidden(name):
-            self.items.append(Item(key, found.size, f"{found.mtime}-{stamp_of(found.atime)}-{found.size}"))
+            self.items.append(ListedObject(key, found.size, f"{found.mtime}-{stamp_of(found.atime)}-{found.size}"))

@@ -8,24 +8,24 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from monkey.store.replacement_stamp import new_stamp
 from monkey.store.sftp.root import SftpRoot
-from monkey.store.sftp.sync import Flusher
+from monkey.store.sftp.sync import SftpSyncer
 from monkey.store.sftp.wire import sftp_protocol
-from monkey.store.sftp.wire.sftp_protocol import Status
-from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
-from monkey.store.sftp.wire.transfers import Sender
+from monkey.store.sftp.wire.sftp_protocol import SftpStatusError
+from monkey.store.sftp.wire.sftp_requests import SftpRequests, is_directory
+from monkey.store.sftp.wire.transfers import FileTransfer
 
 
-class Publisher:
+class SftpPublisher:
     """Writes into a place, over one link. Every method raises Status, LinkLost, and StoreMissing where it is gone."""
 
-    def __init__(self, place: SftpRoot, flusher: Flusher) -> None:
+    def __init__(self, place: SftpRoot, flusher: SftpSyncer) -> None:
         """Publish in `place`; `flusher` brings it to the disk."""
         self._place, self._flusher = place, flusher
 
-    async def aside(self, calls: Calls, chunks: Iterable[bytes], *, durable: bool, stamp: bool) -> bytes:
+    async def aside(self, calls: SftpRequests, chunks: Iterable[bytes], *, durable: bool, stamp: bool) -> bytes:
         """Return a new file aside that holds `chunks`."""
         temp, handle = await self._new(calls)
-        sender = Sender(calls, handle)
+        sender = FileTransfer(calls, handle)
         try:
             for chunk in chunks:
                 await sender.send(chunk)
@@ -36,7 +36,9 @@ class Publisher:
             await sender.finish()
         except BaseException as exc:
             sender.drop()
-            if isinstance(exc, Status) and exc.code == sftp_protocol.FAILURE:  # look now: what is removed leaves room
+            if (
+                isinstance(exc, SftpStatusError) and exc.code == sftp_protocol.FAILURE
+            ):  # look now: what is removed leaves room
                 free = await calls.free(temp)
                 exc.full = free is not None and free.none
             calls.forget(temp)
@@ -45,7 +47,7 @@ class Publisher:
             calls.close(handle)
         return temp
 
-    async def _new(self, calls: Calls) -> tuple[bytes, bytes]:
+    async def _new(self, calls: SftpRequests) -> tuple[bytes, bytes]:
         """Return a new file aside and its handle."""
         temp = self._place.temp()
         try:
@@ -54,32 +56,32 @@ class Publisher:
             calls.forget(temp)
             raise
 
-    async def _open(self, calls: Calls, temp: bytes) -> bytes:
+    async def _open(self, calls: SftpRequests, temp: bytes) -> bytes:
         try:
             return await calls.new(temp)
-        except Status as exc:
+        except SftpStatusError as exc:
             if exc.code != sftp_protocol.NO_SUCH_FILE:
                 raise
         await self._place.make_parents(calls, temp)
         return await calls.new(temp)
 
-    async def link(self, calls: Calls, temp: bytes, target: bytes) -> bool:
+    async def link(self, calls: SftpRequests, temp: bytes, target: bytes) -> bool:
         """Give the file aside its key's name; False if something was there."""
         try:
             await self._named(calls, target, lambda: calls.link(temp, target))
             return True
-        except Status as exc:
+        except SftpStatusError as exc:
             # "Failure" is all that SFTP says of a name that is taken.
             found = await calls.look(target) if exc.code == sftp_protocol.FAILURE else None
             if found is None or is_directory(found):
                 raise
             return False
 
-    async def _named(self, calls: Calls, target: bytes, rename: Callable[[], Awaitable[bytes]]) -> None:
+    async def _named(self, calls: SftpRequests, target: bytes, rename: Callable[[], Awaitable[bytes]]) -> None:
         """Do `rename`, which gives something the name `target`; missing directories are made."""
         try:
             await rename()
-        except Status as exc:
+        except SftpStatusError as exc:
             if exc.code != sftp_protocol.NO_SUCH_FILE:
                 raise
             await self._place.make_parents(calls, target)
@@ -91,7 +93,7 @@ class Publisher:
         await self._flusher.settle(chains)
         self._place.settle(chains)
 
-    async def replace(self, calls: Calls, temp: bytes, target: bytes) -> None:
+    async def replace(self, calls: SftpRequests, temp: bytes, target: bytes) -> None:
         try:
             await self._named(calls, target, lambda: calls.replace(temp, target))
         except BaseException:

@@ -14,8 +14,8 @@ from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import RESERVED, check_key
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.errors import explain_failure, explain_missing_root
-from monkey.store.sftp.wire.sftp_protocol import Status
-from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
+from monkey.store.sftp.wire.sftp_protocol import SftpStatusError
+from monkey.store.sftp.wire.sftp_requests import SftpRequests, is_directory
 from monkey.store.sftp.wire.transfers import list_entries, read_remote
 
 #: Directories that are remembered as synced.
@@ -49,7 +49,7 @@ class SftpRoot:
         """Return a name that nobody uses, where no listing looks."""
         return self._temps + str(next(self._count)).encode()
 
-    async def check(self, calls: Calls) -> None:
+    async def check(self, calls: SftpRequests) -> None:
         """Raise StoreMissing unless our store is there, StoreFormat where it is too new. Raises Status, LinkLost."""
         said = await read_remote(calls, self._slash + FORMAT.encode())
         if said is None:
@@ -70,14 +70,14 @@ class SftpRoot:
             )
         self._id = found_id
 
-    async def names(self, calls: Calls) -> list[str]:
+    async def names(self, calls: SftpRequests) -> list[str]:
         """Return the names of what is in the root; none where there is no such directory. Raises Status, LinkLost."""
         found = await calls.look(self.root)
         if found is None or not is_directory(await calls.stat(self.root)):
             return []
         return [name.decode(errors="replace") for name, _ in await list_entries(calls, self.root)]
 
-    async def make_root(self, calls: Calls) -> list[str]:
+    async def make_root(self, calls: SftpRequests) -> list[str]:
         """Make the root, and what is missing above it; returns the names of what is in it. Raises Status, LinkLost."""
         found = await calls.look(self.root)
         if found is None:
@@ -86,7 +86,7 @@ class SftpRoot:
             raise explain_missing_root(f"the store {self.url}", self.root, True)
         return [name.decode(errors="replace") for name, _ in await list_entries(calls, self.root)]
 
-    async def make_parents(self, calls: Calls, path: bytes) -> None:
+    async def make_parents(self, calls: SftpRequests, path: bytes) -> None:
         """Make the missing directories above `path`, in our store and nowhere else. Raises StoreError, Status.
 
         Of many that miss the same one at once, one makes it.
@@ -98,7 +98,7 @@ class SftpRoot:
             making.add_done_callback(lambda done: self._making.pop(directory))
         await asyncio.shield(making)
 
-    async def _make(self, calls: Calls, directory: bytes) -> None:
+    async def _make(self, calls: SftpRequests, directory: bytes) -> None:
         await self.check(calls)
         await _make(calls, directory, self.root)
 
@@ -116,33 +116,33 @@ class SftpRoot:
             self._settled.clear()
         self._settled.update(directories)
 
-    async def explain(self, exc: Status, calls: Calls, key: str, path: bytes) -> StoreError:
+    async def explain(self, exc: SftpStatusError, calls: SftpRequests, key: str, path: bytes) -> StoreError:
         """Return the error to raise for `exc`, met at `key`; a store that vanished is seen here. Raises LinkLost."""
         try:
             await self.check(calls)
         except StoreError as missing:
             return missing
-        except Status:
+        except SftpStatusError:
             pass
         return await explain_failure(exc, calls, self.url, self.root, key, path)
 
-    async def remove_stale(self, calls: Calls) -> None:
+    async def remove_stale(self, calls: SftpRequests) -> None:
         """Remove files that dead writers left aside, by the server's own clock."""
         directory = self._slash + RESERVED.encode()
-        with contextlib.suppress(Status):
+        with contextlib.suppress(SftpStatusError):
             now = (await calls.lstat(directory)).mtime  # when its newest file was made
             for name, found in await list_entries(calls, directory):
                 if now - found.mtime > STALE:
                     calls.forget(directory + b"/" + name)
 
 
-async def _make(calls: Calls, directory: bytes, top: bytes) -> None:
+async def _make(calls: SftpRequests, directory: bytes, top: bytes) -> None:
     """Make `directory` below `top`, which is not made, deepest first: mostly only one is missing."""
     if len(directory) <= len(top):
         return
     try:
         await calls.mkdir(directory)
-    except Status as exc:
+    except SftpStatusError as exc:
         if exc.code == sftp_protocol.NO_SUCH_FILE:
             await _make(calls, directory.rpartition(b"/")[0], top)
             await _make_one(calls, directory)
@@ -150,9 +150,9 @@ async def _make(calls: Calls, directory: bytes, top: bytes) -> None:
             raise
 
 
-async def _make_one(calls: Calls, directory: bytes) -> None:
+async def _make_one(calls: SftpRequests, directory: bytes) -> None:
     try:
         await calls.mkdir(directory)
-    except Status as exc:
+    except SftpStatusError as exc:
         if exc.code != sftp_protocol.FAILURE:
             raise

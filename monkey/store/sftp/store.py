@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import TypeVar
 
 from monkey.errors import KeyMissing, StoreRefused
-from monkey.store.content.objects import Moved, Source
+from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT
 from monkey.store.keys import check_prefix
 from monkey.store.sftp.bulk import FileBatch, in_batches
-from monkey.store.sftp.listing import Walk
-from monkey.store.sftp.publish import Publisher
+from monkey.store.sftp.listing import SftpListing
+from monkey.store.sftp.publish import SftpPublisher
 from monkey.store.sftp.root import SftpRoot
-from monkey.store.sftp.sync import SYNC_CONNECTIONS, Flusher
+from monkey.store.sftp.sync import SYNC_CONNECTIONS, SftpSyncer
 from monkey.store.sftp.url import SftpTarget
 from monkey.store.sftp.wire import sftp_protocol
-from monkey.store.sftp.wire.connect import Patience
-from monkey.store.sftp.wire.reconnect import Reach
-from monkey.store.sftp.wire.sftp_connection import Link
-from monkey.store.sftp.wire.sftp_protocol import Status
-from monkey.store.sftp.wire.sftp_requests import Calls
+from monkey.store.sftp.wire.connect import ConnectTimeouts
+from monkey.store.sftp.wire.reconnect import ReconnectingSftp
+from monkey.store.sftp.wire.sftp_connection import SftpConnection
+from monkey.store.sftp.wire.sftp_protocol import SftpStatusError
+from monkey.store.sftp.wire.sftp_requests import SftpRequests
 from monkey.store.sftp.wire.transfers import read_chunks, read_remote, save_remote
-from monkey.store.store_port import Item, Store
+from monkey.store.store_port import ListedObject, Store
 
 _T = TypeVar("_T")
 
@@ -50,15 +50,15 @@ class SftpStore(Store):
 
     poll = 0.5
 
-    def __init__(self, target: SftpTarget, patience: Patience | None = None) -> None:
+    def __init__(self, target: SftpTarget, patience: ConnectTimeouts | None = None) -> None:
         """Expect a store at `target`; `connect` first."""
         self.url = target.url
         self._target = target
-        self._reach = Reach(target, patience or Patience(), self._arrive)
+        self._reach = ReconnectingSftp(target, patience or ConnectTimeouts(), self._arrive)
         self._place: SftpRoot
-        self._flusher: Flusher
-        self._publisher: Publisher
-        self._seats = asyncio.Semaphore(_CONCURRENCY)
+        self._flusher: SftpSyncer
+        self._publisher: SftpPublisher
+        self._slots = asyncio.Semaphore(_CONCURRENCY)
         self._files = asyncio.Semaphore(_MAX_OPEN_FILES)
         self._files_open = asyncio.Semaphore(FILES_AT_ONCE)
         self._sending = 0
@@ -70,20 +70,20 @@ class SftpStore(Store):
         """Connect, without a second try. Raises StoreError."""
         await self._reach.first()
 
-    async def _arrive(self, link: Link) -> None:
+    async def _arrive(self, link: SftpConnection) -> None:
         """Find the root on a new link, and see that it is the same store as before."""
         try:
             if not hasattr(self, "_place"):
                 self._place = SftpRoot(self.url, await self._root(link.main))
             await self._place.check(link.main)
-        except Status as exc:
+        except SftpStatusError as exc:
             raise StoreRefused(
                 f"the store {self.url} cannot be read: {exc}", hint="give the user there rights to read and write"
             ) from exc
-        self._flusher = Flusher(link, self._place.root)
-        self._publisher = Publisher(self._place, self._flusher)
+        self._flusher = SftpSyncer(link, self._place.root)
+        self._publisher = SftpPublisher(self._place, self._flusher)
 
-    async def _root(self, calls: Calls) -> bytes:
+    async def _root(self, calls: SftpRequests) -> bytes:
         directory = self._target.directory
         if not directory.startswith("~/"):
             return directory.encode()
@@ -92,7 +92,7 @@ class SftpStore(Store):
     async def make_room(self, allowed: frozenset[str], *, make: bool = True) -> None:
         """Make the root directory where there is none (`make`). Raises StoreRefused where strangers are."""
 
-        async def work(link: Link) -> list[str]:
+        async def work(link: SftpConnection) -> list[str]:
             found = await (self._place.make_root(link.main) if make else self._place.names(link.main))
             return [] if FORMAT in found else sorted(set(found) - allowed)
 
@@ -103,19 +103,21 @@ class SftpStore(Store):
             )
 
     async def _do(
-        self, key: str, work: Callable[[Link], Awaitable[_T]], again: Callable[[], bool] = lambda: True
+        self, key: str, work: Callable[[SftpConnection], Awaitable[_T]], again: Callable[[], bool] = lambda: True
     ) -> _T:
         """Do `work` on `key` over a link that lives, as one of those that may be under way at the same time."""
-        async with self._seats:
+        async with self._slots:
             return await self._reach.do(self._guarded(key, work), again)
 
-    def _guarded(self, key: str, work: Callable[[Link], Awaitable[_T]]) -> Callable[[Link], Awaitable[_T]]:
+    def _guarded(
+        self, key: str, work: Callable[[SftpConnection], Awaitable[_T]]
+    ) -> Callable[[SftpConnection], Awaitable[_T]]:
         """Return `work` with what the server says against it translated."""
 
-        async def guarded(link: Link) -> _T:
+        async def guarded(link: SftpConnection) -> _T:
             try:
                 return await work(link)
-            except Status as exc:
+            except SftpStatusError as exc:
                 path = self._place.path(key) if key else self._place.root
                 raise await self._place.explain(exc, link.main, key, path) from exc
 
@@ -128,7 +130,7 @@ class SftpStore(Store):
         before = self._loose.pop(directory, []) if durable else []
         doubt = False
 
-        async def work(link: Link) -> bool:
+        async def work(link: SftpConnection) -> bool:
             nonlocal doubt
             temp = await self._publisher.aside(link.main, (data,), durable=durable, stamp=False)
             try:
@@ -158,7 +160,7 @@ class SftpStore(Store):
         if entries:
             self._loose.setdefault(directory, []).extend(entries)
 
-    async def _sweep(self, link: Link) -> None:
+    async def _sweep(self, link: SftpConnection) -> None:
         """Once, remove what dead writers left aside."""
         if not self._swept:
             self._swept = True
@@ -168,7 +170,7 @@ class SftpStore(Store):
         """See `Store.put`."""
         target = self._place.path(key)
 
-        async def work(link: Link) -> None:
+        async def work(link: SftpConnection) -> None:
             temp = await self._publisher.aside(link.main, (data,), durable=False, stamp=True)
             await self._publisher.replace(link.main, temp, target)
 
@@ -178,7 +180,7 @@ class SftpStore(Store):
         """See `Store.get`."""
         path = self._place.path(key)
 
-        async def work(link: Link) -> bytes:
+        async def work(link: SftpConnection) -> bytes:
             found = await read_remote(link.main, path)
             if found is None:
                 await self._place.check(link.main)
@@ -189,12 +191,12 @@ class SftpStore(Store):
 
         return await self._do(key, work)
 
-    async def list(self, prefix: str, after: str = "") -> list[Item]:
+    async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
         """See `Store.list`."""
         directory = check_prefix(prefix)
 
-        async def work(link: Link) -> list[Item]:
-            walk = Walk(link.main, prefix, after)
+        async def work(link: SftpConnection) -> list[ListedObject]:
+            walk = SftpListing(link.main, prefix, after)
             await walk.go(self._place.below(directory), directory)
             if not walk.items:
                 await self._place.check(link.main)
@@ -206,10 +208,10 @@ class SftpStore(Store):
         """See `Store.delete`."""
         path = self._place.path(key)
 
-        async def work(link: Link) -> None:
+        async def work(link: SftpConnection) -> None:
             try:
                 await link.main.remove(path)
-            except Status as exc:
+            except SftpStatusError as exc:
                 if exc.code != sftp_protocol.NO_SUCH_FILE:
                     raise
                 await self._place.check(link.main)
@@ -220,7 +222,7 @@ class SftpStore(Store):
         """See `Store.put_file`; an OSError of `path` itself passes through. Of many at once, syncs are shared."""
         target = self._place.path(key)
 
-        async def work(link: Link) -> None:
+        async def work(link: SftpConnection) -> None:
             calls = await link.files()
             temp = await self._copy_in(calls, path)
             await self._publisher.replace(calls, temp, target)
@@ -234,7 +236,7 @@ class SftpStore(Store):
         finally:
             self._sending -= 1
 
-    async def _copy_in(self, calls: Calls, path: Path) -> bytes:
+    async def _copy_in(self, calls: SftpRequests, path: Path) -> bytes:
         """Return a new file aside, on the remote disk, with the bytes of `path`."""
         together = self._sending > SYNC_CONNECTIONS and await self._flusher.together()
         async with self._files_open:
@@ -250,13 +252,13 @@ class SftpStore(Store):
                 raise
         return temp
 
-    async def put_contents(self, sources: Sequence[Source], moved: Moved) -> Sequence[str]:
+    async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
         """See `Store.put_contents`."""
 
         named: set[bytes] = set()
 
-        async def send(some: Sequence[Source]) -> list[str]:
-            async def work(link: Link) -> list[str]:
+        async def send(some: Sequence[SourceFile]) -> list[str]:
+            async def work(link: SftpConnection) -> list[str]:
                 return await FileBatch(link, self._place, self._publisher, self._flusher, named).store(some, moved)
 
             return await self._reach.do(self._guarded("", work))
@@ -267,12 +269,12 @@ class SftpStore(Store):
         """See `Store.get_file`; an OSError of `path` itself passes through."""
         source = self._place.path(key)
 
-        async def work(link: Link) -> None:
+        async def work(link: SftpConnection) -> None:
             aside = f"{path.parent}/.{path.name[:100]}.{secrets.token_hex(6)}.part"
             calls = await link.files()
             try:
                 handle = await calls.open(source)
-            except Status as exc:
+            except SftpStatusError as exc:
                 raise await self._missing(exc, calls, key) from exc
             try:
                 if not await save_remote(calls, handle, aside):
@@ -284,7 +286,7 @@ class SftpStore(Store):
         async with self._files_open:
             await self._reach.do(self._guarded(key, work))
 
-    async def _missing(self, exc: Status, calls: Calls, key: str) -> Exception:
+    async def _missing(self, exc: SftpStatusError, calls: SftpRequests, key: str) -> Exception:
         if exc.code != sftp_protocol.NO_SUCH_FILE:
             return exc
         await self._place.check(calls)

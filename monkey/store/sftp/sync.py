@@ -14,9 +14,9 @@ from typing import cast
 
 import asyncssh
 
-from monkey.store.sftp.wire.sftp_connection import Link
-from monkey.store.sftp.wire.sftp_protocol import NO_SUCH_FILE, LinkLost, Status
-from monkey.store.sftp.wire.sftp_requests import Calls
+from monkey.store.sftp.wire.sftp_connection import SftpConnection
+from monkey.store.sftp.wire.sftp_protocol import NO_SUCH_FILE, SftpConnectionLost, SftpStatusError
+from monkey.store.sftp.wire.sftp_requests import SftpRequests
 
 #: Files that are synced one by one at the same time; each holds a handle on the server.
 _CONCURRENCY = 64
@@ -38,7 +38,7 @@ _SCRIPT = (
 )
 
 
-class Helper(asyncssh.SSHClientSession[str]):
+class SyncShell(asyncssh.SSHClientSession[str]):
     """A shell on the host that syncs when told to."""
 
     def __init__(self) -> None:
@@ -85,17 +85,17 @@ class Helper(asyncssh.SSHClientSession[str]):
         self._channel.close()
 
 
-class Flusher:
+class SftpSyncer:
     """Syncs for one link."""
 
-    def __init__(self, link: Link, root: bytes) -> None:
+    def __init__(self, link: SftpConnection, root: bytes) -> None:
         """Sync what lies below `root`."""
         self._link, self._root = link, root
         self._waiting: list[tuple[list[bytes], asyncio.Future[None]]] = []
         self._task: asyncio.Task[None] | None = None
-        self._helper: Helper | None = None
-        self._starting: asyncio.Task[Helper | None] | None = None
-        self._seats = asyncio.Semaphore(_CONCURRENCY)
+        self._helper: SyncShell | None = None
+        self._starting: asyncio.Task[SyncShell | None] | None = None
+        self._slots = asyncio.Semaphore(_CONCURRENCY)
         self._alone_until = 0.0
 
     async def settle(self, paths: Iterable[bytes]) -> None:
@@ -116,7 +116,7 @@ class Flusher:
             self._link.syncing += 1
             try:
                 await self._sync({path: None for paths, _ in batch for path in paths})
-            except (Status, LinkLost) as exc:
+            except (SftpStatusError, SftpConnectionLost) as exc:
                 _tell(batch, exc)
             else:
                 _tell(batch, None)
@@ -134,14 +134,14 @@ class Flusher:
                 raise outcome
 
     async def _one(self, path: bytes) -> None:
-        calls: Calls = self._link.main
-        async with self._seats:
+        calls: SftpRequests = self._link.main
+        async with self._slots:
             await self._fsync(calls, path)
 
-    async def _fsync(self, calls: Calls, path: bytes) -> None:
+    async def _fsync(self, calls: SftpRequests, path: bytes) -> None:
         try:
             handle = await calls.open(path)
-        except Status as exc:
+        except SftpStatusError as exc:
             if exc.code == NO_SUCH_FILE:
                 return
             raise
@@ -171,15 +171,15 @@ class Flusher:
             self._alone_until = loop.time() + PENALTY
         return synced
 
-    async def _start(self) -> Helper | None:
+    async def _start(self) -> SyncShell | None:
         command = f"exec sh -c {shlex.quote(_SCRIPT)} sh {shlex.quote(self._root.decode())}"
         try:
             _, made = await self._link.connection.create_session(
-                Helper, command, subsystem=None, encoding="utf-8", errors="replace", request_pty=False
+                SyncShell, command, subsystem=None, encoding="utf-8", errors="replace", request_pty=False
             )
         except (asyncssh.Error, OSError):
             return None
-        helper = cast(Helper, made)
+        helper = cast(SyncShell, made)
         if await helper.able(5.0):
             return helper
         helper.end()

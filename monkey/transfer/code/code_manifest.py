@@ -21,7 +21,7 @@ MAX_FILES = 100_000
 MAX_TREE_DEPTH = 256
 
 
-class Kind(StrEnum):
+class PathKind(StrEnum):
     """What a path is."""
 
     FILE = "file"
@@ -33,13 +33,13 @@ class ManifestEntry(NamedTuple):
     """One path of a snapshot; `content` is the SHA-256 of its bytes (64 hex), or a link's target."""
 
     path: str
-    kind: Kind
+    kind: PathKind
     content: str
 
     @property
     def fingerprint(self) -> str:
         """64 hex that change with kind and content; a plain file's are its SHA-256."""
-        if self.kind is Kind.FILE:
+        if self.kind is PathKind.FILE:
             return self.content
         return hashlib.sha256(f"{self.kind}:{self.content}".encode()).hexdigest()
 

@@ -25,8 +25,8 @@ from monkey.transfer.code.code_manifest import (
     MAX_FILES,
     MAX_TOTAL,
     MAX_TREE_DEPTH,
-    Kind,
     ManifestEntry,
+    PathKind,
     code_hash,
     is_inside,
     is_path,
@@ -141,7 +141,7 @@ def _read(root: Path, path: str) -> tuple[ManifestEntry | None, int]:
     try:
         mode = full.lstat().st_mode
         if stat.S_ISLNK(mode):
-            return ManifestEntry(path, Kind.LINK, _link(root, path)), 0
+            return ManifestEntry(path, PathKind.LINK, _link(root, path)), 0
         if stat.S_ISDIR(mode):
             raise PlanError(
                 f"the submodule {path!r} of {root} is not checked out, so the code snapshot would lack it",
@@ -180,7 +180,7 @@ def _read_file(full: Path, path: str) -> tuple[ManifestEntry, int]:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             after = os.fstat(file.fileno())
         if _same(before, after) and _still(full, after):
-            kind = Kind.EXECUTABLE if after.st_mode & stat.S_IXUSR else Kind.FILE
+            kind = PathKind.EXECUTABLE if after.st_mode & stat.S_IXUSR else PathKind.FILE
             return ManifestEntry(path, kind, digest), after.st_size
     raise PlanError(f"{full} changes while it is read", hint="wait until nobody writes it any more, and try again")
 
@@ -225,7 +225,7 @@ def pack_code(code: CodeSnapshot, into: BinaryIO) -> None:
 
 def _add(tar: tarfile.TarFile, root: Path, entry: ManifestEntry) -> None:
     info = tarfile.TarInfo(entry.path)
-    if entry.kind is Kind.LINK:
+    if entry.kind is PathKind.LINK:
         if _read(root, entry.path)[0] != entry:
             raise _changed(root, entry)
         info.type, info.linkname, info.mode = tarfile.SYMTYPE, entry.content, 0o777
@@ -238,7 +238,7 @@ def _add(tar: tarfile.TarFile, root: Path, entry: ManifestEntry) -> None:
         raise _changed(root, entry) from exc
     if hashlib.sha256(data).hexdigest() != entry.content:
         raise _changed(root, entry)
-    info.size, info.mode = len(data), 0o755 if entry.kind is Kind.EXECUTABLE else 0o644
+    info.size, info.mode = len(data), 0o755 if entry.kind is PathKind.EXECUTABLE else 0o644
     tar.addfile(info, io.BytesIO(data))
 
 

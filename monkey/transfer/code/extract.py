@@ -11,15 +11,15 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from monkey.errors import Corrupt
+from monkey.errors import CorruptObject
 from monkey.store.directory.sync import flush_directory, flush_file
 from monkey.transfer.code.code_manifest import (
     MAX_FILE,
     MAX_FILES,
     MAX_TOTAL,
     MAX_TREE_DEPTH,
-    Kind,
     ManifestEntry,
+    PathKind,
     code_hash,
     is_inside,
     is_path,
@@ -45,7 +45,7 @@ def extract_snapshot(archive: Path, into: Path, sha: str, *, max_total: int = MA
     try:
         found = code_hash(_Unpacking(f"code/{sha}.tar.gz", aside, max_total).run(archive))
         if found != sha:
-            raise Corrupt(f"code/{sha}.tar.gz", f"its contents have the code hash {found}")
+            raise CorruptObject(f"code/{sha}.tar.gz", f"its contents have the code hash {found}")
         for directory, _, _ in os.walk(aside, topdown=False):
             flush_directory(directory)
         _publish(aside, into)
@@ -80,10 +80,10 @@ class _Unpacking:
             except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as exc:
                 raise self._corrupt(f"no archive, or cut short ({exc})") from exc
         for entry in self.entries.values():
-            if entry.kind is Kind.LINK:
+            if entry.kind is PathKind.LINK:
                 self._link(entry)
         for entry in self.entries.values():
-            if entry.kind is Kind.LINK:
+            if entry.kind is PathKind.LINK:
                 self._check_link(entry)
         return list(self.entries.values())
 
@@ -93,7 +93,7 @@ class _Unpacking:
         if member.name in self.entries or len(self.entries) >= MAX_FILES:
             raise self._corrupt(f"{member.name!r} comes twice, or there are too many files")
         if member.issym():
-            self.entries[member.name] = ManifestEntry(member.name, Kind.LINK, member.linkname)
+            self.entries[member.name] = ManifestEntry(member.name, PathKind.LINK, member.linkname)
         elif member.isreg():
             self.entries[member.name] = self._file(tar, member)
         else:
@@ -109,7 +109,7 @@ class _Unpacking:
             raise self._corrupt(f"{member.name!r} is cut short")
         executable = bool(member.mode & 0o100)
         self._write(member.name, data, 0o777 if executable else 0o666)
-        kind = Kind.EXECUTABLE if executable else Kind.FILE
+        kind = PathKind.EXECUTABLE if executable else PathKind.FILE
         return ManifestEntry(member.name, kind, hashlib.sha256(data).hexdigest())
 
     def _write(self, name: str, data: bytes, mode: int) -> None:
@@ -146,8 +146,8 @@ class _Unpacking:
         if not (real + "/").startswith(root + "/"):
             raise self._corrupt(f"the link {entry.path!r} leads out, to {entry.content!r}")
 
-    def _corrupt(self, why: str) -> Corrupt:
-        return Corrupt(self.key, why)
+    def _corrupt(self, why: str) -> CorruptObject:
+        return CorruptObject(self.key, why)
 
 
 class _Capped:
@@ -161,5 +161,5 @@ class _Capped:
         data = self._unzipped.read(min(size, self._left + 1))
         self._left -= len(data)
         if self._left < 0:
-            raise Corrupt(self._key, "it unpacks to more than a snapshot can have")
+            raise CorruptObject(self._key, "it unpacks to more than a snapshot can have")
         return data

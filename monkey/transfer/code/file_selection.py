@@ -8,10 +8,10 @@ from pathlib import Path
 
 from monkey.errors import PlanError
 from monkey.transfer.code.git_files import list_files
-from monkey.transfer.globs import Globs
+from monkey.transfer.globs import GlobPatterns
 
 #: Left out unless `code.include` names files: a change of them changes no result. (And the specs, given by path.)
-NOT_CODE = Globs(
+NOT_CODE = GlobPatterns(
     (
         "**/*.md",
         "**/*.markdown",
@@ -35,10 +35,10 @@ NOT_CODE = Globs(
 )
 
 #: Output of commands: left out like `NOT_CODE`, unless git tracks it.
-_LOGS = Globs(("**/*.log", "**/nohup.out", "**/slurm-*.out"))
+_LOGS = GlobPatterns(("**/*.log", "**/nohup.out", "**/slurm-*.out"))
 
 #: What people keep keys and passwords in: left out like `NOT_CODE`, unless git tracks it. Code lies in the store.
-_KEYS = Globs(
+_KEYS = GlobPatterns(
     (
         "**/.env",
         "**/.env.*",
@@ -55,10 +55,10 @@ _KEYS = Globs(
 )
 
 #: Never code, whoever lists it: our own store and git's, and what DVC keeps beside its settings (and has git ignore).
-_NEVER = Globs(("**/.monkey", "**/.git", "**/.dvc/tmp", "**/.dvc/cache", "**/.dvc/config.local"))
+_NEVER = GlobPatterns(("**/.monkey", "**/.git", "**/.dvc/tmp", "**/.dvc/cache", "**/.dvc/config.local"))
 
 #: What programs leave behind; code only where git tracks it.
-_LITTER = Globs(
+_LITTER = GlobPatterns(
     (
         "**/.hg",
         "**/.svn",
@@ -132,9 +132,9 @@ def _any(root: Path, directory: str, belongs: Callable[[str], bool]) -> bool:
         return True
 
 
-def _globs(include: Sequence[str]) -> Globs:
+def _globs(include: Sequence[str]) -> GlobPatterns:
     try:
-        return Globs(include)
+        return GlobPatterns(include)
     except ValueError as exc:
         raise PlanError(f"code.include: {exc}", hint='write patterns such as "src/**/*.py"') from exc
 

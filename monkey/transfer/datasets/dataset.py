@@ -14,9 +14,9 @@ from functools import cached_property
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
-from monkey.errors import Corrupt
+from monkey.errors import CorruptObject
 from monkey.store.content.hash_worker import Signature
-from monkey.store.content.objects import Source, object_key
+from monkey.store.content.objects import SourceFile, object_key
 
 #: What a directory's id ends with.
 DIR = ".dir"
@@ -77,9 +77,9 @@ class Dataset:
         """Each MD5 once, with the row of a file that has it."""
         return dict(zip(reversed(self.md5s), range(len(self.md5s) - 1, -1, -1), strict=True))
 
-    def source(self, row: int) -> Source:
+    def source(self, row: int) -> SourceFile:
         """Return the file of this row, to be stored."""
-        return Source(self.path(row), self.signatures[row], self.md5s[row])
+        return SourceFile(self.path(row), self.signatures[row], self.md5s[row])
 
     def path(self, row: int) -> str:
         """Return where the file of this row is."""
@@ -103,7 +103,7 @@ def read_listing(data: bytes, oid: str) -> dict[str, str]:
         rows: Any = json.loads(data)
         return {str(row["relpath"]): str(row["md5"]) for row in rows}
     except (ValueError, LookupError, TypeError) as exc:
-        raise Corrupt(object_key(oid), "it lists no directory") from exc
+        raise CorruptObject(object_key(oid), "it lists no directory") from exc
 
 
 def changed_files(before: Mapping[str, str], after: Mapping[str, str]) -> int:

@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from monkey.store.content.hash_workers import Crew
-from monkey.store.content.objects import Moved, Source
+from monkey.store.content.hash_workers import HashWorkers
+from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.store import DirectoryStore
 from monkey.store.store_port import Store
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import Dataset
 from monkey.transfer.datasets.hashing import hash_dataset, report_nothing
-from monkey.transfer.datasets.survey import Look, survey_dataset
+from monkey.transfer.datasets.survey import DataSurvey, survey_dataset
 
 #: What is known of a dataset before: how it was met, or all of it, or what goes on with a look that was begun.
-LookedDataset = Look | Dataset | Callable[[DirectoryRoot | None], Look] | None
+LookedDataset = DataSurvey | Dataset | Callable[[DirectoryRoot | None], DataSurvey] | None
 
 
-class Hashed(NamedTuple):
+class HashedDataset(NamedTuple):
     """A dataset, and what was met of its objects in the store."""
 
     dataset: Dataset
@@ -37,8 +37,8 @@ async def hash_into(
     home: Path,
     moved: Moved = report_nothing,
     seen: LookedDataset = None,
-    crew: Crew | None = None,
-) -> Hashed:
+    crew: HashWorkers | None = None,
+) -> HashedDataset:
     """Return the dataset at the absolute path `root`, whose files never hashed before are in the store by then.
 
     That is, into a directory, where the copy costs little once a file is read, and where nothing is yet; else, whether
@@ -48,21 +48,21 @@ async def hash_into(
     Raises DatasetError, StoreError.
     """
     if isinstance(seen, Dataset):
-        return Hashed(seen)
+        return HashedDataset(seen)
     place = store.place if isinstance(store, DirectoryStore) else None
     if not (place or store.empty) or dvc_files.find_dvc_root(Path(root)) is not None:
-        return Hashed(await asyncio.to_thread(hash_dataset, Path(root), home, moved))
+        return HashedDataset(await asyncio.to_thread(hash_dataset, Path(root), home, moved))
     met, store.empty = seen(place) if callable(seen) else seen or survey_dataset(place, root, home), False
     new = [row for row, md5 in enumerate(met.md5s) if not md5]
     if not new:
-        return Hashed(met.dataset(), (), met.there)
-    hashed: list[Hashed] = []
+        return HashedDataset(met.dataset(), (), met.there)
+    hashed: list[HashedDataset] = []
 
     def keep(md5s: Sequence[str]) -> None:
         hashed.append(_hashed(met, new, md5s))
 
     sources = [
-        Source(f"{met.root}/{name}" if name else met.root, signature)
+        SourceFile(f"{met.root}/{name}" if name else met.root, signature)
         for name, signature in map(met.rows.__getitem__, new)
     ]
     if isinstance(store, DirectoryStore):
@@ -72,7 +72,7 @@ async def hash_into(
     return hashed[0]
 
 
-def _hashed(met: Look, new: Sequence[int], md5s: Sequence[str]) -> Hashed:
+def _hashed(met: DataSurvey, new: Sequence[int], md5s: Sequence[str]) -> HashedDataset:
     """Return the dataset, whose `new` rows have these MD5s, and remember it."""
     import tempfile  # noqa: F401 - sending the listing needs it, and here it is mostly the disk that is waited for
 
@@ -80,4 +80,6 @@ def _hashed(met: Look, new: Sequence[int], md5s: Sequence[str]) -> Hashed:
         met.md5s[row] = md5
     dataset = met.dataset()
     met.state.save(met.rows, met.md5s, met.began, None if dataset.is_file else (dataset.oid, dataset.listed))
-    return Hashed(dataset, new, {**met.there, **{md5: met.rows[row][1][0] for row, md5 in zip(new, md5s, strict=True)}})
+    return HashedDataset(
+        dataset, new, {**met.there, **{md5: met.rows[row][1][0] for row, md5 in zip(new, md5s, strict=True)}}
+    )

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from monkey.errors import Corrupt, KeyMissing
+from monkey.errors import CorruptObject, KeyMissing
 from monkey.store.content.objects import DAMAGED, MD5_PREFIX, Moved, object_key
 from monkey.store.store_port import Store
 from monkey.transfer.datasets.dataset import DIR, Dataset, read_listing
 from monkey.transfer.datasets.hashing import check_unchanged, report_nothing
-from monkey.transfer.datasets.missing_files import Missing, compare_files
+from monkey.transfer.datasets.missing_files import MissingFiles, compare_files
 
 #: Up to so many objects are asked for one by one.
 _FEW_OBJECTS = 24
@@ -36,7 +36,7 @@ _PREFIXES = 256
 
 async def find_missing_files(
     store: Store, datasets: Sequence[Dataset], known: Mapping[str, int] = MappingProxyType({})
-) -> list[Missing]:
+) -> list[MissingFiles]:
     """Return what each of the datasets lacks in the store, by one look at it; `known`: sizes of objects seen there.
 
     An object of another size counts, and one that an agent found damaged.
@@ -66,7 +66,7 @@ async def is_stored(store: Store, oid: str) -> bool:
         try:
             data = await store.get(object_key(oid))
             oids += set(read_listing(data, oid).values())
-        except (KeyMissing, Corrupt):
+        except (KeyMissing, CorruptObject):
             return False
         if hashlib.md5(data, usedforsecurity=False).hexdigest() + DIR != oid:
             return False
@@ -105,7 +105,7 @@ async def _sizes(store: Store, prefixes: Sequence[str]) -> dict[str, int]:
     return found
 
 
-async def upload_dataset(store: Store, dataset: Dataset, lacks: Missing, moved: Moved = report_nothing) -> None:
+async def upload_dataset(store: Store, dataset: Dataset, lacks: MissingFiles, moved: Moved = report_nothing) -> None:
     """Send what the dataset lacks in the store; the listing last, once all else would survive a loss of power.
 
     Raises DatasetError where a file is not what it was, and StoreError. What was sent by then stays, and is not sent

@@ -10,9 +10,9 @@ from typing import Any
 
 from monkey.errors import DatasetError
 from monkey.store.content.hash_worker import Task, read_signature, split_lots
-from monkey.store.content.hash_workers import Crew, count_processors
+from monkey.store.content.hash_workers import HashWorkers, count_processors
 from monkey.store.content.large_files import hash_large_file
-from monkey.store.content.objects import Moved, Source, make_refusal
+from monkey.store.content.objects import Moved, SourceFile, make_refusal
 from monkey.store.directory.bulk import LARGE_BYTES
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import Dataset
@@ -55,9 +55,9 @@ def _fill(root: str, rows: Sequence[FileRow], md5s: list[str], moved: Moved, kee
             keep()
             kept = time.monotonic()
 
-    def source(at: int) -> Source:
+    def source(at: int) -> SourceFile:
         name, signature = rows[at]
-        return Source(f"{root}/{name}" if name else root, signature)
+        return SourceFile(f"{root}/{name}" if name else root, signature)
 
     try:
         _hash_small([at for at in todo if rows[at][1][0] < LARGE_BYTES], source, found, moved)
@@ -67,7 +67,7 @@ def _fill(root: str, rows: Sequence[FileRow], md5s: list[str], moved: Moved, kee
 
 
 def _hash_small(
-    todo: Sequence[int], source: Callable[[int], Source], found: Callable[[int, str], None], moved: Moved
+    todo: Sequence[int], source: Callable[[int], SourceFile], found: Callable[[int, str], None], moved: Moved
 ) -> None:
     tasks: list[Task] = [(one.path, one.signature, "") for one in map(source, todo)]
     parts = split_lots([task[1][0] for task in tasks])
@@ -80,12 +80,12 @@ def _hash_small(
             found(todo[at], md5)
         moved(len(taken), sum(task[1][0] for task in tasks[first : first + len(taken)]))
 
-    with Crew() as crew:
+    with HashWorkers() as crew:
         crew.work(len(parts), lambda at: ("take", tasks[slice(*parts[at])], "", ""), done)
 
 
 def _hash_large(
-    todo: Sequence[int], source: Callable[[int], Source], found: Callable[[int, str], None], moved: Moved
+    todo: Sequence[int], source: Callable[[int], SourceFile], found: Callable[[int, str], None], moved: Moved
 ) -> None:
     if not todo:
         return

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from monkey.transfer.datasets.dataset import Dataset
 
 
-class Missing(NamedTuple):
+class MissingFiles(NamedTuple):
     """What of a dataset is not in the store, or not whole."""
 
     #: Rows of the dataset whose objects are to be sent.
@@ -26,16 +26,16 @@ class Missing(NamedTuple):
         return len(self.rows) + self.listing
 
 
-def list_all_files(dataset: Dataset) -> Missing:
+def list_all_files(dataset: Dataset) -> MissingFiles:
     """Return what is missing in a store that has nothing."""
     return compare_files(dataset, {})
 
 
-def compare_files(dataset: Dataset, there: Mapping[str, int]) -> Missing:
+def compare_files(dataset: Dataset, there: Mapping[str, int]) -> MissingFiles:
     """Return what is missing in a store that has objects of these sizes."""
     sizes = [found[0] for found in dataset.signatures]
     rows: list[int] = []
     if list(map(there.get, dataset.md5s)) != sizes:
         rows = [row for md5, row in dataset.objects.items() if there.get(md5) != sizes[row]]
     lacks = not dataset.is_file and there.get(dataset.oid) != dataset.listed
-    return Missing(rows, sum(sizes[row] for row in rows) + lacks * dataset.listed, lacks)
+    return MissingFiles(rows, sum(sizes[row] for row in rows) + lacks * dataset.listed, lacks)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from monkey.store.content.hash_worker import Walked
-from monkey.store.content.hash_workers import Crew, sizes_ahead
+from monkey.store.content.hash_workers import HashWorkers, sizes_ahead
 from monkey.store.content.objects import DAMAGED, MD5_PREFIX
 from monkey.store.directory.root import DirectoryRoot
 from monkey.transfer.datasets.dataset import Dataset
@@ -21,7 +21,7 @@ from monkey.transfer.datasets.dataset_scan import FileRow, scan_dataset
 from monkey.transfer.datasets.hash_state import HashState, read_file_clock
 
 
-class Look(NamedTuple):
+class DataSurvey(NamedTuple):
     """Data as it was met."""
 
     root: str
@@ -40,7 +40,7 @@ class Look(NamedTuple):
         return Dataset(self.root, names, signatures, self.md5s, told=self.state.told)
 
 
-def survey_dataset(place: DirectoryRoot | None, root: str, home: Path) -> Look:
+def survey_dataset(place: DirectoryRoot | None, root: str, home: Path) -> DataSurvey:
     """Look at the data at the absolute path `root`; states are kept below `home`. Raises DatasetError.
 
     `place`: the directory of the store; None where it has nothing.
@@ -49,7 +49,7 @@ def survey_dataset(place: DirectoryRoot | None, root: str, home: Path) -> Look:
     return _look(place, HashState(home, at), began, None)
 
 
-def look_ahead(root: str, home: Path, crew: Crew) -> Callable[[DirectoryRoot | None], Look]:
+def look_ahead(root: str, home: Path, crew: HashWorkers) -> Callable[[DirectoryRoot | None], DataSurvey]:
     """Begin to look at the directory at the absolute path `root`, in a process of `crew`.
 
     Returns what goes on with that, as `survey_dataset` does, once the place is known, before `crew` does anything else.
@@ -59,7 +59,7 @@ def look_ahead(root: str, home: Path, crew: Crew) -> Callable[[DirectoryRoot | N
     return lambda place: _look(place, HashState(home, at), began, walked)
 
 
-def _look(place: DirectoryRoot | None, state: HashState, began: int, walked: Callable[[], Walked] | None) -> Look:
+def _look(place: DirectoryRoot | None, state: HashState, began: int, walked: Callable[[], Walked] | None) -> DataSurvey:
     # Known once, it is likely to be there: the store is looked at while the files are.
     with sizes_ahead(state.oids if place else (), place.below(MD5_PREFIX.rstrip("/")) if place else "") as sizes:
         rows = scan_dataset(state.root, walked)
@@ -67,7 +67,7 @@ def _look(place: DirectoryRoot | None, state: HashState, began: int, walked: Cal
         there = sizes()
     for oid in _damaged(place) if place else ():
         there.pop(oid, None)
-    return Look(state.root, rows, md5s, state, began, there)
+    return DataSurvey(state.root, rows, md5s, state, began, there)
 
 
 def _damaged(place: DirectoryRoot) -> Sequence[str]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, FleetWork, Holding, Say
+from monkey.fleet.fleet_port import AuditFinding, FleetWork, Say, TaggedResource
 from monkey.plan.change import MachineChange
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
@@ -19,12 +19,12 @@ from monkey_stacks.aws.api.account import AwsAccount, open_account
 from monkey_stacks.aws.api.naming import AwsStack, name_stack
 from monkey_stacks.aws.program import make_program
 from monkey_stacks.aws.requirements import AwsRequirements
-from monkey_stacks.cloud.cloud_fleet import RentedFleet
+from monkey_stacks.cloud.cloud_fleet import CloudFleet
 from monkey_stacks.cloud.cloud_provider import Known
-from monkey_stacks.cloud.rent_cost import Bounds
-from monkey_stacks.cloud.scaling import Course, MachineGroup
+from monkey_stacks.cloud.rent_cost import RentalBounds
+from monkey_stacks.cloud.scaling import MachineGroup, ScalingPlan
 from monkey_stacks.cloud.slot_capacity import MachineType
-from monkey_stacks.engine.engine_outcome import Change, Identify
+from monkey_stacks.engine.engine_outcome import Identify, ResourceChange
 
 
 def make_fleet(
@@ -35,7 +35,7 @@ def make_fleet(
 
 
 @dataclass
-class AwsFleet(RentedFleet):
+class AwsFleet(CloudFleet):
     """Machines at AWS, for one store and project; see `monkey.fleet.fleet_port.Fleet`."""
 
     type: str = "aws"
@@ -75,13 +75,13 @@ class AwsFleet(RentedFleet):
         things = inventory.list_stack(self._at, self._stack)
         return orphans.make_finder(things, known), [each.name for each in orphans.find_orphans(things, known)]
 
-    def _end(self, plan: Course, asked: AwsRequirements, known: Known, say: Say) -> None:
+    def _end(self, plan: ScalingPlan, asked: AwsRequirements, known: Known, say: Say) -> None:
         group_changes.end_machines(self._at, plan, say)
 
     def _clear(self, known: Known, say: Say) -> Identify:
         return group_changes.clear_orphans(self._at, self._stack, known, say)
 
-    def _size(self, plan: Course, asked: AwsRequirements, work: FleetWork, say: Say) -> None:
+    def _size(self, plan: ScalingPlan, asked: AwsRequirements, work: FleetWork, say: Say) -> None:
         group_changes.apply_size(self._at, self._stack, plan, work.expires, say)
 
     def _check_place(self, known: Known) -> None:
@@ -96,20 +96,20 @@ class AwsFleet(RentedFleet):
     def _trouble(self) -> tuple[str, bool]:
         return group.explain_trouble(self._at, self._stack)
 
-    def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[Finding, ...]:
+    def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[AuditFinding, ...]:
         return machine_audit.audit_stack(self._at, self._stack, known, heard)
 
-    def _holdings(self) -> tuple[Holding, ...]:
+    def _holdings(self) -> tuple[TaggedResource, ...]:
         here = partial(name_stack, self.store_url, self.project)
         return machine_audit.list_holdings(self._at, self._stack, self._cloud.prices, here)
 
     def _creation(self, asked: AwsRequirements) -> MachineChange:
         return words.describe_creation(asked.wanted)
 
-    def _change(self, change: Change) -> MachineChange:
+    def _change(self, change: ResourceChange) -> MachineChange:
         return words.resource_change(change)
 
-    def _agreed(self, known: Known) -> Bounds:
+    def _agreed(self, known: Known) -> RentalBounds:
         return requirements.recall_requirements(known)
 
     def _translate(self, text: str) -> FleetError | None:

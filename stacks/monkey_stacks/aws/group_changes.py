@@ -10,18 +10,18 @@ from monkey.spec.job.expires import format_utc_time
 from monkey_stacks.aws.api import group, inventory, orphans
 from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.naming import AwsStack
-from monkey_stacks.cloud.scaling import ROUNDED, Course
-from monkey_stacks.engine.engine_outcome import Identify, Resource
+from monkey_stacks.cloud.scaling import ROUNDED, ScalingPlan
+from monkey_stacks.engine.engine_outcome import Identify, StateResource
 
 
-def end_machines(account: AwsAccount, plan: Course, say: Say) -> None:
+def end_machines(account: AwsAccount, plan: ScalingPlan, say: Say) -> None:
     """End what is outdated or too much: before Pulumi takes away what these machines are in. Raises FleetError."""
     for member in plan.ending:
         group.retire_machine(account, member)
         say(f"{member.id}: taken away, {plan.why(member)}")
 
 
-def clear_orphans(account: AwsAccount, stack: AwsStack, known: Sequence[Resource], say: Say) -> Identify:
+def clear_orphans(account: AwsAccount, stack: AwsStack, known: Sequence[StateResource], say: Say) -> Identify:
     """Take away what is astray, and return what finds again what was cut off. Raises FleetError."""
     things = inventory.list_stack(account, stack)
     orphans.remove_resources(account, orphans.find_orphans(things, known), say)
@@ -36,7 +36,7 @@ def end_loose_machines(account: AwsAccount, stack: AwsStack, say: Say) -> None:
     orphans.remove_resources(account, [each for each in things if each.kind == "instance" and each.id not in ours], say)
 
 
-def apply_size(account: AwsAccount, stack: AwsStack, plan: Course, expires: float | None, say: Say) -> None:
+def apply_size(account: AwsAccount, stack: AwsStack, plan: ScalingPlan, expires: float | None, say: Say) -> None:
     """Have the group emptied in time, and only then give it machines. Raises FleetError."""
     there = group.find_group(account, stack)
     if there is None or not plan.after:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from monkey.fleet.fleet_port import Finding, Holding
+from monkey.fleet.fleet_port import AuditFinding, TaggedResource
 from monkey_stacks.aws.api import group, inventory, orphans
 from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.inventory import TYPES, AwsResource
 from monkey_stacks.aws.api.naming import PROJECT, STACK, AwsStack
 from monkey_stacks.cloud import rental_audit
 from monkey_stacks.cloud.scaling import MachineGroup
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 
 
 def audit_stack(
-    account: AwsAccount, stack: AwsStack, known: Sequence[Resource], heard: Collection[str] | None
-) -> tuple[Finding, ...]:
+    account: AwsAccount, stack: AwsStack, known: Sequence[StateResource], heard: Collection[str] | None
+) -> tuple[AuditFinding, ...]:
     """Ask AWS for all that is tagged as this stack's, and compare. Raises FleetError.
 
     `heard`: ids of machines whose agents live, where there is work, so that each should have one.
@@ -31,29 +31,29 @@ def audit_stack(
     return (*astray, *missing, *check_bounds(there, known), *_machines(account, things, there), *mute)
 
 
-def check_bounds(there: MachineGroup | None, known: Sequence[Resource]) -> Iterator[Finding]:
+def check_bounds(there: MachineGroup | None, known: Sequence[StateResource]) -> Iterator[AuditFinding]:
     """Yield how small and how large the group may be, where somebody else changed that."""
     asked = next((each.inputs for each in known if each.type == TYPES["auto-scaling-group"]), {})
     for key, word, found in (("minSize", "fewest", there and there.least), ("maxSize", "most", there and there.most)):
         if found is not None and key in asked and int(asked[key]) != found:
             text = f"the {word} machines that it may have are {found}, and an apply wrote down {int(asked[key])}"
-            yield Finding("group", text, rental_audit.APPLY)
+            yield AuditFinding("group", text, rental_audit.APPLY)
 
 
-def _machines(account: AwsAccount, things: Sequence[AwsResource], there: MachineGroup | None) -> Iterator[Finding]:
+def _machines(account: AwsAccount, things: Sequence[AwsResource], there: MachineGroup | None) -> Iterator[AuditFinding]:
     ours = there.counted if there is not None else frozenset()
     for each in things:
         if each.kind == "instance" and each.id not in ours:
             ends = f"aws ec2 terminate-instances --region {account.region} --instance-ids {each.id}"
             hint = f"`{ends}`; `monkey destroy` does so too"
-            yield Finding(each.id, "a machine that no group counts: nothing ends it", hint)
+            yield AuditFinding(each.id, "a machine that no group counts: nothing ends it", hint)
     if there is not None and there.desired and there.expires is None:
-        yield Finding("group", "nothing empties it when its sweeps expire", rental_audit.APPLY)
+        yield AuditFinding("group", "nothing empties it when its sweeps expire", rental_audit.APPLY)
 
 
 def list_holdings(
     account: AwsAccount, stack: AwsStack, prices: Mapping[str, float], here: Callable[[str], AwsStack]
-) -> tuple[Holding, ...]:
+) -> tuple[TaggedResource, ...]:
     """Return all that AWS has of the project, with what it costs an hour. Raises FleetError.
 
     `here`: returns the stack of a fleet of this store.

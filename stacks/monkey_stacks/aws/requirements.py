@@ -18,9 +18,9 @@ from monkey_stacks.boot import user_data
 from monkey_stacks.bundle import publishing
 from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import machine_settings
-from monkey_stacks.cloud.rent_cost import Bounds
+from monkey_stacks.cloud.rent_cost import RentalBounds
 from monkey_stacks.cloud.slot_capacity import MachineType
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class AwsRequirements:
 
 
 def find_requirements(
-    account: AwsAccount, provider: Provider, stack: AwsStack, store_url: str, known: Iterable[Resource]
+    account: AwsAccount, provider: Provider, stack: AwsStack, store_url: str, known: Iterable[StateResource]
 ) -> AwsRequirements:
     """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
     cloud = provider.cloud
@@ -68,7 +68,7 @@ def find_requirements(
     return AwsRequirements(found, types, bundle)
 
 
-def kept_image(known: Iterable[Resource], name: str) -> str:
+def kept_image(known: Iterable[StateResource], name: str) -> str:
     """Return the image that the state has for the name of monkey.yaml; "" where there is none."""
     for each in known:
         if each.type == TYPES["launch-template"] and (each.inputs.get("tags") or {}).get(IMAGE) == name:
@@ -76,7 +76,7 @@ def kept_image(known: Iterable[Resource], name: str) -> str:
     return ""
 
 
-def recall_requirements(known: Iterable[Resource]) -> Bounds:
+def recall_requirements(known: Iterable[StateResource]) -> RentalBounds:
     """Return what the state lets a fleet be."""
     for each in known:
         if each.type == TYPES["auto-scaling-group"]:
@@ -84,11 +84,11 @@ def recall_requirements(known: Iterable[Resource]) -> Bounds:
             overrides = (policy.get("launchTemplate") or {}).get("overrides") or ()
             most = each.inputs.get("maxSize")
             types = tuple(str(one.get("instanceType")) for one in overrides)
-            return Bounds(types, None if most is None else int(most))
-    return Bounds()
+            return RentalBounds(types, None if most is None else int(most))
+    return RentalBounds()
 
 
-def region_of(known: Iterable[Resource]) -> str:
+def region_of(known: Iterable[StateResource]) -> str:
     """Return the region in which the state has machines; "" where that is not written down."""
     for each in known:
         arn = str(each.outputs.get("arn", "")).split(":")
@@ -97,7 +97,7 @@ def region_of(known: Iterable[Resource]) -> str:
     return ""
 
 
-def check_region(region: str, known: Iterable[Resource], fleet: str) -> None:
+def check_region(region: str, known: Iterable[StateResource], fleet: str) -> None:
     """Raise FleetError where the fleet is in another region: nothing there could be found from here."""
     there = region_of(known)
     if there and there != region:

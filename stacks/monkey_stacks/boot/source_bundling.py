@@ -13,6 +13,7 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from importlib import resources
+from typing import TypeGuard
 
 #: Spaces of an indent of ours.
 INDENT = 4
@@ -53,7 +54,7 @@ def reduce_source(source: str) -> str:
     lines = _untyped(source)
     dropped: set[int] = set()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom) or _is_type_variable(node):
             dropped.update(_lines(node))
         body = node.body if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) else []
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
@@ -72,11 +73,14 @@ def reduce_source(source: str) -> str:
 
 
 def _untyped(source: str) -> list[str]:
-    """Return a module's lines, without the types of arguments and of what is returned."""
+    """Return a module's lines, without the types of arguments, attributes and of what is returned."""
     lines, cuts = source.splitlines(), []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.arg) and node.annotation:
             cuts.append((node.annotation.end_lineno, node.col_offset + len(node.arg), node.annotation.end_col_offset))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
+            begin = lines[node.lineno - 1].index(":", node.target.col_offset)
+            cuts.append((node.annotation.end_lineno, begin, node.annotation.end_col_offset))
         elif isinstance(node, ast.FunctionDef) and node.returns:
             begin = lines[node.returns.lineno - 1].rindex(" ->", 0, node.returns.col_offset)
             cuts.append((node.returns.end_lineno, begin, node.returns.end_col_offset))
@@ -84,6 +88,10 @@ def _untyped(source: str) -> list[str]:
         assert at is not None
         lines[at - 1] = lines[at - 1][:begin] + lines[at - 1][end:]
     return lines
+
+
+def _is_type_variable(node: ast.AST) -> TypeGuard[ast.Assign]:
+    return isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("TypeVar(")
 
 
 def _lines(node: ast.stmt) -> range:

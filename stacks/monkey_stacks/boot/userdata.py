@@ -31,7 +31,7 @@ def user_data(settings: MachineSettings) -> str:
     Raises FleetError where it would be longer than a cloud takes.
     """
     told = json.dumps(asdict(settings), sort_keys=True)
-    text = f"{write_script(settings.cloud)}run_command(json.loads({told!r}), {settings.cloud.capitalize()})\n"
+    text = f"{write_script(settings.cloud)}run_command(json.loads({told!r}), {settings.cloud.capitalize()}Machine)\n"
     if len(text) > MAX_USERDATA_BYTES:
         raise FleetError(
             f"what machines of {settings.fleet!r} are told is "

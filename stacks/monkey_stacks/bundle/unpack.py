@@ -13,7 +13,7 @@ from typing import IO
 _LIMIT = 1 << 30
 
 
-class NotTheBundle(Exception):
+class WrongBundle(Exception):
     """What came is not what was announced."""
 
 
@@ -29,7 +29,7 @@ def unpack_bundle(stream: IO[bytes], into: Path) -> str:
             while reader.read(1 << 20):
                 pass
     except (tarfile.TarError, gzip.BadGzipFile, EOFError) as exc:
-        raise NotTheBundle(f"what came is no bundle: {exc}") from exc
+        raise WrongBundle(f"what came is no bundle: {exc}") from exc
     return reader.digest.hexdigest()
 
 
@@ -44,7 +44,7 @@ class _Hashing:
         data = self._stream.read(size)
         self._size += len(data)
         if self._size > _LIMIT:
-            raise NotTheBundle(f"what came is larger than {_LIMIT >> 20} MiB")
+            raise WrongBundle(f"what came is larger than {_LIMIT >> 20} MiB")
         self.digest.update(data)
         return data
 
@@ -52,7 +52,7 @@ class _Hashing:
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, into: Path) -> None:
     parts = member.name.split("/")
     if not member.isreg() or any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise NotTheBundle(f"what came has something in it that no bundle has: {member.name!r}")
+        raise WrongBundle(f"what came has something in it that no bundle has: {member.name!r}")
     path = into.joinpath(*parts)
     path.parent.mkdir(parents=True, exist_ok=True)
     source = tar.extractfile(member)

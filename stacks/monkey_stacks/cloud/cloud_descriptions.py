@@ -13,12 +13,17 @@ from monkey.errors import FleetError
 from monkey.plan.change import MachineChange
 from monkey.plan.sizes import format_size
 from monkey.spec.job.expires import format_utc_time
-from monkey_stacks.cloud.scaling import ROUNDED, SHUT, MachineGroup, Member
+from monkey_stacks.cloud.scaling import ROUNDED, SHUT, GroupMember, MachineGroup
 from monkey_stacks.engine import errors
-from monkey_stacks.engine.engine_outcome import Change, Failure, Op, Resource
+from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceFailure, ResourceOp, StateResource
 
 #: What a person reads when a step is done.
-DONE = {Op.CREATE: "made", Op.UPDATE: "updated", Op.REPLACE: "replaced", Op.DELETE: "taken away"}
+DONE = {
+    ResourceOp.CREATE: "made",
+    ResourceOp.UPDATE: "updated",
+    ResourceOp.REPLACE: "replaced",
+    ResourceOp.DELETE: "taken away",
+}
 #: What machines are told when they boot, as a plan has it.
 TOLD = "settings that machines are told when they boot"
 #: How that begins which makes a machine outdated, of all that is told of what it is made from.
@@ -60,11 +65,11 @@ class CloudFleetPlan(Protocol):
         """All of it as JSON, long texts by their hashes."""
 
 
-def resource_change(change: Change, names: Mapping[str, str], special: Differing) -> MachineChange:
+def resource_change(change: ResourceChange, names: Mapping[str, str], special: Differing) -> MachineChange:
     """Return a change of Pulumi's in words; `names`: properties as monkey.yaml has them."""
-    if change.op is Op.CREATE:
+    if change.op is ResourceOp.CREATE:
         return MachineChange("create", change.name, part=True)
-    if change.op is Op.DELETE:
+    if change.op is ResourceOp.DELETE:
         return MachineChange("delete", change.name, part=True)
     values = zip(change.forced_by, change.before, change.after, strict=True)
     # By name: Pulumi has another order each time.
@@ -98,7 +103,7 @@ def describe_disk(before: float | None, after: float | None) -> str:
 
 
 def describe_outdated(
-    member: Member, wanted: CloudFleetPlan, key: str, parts: Iterable[MachineChange]
+    member: GroupMember, wanted: CloudFleetPlan, key: str, parts: Iterable[MachineChange]
 ) -> MachineChange:
     """Return what becomes of a machine that is made from something else than new ones are; `key`: of their types.
 
@@ -112,7 +117,7 @@ def describe_outdated(
     return MachineChange("replace", member.id, "; ".join(dict.fromkeys(said)) or "made with earlier settings")
 
 
-def made_again(change: MachineChange, known: Sequence[Resource]) -> MachineChange:
+def made_again(change: MachineChange, known: Sequence[StateResource]) -> MachineChange:
     """Return a change with why a part of a fleet is made, of which the state has some already."""
     if change.op != "create":
         return change
@@ -132,7 +137,7 @@ def no_group(word: str, names: Sequence[str]) -> str:
     return f"no {word} is there" + (f"; of its other parts are written down: {join_names(left)}" if left else "")
 
 
-def describe_surplus(member: Member, after: int, most: int) -> MachineChange:
+def describe_surplus(member: GroupMember, after: int, most: int) -> MachineChange:
     """Return what becomes of a machine that is one too many; `after`: machines then, of `most`."""
     if member.state == SHUT:
         return MachineChange("delete", member.id, "it has shut down")
@@ -204,7 +209,9 @@ def name_provider(name: str, region: str) -> Iterator[None]:
         raise FleetError(f"provider {name!r}: {said}", hint=exc.hint) from exc
 
 
-def make_failure(failures: Sequence[Failure], name: str, translate: Callable[[str], FleetError | None]) -> FleetError:
+def make_failure(
+    failures: Sequence[ResourceFailure], name: str, translate: Callable[[str], FleetError | None]
+) -> FleetError:
     """Return the error to raise where some of a fleet could not be made: by the first reason that we know."""
     told_by = [(each, translate(each.message) or errors.find_known_error(each.message)) for each in failures]
     known = [(each, error) for each, error in told_by if error is not None]

@@ -11,22 +11,31 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from monkey.errors import Corrupt, FleetError
+from monkey.errors import CorruptObject, FleetError
 from monkey.fleet import boot_failures
-from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, keep_silent
+from monkey.fleet.fleet_port import (
+    AuditFinding,
+    FleetForecast,
+    FleetWork,
+    Instance,
+    Recount,
+    Say,
+    TaggedResource,
+    keep_silent,
+)
 from monkey.plan.change import MachineChange
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import Reader
+from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.spec.job.recipe import JobResources
 from monkey.store.store_port import Store
 from monkey_stacks import provider_types
 from monkey_stacks.bundle.publishing import publish_once
 from monkey_stacks.cloud import cloud_descriptions as words
 from monkey_stacks.cloud import departures, rent_cost, slot_capacity
-from monkey_stacks.cloud.cloud_provider import CloudRequirements, Renting
-from monkey_stacks.cloud.scaling import Course, MachineGroup, plan_scaling
-from monkey_stacks.engine.engine_outcome import EngineProgress, Identify, Resource, Stage, identify_nothing
-from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.cloud.cloud_provider import CloudApi, CloudRequirements
+from monkey_stacks.cloud.scaling import MachineGroup, ScalingPlan, plan_scaling
+from monkey_stacks.engine.engine_outcome import ChangeStage, EngineProgress, Identify, StateResource, identify_nothing
+from monkey_stacks.engine.pulumi_engine import PulumiEngine
 
 #: Seconds before its time at which a group is no longer given machines.
 _LAST_SECONDS = 60.0
@@ -35,11 +44,11 @@ CHECK = 10.0
 
 
 @dataclass
-class RentedFleet(Renting):
+class CloudFleet(CloudApi):
     """See `monkey.fleet.fleet_port.Fleet`."""
 
     #: What agents said so far.
-    _heard: Reader | None = None
+    _heard: SnapshotReader | None = None
 
     def prepare(self) -> None:
         """Begin nothing."""
@@ -50,16 +59,16 @@ class RentedFleet(Renting):
     async def living(self) -> None:
         """Leave it to the heartbeats."""
 
-    async def preview(self, work: FleetWork) -> Forecast:
+    async def preview(self, work: FleetWork) -> FleetForecast:
         """See `Fleet.preview`. Raises FleetError."""
         self.check_secrets(sorted(work.secrets))
         known = await self._known()
         if not known and not work.jobs:
-            return Forecast(0, 0)
+            return FleetForecast(0, 0)
         there = await self._ask(self._look)
         if not work.jobs:
             before = there.desired if there else 0
-            return Forecast(before, before)
+            return FleetForecast(before, before)
         agreed = self._agreed(known)
         work = rent_cost.limit_work(work, there, agreed)
         asked = await self._ask(self._needs, known, work)
@@ -78,7 +87,7 @@ class RentedFleet(Renting):
         parts = words.merge_changes([*parts, *(self._postponed(there, work) if plan.after else [])])
         changes = [*parts, *self._ended(plan, asked, parts), *map(words.describe_orphan, astray)]
         cost = rent_cost.forecast_cost(self._cloud, work, there, plan, agreed)
-        return Forecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
+        return FleetForecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
 
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError, StoreError."""
@@ -175,12 +184,12 @@ class RentedFleet(Renting):
             *(Instance(each.id, (each.id,), each.about) for each in there.members),
         )
 
-    def _elsewhere(self, known: Sequence[Resource]) -> Finding | None:
+    def _elsewhere(self, known: Sequence[StateResource]) -> AuditFinding | None:
         """Return where the fleet is, and what to do, where monkey.yaml says another place."""
         try:
             self._check_place(known)
         except FleetError as exc:
-            return Finding(self.called, exc.message, exc.hint or "write that place into monkey.yaml")
+            return AuditFinding(self.called, exc.message, exc.hint or "write that place into monkey.yaml")
         return None
 
     async def _unwritten(self) -> tuple[Instance, ...]:
@@ -195,7 +204,7 @@ class RentedFleet(Renting):
             return (Instance("group", (), f"it is not known whether there is one: {exc.message}", runs=False),)
         return tuple(Instance(each, (), "no apply has written it down", runs=False) for each in astray)
 
-    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         """See `Fleet.audit`."""
         known = await self._known()
         if not known and self.opened() is None:
@@ -206,12 +215,12 @@ class RentedFleet(Renting):
         try:
             return await asyncio.to_thread(self._audit, known, heard)
         except FleetError as exc:
-            return (Finding(self.called, f"cannot be asked: {exc.message}", exc.hint or "try again"),)
+            return (AuditFinding(self.called, f"cannot be asked: {exc.message}", exc.hint or "try again"),)
 
-    async def holdings(self) -> tuple[Holding, ...]:
+    async def holdings(self) -> tuple[TaggedResource, ...]:
         """See `Fleet.holdings`; that the cloud cannot be asked, or the fleet is elsewhere, is told by `audit`."""
         try:
-            with contextlib.suppress(Corrupt):  # what there is costs all the same
+            with contextlib.suppress(CorruptObject):  # what there is costs all the same
                 self._check_place(await self._known())
             return await asyncio.to_thread(self._holdings)
         except FleetError:
@@ -236,27 +245,27 @@ class RentedFleet(Renting):
                 raise words.make_failure(outcome.failures, self.name, self._translate)
             await asyncio.to_thread(self._remove_rest, say)
 
-    async def _known(self) -> tuple[Resource, ...]:
+    async def _known(self) -> tuple[StateResource, ...]:
         """Return what Pulumi's state has."""
         store = self.opened()
-        known = await Engine(store, self.project, self.name).resources() if store is not None else ()
+        known = await PulumiEngine(store, self.project, self.name).resources() if store is not None else ()
         provider_types.check_provider_type(known, self.type, self.name)
         return known
 
-    async def _engine(self, say: Say, identify: Identify = identify_nothing) -> Engine:
+    async def _engine(self, say: Say, identify: Identify = identify_nothing) -> PulumiEngine:
         store = self.opened()
         assert store is not None
         keys = await asyncio.to_thread(self._keys)
-        return Engine(store, self.project, self.name, say, self._watch, identify, keys)
+        return PulumiEngine(store, self.project, self.name, say, self._watch, identify, keys)
 
-    def _reader(self, store: Store) -> Reader:
+    def _reader(self, store: Store) -> SnapshotReader:
         if self._heard is None:
-            self._heard = Reader(store, Keys(self.project))
+            self._heard = SnapshotReader(store, Keys(self.project))
         return self._heard
 
     async def _course(
         self, there: MachineGroup | None, asked: CloudRequirements, work: FleetWork, gone: frozenset[str] = frozenset()
-    ) -> Course:
+    ) -> ScalingPlan:
         """Return what is to become of the machines; who works on how much is told by heartbeats."""
         needed = slot_capacity.machines_for(asked.types, work.jobs, work.asked, self.provider.max_slots)
         if work.expires is not None and work.expires < time.time() + _LAST_SECONDS:
@@ -273,7 +282,9 @@ class RentedFleet(Renting):
         agents = (await self._reader(store).read([])).alive(self.name)
         return {agent.id.split("/")[1]: agent.jobs for agent in agents}
 
-    def _ended(self, plan: Course, asked: CloudRequirements, parts: Sequence[MachineChange]) -> list[MachineChange]:
+    def _ended(
+        self, plan: ScalingPlan, asked: CloudRequirements, parts: Sequence[MachineChange]
+    ) -> list[MachineChange]:
         """Return which machines end, and why."""
         replaced = [words.describe_outdated(each, asked.wanted, self.type_key, parts) for each in plan.outdated]
         most = asked.wanted.max_instances
@@ -294,7 +305,7 @@ class RentedFleet(Renting):
     def _watch(self, step: EngineProgress) -> None:
         """Tell of a step that has ended; called in threads of Pulumi's."""
         with self._saying:
-            if self._say is None or step.stage is Stage.BEGAN:
+            if self._say is None or step.stage is ChangeStage.BEGAN:
                 return
-            done = step.stage is Stage.DONE
+            done = step.stage is ChangeStage.DONE
             self._say(f"{step.change.name}: {words.DONE.get(step.change.op, step.change.op) if done else 'FAILED'}")

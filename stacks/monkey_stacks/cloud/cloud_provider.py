@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, FleetWork, Holding, Say
+from monkey.fleet.fleet_port import AuditFinding, FleetWork, Say, TaggedResource
 from monkey.plan.change import MachineChange
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import cloud_descriptions as words
-from monkey_stacks.cloud.rent_cost import Bounds
-from monkey_stacks.cloud.scaling import Course, MachineGroup
+from monkey_stacks.cloud.rent_cost import RentalBounds
+from monkey_stacks.cloud.scaling import MachineGroup, ScalingPlan
 from monkey_stacks.cloud.slot_capacity import MachineType
-from monkey_stacks.engine.engine_outcome import Change, Identify, Resource
+from monkey_stacks.engine.engine_outcome import Identify, ResourceChange, StateResource
 
-Known = Sequence[Resource]
+Known = Sequence[StateResource]
 
 P = ParamSpec("P")
 _T = TypeVar("_T")
@@ -45,7 +45,7 @@ class CloudRequirements(Protocol):
 
 
 @dataclass
-class Renting(ABC):
+class CloudApi(ABC):
     """Machines of a cloud, for one store and project. All of its methods ask the cloud, and may raise FleetError."""
 
     name: str
@@ -98,7 +98,7 @@ class Renting(ABC):
         """Return what finds again what was cut off; and, in words, what the cloud has that nobody wrote down."""
 
     @abstractmethod
-    def _end(self, plan: Course, asked: Any, known: Known, say: Say) -> None:
+    def _end(self, plan: ScalingPlan, asked: Any, known: Known, say: Say) -> None:
         """End what is outdated or too much."""
 
     @abstractmethod
@@ -106,7 +106,7 @@ class Renting(ABC):
         """Take away what nobody wrote down, and return what finds again what was cut off."""
 
     @abstractmethod
-    def _size(self, plan: Course, asked: Any, work: FleetWork, say: Say) -> None:
+    def _size(self, plan: ScalingPlan, asked: Any, work: FleetWork, say: Say) -> None:
         """Have the group be of as many machines as it is to have, once it is sure when they end."""
 
     @abstractmethod
@@ -126,11 +126,11 @@ class Renting(ABC):
         """Return why the group gets no machines, and whether that may pass; "" where it gets some."""
 
     @abstractmethod
-    def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[Finding, ...]:
+    def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[AuditFinding, ...]:
         """Return what is not as it is known; `heard`: living agents, where there is work for each."""
 
     @abstractmethod
-    def _holdings(self) -> tuple[Holding, ...]:
+    def _holdings(self) -> tuple[TaggedResource, ...]:
         """Return all that the cloud has of the fleet."""
 
     @abstractmethod
@@ -138,11 +138,11 @@ class Renting(ABC):
         """Say what becomes of a fleet that has nothing yet."""
 
     @abstractmethod
-    def _change(self, change: Change) -> MachineChange:
+    def _change(self, change: ResourceChange) -> MachineChange:
         """Say a change of Pulumi's."""
 
     @abstractmethod
-    def _agreed(self, known: Known) -> Bounds:
+    def _agreed(self, known: Known) -> RentalBounds:
         """Return what the state lets the fleet be."""
 
     @abstractmethod

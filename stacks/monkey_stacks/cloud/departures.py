@@ -6,14 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from monkey.protocol.status.store_snapshot import AgentView, Reader
+from monkey.protocol.status.store_snapshot import AgentView, SnapshotReader
 from monkey_stacks.cloud.scaling import MachineGroup
 
 #: Seconds that a machine whose agent has left is given to go by itself, and between looks at whether it is gone.
 GRACE, _POLL_SECONDS = 10.0, 1.0
 
 
-async def find_departed(reader: Reader, fleet: str) -> frozenset[str]:
+async def find_departed(reader: SnapshotReader, fleet: str) -> frozenset[str]:
     """Return the machines whose agents have left, by the names that these gave themselves. Raises StoreError.
 
     One that left, found work that had just come and began again is none of them.
@@ -27,7 +27,7 @@ async def find_departed(reader: Reader, fleet: str) -> frozenset[str]:
 
 
 async def seen_off(
-    reader: Reader, fleet: str, look: Callable[[], MachineGroup | None], grace: float = GRACE
+    reader: SnapshotReader, fleet: str, look: Callable[[], MachineGroup | None], grace: float = GRACE
 ) -> tuple[MachineGroup | None, frozenset[str]]:
     """Return a group once none of its machines is about to end itself, and which of them still were after `grace` s.
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from monkey.fleet.fleet_port import FleetWork
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost, RetainedMachines
 from monkey.spec.project.cloud import CloudSettings
-from monkey_stacks.cloud.scaling import ROUNDED, Course, MachineGroup
+from monkey_stacks.cloud.scaling import ROUNDED, MachineGroup, ScalingPlan
 
 
 @dataclass(frozen=True)
-class Bounds:
+class RentalBounds:
     """What the state lets a fleet be: it was agreed to."""
 
     types: tuple[str, ...] = ()
@@ -22,7 +22,7 @@ class Bounds:
     until: float | None = None
 
 
-def limit_work(work: FleetWork, group: MachineGroup | None, agreed: Bounds) -> FleetWork:
+def limit_work(work: FleetWork, group: MachineGroup | None, agreed: RentalBounds) -> FleetWork:
     """Return the work until the time that machines have, where it is earlier only since a sweep is through."""
     end = _rented(group, agreed)
     if end is None or work.expires is None or work.through is None:
@@ -30,14 +30,14 @@ def limit_work(work: FleetWork, group: MachineGroup | None, agreed: Bounds) -> F
     return replace(work, expires=end) if work.expires < end <= work.through + ROUNDED else work
 
 
-def _rented(group: MachineGroup | None, agreed: Bounds) -> float | None:
+def _rented(group: MachineGroup | None, agreed: RentalBounds) -> float | None:
     if group is None or not group.desired:
         return None
     return group.expires if agreed.until is None else agreed.until
 
 
 def forecast_cost(
-    cloud: CloudSettings, work: FleetWork, group: MachineGroup | None, plan: Course, agreed: Bounds
+    cloud: CloudSettings, work: FleetWork, group: MachineGroup | None, plan: ScalingPlan, agreed: RentalBounds
 ) -> FleetCost | None:
     """Return what a fleet may cost at the worst, where it is known until when it is to be rented."""
     if work.expires is None:
@@ -57,13 +57,13 @@ def forecast_cost(
     )
 
 
-def _kept(group: MachineGroup | None, plan: Course, until: float) -> RetainedMachines | None:
+def _kept(group: MachineGroup | None, plan: ScalingPlan, until: float) -> RetainedMachines | None:
     staying = set(group.members).difference(plan.ending) if group is not None else set()
     ends = [each.ends for each in staying if each.ends is not None and each.ends - until > ROUNDED]
     return RetainedMachines(len(ends), sum(end - until for end in ends) / SECONDS_PER_HOUR, max(ends)) if ends else None
 
 
-def _dearer(cloud: CloudSettings, agreed: Bounds) -> bool:
+def _dearer(cloud: CloudSettings, agreed: RentalBounds) -> bool:
     """Is an hour of all machines dearer than it was agreed to be, at the prices of now?"""
     if not agreed.types:
         return False

@@ -6,10 +6,10 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from monkey.fleet.fleet_port import Finding, Holding, Stranger
+from monkey.fleet.fleet_port import AuditFinding, ForeignResource, TaggedResource
 from monkey_stacks.boot import BOOT_PATIENCE
 from monkey_stacks.cloud.scaling import SHUT, MachineGroup
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 
 APPLY = "`monkey apply` makes it so"
 OTHERS = "tagged as this project's, and of another store, or of one that is gone"
@@ -34,44 +34,48 @@ class CloudResource(Protocol):
     def id(self) -> str: ...
 
 
-def make_holding(region: str, thing: CloudResource, prices: Mapping[str, float], of: Stranger | None = None) -> Holding:
+def make_holding(
+    region: str, thing: CloudResource, prices: Mapping[str, float], of: ForeignResource | None = None
+) -> TaggedResource:
     """Return it with what it costs an hour; `prices`: dollars an hour of machines, by their types."""
     kind = thing.kind.replace("-", " ")
     if thing.kind == "instance":
-        return Holding(region, f"{kind} {thing.type}", thing.id, prices.get(thing.type), of)
-    return Holding(region, kind, thing.id, None if thing.kind in _BY_SIZE else 0.0, of)
+        return TaggedResource(region, f"{kind} {thing.type}", thing.id, prices.get(thing.type), of)
+    return TaggedResource(region, kind, thing.id, None if thing.kind in _BY_SIZE else 0.0, of)
 
 
-def describe_stranger(fleet: str, stack: str, ours: bool, listing: str) -> Stranger:
+def describe_stranger(fleet: str, stack: str, ours: bool, listing: str) -> ForeignResource:
     """Return whose something of another stack is; `ours`: of this store. `listing`: the command that shows it."""
     text = "of this store, though it knows of no such provider any more" if ours else OTHERS
     again = "with this provider in monkey.yaml again" if ours else "where that store is, with it in monkey.yaml"
     gone = "" if ours else f"; where it is gone, take away what `{listing}` lists"
-    return Stranger(fleet, stack, text, f"{again}, `monkey destroy --fleet {fleet or 'NAME'}` takes it away{gone}")
+    return ForeignResource(
+        fleet, stack, text, f"{again}, `monkey destroy --fleet {fleet or 'NAME'}` takes it away{gone}"
+    )
 
 
-def report_orphans(names: Iterable[str]) -> Iterator[Finding]:
+def report_orphans(names: Iterable[str]) -> Iterator[AuditFinding]:
     """Yield what the cloud has and nobody knows of."""
     for each in names:
-        yield Finding(each, "no apply has written it down", ASTRAY)
+        yield AuditFinding(each, "no apply has written it down", ASTRAY)
 
 
 def report_missing(
-    known: Iterable[Resource], types: Collection[str], there: Collection[tuple[str, str]]
-) -> Iterator[Finding]:
+    known: Iterable[StateResource], types: Collection[str], there: Collection[tuple[str, str]]
+) -> Iterator[AuditFinding]:
     """Yield what is known and not there, by type and id, as far as it is of these types."""
     for each in known:
         if each.interrupted:
-            yield Finding(each.name, "an apply or a destroy of it was cut off", CUT)
+            yield AuditFinding(each.name, "an apply or a destroy of it was cut off", CUT)
         elif each.type in types and (each.type, each.id) not in there:
-            yield Finding(each.name, f"{each.id} is not there any more, though an apply made it", APPLY)
+            yield AuditFinding(each.name, f"{each.id} is not there any more, though an apply made it", APPLY)
 
 
-def report_mute(there: MachineGroup | None, heard: Collection[str] | None, console: str) -> Iterator[Finding]:
+def report_mute(there: MachineGroup | None, heard: Collection[str] | None, console: str) -> Iterator[AuditFinding]:
     """Yield machines without a living agent; `console`: the command that shows what one said, with {} for it."""
     if there is None or heard is None:
         return
     for each in there.members:
         if each.id not in heard and each.state != SHUT and time.time() - each.since > BOOT_PATIENCE:
             hint = f"`{console.format(each.id)}` may tell why; it should end itself"
-            yield Finding(each.id, "no agent lives on it, though there is work and it had time to boot", hint)
+            yield AuditFinding(each.id, "no agent lives on it, though there is work and it had time to boot", hint)

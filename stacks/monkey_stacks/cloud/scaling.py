@@ -12,7 +12,7 @@ SHUT = "shut down"
 
 
 @dataclass(frozen=True)
-class Member:
+class GroupMember:
     """A machine of the group that is there, or about to be."""
 
     id: str
@@ -38,7 +38,7 @@ class MachineGroup:
 
     #: Machines that it is to have.
     desired: int
-    members: tuple[Member, ...] = ()
+    members: tuple[GroupMember, ...] = ()
     #: When its machines end, seconds since the epoch; None where nothing says so.
     expires: float | None = None
     #: Ids of all that the group has, those too that are leaving it.
@@ -52,30 +52,30 @@ class MachineGroup:
         """The ids of its machines, those left out that are leaving it."""
         return frozenset(each.id for each in self.members)
 
-    def outdated(self, types: tuple[str, ...], made: str) -> list[Member]:
+    def outdated(self, types: tuple[str, ...], made: str) -> list[GroupMember]:
         """Return the machines that are made from something else than new ones would be, or run no more."""
         return [each for each in self.members if each.type not in types or each.made != made or each.state == SHUT]
 
 
 @dataclass(frozen=True)
-class Course:
+class ScalingPlan:
     """What becomes of a group's machines."""
 
     before: int
     after: int
     #: Those that end and are made anew, since they are made from something else than new ones.
-    outdated: tuple[Member, ...] = ()
+    outdated: tuple[GroupMember, ...] = ()
     #: Those that end and are not, the ones with the least to do first.
-    surplus: tuple[Member, ...] = ()
+    surplus: tuple[GroupMember, ...] = ()
     #: Those whose agents have left, and which should have ended themselves.
-    left: tuple[Member, ...] = ()
+    left: tuple[GroupMember, ...] = ()
 
     @property
-    def ending(self) -> tuple[Member, ...]:
+    def ending(self) -> tuple[GroupMember, ...]:
         """All that end."""
         return (*self.outdated, *self.left, *self.surplus)
 
-    def why(self, member: Member) -> str:
+    def why(self, member: GroupMember) -> str:
         """Say why a machine ends."""
         if member in self.left:
             return "its agent has left"
@@ -92,14 +92,14 @@ def plan_scaling(
     made: str,
     jobs: Mapping[str, int] | None = None,
     gone: frozenset[str] = frozenset(),
-) -> Course:
+) -> ScalingPlan:
     """Return what becomes of the machines where there is work for `needed` of them, and `most` there may be.
 
     `jobs`: how many run on each, by ids. None that has become too many for the work is ended: it leaves when it finds
     nothing to do, and until then its jobs go on. `gone`: ids of those whose agents have left.
     """
     if group is None:
-        return Course(0, min(needed, most))
+        return ScalingPlan(0, min(needed, most))
     outdated = group.outdated(types, made) if needed else []
     idle = [each for each in group.members if each.id in gone and each not in outdated]
     others = set(group.members).difference(outdated, idle)
@@ -109,4 +109,4 @@ def plan_scaling(
     anew = max(0, after - left)
     # What is asked for and has not come yet is no machine that could be ended.
     surplus = staying[: max(0, len(staying) - most)]
-    return Course(group.desired, after, tuple(outdated[:anew]), (*outdated[anew:], *surplus), tuple(idle))
+    return ScalingPlan(group.desired, after, tuple(outdated[:anew]), (*outdated[anew:], *surplus), tuple(idle))

@@ -16,9 +16,9 @@ from typing import Any
 from pulumi.automation import LocalWorkspace, ProjectBackend, ProjectSettings, Stack
 from pulumi.automation._stack import StackInitMode, UpdateSummary
 
-from monkey_stacks.engine.engine_command import Leashed, Tether
-from monkey_stacks.engine.events import Listener
-from monkey_stacks.engine.installation import Cli, find_home, search_path
+from monkey_stacks.engine.engine_command import EngineDeadline, SupervisedPulumiCommand
+from monkey_stacks.engine.events import EventListener
+from monkey_stacks.engine.installation import PulumiCli, find_home, search_path
 
 #: What a user may have set for stacks of their own, and what must not change ours.
 _OWN_VARIABLES = ("PULUMI_", "VIRTUAL_ENV")
@@ -70,10 +70,12 @@ def _clear_stale() -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-class Runs:
+class AutomationWorkspace:
     """A workspace of its own for one stack, in a directory that goes with it."""
 
-    def __init__(self, cli: Cli, env: Mapping[str, str], tether: Tether, keep: Sequence[int] = ()) -> None:
+    def __init__(
+        self, cli: PulumiCli, env: Mapping[str, str], tether: EngineDeadline, keep: Sequence[int] = ()
+    ) -> None:
         """Run `cli` with `env`, on the leash of `tether`; `keep`: descriptors that it holds open."""
         self._cli, self._env, self._tether, self._keep = cli, dict(env), tether, keep
         _clear_stale()
@@ -89,7 +91,7 @@ class Runs:
         directory = self._directory.name
         # `main` in an empty place: plugins start there, and Python looks for modules first where it starts.
         settings = ProjectSettings(project, "python", main=directory, backend=ProjectBackend(url))
-        command = Leashed(
+        command = SupervisedPulumiCommand(
             self._cli.path, self._cli.version, {**self._env, "PULUMI_BACKEND_URL": url}, self._tether, self._keep
         )
         workspace = _Workspace(directory, str(find_home()), None, None, "passphrase", settings, None, command)
@@ -100,13 +102,13 @@ class Runs:
         assert self._stack is not None, "open() comes first"
         return self._stack
 
-    def preview(self, program: Program, listener: Listener, refresh: bool) -> None:
+    def preview(self, program: Program, listener: EventListener, refresh: bool) -> None:
         """Say what `up` would do. Raises Pulumi's errors."""
         self._at.preview(
             program=program, on_event=listener, color="never", suppress_outputs=True, refresh=refresh or None
         )
 
-    def up(self, program: Program, listener: Listener, refresh: bool) -> None:
+    def up(self, program: Program, listener: EventListener, refresh: bool) -> None:
         """Make it so; goes on where a resource fails. Raises Pulumi's errors."""
         self._at.up(
             program=program,
@@ -117,11 +119,11 @@ class Runs:
             refresh=refresh or None,
         )
 
-    def refresh(self, listener: Listener) -> None:
+    def refresh(self, listener: EventListener) -> None:
         """Ask the providers what is there. Raises Pulumi's errors."""
         self._at.refresh(on_event=listener, color="never")
 
-    def destroy(self, listener: Listener, only: Sequence[str] = ()) -> None:
+    def destroy(self, listener: EventListener, only: Sequence[str] = ()) -> None:
         """Take everything away, or `only` these URNs; goes on where one fails. Raises Pulumi's errors."""
         self._at.destroy(
             target=list(only) or None, on_event=listener, color="never", suppress_outputs=True, continue_on_error=True

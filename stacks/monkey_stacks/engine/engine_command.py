@@ -25,7 +25,7 @@ LEASH = Path(__file__).with_name("engine_supervisor.py")
 OnOutput = Callable[[str], object]
 
 
-class Tether:
+class EngineDeadline:
     """The deadline of one stack's runs of Pulumi, which come one after another."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Tether:
             self._pipe = -1
 
 
-class Leashed(PulumiCommand):
+class SupervisedPulumiCommand(PulumiCommand):
     """A PulumiCommand whose runs are on the leash, and have exactly the environment that we give them."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Leashed(PulumiCommand):
         command: str,
         version: VersionInfo | None,
         env: Mapping[str, str],
-        tether: Tether,
+        tether: EngineDeadline,
         keep: Sequence[int] = (),
     ) -> None:
         """Run `command` with `env`; `keep`: descriptors that its processes hold open, as a lock is."""

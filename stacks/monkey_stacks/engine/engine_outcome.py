@@ -10,7 +10,7 @@ from typing import Any
 from monkey.errors import FleetError
 
 
-class Op(StrEnum):
+class ResourceOp(StrEnum):
     """What becomes of a resource."""
 
     CREATE = "create"
@@ -21,10 +21,10 @@ class Op(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class ResourceChange:
     """What becomes of one resource, or would."""
 
-    op: Op
+    op: ResourceOp
     #: As Pulumi names it: "pulumi-python:dynamic/ssh:Host".
     type: str
     #: As the program names it.
@@ -36,7 +36,7 @@ class Change:
     after: tuple[Any, ...] = ()
 
 
-class Stage(StrEnum):
+class ChangeStage(StrEnum):
     """How far a change has come."""
 
     BEGAN = "began"
@@ -48,14 +48,14 @@ class Stage(StrEnum):
 class EngineProgress:
     """One step of an operation that is running."""
 
-    change: Change
-    stage: Stage
+    change: ResourceChange
+    stage: ChangeStage
     #: For FAILED: why.
     text: str = ""
 
 
 @dataclass(frozen=True)
-class Failure:
+class ResourceFailure:
     """One resource that could not be changed; the others were."""
 
     type: str
@@ -68,15 +68,15 @@ class EngineOutcome:
     """What an operation did, or a preview says that it would do."""
 
     #: Every resource of the program, those that stay the same too; in the order in which the engine met them.
-    changes: tuple[Change, ...] = ()
-    failures: tuple[Failure, ...] = ()
+    changes: tuple[ResourceChange, ...] = ()
+    failures: tuple[ResourceFailure, ...] = ()
     #: What Pulumi or a provider warned of.
     warnings: tuple[str, ...] = ()
 
     @property
-    def changed(self) -> tuple[Change, ...]:
+    def changed(self) -> tuple[ResourceChange, ...]:
         """The changes that are any, by name: the engine meets them in another order each time."""
-        found = (change for change in self.changes if change.op is not Op.SAME)
+        found = (change for change in self.changes if change.op is not ResourceOp.SAME)
         return tuple(sorted(found, key=lambda change: (change.name, change.type, change.op)))
 
     def check(self) -> None:
@@ -90,7 +90,7 @@ class EngineOutcome:
 
 
 @dataclass(frozen=True)
-class Resource:
+class StateResource:
     """One resource, as the state in the store has it."""
 
     type: str

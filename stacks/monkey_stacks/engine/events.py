@@ -7,7 +7,15 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from monkey_stacks.engine.engine_outcome import Change, EngineOutcome, EngineProgress, Failure, Op, Stage, Watch
+from monkey_stacks.engine.engine_outcome import (
+    ChangeStage,
+    EngineOutcome,
+    EngineProgress,
+    ResourceChange,
+    ResourceFailure,
+    ResourceOp,
+    Watch,
+)
 from monkey_stacks.engine.state import PROVIDER, name_in
 
 if TYPE_CHECKING:
@@ -16,14 +24,14 @@ if TYPE_CHECKING:
 
 #: What the engine calls its steps. A replacement is told in three; the one that counts is told once.
 OPS = {
-    "same": Op.SAME,
-    "create": Op.CREATE,
-    "update": Op.UPDATE,
-    "replace": Op.REPLACE,
-    "delete": Op.DELETE,
+    "same": ResourceOp.SAME,
+    "create": ResourceOp.CREATE,
+    "update": ResourceOp.UPDATE,
+    "replace": ResourceOp.REPLACE,
+    "delete": ResourceOp.DELETE,
 }
 #: Steps of a replacement: they are what takes time, and what fails.
-PARTS = {"create-replacement": Op.REPLACE, "delete-replaced": Op.REPLACE}
+PARTS = {"create-replacement": ResourceOp.REPLACE, "delete-replaced": ResourceOp.REPLACE}
 _COLOR = re.compile(r"<\{%.*?%\}>")
 #: Where a plugin is: who has it on the PATH knows.
 _FOUND = re.compile(r"using pulumi-resource-\S+ from \$PATH")
@@ -32,7 +40,7 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
 _RAISED = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|\w*): ?(.*)$")
 
 
-class Listener:
+class EventListener:
     """Takes in the events of one operation. They come in threads of Pulumi's library."""
 
     def __init__(self, watch: Watch, *, drift: bool = False) -> None:
@@ -43,7 +51,7 @@ class Listener:
         self._watch, self._lock, self._drift = watch, threading.Lock(), drift
         #: URNs at which a provider is looking now: what follows tells of what it found.
         self._looking: set[str] = set()
-        self._changes: dict[tuple[str, Op], Change] = {}
+        self._changes: dict[tuple[str, ResourceOp], ResourceChange] = {}
         self._failed: dict[str, StepEventMetadata] = {}
         self._said: dict[str, str] = {}
         self._warnings: list[str] = []
@@ -75,7 +83,7 @@ class Listener:
         """Return what it came to."""
         with self._lock:
             failures = [
-                Failure(step.type, name_in(urn), self._said.get(urn) or "it failed, and said nothing")
+                ResourceFailure(step.type, name_in(urn), self._said.get(urn) or "it failed, and said nothing")
                 for urn, step in self._failed.items()
             ]
             return EngineOutcome(tuple(self._changes.values()), tuple(failures), tuple(dict.fromkeys(self._warnings)))
@@ -88,8 +96,8 @@ class Listener:
             return
         if step.op.value in OPS:
             self._changes[step.urn, change.op] = change
-        if not planning and change.op is not Op.SAME and step.op.value != "replace":
-            self._watch(EngineProgress(change, Stage.BEGAN))
+        if not planning and change.op is not ResourceOp.SAME and step.op.value != "replace":
+            self._watch(EngineProgress(change, ChangeStage.BEGAN))
 
     def _end(self, step: StepEventMetadata) -> None:
         looked, change = step.urn in self._looking, _change(step)
@@ -98,14 +106,14 @@ class Listener:
             return
         if looked:
             self._changes[step.urn, change.op] = change
-        if change.op is not Op.SAME and step.op.value != "replace":
-            self._watch(EngineProgress(change, Stage.DONE))
+        if change.op is not ResourceOp.SAME and step.op.value != "replace":
+            self._watch(EngineProgress(change, ChangeStage.DONE))
 
     def _fail(self, step: StepEventMetadata) -> None:
         change = _change(step)
         if change is not None:
             self._failed[step.urn] = step
-            self._watch(EngineProgress(change, Stage.FAILED, self._said.get(step.urn, "")))
+            self._watch(EngineProgress(change, ChangeStage.FAILED, self._said.get(step.urn, "")))
 
     def _diagnose(self, event: DiagnosticEvent) -> None:
         text = extract_reason(_COLOR.sub("", event.message or ""))
@@ -121,15 +129,17 @@ class Listener:
             self.errors.append(text)
 
 
-def _change(step: StepEventMetadata) -> Change | None:
+def _change(step: StepEventMetadata) -> ResourceChange | None:
     """Return what a step is to us; None for Pulumi's own resources, and for steps that change nothing."""
     op = OPS.get(step.op.value) or PARTS.get(step.op.value)
     if op is None or step.type.startswith("pulumi:"):
         return None
-    names = _forced(step) if op in (Op.UPDATE, Op.REPLACE) else ()
+    names = _forced(step) if op in (ResourceOp.UPDATE, ResourceOp.REPLACE) else ()
     found = {**((step.old.inputs or {}) if step.old else {}), **((step.old.outputs or {}) if step.old else {})}
     wanted = (step.new.inputs or {}) if step.new else {}
-    return Change(op, step.type, name_in(step.urn), names, tuple(map(found.get, names)), tuple(map(wanted.get, names)))
+    return ResourceChange(
+        op, step.type, name_in(step.urn), names, tuple(map(found.get, names)), tuple(map(wanted.get, names))
+    )
 
 
 def _forced(step: StepEventMetadata) -> tuple[str, ...]:

@@ -37,14 +37,14 @@ def find_home() -> Path:
 
 
 @dataclass(frozen=True)
-class Cli:
+class PulumiCli:
     """The program that does the work."""
 
     path: str
     version: VersionInfo
 
 
-def find_pulumi(say: Say) -> Cli:
+def find_pulumi(say: Say) -> PulumiCli:
     """Return the program: on the PATH, else below its home, else installed there, once `say` was told.
 
     One that is too old is passed over. Raises FleetError where the library is missing, or there is no program and none
@@ -81,7 +81,7 @@ def search_path() -> str:
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
-def _found() -> tuple[Cli | None, list[str]]:
+def _found() -> tuple[PulumiCli | None, list[str]]:
     """Return the program, and what is to be said of those that are too old."""
     from semver import VersionInfo
 
@@ -89,7 +89,7 @@ def _found() -> tuple[Cli | None, list[str]]:
     for path in dict.fromkeys(_candidates()):
         said = _version(path)
         if said is not None and VersionInfo.is_valid(said) and VersionInfo.parse(said) >= OLDEST:
-            return Cli(str(path), VersionInfo.parse(said)), old
+            return PulumiCli(str(path), VersionInfo.parse(said)), old
         old += [f"{path} is {said}"] if said else []
     return None, old
 
@@ -127,7 +127,7 @@ def _said(path: Path, written: int) -> str | None:
     return done.stdout.strip().removeprefix("v") if done.returncode == 0 else None
 
 
-def _install(say: Say, old: list[str]) -> Cli:
+def _install(say: Say, old: list[str]) -> PulumiCli:
     from pulumi.automation import PulumiCommand
     from semver import VersionInfo
 
@@ -141,4 +141,4 @@ def _install(say: Say, old: list[str]) -> Cli:
             f"there is no Pulumi on this machine{why}, and get.pulumi.com cannot be reached to install it: {exc}",
             hint=f"install it where there is a network, or by hand: {GET}",
         ) from exc
-    return Cli(installed.command, version)
+    return PulumiCli(installed.command, version)

@@ -15,17 +15,17 @@ from monkey.errors import MonkeyError
 from monkey.fleet.fleet_port import Say, keep_silent
 from monkey.store.store_port import Store
 from monkey_stacks.engine import errors, installation, state
-from monkey_stacks.engine.engine_outcome import EngineOutcome, Identify, Resource, Watch, identify_nothing
+from monkey_stacks.engine.engine_outcome import EngineOutcome, Identify, StateResource, Watch, identify_nothing
 from monkey_stacks.engine.state import StackState
-from monkey_stacks.engine.state_bucket import Space
-from monkey_stacks.locking.state_lock import Hands, Lock, make_lock_lost_error
+from monkey_stacks.engine.state_bucket import StateBucket
+from monkey_stacks.locking.state_lock import LockHolders, StateLock, make_lock_lost_error
 
 if TYPE_CHECKING:
-    from monkey_stacks.engine.automation import Program, Runs
-    from monkey_stacks.engine.engine_command import Tether
-    from monkey_stacks.engine.events import Listener
-    from monkey_stacks.engine.installation import Cli
-    from monkey_stacks.engine.s3_endpoint import Bridge
+    from monkey_stacks.engine.automation import AutomationWorkspace, Program
+    from monkey_stacks.engine.engine_command import EngineDeadline
+    from monkey_stacks.engine.events import EventListener
+    from monkey_stacks.engine.installation import PulumiCli
+    from monkey_stacks.engine.s3_endpoint import StateEndpoint
     from monkey_stacks.locking.local_lock import LockDirectory
 
 #: Seconds that Pulumi may take to end in order when we are interrupted; then it is killed, and the next one mends.
@@ -33,7 +33,7 @@ PARTING = 30.0
 
 
 @dataclass
-class Engine:
+class PulumiEngine:
     """The machines of one fleet, as a stack of Pulumi's whose state is in `store`."""
 
     store: Store
@@ -49,11 +49,11 @@ class Engine:
     env: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def keys(self) -> Hands:
+    def keys(self) -> LockHolders:
         """Where its state, its lock and its beats are."""
-        return Hands(self.project, self.fleet)
+        return LockHolders(self.project, self.fleet)
 
-    async def resources(self) -> tuple[Resource, ...]:
+    async def resources(self) -> tuple[StateResource, ...]:
         """Return what there is, by the state: asks no provider, and starts no Pulumi. Raises StoreError, Corrupt."""
         found = await state.read_state(self._space(dry=True), self.project, self.fleet)
         return found.resources if found is not None else ()
@@ -64,38 +64,38 @@ class Engine:
         `refresh`: ask the providers first what is really there, so that drift is among it.
         """
         found = await asyncio.to_thread(installation.find_pulumi, self.say)
-        from monkey_stacks.engine.engine_command import Tether
+        from monkey_stacks.engine.engine_command import EngineDeadline
 
-        async with self._session(found, self._space(dry=True), Tether(), None) as session:
+        async with self._session(found, self._space(dry=True), EngineDeadline(), None) as session:
             return await session.preview(program, refresh=refresh)
 
     async def up(self, program: Program, *, refresh: bool = False) -> EngineOutcome:
-        """Make what `program` registers, and take away what it does not; see `Session.up`."""
+        """Make what `program` registers, and take away what it does not; see `EngineSession.up`."""
         async with self.hold() as session:
             return await session.up(program, refresh=refresh)
 
     async def refresh(self) -> EngineOutcome:
-        """See `Session.refresh`."""
+        """See `EngineSession.refresh`."""
         async with self.hold() as session:
             return await session.refresh()
 
     async def destroy(self) -> EngineOutcome:
-        """See `Session.destroy`."""
+        """See `EngineSession.destroy`."""
         async with self.hold() as session:
             return await session.destroy()
 
     @asynccontextmanager
-    async def hold(self) -> AsyncIterator[Session]:
+    async def hold(self) -> AsyncIterator[EngineSession]:
         """Lock the machines for several operations; waits while somebody else changes them.
 
-        `Session.waited` says whether somebody did: what was counted before must then be counted again.
+        `EngineSession.waited` says whether somebody did: what was counted before must then be counted again.
         Raises FleetError, StoreError.
         """
         found = await asyncio.to_thread(installation.find_pulumi, self.say)
-        from monkey_stacks.engine.engine_command import Tether
+        from monkey_stacks.engine.engine_command import EngineDeadline
 
-        tether = Tether()
-        lock = Lock(self.store, self.keys, tether.renew)
+        tether = EngineDeadline()
+        lock = StateLock(self.store, self.keys, tether.renew)
         waited = await lock.acquire(self.say)
         try:
             space = self._space(dry=False, allowed=lock.valid)
@@ -105,34 +105,34 @@ class Engine:
         finally:
             await lock.release()
 
-    def _space(self, *, dry: bool, allowed: Callable[[], bool] = lambda: True) -> Space:
-        return Space(self.store, self.keys.state, dry=dry, allowed=allowed)
+    def _space(self, *, dry: bool, allowed: Callable[[], bool] = lambda: True) -> StateBucket:
+        return StateBucket(self.store, self.keys.state, dry=dry, allowed=allowed)
 
     @asynccontextmanager
     async def _session(
-        self, found: Cli, space: Space, tether: Tether, place: LockDirectory | None
-    ) -> AsyncIterator[Session]:
-        from monkey_stacks.engine.automation import Runs, make_environment
-        from monkey_stacks.engine.s3_endpoint import Bridge
+        self, found: PulumiCli, space: StateBucket, tether: EngineDeadline, place: LockDirectory | None
+    ) -> AsyncIterator[EngineSession]:
+        from monkey_stacks.engine.automation import AutomationWorkspace, make_environment
+        from monkey_stacks.engine.s3_endpoint import StateEndpoint
 
         mark, keep = (place.mark, place.descriptors) if place is not None else ({}, ())
-        runs = Runs(found, make_environment(self.env, mark), tether, keep)
+        runs = AutomationWorkspace(found, make_environment(self.env, mark), tether, keep)
         try:
-            with Bridge(space, asyncio.get_running_loop()).running() as bridge:
-                yield Session(self, space, bridge, runs, tether)
+            with StateEndpoint(space, asyncio.get_running_loop()).running() as bridge:
+                yield EngineSession(self, space, bridge, runs, tether)
         finally:
             runs.close()
 
 
 @dataclass
-class Session:
-    """Some operations on one fleet, one after another; those that change something need `Engine.hold`."""
+class EngineSession:
+    """Some operations on one fleet, one after another; those that change something need `PulumiEngine.hold`."""
 
-    engine: Engine
-    space: Space
-    bridge: Bridge
-    runs: Runs
-    tether: Tether
+    engine: PulumiEngine
+    space: StateBucket
+    bridge: StateEndpoint
+    runs: AutomationWorkspace
+    tether: EngineDeadline
     #: Somebody else changed the machines while we waited for the lock.
     waited: bool = False
     valid: Callable[[], bool] = lambda: True
@@ -161,9 +161,9 @@ class Session:
     async def refresh(self) -> EngineOutcome:
         """Ask the providers what is there, and write it down: what is gone is made again by the next `up`."""
         warnings, _ = await self._open()
-        from monkey_stacks.engine.events import Listener
+        from monkey_stacks.engine.events import EventListener
 
-        listener = Listener(self.engine.watch, drift=True)
+        listener = EventListener(self.engine.watch, drift=True)
         await self._run(lambda: self.runs.refresh(listener), listener)
         await self.space.prune()
         return _with(listener.outcome(), warnings)
@@ -183,10 +183,10 @@ class Session:
         await self._run(lambda: self.runs.destroy(listener, only), listener)
         return listener.outcome()
 
-    def _listener(self, watch: Watch) -> Listener:
-        from monkey_stacks.engine.events import Listener
+    def _listener(self, watch: Watch) -> EventListener:
+        from monkey_stacks.engine.events import EventListener
 
-        return Listener(watch)
+        return EventListener(watch)
 
     async def _open(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Take the stack, mended; returns warnings, and what is to be deleted first."""
@@ -207,7 +207,7 @@ class Session:
         return tuple(warnings), tuple(mended.leftovers)
 
     async def _run(
-        self, call: Callable[[], None], listener: Listener | None = None, guarded: _Guarded | None = None
+        self, call: Callable[[], None], listener: EventListener | None = None, guarded: _Guarded | None = None
     ) -> None:
         """Run it in a thread; one that is cancelled lets Pulumi end in order. Raises FleetError, StoreError."""
         from pulumi.automation import CommandError, InvalidVersionError
@@ -224,7 +224,7 @@ class Session:
                 return
             raise self._translated(exc, listener) from exc
 
-    def _translated(self, exc: Exception, listener: Listener | None) -> MonkeyError:
+    def _translated(self, exc: Exception, listener: EventListener | None) -> MonkeyError:
         said = listener.errors if listener is not None else ()
         key = self.space.prefix + state.key_of(self.engine.project, self.engine.fleet)
         return errors.translate_engine_error(exc, tuple(said), self.bridge.trouble, key)

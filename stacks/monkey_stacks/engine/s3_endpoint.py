@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from monkey.errors import KeyMissing, StoreError
-from monkey_stacks.engine.state_bucket import Space
+from monkey_stacks.engine.state_bucket import StateBucket
 
 _T = TypeVar("_T")
 
@@ -30,10 +30,10 @@ _PATIENCE_SECONDS = 60.0
 LARGEST = 5 << 20
 
 
-class Bridge:
+class StateEndpoint:
     """The server, and the address that Pulumi is given."""
 
-    def __init__(self, space: Space, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, space: StateBucket, loop: asyncio.AbstractEventLoop) -> None:
         """Serve `space`, whose store belongs to `loop`."""
         self.space, self._loop = space, loop
         self.bucket = f"monkey-{secrets.token_hex(16)}"
@@ -49,7 +49,7 @@ class Bridge:
         return f"s3://{self.bucket}?endpoint={endpoint}&s3ForcePathStyle=true&region=us-east-1"
 
     @contextmanager
-    def running(self) -> Iterator[Bridge]:
+    def running(self) -> Iterator[StateEndpoint]:
         """Serve meanwhile."""
         thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
@@ -71,7 +71,7 @@ class Bridge:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    bridge: Bridge
+    bridge: StateEndpoint
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: Pulumi went away in the middle."""
@@ -115,7 +115,7 @@ class _Request(BaseHTTPRequestHandler):
         except ValueError:
             self._refuse(400, "InvalidRequest")
 
-    def _get(self, bridge: Bridge, key: str, query: dict[str, list[str]], body: bytes) -> None:
+    def _get(self, bridge: StateEndpoint, key: str, query: dict[str, list[str]], body: bytes) -> None:
         if key:
             self._send(200, bridge.ask(bridge.space.get(key)), "application/octet-stream")
             return
@@ -123,7 +123,7 @@ class _Request(BaseHTTPRequestHandler):
         found = bridge.ask(bridge.space.list(prefix))
         self._send(200, _listing(bridge.bucket, prefix, delimiter, found))
 
-    def _put(self, bridge: Bridge, key: str, query: dict[str, list[str]], body: bytes) -> None:
+    def _put(self, bridge: StateEndpoint, key: str, query: dict[str, list[str]], body: bytes) -> None:
         source = self.headers.get("x-amz-copy-source")
         if source is not None:
             body = bridge.ask(bridge.space.get(unquote(source).lstrip("/").partition("/")[2]))
@@ -133,7 +133,7 @@ class _Request(BaseHTTPRequestHandler):
         copied = f"<CopyObjectResult><ETag>{_etag(body)}</ETag><LastModified>2000-01-01T00:00:00Z</LastModified>"
         self._send(200, f"{copied}</CopyObjectResult>".encode() if source is not None else b"", etag=_etag(body))
 
-    def _delete(self, bridge: Bridge, key: str, query: dict[str, list[str]], body: bytes) -> None:
+    def _delete(self, bridge: StateEndpoint, key: str, query: dict[str, list[str]], body: bytes) -> None:
         bridge.ask(bridge.space.delete(key))
         self._send(204, b"")
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from monkey.errors import Corrupt, KeyMissing
-from monkey_stacks.engine.engine_outcome import Identify, Resource
-from monkey_stacks.engine.state_bucket import STACKS, Space
+from monkey.errors import CorruptObject, KeyMissing
+from monkey_stacks.engine.engine_outcome import Identify, StateResource
+from monkey_stacks.engine.state_bucket import STACKS, StateBucket
 
 #: The pickled provider of a dynamic resource.
 PROVIDER = "__provider"
@@ -24,7 +24,7 @@ _LEFT = re.compile(r"~left\d+\Z")
 
 
 @dataclass
-class Mended:
+class RepairedState:
     """What was done about operations that were cut off."""
 
     changed: bool
@@ -46,7 +46,7 @@ class StackState:
         return self._body["checkpoint"].get("latest") or {}
 
     @property
-    def resources(self) -> tuple[Resource, ...]:
+    def resources(self) -> tuple[StateResource, ...]:
         """What a program made, Pulumi's own left out; what is in doubt is told once."""
         pending = {op["resource"]["urn"]: op["resource"] for op in self._pending}
         known = {raw["urn"]: raw for raw in self._latest.get("resources") or []}
@@ -60,14 +60,14 @@ class StackState:
         """Return the bytes to store."""
         return json.dumps(self._body, indent=4).encode()
 
-    def mend(self, identify: Identify) -> Mended:
+    def mend(self, identify: Identify) -> RepairedState:
         """Settle what was cut off, so that the next operation makes everything whole or takes it away.
 
         What was being created is known from now on, under the id that `identify` gives it; what was being updated or
         deleted is updated again, even where nobody changed it since. What a replacement left behind gets a name of its
         own and is to be deleted *first*: the engine would do it last, when the same thing may have been made again.
         """
-        pending, mended = self._pending, Mended(bool(self._pending))
+        pending, mended = self._pending, RepairedState(bool(self._pending))
         resources = self._latest.get("resources") or []
         for raw in resources:
             if _LEFT.search(raw["urn"]):
@@ -85,7 +85,7 @@ class StackState:
             self._latest["pending_operations"] = []
         return mended
 
-    def _adopt(self, raw: dict[str, Any], live: Mapping[str, Any], identify: Identify, mended: Mended) -> None:
+    def _adopt(self, raw: dict[str, Any], live: Mapping[str, Any], identify: Identify, mended: RepairedState) -> None:
         if not raw.get("custom"):
             return
         inputs, there = raw.get("inputs") or {}, live.get(raw["urn"])
@@ -99,7 +99,7 @@ class StackState:
             if there is not None:  # it was to replace that one
                 self._part(made, mended)
 
-    def _part(self, raw: dict[str, Any], mended: Mended) -> None:
+    def _part(self, raw: dict[str, Any], mended: RepairedState) -> None:
         """Give what is to go a name of its own."""
         taken = {each["urn"] for each in self._latest["resources"]}
         raw["urn"] = next(urn for n in count(1) if (urn := f"{raw['urn']}~left{n}") not in taken)
@@ -112,7 +112,7 @@ def key_of(project: str, stack: str) -> str:
     return f"{STACKS}{project}/{stack}.json"
 
 
-async def read_state(space: Space, project: str, stack: str) -> StackState | None:
+async def read_state(space: StateBucket, project: str, stack: str) -> StackState | None:
     """Return the state; None where there is none yet. Raises Corrupt where it cannot be read."""
     key = key_of(project, stack)
     try:
@@ -124,7 +124,9 @@ async def read_state(space: Space, project: str, stack: str) -> StackState | Non
         state = StackState(key, body)
         _ = state.resources
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise Corrupt(f"{space.prefix}{key}", f"not a state of Pulumi's ({exc!r})", _TORN.format(space.prefix)) from exc
+        raise CorruptObject(
+            f"{space.prefix}{key}", f"not a state of Pulumi's ({exc!r})", _TORN.format(space.prefix)
+        ) from exc
     return state
 
 
@@ -132,10 +134,10 @@ def _ours(raw: Mapping[str, Any]) -> bool:
     return not raw["type"].startswith("pulumi:")
 
 
-def _resource(raw: Mapping[str, Any], pending: bool) -> Resource:
+def _resource(raw: Mapping[str, Any], pending: bool) -> StateResource:
     cut = pending or bool(raw.get("initErrors"))
     inputs, outputs = _plain(raw.get("inputs") or {}), _plain(raw.get("outputs") or {})
-    return Resource(raw["type"], name_in(raw["urn"]), raw.get("id", ""), inputs, outputs, cut)
+    return StateResource(raw["type"], name_in(raw["urn"]), raw.get("id", ""), inputs, outputs, cut)
 
 
 def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:

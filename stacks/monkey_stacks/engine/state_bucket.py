@@ -20,7 +20,7 @@ _KEPT = 5
 _WHEN = re.compile(r"[.-](\d{10,})\.[^/]*\Z")
 
 
-class Space:
+class StateBucket:
     """One stack's state. What is not to reach the store, or may not, stays in memory.
 
     Pulumi's own locks never reach it: a log of ours locks the state, and knows when a holder is dead.

@@ -13,7 +13,7 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey_stacks.cloud.scaling import ROUNDED
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.gcp.api.catalog import GcpImage
 from monkey_stacks.gcp.api.group import MAX_LIFE_SECONDS, parse_time
 from monkey_stacks.gcp.api.inventory import TYPES
@@ -79,7 +79,7 @@ class GcpFleetPlan:
         return {**said, "user_data": sha256(self.user_data.encode()).hexdigest()}
 
 
-def find_end_time(expires: float | None, known: Iterable[Resource]) -> str:
+def find_end_time(expires: float | None, known: Iterable[StateResource]) -> str:
     """Return when machines are to be deleted; the state's time, where that is as good. Raises FleetError."""
     kept = _kept(known)
     then, now = parse_time(kept), time.time()
@@ -94,7 +94,7 @@ def find_end_time(expires: float | None, known: Iterable[Resource]) -> str:
     return datetime.fromtimestamp(int(expires), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _kept(known: Iterable[Resource]) -> str:
+def _kept(known: Iterable[StateResource]) -> str:
     found = [each.inputs.get("scheduling") or {} for each in known if each.type == TYPES["instance-template"]]
     return next((str(each["terminationTime"]) for each in found if each.get("terminationTime")), "")
 

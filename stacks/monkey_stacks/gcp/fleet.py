@@ -8,16 +8,16 @@ from functools import partial
 from typing import ClassVar
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, FleetWork, Holding, Say
+from monkey.fleet.fleet_port import AuditFinding, FleetWork, Say, TaggedResource
 from monkey.plan.change import MachineChange
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
-from monkey_stacks.cloud.cloud_fleet import RentedFleet
+from monkey_stacks.cloud.cloud_fleet import CloudFleet
 from monkey_stacks.cloud.cloud_provider import Known
-from monkey_stacks.cloud.rent_cost import Bounds
-from monkey_stacks.cloud.scaling import Course, MachineGroup
+from monkey_stacks.cloud.rent_cost import RentalBounds
+from monkey_stacks.cloud.scaling import MachineGroup, ScalingPlan
 from monkey_stacks.cloud.slot_capacity import MachineType
-from monkey_stacks.engine.engine_outcome import Change, Identify
+from monkey_stacks.engine.engine_outcome import Identify, ResourceChange
 from monkey_stacks.gcp import descriptions as words
 from monkey_stacks.gcp import group_changes, machine_audit, requirements
 from monkey_stacks.gcp.api import catalog, errors, group, inventory
@@ -35,7 +35,7 @@ def make_fleet(
 
 
 @dataclass
-class GcpFleet(RentedFleet):
+class GcpFleet(CloudFleet):
     """Machines at Google, for one store and project; see `monkey.fleet.fleet_port.Fleet`."""
 
     type: str = "gcp"
@@ -75,14 +75,14 @@ class GcpFleet(RentedFleet):
         found = group_changes.find_all_orphans(self._at, self._stack, known)
         return partial(inventory.identify_resource, self._at, self._stack), [each.name for each in found]
 
-    def _end(self, plan: Course, asked: GcpRequirements, known: Known, say: Say) -> None:
+    def _end(self, plan: ScalingPlan, asked: GcpRequirements, known: Known, say: Say) -> None:
         group_changes.end_machines(self._at, plan, asked.wanted, known, say)
 
     def _clear(self, known: Known, say: Say) -> Identify:
         group_changes.clear_orphans(self._at, self._stack, known, say)
         return partial(inventory.identify_resource, self._at, self._stack)
 
-    def _size(self, plan: Course, asked: GcpRequirements, work: FleetWork, say: Say) -> None:
+    def _size(self, plan: ScalingPlan, asked: GcpRequirements, work: FleetWork, say: Say) -> None:
         group_changes.apply_size(self._at, self._stack, plan, asked.wanted.until, say)
 
     def _check_place(self, known: Known) -> None:
@@ -100,20 +100,20 @@ class GcpFleet(RentedFleet):
     def _trouble(self) -> tuple[str, bool]:
         return group.explain_trouble(self._at, self._stack)
 
-    def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[Finding, ...]:
+    def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[AuditFinding, ...]:
         return machine_audit.audit_stack(self._at, self._stack, known, heard)
 
-    def _holdings(self) -> tuple[Holding, ...]:
+    def _holdings(self) -> tuple[TaggedResource, ...]:
         here = partial(name_stack, self.store_url, self.project)
         return machine_audit.list_holdings(self._at, self._stack, self._cloud.prices, here)
 
     def _creation(self, asked: GcpRequirements) -> MachineChange:
         return words.describe_creation(asked.wanted)
 
-    def _change(self, change: Change) -> MachineChange:
+    def _change(self, change: ResourceChange) -> MachineChange:
         return words.resource_change(change)
 
-    def _agreed(self, known: Known) -> Bounds:
+    def _agreed(self, known: Known) -> RentalBounds:
         return requirements.recall_requirements(known)
 
     def _translate(self, text: str) -> FleetError | None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
-from monkey_stacks.cloud.scaling import Course
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.cloud.scaling import ScalingPlan
+from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.gcp.api import group, inventory
 from monkey_stacks.gcp.api.account import OPERATION_SECONDS, GcpAccount
 from monkey_stacks.gcp.api.inventory import TYPES, GcpResource
@@ -18,7 +18,9 @@ from monkey_stacks.gcp.desired_resources import GcpFleetPlan
 _LOOK = 1.0
 
 
-def end_machines(account: GcpAccount, plan: Course, wanted: GcpFleetPlan, known: Sequence[Resource], say: Say) -> None:
+def end_machines(
+    account: GcpAccount, plan: ScalingPlan, wanted: GcpFleetPlan, known: Sequence[StateResource], say: Say
+) -> None:
     """End what is outdated or too much: before Pulumi takes away what these machines are in. Raises FleetError."""
     group.retire_machines(account, wanted.stack, plan.ending)
     for member in plan.ending:
@@ -27,7 +29,7 @@ def end_machines(account: GcpAccount, plan: Course, wanted: GcpFleetPlan, known:
         _until_gone(account, wanted.stack, {each.id for each in plan.ending})
 
 
-def _moves(wanted: GcpFleetPlan, known: Sequence[Resource]) -> bool:
+def _moves(wanted: GcpFleetPlan, known: Sequence[StateResource]) -> bool:
     """Say whether the network is another one from now on: Google takes none away that somebody is in."""
     own = any(each.type == TYPES["subnetwork"] for each in known)
     return own == bool(wanted.network)
@@ -41,12 +43,12 @@ def _until_gone(account: GcpAccount, stack: GcpStack, ids: set[str]) -> None:
         time.sleep(_LOOK)
 
 
-def clear_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[Resource], say: Say) -> None:
+def clear_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[StateResource], say: Say) -> None:
     """Take away what is astray. Raises FleetError."""
     inventory.remove_resources(account, find_all_orphans(account, stack, known), say)
 
 
-def find_all_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[Resource]) -> list[GcpResource]:
+def find_all_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[StateResource]) -> list[GcpResource]:
     """Return all that nobody wrote down and no group counts. Raises FleetError."""
     things = inventory.list_stack(account, stack)
     there = group.find_group(account, stack)
@@ -59,7 +61,7 @@ def end_loose_machines(account: GcpAccount, stack: GcpStack, say: Say) -> None:
     inventory.remove_resources(account, inventory.find_loose_machines(things, group.find_group(account, stack)), say)
 
 
-def apply_size(account: GcpAccount, stack: GcpStack, plan: Course, until: str, say: Say) -> None:
+def apply_size(account: GcpAccount, stack: GcpStack, plan: ScalingPlan, until: str, say: Say) -> None:
     """Give the group machines, where it is sure when they end. Raises FleetError."""
     there = group.find_group(account, stack)
     if there is None or not plan.after:

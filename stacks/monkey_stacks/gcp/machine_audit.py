@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from monkey.fleet.fleet_port import Finding, Holding
+from monkey.fleet.fleet_port import AuditFinding, TaggedResource
 from monkey_stacks.cloud import rental_audit
 from monkey_stacks.cloud.scaling import SHUT, MachineGroup
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.gcp.api import group, inventory
 from monkey_stacks.gcp.api.account import GcpAccount
 from monkey_stacks.gcp.api.inventory import TYPES, GcpResource
@@ -15,8 +15,8 @@ from monkey_stacks.gcp.api.naming import PROJECT, STACK, GcpStack
 
 
 def audit_stack(
-    account: GcpAccount, stack: GcpStack, known: Sequence[Resource], heard: Collection[str] | None
-) -> tuple[Finding, ...]:
+    account: GcpAccount, stack: GcpStack, known: Sequence[StateResource], heard: Collection[str] | None
+) -> tuple[AuditFinding, ...]:
     """Ask Google for all that is called as this stack's is, and compare. Raises FleetError.
 
     `heard`: ids of machines whose agents live, where there is work, so that each should have one.
@@ -31,23 +31,23 @@ def audit_stack(
     return (*astray, *missing, *_machines(account, things, there), *mute)
 
 
-def _machines(account: GcpAccount, things: Sequence[GcpResource], there: MachineGroup | None) -> Iterator[Finding]:
+def _machines(account: GcpAccount, things: Sequence[GcpResource], there: MachineGroup | None) -> Iterator[AuditFinding]:
     for each in inventory.find_loose_machines(things, there):
         machine = each.kind == "instance"
         text = "a machine that no group counts: nothing ends it before its time"
         ends = f"gcloud compute {each.kind}s delete {each.id} --zone {each.zone} --project {account.project}"
         hint = f"{rental_audit.ASTRAY}; so does `{ends}`"
-        yield Finding(each.id, text if machine else "a disk that no machine has", hint)
+        yield AuditFinding(each.id, text if machine else "a disk that no machine has", hint)
     for member in there.members if there is not None else ():
         if member.state == SHUT:
-            yield Finding(member.id, "it has shut down, and its disk is paid for", "`monkey apply` takes it away")
+            yield AuditFinding(member.id, "it has shut down, and its disk is paid for", "`monkey apply` takes it away")
         elif getattr(member, "ends", None) is None:
-            yield Finding(member.id, "nothing ends it when its sweeps expire", "`monkey destroy`, and apply again")
+            yield AuditFinding(member.id, "nothing ends it when its sweeps expire", "`monkey destroy`, and apply again")
 
 
 def list_holdings(
     account: GcpAccount, stack: GcpStack, prices: Mapping[str, float], here: Callable[[str], GcpStack]
-) -> tuple[Holding, ...]:
+) -> tuple[TaggedResource, ...]:
     """Return all that Google has of the monkey project, with what it costs an hour. Raises FleetError.
 
     `here`: returns the stack of a fleet of this store.

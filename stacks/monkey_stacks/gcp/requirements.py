@@ -13,9 +13,9 @@ from monkey_stacks.boot import user_data
 from monkey_stacks.bundle import publishing
 from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import machine_settings
-from monkey_stacks.cloud.rent_cost import Bounds
+from monkey_stacks.cloud.rent_cost import RentalBounds
 from monkey_stacks.cloud.slot_capacity import MachineType
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.gcp import desired_resources
 from monkey_stacks.gcp.api import catalog
 from monkey_stacks.gcp.api.account import GcpAccount
@@ -39,7 +39,7 @@ def find_requirements(
     provider: Provider,
     stack: GcpStack,
     store_url: str,
-    known: Sequence[Resource],
+    known: Sequence[StateResource],
     expires: float | None,
 ) -> GcpRequirements:
     """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
@@ -90,7 +90,7 @@ def _network(account: GcpAccount, cloud: CloudSettings) -> tuple[str, str]:
     return catalog.network_path(account, cloud.network), catalog.subnetwork_path(account, subnetwork)
 
 
-def kept_image(known: Sequence[Resource], name: str) -> str:
+def kept_image(known: Sequence[StateResource], name: str) -> str:
     """Return the image that the state has for the name of monkey.yaml; "" where there is none."""
     for each in _of(known, "instance-template"):
         if (each.inputs.get("metadata") or {}).get(IMAGE) == name:
@@ -98,12 +98,12 @@ def kept_image(known: Sequence[Resource], name: str) -> str:
     return ""
 
 
-def kept_zones(known: Sequence[Resource]) -> list[str]:
+def kept_zones(known: Sequence[StateResource]) -> list[str]:
     """Return the zones of the state's group: one that comes to the region later is to replace no group."""
     return [zone for each in _of(known, "instance-group") for zone in each.inputs.get("distributionPolicyZones", ())]
 
 
-def place_of(known: Sequence[Resource]) -> tuple[str, str, str]:
+def place_of(known: Sequence[StateResource]) -> tuple[str, str, str]:
     """Return the project, the region and the type of the state's machines; "" for what is not written down."""
     groups, templates = _of(known, "instance-group"), _of(known, "instance-template")
     region = next((str(each.inputs["region"]) for each in [*groups, *_of(known, "subnetwork")]), "")
@@ -111,15 +111,15 @@ def place_of(known: Sequence[Resource]) -> tuple[str, str, str]:
     return next((str(each.inputs["project"]) for each in known if each.inputs.get("project")), ""), region, type_
 
 
-def recall_requirements(known: Sequence[Resource]) -> Bounds:
+def recall_requirements(known: Sequence[StateResource]) -> RentalBounds:
     """Return what the state lets a fleet be; how many machines there may be is not in it."""
     for each in _of(known, "instance-template"):
         ends = (each.inputs.get("scheduling") or {}).get("terminationTime")
-        return Bounds((str(each.inputs.get("machineType")),), until=parse_time(ends))
-    return Bounds()
+        return RentalBounds((str(each.inputs.get("machineType")),), until=parse_time(ends))
+    return RentalBounds()
 
 
-def check_place(cloud: CloudSettings, known: Sequence[Resource], fleet: str) -> None:
+def check_place(cloud: CloudSettings, known: Sequence[StateResource], fleet: str) -> None:
     """Raise FleetError where the fleet is in another project or region: nothing there could be found from here."""
     project, region, _ = place_of(known)
     for key, there, here in (("gcp_project", project, cloud.gcp_project), ("region", region, cloud.region)):
@@ -130,5 +130,5 @@ def check_place(cloud: CloudSettings, known: Sequence[Resource], fleet: str) -> 
             )
 
 
-def _of(known: Sequence[Resource], kind: str) -> list[Resource]:
+def _of(known: Sequence[StateResource], kind: str) -> list[StateResource]:
     return [each for each in known if each.type == TYPES[kind]]

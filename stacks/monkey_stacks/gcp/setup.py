@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.fleet.cloud.http_client import Refused
+from monkey.fleet.cloud.http_client import ApiError
 from monkey.spec.project.cloud import CloudSettings
 from monkey.store.bucket.url import parse_bucket_url
 from monkey_stacks.gcp import applier_rights
@@ -34,7 +34,7 @@ def make_store(store_url: str, cloud: CloudSettings) -> bool:
         if at.find("storage", f"storage/v1/b/{where.bucket}") is not None:
             return False
     except FleetError as exc:
-        if isinstance(exc.__cause__, Refused) and exc.__cause__.status == 403:
+        if isinstance(exc.__cause__, ApiError) and exc.__cause__.status == 403:
             raise FleetError(
                 f"the bucket {where.bucket!r} is there, and is not ours to see",
                 hint="names of buckets are the whole world's: choose another, or have its owner let you in",

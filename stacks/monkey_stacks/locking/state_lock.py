@@ -15,12 +15,12 @@ from collections.abc import Callable
 from monkey.errors import FleetError, StoreError
 from monkey.fleet.agent_state import host_name, state_dir
 from monkey.fleet.fleet_port import Say
-from monkey.protocol.claims import Claims, Held
+from monkey.protocol.claims import Claims, HeldClaim
 from monkey.protocol.clock import Clock, MachineClock
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.heartbeat import BEAT, Heart
+from monkey.protocol.heartbeat import BEAT, HeartbeatWriter
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import Observer
+from monkey.protocol.observer import HeartbeatObserver
 from monkey.store.create import create_object
 from monkey.store.store_port import Store
 from monkey_stacks.locking.local_lock import LockDirectory
@@ -35,7 +35,7 @@ def _nothing(deadline: float) -> None:
     """Do nothing with a deadline."""
 
 
-class Hands(Keys):
+class LockHolders(Keys):
     """The keys of one fleet's machines: their state, the log that locks it, and the beats of who wants it."""
 
     def __init__(self, project: str, fleet: str) -> None:
@@ -48,19 +48,19 @@ class Hands(Keys):
         self.agents = f"{self.machines}{fleet}/hands/"
 
 
-class Lock:
+class StateLock:
     """Our hold on a fleet's machines."""
 
     def __init__(
-        self, store: Store, keys: Hands, renewed: Callable[[float], None] = _nothing, clock: Clock | None = None
+        self, store: Store, keys: LockHolders, renewed: Callable[[float], None] = _nothing, clock: Clock | None = None
     ) -> None:
         """Hold nothing yet. `renewed` is told each new deadline, on the clock: the machine's, unless one is given."""
         self._store, self._keys, self._renewed = store, keys, renewed
         self._clock = clock or MachineClock()
         self.me = f"{_user()}@{host_name()}/{secrets.token_hex(6)}"
-        self._heart = Heart(store, keys.beat(self.me), self._clock)
+        self._heart = HeartbeatWriter(store, keys.beat(self.me), self._clock)
         self._place = LockDirectory(state_dir(store.url, keys.project, keys.fleet, "@machines"))
-        self._held: Held | None = None
+        self._held: HeldClaim | None = None
         self._claims: Claims | None = None
         self._beating: asyncio.Task[None] | None = None
 
@@ -85,7 +85,7 @@ class Lock:
             raise
 
     async def _claim(self, predecessors: frozenset[str], say: Say) -> bool:
-        observer = Observer(self._store, self._keys, self._clock, self.me, predecessors)
+        observer = HeartbeatObserver(self._store, self._keys, self._clock, self.me, predecessors)
         self._claims = Claims(self._store, create_object, self._heart, observer, self._clock)
         log, waited, told = EntryLog(self._keys.lock), False, ""
         while True:

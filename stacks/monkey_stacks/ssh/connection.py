@@ -92,7 +92,7 @@ _FIND = "; ".join(
 )
 
 
-class Connection:
+class HostConnection:
     """A host that is spoken with. Use it in a `with`: at its end the connection is closed."""
 
     def __init__(self, host: SshHost) -> None:
@@ -102,7 +102,7 @@ class Connection:
         self._sockets = tempfile.mkdtemp(prefix=f"monkey-ssh-{os.getpid()}-", dir="/tmp")
         _clear_stale()
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> HostConnection:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Instance
 from monkey.plan.change import MachineChange
-from monkey_stacks.engine.engine_outcome import Change, Op, Resource
+from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 
 
@@ -33,14 +33,14 @@ def describe_creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
     return MachineChange("create", host, f"agent, {seen['about']}")
 
 
-def machine_change(change: Change, seen: Mapping[str, Any]) -> MachineChange:
+def machine_change(change: ResourceChange, seen: Mapping[str, Any]) -> MachineChange:
     """Return a change of Pulumi's in words; `seen`: the host's outputs, as they were found just now."""
-    if change.op is Op.DELETE:
+    if change.op is ResourceOp.DELETE:
         return MachineChange(change.op, change.name, "everything of it is taken away")
     values = zip(change.forced_by, change.before, change.after, strict=True)
     hindered = seen.get(AWAY) or seen.get(TROUBLE)
     anew = "left as it is, for it cannot be moved" if hindered else "taken away and set up anew"
-    said = [anew] if change.op is Op.REPLACE else []
+    said = [anew] if change.op is ResourceOp.REPLACE else []
     said += [_difference(name, before, after) for name, before, after in values if name != DRIFT]
     if seen.get(AWAY):
         return MachineChange(change.op, change.name, "; ".join(said), trouble=seen[DRIFT])
@@ -70,7 +70,7 @@ def _value(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def describe_instance(resource: Resource) -> Instance:
+def describe_instance(resource: StateResource) -> Instance:
     """Return a host of Pulumi's state as lists show it."""
     told = {**resource.inputs, **resource.outputs}
     machine = str(told.get("machine", ""))

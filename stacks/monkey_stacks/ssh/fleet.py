@@ -11,15 +11,25 @@ from datetime import UTC, datetime
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, Strange, keep_silent
+from monkey.fleet.fleet_port import (
+    AuditFinding,
+    FleetForecast,
+    FleetWork,
+    Instance,
+    OutdatedAgent,
+    Recount,
+    Say,
+    TaggedResource,
+    keep_silent,
+)
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks import provider_types, store_credentials
 from monkey_stacks.bundle.bundle import describe_version
-from monkey_stacks.engine.engine_outcome import EngineOutcome, EngineProgress, Op, Resource, Stage
-from monkey_stacks.engine.pulumi_engine import Engine
+from monkey_stacks.engine.engine_outcome import ChangeStage, EngineOutcome, EngineProgress, ResourceOp, StateResource
+from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from monkey_stacks.ssh import machine_audit, reachability, relocation
 from monkey_stacks.ssh import program as resources
 from monkey_stacks.ssh.descriptions import (
@@ -31,13 +41,18 @@ from monkey_stacks.ssh.descriptions import (
 )
 from monkey_stacks.ssh.host_resource import DRIFT, make_identity
 from monkey_stacks.ssh.host_state import HostPlan
-from monkey_stacks.ssh.program import Handed, preview_outputs, refresh_outputs
-from monkey_stacks.store_credentials import Credentials
+from monkey_stacks.ssh.program import ProviderEnvironment, preview_outputs, refresh_outputs
+from monkey_stacks.store_credentials import StoreCredentials
 
 #: Bytes of secrets and credentials together: Linux takes no longer variable.
 _MOST = 120_000
 #: What a person reads when a step is done.
-_DONE = {Op.CREATE: "agent started", Op.UPDATE: "updated", Op.REPLACE: "moved", Op.DELETE: "everything taken away"}
+_DONE = {
+    ResourceOp.CREATE: "agent started",
+    ResourceOp.UPDATE: "updated",
+    ResourceOp.REPLACE: "moved",
+    ResourceOp.DELETE: "everything taken away",
+}
 
 
 def make_fleet(
@@ -73,14 +88,14 @@ class SshFleet:
     async def living(self) -> None:
         """Leave it to the heartbeats."""
 
-    async def preview(self, work: FleetWork) -> Forecast:
+    async def preview(self, work: FleetWork) -> FleetForecast:
         """See `Fleet.preview`. Raises FleetError where no host could reach the store."""
         known = await self._known()
         hosts = self._hosts(work, known)
         inputs = self._inputs(hosts)
         told = {"hosts": inputs}
         if not work.jobs and known.keys() <= set(self.provider.hosts):
-            return Forecast(len(known), len(known), inputs=told)
+            return FleetForecast(len(known), len(known), inputs=told)
         if work.jobs:
             reachability.check_reachability(self.store_url, self.provider.hosts)
         given = store_credentials.find_credentials(self.store_url)
@@ -91,7 +106,7 @@ class SshFleet:
         check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
         seen |= {host: relocation.with_trouble_of(fresh.pop(host), seen[host]) for host in moved}
         if _are_so(inputs, known, seen):
-            return Forecast(len(known), len(known), (), notes, told)
+            return FleetForecast(len(known), len(known), (), notes, told)
         # Where nothing is set up yet, the looks have told all.
         outcome = await self._foresee(inputs, handed, seen) if known else EngineOutcome()
         changes = [describe_creation(host, told_of) for host, told_of in fresh.items()]
@@ -99,7 +114,7 @@ class SshFleet:
         order = [*hosts, *known]
         changes.sort(key=lambda each: order.index(each.machine))
         notes = (*notes, *outcome.warnings, *nobody_left(hosts, changes))
-        return Forecast(len(known), len(hosts), tuple(changes), notes, told)
+        return FleetForecast(len(known), len(hosts), tuple(changes), notes, told)
 
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
@@ -142,7 +157,7 @@ class SshFleet:
         """Trust in what keeps agents alive on their hosts; who is really there is told by heartbeats."""
         return True
 
-    async def strange(self) -> Strange | None:
+    async def strange(self) -> OutdatedAgent | None:
         """Find none: agents on hosts have the environment of the hosts."""
         return None
 
@@ -156,11 +171,11 @@ class SshFleet:
         known = sorted((await self._known()).values(), key=lambda each: (order.get(each.name, len(order)), each.name))
         return tuple(map(describe_instance, known))
 
-    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         """See `Fleet.audit`: look at every host of monkey.yaml and of the state."""
         return await machine_audit.audit_hosts(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
 
-    async def holdings(self) -> tuple[Holding, ...]:
+    async def holdings(self) -> tuple[TaggedResource, ...]:
         """Have nothing that is rented."""
         return ()
 
@@ -174,7 +189,7 @@ class SshFleet:
             say(f"warning: {warning}")
         outcome.check()
 
-    async def _known(self) -> dict[str, Resource]:
+    async def _known(self) -> dict[str, StateResource]:
         """Return what Pulumi's state has, by hosts."""
         if self.opened() is None:
             return {}
@@ -187,14 +202,16 @@ class SshFleet:
         there = set(known)
         return [host for host in self.provider.hosts if work.jobs or host in there]
 
-    async def _found(self, known: Mapping[str, Resource], handed: Handed) -> dict[str, dict[str, Any]]:
+    async def _found(
+        self, known: Mapping[str, StateResource], handed: ProviderEnvironment
+    ) -> dict[str, dict[str, Any]]:
         """Look at all hosts that have an agent, at once; returns their outputs."""
         asked = [{**each.inputs, **each.outputs} for each in known.values()]
         told = await asyncio.gather(*(asyncio.to_thread(refresh_outputs, props, handed) for props in asked))
         return dict(zip(known, told, strict=True))
 
     async def _foresee(
-        self, inputs: Sequence[Mapping[str, Any]], handed: Handed, seen: Mapping[str, Mapping[str, Any]]
+        self, inputs: Sequence[Mapping[str, Any]], handed: ProviderEnvironment, seen: Mapping[str, Mapping[str, Any]]
     ) -> EngineOutcome:
         """Ask Pulumi what it would do, `seen` being how the hosts are; of very many it looks again by itself."""
         engine = self._engine(_with_seen(handed, seen), None)
@@ -206,20 +223,20 @@ class SshFleet:
         told = await asyncio.gather(*(asyncio.to_thread(preview_outputs, host, wanted) for host in hosts))
         return dict(zip(hosts, told, strict=True))
 
-    def _engine(self, handed: Handed | None, say: Say | None) -> Engine:
+    def _engine(self, handed: ProviderEnvironment | None, say: Say | None) -> PulumiEngine:
         store = self.opened()
         assert store is not None
         env = handed.environment if handed is not None else {}
-        return Engine(store, self.project, self.name, say or keep_silent, self._watch, _identify, env)
+        return PulumiEngine(store, self.project, self.name, say or keep_silent, self._watch, _identify, env)
 
     def _watch(self, step: EngineProgress) -> None:
         """Tell of a step that has ended; called in threads of Pulumi's."""
         with self._saying:
-            if self._say is None or step.stage is Stage.BEGAN:
+            if self._say is None or step.stage is ChangeStage.BEGAN:
                 return
             name = step.change.name
             failed = f"FAILED: {step.text.removeprefix(f'{name}: ')}"
-            what = _DONE.get(step.change.op, step.change.op) if step.stage is Stage.DONE else failed
+            what = _DONE.get(step.change.op, step.change.op) if step.stage is ChangeStage.DONE else failed
             said = f"{name}: {what}".replace("\n", "\n    ")
             if said != self._said.get(step.change.name):  # a replacement is done twice, there and here
                 self._say(said)
@@ -238,7 +255,7 @@ class SshFleet:
         agent = describe_version(wanted.scheme)
         return [resources.inputs_for(host, wanted, agent) for host in hosts]
 
-    def _handed(self, work: FleetWork, given: Credentials) -> Handed:
+    def _handed(self, work: FleetWork, given: StoreCredentials) -> ProviderEnvironment:
         """Return what hosts are given and nothing keeps. Raises FleetError."""
         known = SecretValues()
         values = known.get(sorted(work.secrets))
@@ -248,7 +265,7 @@ class SshFleet:
                 values |= known.get([name])
             except FleetError:
                 kept.append(name)
-        handed = Handed(values, tuple(kept), given.variables, idle=not work.jobs)
+        handed = ProviderEnvironment(values, tuple(kept), given.variables, idle=not work.jobs)
         if not _fits(handed):
             raise FleetError(
                 f"the secrets of provider {self.name!r} are too long: expected {_MOST:,} bytes in all at most",
@@ -258,20 +275,20 @@ class SshFleet:
 
 
 def _are_so(
-    inputs: Sequence[Mapping[str, Any]], known: Mapping[str, Resource], seen: Mapping[str, Mapping[str, Any]]
+    inputs: Sequence[Mapping[str, Any]], known: Mapping[str, StateResource], seen: Mapping[str, Mapping[str, Any]]
 ) -> bool:
     """Say whether all hosts are as they were left, and that is as they should be: then nobody needs Pulumi."""
     there = {name: dict(each.inputs) for name, each in known.items() if not each.interrupted}
     return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())
 
 
-def _with_seen(handed: Handed, seen: Mapping[str, Mapping[str, Any]]) -> Handed:
+def _with_seen(handed: ProviderEnvironment, seen: Mapping[str, Mapping[str, Any]]) -> ProviderEnvironment:
     """Return what providers are told, with how the hosts are, unless that is too much for a variable."""
     told = replace(handed, seen=seen)
     return told if _fits(told) else handed
 
 
-def _fits(handed: Handed) -> bool:
+def _fits(handed: ProviderEnvironment) -> bool:
     return len(json.dumps(handed.environment)) <= _MOST
 
 

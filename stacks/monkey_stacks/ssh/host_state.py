@@ -158,7 +158,7 @@ class ObservedHost:
 
 
 @dataclass(frozen=True)
-class Inventory:
+class HostInventory:
     """What all fleets have on a host, by the names that `HostPlan.name` gives them, and where it was met."""
 
     directories: tuple[str, ...]

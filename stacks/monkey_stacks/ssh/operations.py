@@ -12,8 +12,8 @@ from monkey.errors import FleetError
 from monkey.spec.project.ssh_host import SshHost
 from monkey_stacks.bundle.bundle import Bundle, build_bundle
 from monkey_stacks.ssh import errors, store_access
-from monkey_stacks.ssh.connection import LONG, Connection
-from monkey_stacks.ssh.host_state import HostPlan, Inventory, ObservedHost, read_facts
+from monkey_stacks.ssh.connection import LONG, HostConnection
+from monkey_stacks.ssh.host_state import HostInventory, HostPlan, ObservedHost, read_facts
 
 #: Bytes that must be free for a bundle and what an agent writes before its first job.
 _MIN_FREE_BYTES = 64 << 20
@@ -28,7 +28,7 @@ def observe_host(host: SshHost, wanted: HostPlan) -> ObservedHost:
 
     Raises HostAway where it does not answer, FleetError where it cannot be used.
     """
-    with Connection(host) as there:
+    with HostConnection(host) as there:
         return _observe(there, wanted)
 
 
@@ -39,11 +39,11 @@ def inspect_host(host: SshHost, wanted: HostPlan) -> ObservedHost:
     return seen
 
 
-def list_inventory(host: SshHost, workdir: str = "~/.monkey") -> Inventory:
+def list_inventory(host: SshHost, workdir: str = "~/.monkey") -> HostInventory:
     """Return what any fleet has on the host below `workdir`; changes nothing. Raises HostAway, FleetError."""
-    with Connection(host) as there:
+    with HostConnection(host) as there:
         found = there.ask("inventory", {"workdir": workdir, "fleet": "", "store": ""})
-    return Inventory(**{name: tuple(values) for name, values in found.items()})
+    return HostInventory(**{name: tuple(values) for name, values in found.items()})
 
 
 def bundle_for(seen: ObservedHost, wanted: HostPlan) -> Bundle:
@@ -57,7 +57,7 @@ def converge_host(host: SshHost, wanted: HostPlan) -> ObservedHost:
     An agent that was started otherwise takes no new claim, and leaves when its jobs have ended; the new one runs beside
     it. Raises HostAway, FleetError, OSError.
     """
-    with Connection(host) as there:
+    with HostConnection(host) as there:
         seen = _observe(there, wanted)
         check_host_fits(host, seen, wanted)
         bundle = bundle_for(seen, wanted)
@@ -80,7 +80,7 @@ def remove_fleet(host: SshHost, wanted: HostPlan) -> None:
 
     Raises HostAway, FleetError.
     """
-    with Connection(host) as there:
+    with HostConnection(host) as there:
         seen = _observe(there, wanted)
         there.ask("remove", wanted.place, limit=LONG)
     if wanted.scheme == "ssh":
@@ -92,7 +92,7 @@ def make_key_mark(seen: ObservedHost, wanted: HostPlan) -> str:
     return f"monkey:{wanted.name}:{seen.host}"
 
 
-def _observe(there: Connection, wanted: HostPlan) -> ObservedHost:
+def _observe(there: HostConnection, wanted: HostPlan) -> ObservedHost:
     return read_facts(there.ask("observe", wanted.place))
 
 
@@ -136,7 +136,7 @@ def check_host_fits(host: SshHost, seen: ObservedHost, wanted: HostPlan) -> None
         raise errors.no_store(host, wanted.store, seen.lacks)
 
 
-def _install(there: Connection, wanted: HostPlan, bundle: Bundle) -> None:
+def _install(there: HostConnection, wanted: HostPlan, bundle: Bundle) -> None:
     there.ask("install", {**wanted.place, "sha256": bundle.sha256}, payload=bundle.path, limit=LONG)
 
 

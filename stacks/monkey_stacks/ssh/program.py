@@ -35,7 +35,7 @@ _INPUTS = (*_PLACE, "max_slots", "idle_timeout", "cache_size", "gpus", "agent", 
 
 
 @dataclass(frozen=True)
-class Handed:
+class ProviderEnvironment:
     """What providers are told besides the inputs, by their environment: it must not enter the state."""
 
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -53,9 +53,9 @@ class Handed:
         return {HANDED: json.dumps(asdict(self))}
 
 
-def _handed() -> Handed:
+def _handed() -> ProviderEnvironment:
     said = json.loads(os.environ.get(HANDED, "{}"))
-    return Handed(**{**said, "kept": tuple(said.get("kept", ()))})
+    return ProviderEnvironment(**{**said, "kept": tuple(said.get("kept", ()))})
 
 
 class HostProvider(ResourceProvider):
@@ -70,7 +70,7 @@ class HostProvider(ResourceProvider):
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Have the agent there that is wanted now; the old one leaves when its jobs have ended."""
         if olds.get(AWAY):
-            raise ToldError(olds[DRIFT])  # it was tried a moment ago
+            raise ProviderError(olds[DRIFT])  # it was tried a moment ago
         return UpdateResult(_converged(news))
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -86,7 +86,7 @@ class HostProvider(ResourceProvider):
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Take everything away."""
         with _plainly():
-            operations.remove_fleet(_host(props), wanted_by(_plain(props), Handed()))
+            operations.remove_fleet(_host(props), wanted_by(_plain(props), ProviderEnvironment()))
 
 
 class HostResource(Resource, module="monkey", name="Host"):
@@ -127,7 +127,7 @@ def inputs_for(host: str, wanted: HostPlan, agent: str) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def wanted_by(props: Mapping[str, Any], handed: Handed) -> HostPlan:
+def wanted_by(props: Mapping[str, Any], handed: ProviderEnvironment) -> HostPlan:
     """Return what inputs (or outputs) ask of a host; Pulumi's numbers are all floats."""
     slots, size, gpus = props.get("max_slots"), props.get("cache_size"), props.get("gpus", "auto")
     return HostPlan(
@@ -145,7 +145,7 @@ def wanted_by(props: Mapping[str, Any], handed: Handed) -> HostPlan:
     )
 
 
-def refresh_outputs(props: Mapping[str, Any], handed: Handed) -> dict[str, Any]:
+def refresh_outputs(props: Mapping[str, Any], handed: ProviderEnvironment) -> dict[str, Any]:
     """Return the outputs of a host as they are now: with the drift, or why it cannot be looked at."""
     wanted = wanted_by(props, handed)
     try:
@@ -214,8 +214,8 @@ def _plainly() -> Iterator[None]:
     try:
         yield
     except MonkeyError as exc:
-        raise ToldError(format_error_lines(exc)) from None
+        raise ProviderError(format_error_lines(exc)) from None
 
 
-class ToldError(Exception):
+class ProviderError(Exception):
     """An error of ours, in full words."""

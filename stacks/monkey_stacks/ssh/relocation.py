@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 from monkey_stacks.ssh.program import is_moved
 
 
-def find_moving(known: Mapping[str, Resource], inputs: Sequence[Mapping[str, Any]]) -> list[str]:
+def find_moving(known: Mapping[str, StateResource], inputs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the hosts on which an agent is to be set up in another place than it is; `known`: the state, by hosts."""
     return [each["host"] for each in inputs if each["host"] in known and is_moved(known[each["host"]].inputs, each)]
 
@@ -21,7 +21,7 @@ def find_hindered(looked: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def keep_hindered(
-    inputs: Sequence[Mapping[str, Any]], known: Mapping[str, Resource], hindered: Mapping[str, str]
+    inputs: Sequence[Mapping[str, Any]], known: Mapping[str, StateResource], hindered: Mapping[str, str]
 ) -> list[Mapping[str, Any]]:
     """Return the inputs of all hosts, those of the hindered ones as they are: what works there goes on.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from monkey.errors import FleetError
 from monkey.spec.project.ssh_host import SshHost
 from monkey.store.sftp.url import SftpTarget, parse_sftp_url
-from monkey_stacks.ssh.connection import CONNECT, Connection, make_ssh_command
+from monkey_stacks.ssh.connection import CONNECT, HostConnection, make_ssh_command
 
 #: What a host's ssh_config says of the store's host. It lies in @HERE@; @TOKENS@ is that where % begins a token.
 _CONFIG = """\
@@ -95,18 +95,18 @@ def _known(name: str, said: Mapping[str, str]) -> list[str]:
 
 def authorize_host(url: str, public: str, mark: str) -> None:
     """Let a host's key in on the store's host. Raises HostAway, FleetError."""
-    with Connection(_host(parse_sftp_url(url))) as there:
+    with HostConnection(_host(parse_sftp_url(url))) as there:
         there.ask("authorize", {"public": public, "mark": mark})
 
 
 def revoke_host(url: str, mark: str) -> None:
     """Let keys with that mark in no more. Raises HostAway, FleetError."""
-    with Connection(_host(parse_sftp_url(url))) as there:
+    with HostConnection(_host(parse_sftp_url(url))) as there:
         there.ask("revoke", {"mark": mark})
 
 
 def list_authorized_hosts(url: str, beginning: str = "monkey:") -> list[str]:
     """Return the marks of keys that are let in on the store's host and begin so. Raises HostAway, FleetError."""
-    with Connection(_host(parse_sftp_url(url))) as there:
+    with HostConnection(_host(parse_sftp_url(url))) as there:
         found: list[str] = there.ask("authorized", {"mark": beginning})
         return found

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.apply.world.world import World, open_world
-from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Recount, Say
+from monkey.fleet.fleet_port import AuditFinding, FleetForecast, FleetWork, Recount, Say, TaggedResource
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.project import load_project
@@ -43,10 +43,10 @@ class PaperFleet(StillFleet):
     def _needed(self, work: FleetWork) -> int:
         return min(work.jobs, self.cloud.max_instances)
 
-    async def preview(self, work: FleetWork) -> Forecast:
+    async def preview(self, work: FleetWork) -> FleetForecast:
         before = self.rented()["machines"]
         if not work.jobs or work.expires is None:
-            return Forecast(before, before)
+            return FleetForecast(before, before)
         hours = (work.expires - time.time()) / SECONDS_PER_HOUR
         rented = self.rented()["until"] if before else None
         cost = FleetCost(
@@ -59,7 +59,7 @@ class PaperFleet(StillFleet):
             self.cloud.max_cost,
             rented,
         )
-        return Forecast(before, max(before, self._needed(work)), cost=cost)
+        return FleetForecast(before, max(before, self._needed(work)), cost=cost)
 
     def check_secrets(self, names: Sequence[str]) -> None:
         pass
@@ -72,14 +72,14 @@ class PaperFleet(StillFleet):
     async def check(self) -> bool:
         return False  # nobody waits for machines on paper
 
-    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         astray = self.file.with_suffix(".astray").exists()
-        return (Finding("i-2", "a machine that no apply has written down", "take it away"),) if astray else ()
+        return (AuditFinding("i-2", "a machine that no apply has written down", "take it away"),) if astray else ()
 
-    async def holdings(self) -> tuple[Holding, ...]:
-        group = [Holding("eu-central-1", "auto scaling group", "group")] if self.file.exists() else []
+    async def holdings(self) -> tuple[TaggedResource, ...]:
+        group = [TaggedResource("eu-central-1", "auto scaling group", "group")] if self.file.exists() else []
         names, price = [f"i-{n}" for n in range(self.rented()["machines"])], self.cloud.dearest
-        return (*group, *(Holding("eu-central-1", "instance paper.large", name, price) for name in names))
+        return (*group, *(TaggedResource("eu-central-1", "instance paper.large", name, price) for name in names))
 
 
 def write_rented(root: Path, expires: str = "12h", more: str = "", spec: str = SPEC) -> None:

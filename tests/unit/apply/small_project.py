@@ -10,13 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from monkey.apply.execute import execute_plan
-from monkey.apply.planning import Planned, make_plan
+from monkey.apply.planning import PlanningResult, make_plan
 from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, Strange
-from monkey.protocol.entries import Claim, Ended, EndEntry
+from monkey.fleet.fleet_port import (
+    AuditFinding,
+    FleetForecast,
+    FleetWork,
+    Instance,
+    OutdatedAgent,
+    Recount,
+    Say,
+    TaggedResource,
+)
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.heartbeat import Heart
+from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.journal import record_of
 from monkey.protocol.layout import log_segment
 from monkey.spec.job.recipe import JobResources
@@ -62,8 +71,8 @@ class StillFleet:
     async def living(self) -> int:
         return self.count
 
-    async def preview(self, work: FleetWork) -> Forecast:
-        return Forecast(self.count, max(self.count, min(work.jobs, 1)))
+    async def preview(self, work: FleetWork) -> FleetForecast:
+        return FleetForecast(self.count, max(self.count, min(work.jobs, 1)))
 
     def shortage(self, asked: JobResources) -> str:
         return "64 CPUs (it has 2)" if asked.cpus > 2 else ""
@@ -83,7 +92,7 @@ class StillFleet:
     async def check(self) -> bool:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
-    async def strange(self) -> Strange | None:
+    async def strange(self) -> OutdatedAgent | None:
         return None
 
     def last_words(self) -> str:
@@ -92,10 +101,10 @@ class StillFleet:
     async def instances(self) -> tuple[Instance, ...]:
         return (Instance("this machine", ("pen",)),) * self.count
 
-    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         return ()
 
-    async def holdings(self) -> tuple[Holding, ...]:
+    async def holdings(self) -> tuple[TaggedResource, ...]:
         return ()
 
     async def destroy(self, say: Say) -> None:
@@ -110,7 +119,7 @@ async def opened(root: Path, fleet: StillFleet | None = None) -> AsyncIterator[W
         yield world
 
 
-async def apply(world: World, *specs: str, **options: Any) -> Planned:
+async def apply(world: World, *specs: str, **options: Any) -> PlanningResult:
     """Plan and apply, as the verb does."""
     planned = await make_plan(world, specs)
     await world.begin()
@@ -134,7 +143,7 @@ class Pen:
 
     def __init__(self, world: World, agent: str = "local/pen/1") -> None:
         self.world, self.agent, self.nonce = world, agent, 0
-        self.heart = Heart(world.at, world.keys.beat(agent), _Clock())
+        self.heart = HeartbeatWriter(world.at, world.keys.beat(agent), _Clock())
         self.logs: dict[str, EntryLog] = {}
 
     async def begin(self, job: str, sweep: str = "small", *, beat: bool = True) -> int:
@@ -151,7 +160,7 @@ class Pen:
     def _claim(self, sweep: str) -> Claim:
         return Claim(self.agent, self.nonce, self.heart.seq, sweep)
 
-    async def end(self, job: str, outcome: Ended = Ended.SUCCEEDED, sweep: str = "small", **about: Any) -> None:
+    async def end(self, job: str, outcome: ClaimEnd = ClaimEnd.SUCCEEDED, sweep: str = "small", **about: Any) -> None:
         """End what `begin` began, the journal told."""
         log = self.logs[job]
         k = log.head

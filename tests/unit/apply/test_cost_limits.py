@@ -15,9 +15,9 @@ from monkey.apply.cost_limits import refuse_cost
 from monkey.apply.orders import extend_sweep, pause_sweep, resume_sweep, retry_jobs
 from monkey.apply.planning import make_plan
 from monkey.apply.watch.sweep_progress import judge_counts
-from monkey.apply.watch.watch_loop import Watch
+from monkey.apply.watch.watch_loop import SweepWatch
 from monkey.apply.world.world import World
-from monkey.cli.commands.apply import Order, _apply
+from monkey.cli.commands.apply import ApplyOrder, _apply
 from monkey.cli.commands.audit import _audit
 from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.render.status_lines import status_json, status_lines
@@ -26,7 +26,7 @@ from monkey.errors import MonkeyError, PlanError, SpecError
 from monkey.plan.cost import FleetCost
 from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
-from monkey.protocol.entries import Ended
+from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import JobState
 from monkey.protocol.sweeps.sweep_log import append_revision, read_sweep
 from monkey.spec.job.expires import Expiry, format_utc_time
@@ -62,11 +62,11 @@ def test_renting_is_shown_asked_about_and_done_until_its_time(
                 plan
             ) and SUM in format_markdown(plan)
             with pytest.raises(MonkeyError, match="applying would rent machines of cloud") as refused:
-                await _apply(world, Order([], [], detach=True))
+                await _apply(world, ApplyOrder([], [], detach=True))
             assert SUM in refused.value.message and refused.value.hint == "--yes agrees to that"
             assert cloud.rented()["machines"] == 0 and world.store is None, "nothing was made"
             before = time.time()
-            await _apply(world, Order([], [], yes=True, detach=True))
+            await _apply(world, ApplyOrder([], [], yes=True, detach=True))
             state = await read_sweep(world.at, world.keys, "small")
             assert state.expires == cloud.rented()["until"], "machines go when the sweep expires"
             assert before <= (state.expires or 0) - 12 * HOUR <= time.time() and cloud.rented()["machines"] == 3
@@ -77,7 +77,7 @@ def test_renting_is_shown_asked_about_and_done_until_its_time(
             assert not again.changes and not again.rented and again.sweeps[0].expires(0.0) == state.expires
             write_rented(tmp_path, expires="20h")
             with pytest.raises(MonkeyError, match=r"applying would rent machines of cloud \(at most 4 × .* × 20 h"):
-                await _apply(world, Order([], [], detach=True))  # no more machines, but for longer
+                await _apply(world, ApplyOrder([], [], detach=True))  # no more machines, but for longer
             write_rented(tmp_path, expires="2h")
             assert not (await make_plan(world, [])).plan.rented, "less asks nobody"
 
@@ -90,7 +90,7 @@ def test_what_is_above_max_cost_is_refused_by_plan_and_apply(tmp_path: Path) -> 
         write_rented(tmp_path, more=", max_cost: 48")
         async with renting(tmp_path) as (world, cloud):
             message = r"provider 'cloud': expected at most \$48.00 \(max_cost in monkey.yaml\), found at most 4 × paper"
-            for wish in (make_plan(world, []), _apply(world, Order([], [], yes=True, detach=True))):
+            for wish in (make_plan(world, []), _apply(world, ApplyOrder([], [], yes=True, detach=True))):
                 with pytest.raises(PlanError, match=message):
                     await wish
             assert cloud.rented()["machines"] == 0
@@ -224,7 +224,7 @@ def test_jobs_that_have_failed_are_asked_about_where_they_are_tried_again(tmp_pa
             jobs = (await apply(world)).wanted[0].desired.table.ids
             pen = Pen(world, "cloud/i-1/1")
             await pen.begin(jobs[0])
-            await pen.end(jobs[0], Ended.FAILED)
+            await pen.end(jobs[0], ClaimEnd.FAILED)
             cloud.file.write_text(json.dumps({**cloud.rented(), "machines": 2}))  # one had no more to do
             await pause_sweep(world, "small")
             assert (await resume_sweep(world, "small")).changed
@@ -241,7 +241,7 @@ def test_a_watch_ends_when_the_time_is_over(tmp_path: Path) -> None:
         async with renting(tmp_path) as (world, _):
             await apply(world)
             await age(world, 12 * HOUR - 2)
-            (one,) = await Watch(world.at, world.keys, world.reader(), {}, ["small"], lambda *_: None).run()
+            (one,) = await SweepWatch(world.at, world.keys, world.reader(), {}, ["small"], lambda *_: None).run()
             assert one.wait == judge_counts(one.counts) == "expired" and not one.wait.well
             done, until = await extend_sweep(world, "small", Expiry(after=HOUR), free)
             assert done.jobs == 3 and until is not None

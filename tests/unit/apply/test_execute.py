@@ -13,7 +13,7 @@ from monkey.apply.world.world import open_world
 from monkey.errors import ConcurrentApply, FleetError, MonkeyError, SpecError, StalePlan, StoreMissing
 from monkey.plan.saved_plan import dump_saved_plan
 from monkey.plan.text.lines import format_sweep_plan
-from monkey.protocol.entries import Ended
+from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.sweeps.sweep_log import append_order, open_markers, read_sweep
 from monkey.spec.project.project import load_project
 from tests.unit.apply.small_project import SPEC, Pen, StillFleet, apply, opened, write_project
@@ -265,7 +265,7 @@ def test_finished_elsewhere_is_not_run_again(root: Path) -> None:
             pen, jobs = Pen(world), planned.wanted[0].desired.table.ids
             for job in jobs:
                 await pen.begin(job)
-                await pen.end(job, Ended.SUCCEEDED)
+                await pen.end(job, ClaimEnd.SUCCEEDED)
             (root / "specs" / "small.yaml").write_text(SPEC.replace("name: small", "name: renamed"))
             sweep = (await make_plan(world, [])).plan.sweeps[0]
             assert sweep.jobs.counts == {"new": 0, "stale": 0, "kept": 3, "removed": 0}

@@ -16,12 +16,22 @@ from monkey.apply.inspect.fleet_audit import audit_fleets, find_strangers, list_
 from monkey.apply.inspect.instances import list_instances
 from monkey.apply.planning import make_plan
 from monkey.apply.watch.sweep_progress import SweepProgress
-from monkey.cli.commands.apply import Order, _apply
+from monkey.cli.commands.apply import ApplyOrder, _apply
 from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import watch_to_end
-from monkey.errors import Corrupt, MonkeyError
-from monkey.fleet.fleet_port import Finding, FleetWork, Forecast, Holding, Instance, Recount, Say, Stranger, keep_silent
+from monkey.errors import CorruptObject, MonkeyError
+from monkey.fleet.fleet_port import (
+    AuditFinding,
+    FleetForecast,
+    FleetWork,
+    ForeignResource,
+    Instance,
+    Recount,
+    Say,
+    TaggedResource,
+    keep_silent,
+)
 from monkey.plan.change import MachineChange
 from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
@@ -45,10 +55,10 @@ class Listening(StillFleet):
     machines: tuple[Instance, ...] = ()
     changes: tuple[MachineChange, ...] = ()
 
-    async def preview(self, work: FleetWork) -> Forecast:
+    async def preview(self, work: FleetWork) -> FleetForecast:
         """Remember, and foresee what was given."""
         self.foreseen.append(work)
-        return Forecast(len(self.machines), 1, self.changes)
+        return FleetForecast(len(self.machines), 1, self.changes)
 
     def check_secrets(self, names: Sequence[str]) -> None:
         """Know them all."""
@@ -61,9 +71,9 @@ class Listening(StillFleet):
         """Have what was given."""
         return self.machines
 
-    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         """Find each machine astray, where there is work."""
-        return tuple(Finding(machine.machine, "astray", "look") for machine in self.machines if busy)
+        return tuple(AuditFinding(machine.machine, "astray", "look") for machine in self.machines if busy)
 
 
 def two_sweeps(root: Path) -> None:
@@ -151,7 +161,7 @@ def test_jobs_on_machines_that_go_are_counted_and_asked_about(root: Path, monkey
             assert [change.stops for change in plan.fleets[0].machines] == [1, 1, 0, 0], "a hindered one stays"
             assert (plan.released, plan.uprooted) == (0, 2)
             with pytest.raises(MonkeyError, match="applying would stop 2 running jobs on machines that go"):
-                await _apply(world, Order([], []))
+                await _apply(world, ApplyOrder([], []))
             assert len(fleet.told) == 1, "nothing was applied but the first"
 
     asyncio.run(main())
@@ -186,20 +196,20 @@ def test_machines_and_agents_are_one_list(root: Path) -> None:
 class Torn(Listening):
     """A fleet whose state cannot be read, at a cloud that has something of it, and of others."""
 
-    async def audit(self, *, busy: bool) -> tuple[Finding, ...]:
+    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         """Fail."""
-        raise Corrupt("projects/test/machines/x", "not a state", "bring it back")
+        raise CorruptObject("projects/test/machines/x", "not a state", "bring it back")
 
-    async def holdings(self) -> tuple[Holding, ...]:
+    async def holdings(self) -> tuple[TaggedResource, ...]:
         """Have one of each fleet's, and one of somebody's."""
         names = {"local": "i-1", "there": "i-2"}
-        one, two = (None if name == self.name else Stranger(name, name, "of this store", "x") for name in names)
-        theirs = Stranger("cloud", "abc", "of another store", "look there")
+        one, two = (None if name == self.name else ForeignResource(name, name, "of this store", "x") for name in names)
+        theirs = ForeignResource("cloud", "abc", "of another store", "look there")
         return (
-            Holding("eu", "instance", "i-1", 1.5, one),
-            Holding("eu", "instance", "i-2", 1.5, two),
-            Holding("eu", "instance", "i-3", 0.25, theirs),
-            Holding("eu", "volume", "vol-1", None, theirs),
+            TaggedResource("eu", "instance", "i-1", 1.5, one),
+            TaggedResource("eu", "instance", "i-2", 1.5, two),
+            TaggedResource("eu", "instance", "i-3", 0.25, theirs),
+            TaggedResource("eu", "volume", "vol-1", None, theirs),
         )
 
 
@@ -221,7 +231,7 @@ def test_a_state_that_cannot_be_read_is_a_finding_and_what_is_held_is_told_once(
         }
         [(name, told)] = find_strangers(held)
         said = "2 things in eu for $0.25 an hour, and what nobody knows the price of: of another store"
-        assert (name, told) == ("cloud", Finding("stack abc", said, "look there"))
+        assert (name, told) == ("cloud", AuditFinding("stack abc", said, "look there"))
 
     asyncio.run(main())
 
@@ -237,15 +247,15 @@ def test_only_sweeps_at_work_go_on_detached(root: Path, capsys: pytest.CaptureFi
             for job in jobs:
                 await pen.begin(job)
                 await pen.end(job)
-            await _apply(world, Order([], [], yes=True, detach=True))
+            await _apply(world, ApplyOrder([], [], yes=True, detach=True))
             assert "Detached: other goes on without" in capsys.readouterr().out
-            order, looks = Order([small], [], watched=["small"]), list[Sequence[SweepProgress]]()
+            order, looks = ApplyOrder([small], [], watched=["small"]), list[Sequence[SweepProgress]]()
             await _apply(world, order)
             assert order.watched == [], "an interrupt detaches from nothing"
             await watch_to_end(world, ["small"], looks.append)
             assert looks and not looks[-1][0].unfinished
             spec.write_text(SPEC + "priority: 3\n")
-            await _apply(world, Order([small], [], detach=True))
+            await _apply(world, ApplyOrder([small], [], detach=True))
             assert capsys.readouterr().out.endswith("Applied; nothing is left to run.\n")
 
     asyncio.run(main())
@@ -266,7 +276,7 @@ def test_machines_whose_provider_is_gone_are_warned_of(root: Path, capsys: pytes
                 assert plan.warnings == ((warning,) if resources else ()) and not plan.changes
             assert f"! {warning}" in "\n".join(plan_lines(plan, Terminal())) and f"! {warning}" in format_markdown(plan)
             assert serialize_plan(plan)["warnings"] == [warning]
-            await _apply(world, Order([], [], detach=True))
+            await _apply(world, ApplyOrder([], [], detach=True))
             assert f"warning: {warning}" in capsys.readouterr().err
 
     asyncio.run(main())
@@ -278,6 +288,6 @@ def test_an_audit_tells_whose_machines_are_astray(root: Path) -> None:
             await world.begin()
             assert await list_instances(world) and await audit_fleets(world) == [], "nothing is to be done"
             await apply(world)
-            assert await audit_fleets(world) == [("local", Finding("gpu1", "astray", "look"))]
+            assert await audit_fleets(world) == [("local", AuditFinding("gpu1", "astray", "look"))]
 
     asyncio.run(main())

@@ -11,7 +11,7 @@ import pytest
 
 from monkey.cli.help import VERBS, help_text
 from monkey.cli.main import run_guarded
-from monkey.cli.registry import Verbs, monkey_command
+from monkey.cli.registry import VerbRegistry, monkey_command
 
 ALL = [verb for verbs in VERBS.values() for verb in verbs]
 
@@ -71,10 +71,10 @@ def test_directory_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_bug_is_reported_as_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def broken(self: Verbs, ctx: object, name: str) -> None:
+    def broken(self: VerbRegistry, ctx: object, name: str) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr(Verbs, "get_command", broken)
+    monkeypatch.setattr(VerbRegistry, "get_command", broken)
     assert run_guarded(["plan", "a b"]) == 1
     error = capsys.readouterr().err
     assert "ZeroDivisionError: boom (" in error
@@ -86,10 +86,10 @@ def test_bug_is_reported_as_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 
 def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Verbs, ctx: object, name: str) -> None:
+    def interrupted(self: VerbRegistry, ctx: object, name: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Verbs, "get_command", interrupted)
+    monkeypatch.setattr(VerbRegistry, "get_command", interrupted)
     assert run_guarded(["plan"]) == 130
 
 

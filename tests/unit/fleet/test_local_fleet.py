@@ -13,7 +13,7 @@ import pytest
 
 from monkey.errors import FleetError
 from monkey.fleet.agent_state import agent_pid, host_name, is_agent_alive, state_dir, state_home
-from monkey.fleet.fleet_port import FleetWork, Forecast, keep_silent
+from monkey.fleet.fleet_port import FleetForecast, FleetWork, keep_silent
 from monkey.fleet.local_fleet import LocalFleet
 
 
@@ -44,12 +44,12 @@ def test_nobody_lives_where_there_is_nothing(fleet: Scripted) -> None:
 
 
 def test_one_agent_is_enough_and_stays(fleet: Scripted) -> None:
-    assert asyncio.run(fleet.preview(FleetWork(0))) == Forecast(0, 0)
-    assert asyncio.run(fleet.preview(FleetWork(1000))) == Forecast(0, 1)
+    assert asyncio.run(fleet.preview(FleetWork(0))) == FleetForecast(0, 0)
+    assert asyncio.run(fleet.preview(FleetWork(1000))) == FleetForecast(0, 1)
     fleet.directory.mkdir(parents=True)
     with (fleet.directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert asyncio.run(fleet.preview(FleetWork(0))) == Forecast(1, 1)
+        assert asyncio.run(fleet.preview(FleetWork(0))) == FleetForecast(1, 1)
 
 
 def test_a_held_lock_is_a_living_agent(fleet: Scripted) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from monkey.metrics.records import Records
-from monkey.metrics.summary import Summary
+from monkey.metrics.summary import MetricSummary
 
 DOCS = Path(__file__).parents[3] / "docs/metrics.md"
 
@@ -43,7 +43,7 @@ def test_what_the_documentation_shows_is_read(
         assert (done.stdout, done.stderr) == ("", "")
     data = (metrics / f"{file}.jsonl").read_bytes()
     assert sorted(path.name for path in tmp_path.rglob("*.jsonl")) == [f"{file}.jsonl"]
-    summary = Summary()
+    summary = MetricSummary()
     summary.feed(data)
     told = summary.finish()
     loss = told["loss"]

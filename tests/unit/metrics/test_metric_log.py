@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from monkey.metrics.summary import Summary
+from monkey.metrics.summary import MetricSummary
 
 
 def run(code: str, directory: Path | str | None, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -93,7 +93,7 @@ def test_a_dict_of_the_same_names_is_checked_each_time(tmp_path: Path) -> None:
 def test_what_is_not_finite_is_valid_json_and_counted_by_the_summary(tmp_path: Path) -> None:
     code = "for v in [float('nan'), float('inf'), -float('inf'), 10**5000, 0.5]: monkey.log('loss', v, step=1)"
     assert [m["loss"] for m, _ in logged(tmp_path, code)] == ["nan", "inf", "-inf", "inf", 0.5]
-    summary = Summary()
+    summary = MetricSummary()
     for path in tmp_path.iterdir():
         summary.feed(path.read_bytes())
     assert (summary.finish()["loss"]["nonfinite"], summary.garbage) == (4, 0)
@@ -172,7 +172,7 @@ def test_a_thousand_names_are_all_kept(tmp_path: Path) -> None:
         monkey.log({f"layer{i}/norm": i / 7 for i in range(500, 1000)}, step=step)
     """
     assert run(code, tmp_path).stderr == ""
-    summary = Summary()
+    summary = MetricSummary()
     for path in tmp_path.iterdir():
         summary.feed(path.read_bytes())
     told = summary.finish()
@@ -242,7 +242,7 @@ def test_a_full_disk_tears_no_later_record_and_is_counted(tmp_path: Path) -> Non
     done = run(code, tmp_path)
     assert done.returncode == 0
     assert "a record is lost" in done.stderr and "records lost: 50" in done.stderr and done.stderr.count("\n") == 2
-    summary = Summary()
+    summary = MetricSummary()
     summary.feed(next(tmp_path.iterdir()).read_bytes())
     entry = summary.finish()["loss"]
     assert (entry["count"], entry["last"], summary.garbage) == (3, 0.125, 1)

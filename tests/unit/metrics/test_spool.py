@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from monkey.metrics.spool import SEGMENT, Spool, influx_of, is_owed, list_spools, rescue_points
-from monkey.metrics.spool_reader import _PIECE_BYTES, Backlog
+from monkey.metrics.spool_reader import _PIECE_BYTES, SpoolBacklog
 from monkey.metrics.summary import MAX_LINE
 from monkey.spec.project.influx_settings import InfluxSettings
 from tests.precious import Precious
@@ -34,7 +34,7 @@ def directory(tmp_path: Path) -> Path:
     return path
 
 
-def drained(backlog: Backlog, *, confirm: bool = True) -> bytes:
+def drained(backlog: SpoolBacklog, *, confirm: bool = True) -> bytes:
     """Return all that is to be sent now."""
     backlog.look()
     bodies = []
@@ -52,7 +52,7 @@ def values(body: bytes) -> list[float]:
 def test_what_a_job_appends_comes_once(spool: Spool, directory: Path) -> None:
     assert not is_owed(spool.path)
     spool.register("j.1", str(directory), TAGS)
-    backlog = Backlog(spool.path)
+    backlog = SpoolBacklog(spool.path)
     with (directory / "0.jsonl").open("ab", buffering=0) as file:
         file.write(line(0) + line(1) + line(2)[:20])
         assert values(drained(backlog)) == [0.5, 1.5]
@@ -70,21 +70,21 @@ def test_what_a_job_appends_comes_once(spool: Spool, directory: Path) -> None:
 def test_what_was_not_confirmed_is_sent_again_and_is_the_same(spool: Spool, directory: Path) -> None:
     spool.register("j.1", str(directory), TAGS)
     (directory / "0.jsonl").write_bytes(b"".join(map(line, [*range(9_000), 5])))  # the clock is set back
-    first = Backlog(spool.path)
+    first = SpoolBacklog(spool.path)
     first.look()
     batch = first.batch()
     assert batch is not None
     first.confirm(batch, {"sent": 1})
     lost = drained(first, confirm=False)
     assert values(batch.body + lost) == [i + 0.5 for i in [*range(9_000), 5]]
-    assert drained(Backlog(spool.path)) == lost
+    assert drained(SpoolBacklog(spool.path)) == lost
 
 
 def test_an_attempt_that_is_over_goes_when_all_was_confirmed(spool: Spool, directory: Path) -> None:
     spool.register("j.1", str(directory), TAGS)
     (directory / "0.jsonl").write_bytes(line(0) + line(1).rstrip(b"\n"))
     (directory / "0.7.jsonl").write_bytes(line(2))
-    backlog = Backlog(spool.path)
+    backlog = SpoolBacklog(spool.path)
     assert sorted(values(drained(backlog))) == [0.5, 2.5]
     spool.keep("j.1", str(directory))
     assert list(directory.iterdir()) == [] and directory.stat().st_mtime == 0
@@ -103,7 +103,7 @@ def test_strange_things_in_the_directory_hold_nobody_up(spool: Spool, directory:
     (directory / "sub").mkdir()
     (directory / "link.jsonl").symlink_to("/etc/passwd")
     (directory / "0.jsonl").write_bytes(b"garbage\n" + line(0))
-    backlog = Backlog(spool.path)
+    backlog = SpoolBacklog(spool.path)
     assert values(drained(backlog)) == [0.5]
     spool.keep("j.1", str(directory))
     assert drained(backlog) == b""
@@ -122,7 +122,7 @@ def test_a_link_in_place_of_the_directory_is_not_followed(
     for prepare in (lambda: None, lambda: rescue_points(str(tmp_path), str(Path(spool.path).parent))):
         spool.register("j.1", f"{tmp_path}/{place}/j.1/metrics", TAGS)
         prepare()
-        assert drained(Backlog(spool.path)) == b""
+        assert drained(SpoolBacklog(spool.path)) == b""
         assert not is_owed(spool.path) and not list(Path(spool.path, "kept").iterdir())
         precious.check(tmp_path / "metrics")
 
@@ -132,7 +132,7 @@ def test_a_link_that_an_earlier_version_kept_is_not_followed(spool: Spool, tmp_p
     spool.register("j.1", str(directory), TAGS)
     directory.rmdir()
     Path(spool.path, "kept/j.1").symlink_to(precious.root)
-    assert drained(Backlog(spool.path)) == b"" and not is_owed(spool.path)
+    assert drained(SpoolBacklog(spool.path)) == b"" and not is_owed(spool.path)
     precious.check()
 
 
@@ -140,12 +140,12 @@ def test_a_line_without_an_end_is_passed_over(spool: Spool, directory: Path) -> 
     spool.register("j.1", str(directory), TAGS)
     long = b'{"m":{"loss":1},"x":"' + b"x" * (_PIECE_BYTES * 2) + b'","step":1,"t":1790000000.5}\n'
     (directory / "0.jsonl").write_bytes(line(0) + long + b"y" * (3 * MAX_LINE) + b"\n" + line(1))
-    backlog = Backlog(spool.path)
+    backlog = SpoolBacklog(spool.path)
     assert values(drained(backlog)) == [0.5, 1.0, 1.5]
     (directory / "1.jsonl").write_bytes(b"z" * (_PIECE_BYTES * 2))
     spool.keep("j.1", str(directory))
     assert drained(backlog) == b""
-    assert drained(Backlog(spool.path)) == b"" and not is_owed(spool.path)
+    assert drained(SpoolBacklog(spool.path)) == b"" and not is_owed(spool.path)
 
 
 def test_points_are_rotated_and_removed(spool: Spool) -> None:
@@ -153,7 +153,7 @@ def test_points_are_rotated_and_removed(spool: Spool) -> None:
     many = SEGMENT // len(point) + 1
     for _ in range(3 * many):
         spool.add(point)
-    backlog = Backlog(spool.path)
+    backlog = SpoolBacklog(spool.path)
     assert drained(backlog) == point * (3 * many)
     backlog.look()
     assert sorted(path.name for path in Path(spool.path, "points").iterdir()) == ["3"]
@@ -162,7 +162,7 @@ def test_points_are_rotated_and_removed(spool: Spool) -> None:
         torn.write(point[:10])
     successor.add(point)
     assert drained(backlog) == point
-    assert drained(Backlog(spool.path)) == b""
+    assert drained(SpoolBacklog(spool.path)) == b""
 
 
 def test_what_a_killed_agent_left_is_rescued(spool: Spool, tmp_path: Path, directory: Path) -> None:
@@ -176,7 +176,7 @@ def test_what_a_killed_agent_left_is_rescued(spool: Spool, tmp_path: Path, direc
     for _ in range(2):
         rescue_points(str(tmp_path), str(Path(spool.path).parent))
     assert not directory.exists() and left.exists()
-    assert sorted(values(drained(Backlog(spool.path)))) == [0.5, 1.5]
+    assert sorted(values(drained(SpoolBacklog(spool.path)))) == [0.5, 1.5]
     assert list(list_spools(str(tmp_path / "metrics"))) == [spool.path]
     assert influx_of(spool.path) == INFLUX
 
@@ -189,7 +189,7 @@ def test_the_oldest_goes_when_there_is_no_room(spool: Spool, tmp_path: Path) -> 
         spool.register(f"j.{k}", str(path), TAGS | {"attempt": k})
         spool.keep(f"j.{k}", str(path))
         os.utime(f"{spool.path}/kept/j.{k}", (k, k))
-    backlog = Backlog(spool.path)
+    backlog = SpoolBacklog(spool.path)
     backlog.look()
     assert not backlog.make_room(1 << 20)
     assert backlog.make_room(100_000)
@@ -202,7 +202,7 @@ def test_a_damaged_spool_is_no_hindrance(spool: Spool, directory: Path) -> None:
     (directory / "0.jsonl").write_bytes(line(0))
     Path(spool.path, "offsets.json").write_bytes(b"{")
     Path(spool.path, "sources/j.9").write_bytes(b"")
-    assert values(drained(Backlog(spool.path))) == [0.5]
+    assert values(drained(SpoolBacklog(spool.path))) == [0.5]
     assert [path.name for path in Path(spool.path, "sources").iterdir()] == ["j.1"]
 
 
@@ -212,4 +212,4 @@ def test_a_full_disk_costs_points_and_no_more(spool: Spool) -> None:
     spool.add(b"a x=1 2\n")
     assert spool.dropped == 8
     spool.add(b"a x=1 3\n")
-    assert drained(Backlog(spool.path)) == b"a x=1 1\na x=1 3\n"
+    assert drained(SpoolBacklog(spool.path)) == b"a x=1 1\na x=1 3\n"

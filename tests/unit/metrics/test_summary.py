@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monkey.metrics.summary import MAX_LINE, MAX_METRICS, BestValue, Summary, find_best_value
+from monkey.metrics.summary import MAX_LINE, MAX_METRICS, BestValue, MetricSummary, find_best_value
 
 
 def line(value: object, step: object = None, t: object = 0.0, name: str = "loss") -> bytes:
@@ -13,7 +13,7 @@ def line(value: object, step: object = None, t: object = 0.0, name: str = "loss"
 
 
 def folded(*lines: bytes) -> dict[str, dict[str, object]]:
-    summary = Summary()
+    summary = MetricSummary()
     summary.feed(b"".join(lines))
     return summary.finish()
 
@@ -62,7 +62,7 @@ def test_a_metric_that_was_never_finite_has_no_values() -> None:
 @given(st.lists(st.integers(1, 30), max_size=20))
 def test_pieces_of_any_size_give_the_same(sizes: list[int]) -> None:
     data = b"".join(line(value, step) for step, value in enumerate([3.0, 1.5, "nan", 2.0]))
-    summary, at = Summary(), 0
+    summary, at = MetricSummary(), 0
     for size in sizes:
         summary.feed(data[at : at + size])
         at += size
@@ -71,7 +71,7 @@ def test_pieces_of_any_size_give_the_same(sizes: list[int]) -> None:
 
 
 def test_each_source_keeps_its_own_partial_line() -> None:
-    summary, one, two = Summary(), line(1.0), line(2.0)
+    summary, one, two = MetricSummary(), line(1.0), line(2.0)
     summary.feed(one[:9], "a")
     summary.feed(two[:9], "b")
     summary.feed(one[9:], "a")
@@ -80,7 +80,7 @@ def test_each_source_keeps_its_own_partial_line() -> None:
 
 
 def test_between_sources_the_later_record_is_last_whatever_the_order_of_reading() -> None:
-    summary = Summary()
+    summary = MetricSummary()
     summary.feed(line(2.0, 20, t=20.0), "b")
     summary.feed(line(1.0, 10, t=10.0), "a")
     assert summary.result()["loss"]["last"] == 2.0
@@ -91,7 +91,7 @@ def test_a_clock_set_back_does_not_make_an_old_value_last() -> None:
 
 
 def test_the_last_line_counts_without_its_newline_once_finished() -> None:
-    summary = Summary()
+    summary = MetricSummary()
     summary.feed(line(1.0)[:-1])
     assert summary.result() == {}
     assert summary.finish()["loss"]["last"] == 1.0
@@ -110,7 +110,7 @@ def test_garbage_is_counted_and_passed_over() -> None:
         b"[" * 100_000 + b"\n",
         b'{"m":{"x":1' + b"0" * 5000 + b"}}\n",
     ]
-    summary = Summary()
+    summary = MetricSummary()
     summary.feed(b"".join(garbage) + b"\n  \n" + line(1.0))
     assert summary.garbage == len(garbage)
     assert list(summary.finish()) == ["loss"]
@@ -124,7 +124,7 @@ def test_steps_of_64_bits_are_steps() -> None:
 
 
 def test_a_line_without_end_is_not_kept_in_memory() -> None:
-    summary = Summary()
+    summary = MetricSummary()
     for _ in range(5):
         summary.feed(b"x" * (MAX_LINE // 2 + 1))
     assert max(map(len, summary._tails.values())) <= MAX_LINE
@@ -134,7 +134,7 @@ def test_a_line_without_end_is_not_kept_in_memory() -> None:
 
 def test_names_without_end_do_not_grow_the_summary() -> None:
     told: list[str] = []
-    summary = Summary(lambda name, value, step: told.append(name), needed={"loss"})
+    summary = MetricSummary(lambda name, value, step: told.append(name), needed={"loss"})
     summary.feed(b"".join(line(1.0, name=f"m{i}") for i in range(MAX_METRICS)))
     assert not summary.crowded
     summary.feed(b"".join(line(1.0, name=f"x{i}") for i in range(5)) + line(0.5))
@@ -145,7 +145,7 @@ def test_names_without_end_do_not_grow_the_summary() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(data: bytes) -> None:
-    summary = Summary()
+    summary = MetricSummary()
     summary.feed(data)
     summary.feed(data, "other")
     json.dumps(summary.finish(), allow_nan=False)

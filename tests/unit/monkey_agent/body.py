@@ -18,7 +18,7 @@ from monkey.store.store_port import Store
 from monkey.transfer.code.code_snapshot import read_code, upload_code
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.execution.running_attempt import RunningAttempt
-from monkey_agent.ports import Attempt, AttemptOutcome, LiveAttempt, Seat, Turn
+from monkey_agent.ports import Attempt, AttemptOutcome, LiveAttempt, Slot, SlotGrant
 from monkey_agent.supervisor import leftover_processes, process_tree
 
 #: Seconds that anything here may take before it counts as never.
@@ -91,9 +91,9 @@ def script(text: str) -> list[str]:
     return [sys.executable, "-c", text.replace("{", "{{").replace("}", "}}")]
 
 
-async def turn(after: LiveAttempt | None = None) -> Turn:
-    """Give a seat at once, or behind another."""
-    return Turn(Seat(1, (), 0), after)
+async def turn(after: LiveAttempt | None = None) -> SlotGrant:
+    """Give a slot at once, or behind another."""
+    return SlotGrant(Slot(1, (), 0), after)
 
 
 async def until(condition: Callable[[], Any], seconds: float = NEVER) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from monkey_agent.environments.environment_pool import Environments, name_of
+from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
 
 
-async def path_of(environments: Environments, wanted: dict[str, str]) -> Path:
+async def path_of(environments: EnvironmentPool, wanted: dict[str, str]) -> Path:
     """Return an environment that is used no longer than it takes to say where it is."""
     path, use = await environments.use(wanted)
     use.close()

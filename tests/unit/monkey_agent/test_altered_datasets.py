@@ -14,8 +14,8 @@ from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
 from monkey_agent.datasets import dataset_listing
-from monkey_agent.datasets.dataset_pool import Datasets
-from monkey_agent.ports import Attempt, Ending, Turn
+from monkey_agent.datasets.dataset_pool import DatasetPool
+from monkey_agent.ports import Attempt, AttemptEnd, SlotGrant
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, turn
 from tests.unit.monkey_agent.trees import FILES, Counting, md5, path_of, read, send
@@ -66,11 +66,11 @@ def test_what_a_job_alters_is_mended_before_the_next_one(tmp_path: Path, run: Ru
     async def scenario() -> None:
         store = Counting()
         oid = await send(store, FILES)
-        tree, use = await Datasets(store, Cache(tmp_path)).use(oid)  # as a job that goes on running
+        tree, use = await DatasetPool(store, Cache(tmp_path)).use(oid)  # as a job that goes on running
         reader = (tree / "train/a.txt").open("rb")
         alterations()[how](tree)
         store.fetched.clear()
-        datasets = Datasets(store, Cache(tmp_path))
+        datasets = DatasetPool(store, Cache(tmp_path))
         assert await path_of(datasets, oid) == tree
         assert read(tree) == FILES
         assert len(store.fetched) == how.startswith("write")
@@ -84,7 +84,7 @@ def test_what_a_job_alters_is_mended_before_the_next_one(tmp_path: Path, run: Ru
     run(scenario())
 
 
-def test_what_is_altered_while_a_job_waits_for_its_seat_is_mended_before_it_begins(tmp_path: Path, run: Run) -> None:
+def test_what_is_altered_while_a_job_waits_for_its_slot_is_mended_before_it_begins(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         body = Body(tmp_path, MemoryStore())
         oid = await send(body.store, FILES)
@@ -92,7 +92,7 @@ def test_what_is_altered_while_a_job_waits_for_its_seat_is_mended_before_it_begi
         recipe = Recipe("cat $MONKEY_DATASET_D/top", await body.code({}), datasets={"d": oid})
         asked = 0
 
-        async def its_turn() -> Turn:
+        async def its_turn() -> SlotGrant:
             nonlocal asked
             asked += 1
             if asked == 1:  # the job that had it before
@@ -102,7 +102,7 @@ def test_what_is_altered_while_a_job_waits_for_its_seat_is_mended_before_it_begi
 
         running = await body.runner.start(Attempt("a" * 16, 1, "sweep", recipe, SweepSettings(), {}, 1, 1), its_turn)
         assert running is not None
-        assert (await running.wait()).ending is Ending.SUCCEEDED
+        assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         assert (await body.stored(running))["log/000000"] == b"first\n"
         await body.runner.close()
 
@@ -113,7 +113,7 @@ def test_two_datasets_that_share_an_altered_object_are_both_mended(tmp_path: Pat
     async def scenario() -> None:
         store = Counting()
         one, other = await send(store, {"x": b"same"}), await send(store, {"y": b"same", "z": b"more"})
-        datasets = Datasets(store, Cache(tmp_path))
+        datasets = DatasetPool(store, Cache(tmp_path))
         first, second = await path_of(datasets, one), await path_of(datasets, other)
         store.fetched.clear()
         (first / "x").chmod(0o644)
@@ -134,7 +134,7 @@ def test_a_large_tree_is_looked_at_once_for_all_who_ask_together_and_again_for_w
         store = Counting()
         files = {f"{i % 7}/{i}": str(i).encode() for i in range(2000)}
         oid = await send(store, files)
-        datasets = Datasets(store, Cache(tmp_path))
+        datasets = DatasetPool(store, Cache(tmp_path))
         tree = await path_of(datasets, oid)
         for n in range(5):
             await asyncio.gather(*(path_of(datasets, oid) for _ in range(8)))

@@ -14,8 +14,8 @@ import pytest
 
 from monkey.errors import JobFailed
 from monkey_agent.cache.cache import Cache
-from monkey_agent.environments.environment_pool import Environments, name_of
-from monkey_agent.ports import Ending
+from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
+from monkey_agent.ports import AttemptEnd
 from monkey_agent.supervisor import leftover_processes, process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, alive, until, warden_of
@@ -50,10 +50,10 @@ def test_a_build_outlives_a_warden_that_is_killed(tmp_path: Path, slow: dict[str
         asking = asyncio.ensure_future(body.run("true", environment={"requirements": ""}))
         (builder,) = await until(lambda: steps(tmp_path))
         os.kill(warden_of(body.state), 9)
-        assert (await running.wait()).ending is Ending.LOST
+        assert (await running.wait()).ending is AttemptEnd.LOST
         assert alive(builder)
         (tmp_path / "go").touch()
-        assert (await asking).ending is Ending.SUCCEEDED
+        assert (await asking).ending is AttemptEnd.SUCCEEDED
         assert steps(tmp_path) == [builder]
         await body.runner.close()
 
@@ -62,7 +62,7 @@ def test_a_build_outlives_a_warden_that_is_killed(tmp_path: Path, slow: dict[str
 
 def test_a_build_that_is_killed_is_begun_again(tmp_path: Path, slow: dict[str, str], run: Run) -> None:
     async def scenario() -> None:
-        asking = asyncio.ensure_future(path_of(Environments(Cache(tmp_path), slow), {"requirements": ""}))
+        asking = asyncio.ensure_future(path_of(EnvironmentPool(Cache(tmp_path), slow), {"requirements": ""}))
         (builder,) = await until(lambda: steps(tmp_path))
         os.kill(builder, 9)
         await until(lambda: len(steps(tmp_path)) == 2)
@@ -74,7 +74,7 @@ def test_a_build_that_is_killed_is_begun_again(tmp_path: Path, slow: dict[str, s
 
 def test_a_build_that_is_killed_every_time_fails(tmp_path: Path, slow: dict[str, str], run: Run) -> None:
     async def scenario() -> None:
-        asking = asyncio.ensure_future(path_of(Environments(Cache(tmp_path), slow), {"requirements": ""}))
+        asking = asyncio.ensure_future(path_of(EnvironmentPool(Cache(tmp_path), slow), {"requirements": ""}))
         for i in range(3):
             os.kill((await until(lambda i=i: steps(tmp_path)[i:]))[0], 9)
         with pytest.raises(JobFailed, match="killed by signal 9"):
@@ -87,10 +87,10 @@ KILLED = """
 import asyncio, os, sys
 from pathlib import Path
 from monkey_agent.cache.cache import Cache
-from monkey_agent.environments.environment_pool import Environments
+from monkey_agent.environments.environment_pool import EnvironmentPool
 wanted = {"requirements": sys.argv[2], "setup": "for i in 1 2 3 4 5; do echo $i > $i; sleep 0.15; done"}
 print("begin", flush=True)
-path, use = asyncio.run(Environments(Cache(Path(sys.argv[1])), os.environ).use(wanted))
+path, use = asyncio.run(EnvironmentPool(Cache(Path(sys.argv[1])), os.environ).use(wanted))
 print(path, flush=True)
 """
 
@@ -123,8 +123,8 @@ import asyncio, os, sys
 from pathlib import Path
 from monkey_agent.supervisor import leftover_processes, process_tree
 from monkey_agent.cache.cache import Cache
-from monkey_agent.environments.environment_pool import Environments
-asyncio.run(Environments(Cache(Path(sys.argv[1])), os.environ).use({"requirements": sys.argv[2]}))
+from monkey_agent.environments.environment_pool import EnvironmentPool
+asyncio.run(EnvironmentPool(Cache(Path(sys.argv[1])), os.environ).use({"requirements": sys.argv[2]}))
 """
 
 
@@ -142,7 +142,7 @@ def test_a_half_built_environment_is_built_anew(
         builder.wait()
         assert not (path / ".complete").exists()
         # What it had started may still write there: nobody builds beside it.
-        found = await path_of(Environments(Cache(tmp_path), without_uv), wanted)
+        found = await path_of(EnvironmentPool(Cache(tmp_path), without_uv), wanted)
         assert found == path
         assert answer(path) == b"42\n"
 
@@ -151,7 +151,7 @@ def test_a_half_built_environment_is_built_anew(
 
 def test_an_environment_whose_python_is_gone_is_built_anew(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
-        environments = Environments(Cache(tmp_path), os.environ)
+        environments = EnvironmentPool(Cache(tmp_path), os.environ)
         path = await path_of(environments, {"requirements": "# nothing\n"})
         (path / "bin" / "python").unlink()
         assert await path_of(environments, {"requirements": "# nothing\n"}) == path
@@ -162,7 +162,7 @@ def test_an_environment_whose_python_is_gone_is_built_anew(tmp_path: Path, run: 
 
 def test_closing_ends_a_build(tmp_path: Path, without_uv: dict[str, str], run: Run) -> None:
     async def scenario() -> None:
-        environments = Environments(Cache(tmp_path), without_uv)
+        environments = EnvironmentPool(Cache(tmp_path), without_uv)
         asking = asyncio.ensure_future(path_of(environments, {"requirements": ""}))
         await until(lambda: list(tmp_path.glob("environments/*/bin")))
         await environments.close()

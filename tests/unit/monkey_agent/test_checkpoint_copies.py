@@ -108,14 +108,14 @@ def test_what_no_other_directory_could_hold_is_told(tmp_path: Path, run: Run) ->
 
 def test_leftovers_of_jobs_that_succeeded_elsewhere_are_removed(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
-        from monkey.protocol.entries import Claim, Ended, EndEntry
+        from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
 
         body = Body(tmp_path)
         await (await body.start(COUNT, job=JOB, k=1)).wait()
         assert kept(body)
         log = body.keys.job_log(JOB)
         await body.store.put(f"{log}00000001", Claim("other", 1, 1, "s").encode())
-        await body.store.put(f"{log}00000002", EndEntry(Ended.SUCCEEDED, "other", 1).encode())
+        await body.store.put(f"{log}00000002", EndEntry(ClaimEnd.SUCCEEDED, "other", 1).encode())
         await body.runner.close()
         next_life = Body(tmp_path, body.store)
         await until(lambda: not kept(next_life))

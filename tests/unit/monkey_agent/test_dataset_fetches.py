@@ -13,7 +13,7 @@ import pytest
 
 from monkey.store.open import open_store
 from monkey_agent.cache.cache import Cache
-from monkey_agent.datasets.dataset_pool import Datasets
+from monkey_agent.datasets.dataset_pool import DatasetPool
 from tests.loops import Run
 from tests.unit.monkey_agent.trees import FILES, path_of, read, send
 
@@ -22,11 +22,11 @@ import asyncio, sys
 from pathlib import Path
 from monkey.store.open import open_store
 from monkey_agent.cache.cache import Cache
-from monkey_agent.datasets.dataset_pool import Datasets
+from monkey_agent.datasets.dataset_pool import DatasetPool
 async def main():
     store = await open_store(sys.argv[1])
     print("begin", flush=True)
-    datasets = Datasets(store, Cache(Path(sys.argv[2])))
+    datasets = DatasetPool(store, Cache(Path(sys.argv[2])))
     await datasets.use(sys.argv[3])
     await datasets.look(sys.argv[3])
     print("done", flush=True)
@@ -55,7 +55,7 @@ async def fetched(place: Path, oid: str) -> dict[str, bytes]:
     """Return what a dataset holds for the next job."""
     store = await open_store(str(place / "store"))
     cache = Cache(place / "cache")
-    tree = await path_of(Datasets(store, cache), oid)
+    tree = await path_of(DatasetPool(store, cache), oid)
     await cache.settle()
     await store.close()
     return read(tree)

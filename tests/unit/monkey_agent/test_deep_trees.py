@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.nested import NEST
 from tests.unit.monkey_agent.body import Body
@@ -30,7 +30,7 @@ def test_outputs_that_lie_too_deep_are_left_out_with_a_word(
         command = f"echo good > {where}/good; {nester} {where} {depth}"
         running = await body.start(["sh", "-c", command], outputs=["**"])
         outcome = await running.wait()
-        assert (outcome.ending, list(outcome.outputs)) == (Ending.SUCCEEDED, ["good"])
+        assert (outcome.ending, list(outcome.outputs)) == (AttemptEnd.SUCCEEDED, ["good"])
         left = await body.stored(running)
         running.leave(recorded=True)
         said = left["log/000000"].decode()
@@ -48,7 +48,7 @@ def test_a_checkpoint_that_is_too_deep_is_removed_with_its_job(
         command = f"{nester} $MONKEY_CHECKPOINT_DIR {depth}; exit 3"
         assert (await body.run(["sh", "-c", command], job="a" * 16)).reason == "exit code 3"
         again = await body.run(["sh", "-c", "echo $MONKEY_ATTEMPT"], job="a" * 16, k=3)
-        assert again.ending is Ending.SUCCEEDED
+        assert again.ending is AttemptEnd.SUCCEEDED
         assert b"'d/d/d" in (said := (await body.stored("a" * 16))["log/000000"]) and b"it lies too deep" in said
 
     run(scenario())

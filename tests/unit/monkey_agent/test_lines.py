@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from monkey_agent.execution.running_attempt import RunningAttempt
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
 
@@ -52,7 +52,7 @@ def test_each_begins_when_the_one_before_has_exited_though_the_agent_does_nothin
         while len(begun(ledger)) < 4 and time.monotonic() < until_then:
             time.sleep(0.01)  # the agent's only thread: nobody hears the warden  # noqa: ASYNC251
         assert begun(ledger) == ["0", "1", "2", "3"]
-        assert [(await job.wait()).ending for job in jobs] == [Ending.FAILED] + [Ending.SUCCEEDED] * 3
+        assert [(await job.wait()).ending for job in jobs] == [AttemptEnd.FAILED] + [AttemptEnd.SUCCEEDED] * 3
 
     run(scenario())
 
@@ -80,7 +80,7 @@ def test_where_the_one_before_did_not_exit_by_itself_the_agent_is_waited_for(
             await asyncio.sleep(WHILE)
             assert begun(ledger) == ["0"]
             after.thaw()
-        assert (await after.wait()).ending is Ending.SUCCEEDED
+        assert (await after.wait()).ending is AttemptEnd.SUCCEEDED
         assert begun(ledger) == ["0", "1"]
 
     run(scenario())
@@ -94,7 +94,7 @@ def test_a_turn_that_comes_after_the_deadline_is_none(body: Body, tmp_path: Path
         (tmp_path / "go").touch()
         after.begin()
         outcome = await after.wait()
-        assert (outcome.ending, outcome.reason) == (Ending.STOPPED, "out of touch with the store before it began")
+        assert (outcome.ending, outcome.reason) == (AttemptEnd.STOPPED, "out of touch with the store before it began")
         body.runner.renew(body.runner.clock.now() + 60)  # what is frozen hears no SIGTERM
         await before.stop("enough")
         assert begun(ledger) == ["0"]
@@ -108,13 +108,13 @@ def test_who_is_stopped_in_line_never_begins_and_those_behind_wait(body: Body, t
         first, second, third = await line(body, ledger, "true", count=3)
         await second.stop("paused")
         outcome = await second.wait()
-        assert (outcome.ending, outcome.reason, outcome.seconds) == (Ending.STOPPED, "paused", 0)
+        assert (outcome.ending, outcome.reason, outcome.seconds) == (AttemptEnd.STOPPED, "paused", 0)
         (tmp_path / "go").touch()
         await first.wait()
         await asyncio.sleep(WHILE)
         assert begun(ledger) == ["0"]
         third.begin()
-        assert (await third.wait()).ending is Ending.SUCCEEDED
+        assert (await third.wait()).ending is AttemptEnd.SUCCEEDED
         assert begun(ledger) == ["0", "2"]
 
     run(scenario())
@@ -127,7 +127,7 @@ def test_the_time_of_a_job_in_line_does_not_run(body: Body, tmp_path: Path, run:
         after = await body.start(["true"], after=before, settings={"timeout": WHILE / 2})
         await asyncio.sleep(WHILE * 2)
         (tmp_path / "go").touch()
-        assert (await after.wait()).ending is Ending.SUCCEEDED
+        assert (await after.wait()).ending is AttemptEnd.SUCCEEDED
 
     run(scenario())
 
@@ -139,7 +139,7 @@ def test_nobody_in_line_begins_when_the_warden_is_killed(body: Body, tmp_path: P
         assert body.runner._launcher._warden is not None
         os.kill(body.runner._launcher._warden.pid, signal.SIGKILL)
         (tmp_path / "go").touch()
-        assert [(await job.wait()).ending for job in jobs] == [Ending.LOST] * 3
+        assert [(await job.wait()).ending for job in jobs] == [AttemptEnd.LOST] * 3
         assert begun(ledger) == ["0"]
 
     run(scenario())

@@ -18,10 +18,10 @@ from monkey.fleet import gpus
 from monkey.fleet.agent_state import agent_pid, is_agent_alive
 from monkey.fleet.machine_capacity import Capacity, describe_shortage, format_count, measure_capacity
 from monkey.spec.job.recipe import JobResources
-from monkey_agent.lifecycle.state_directory import Home
+from monkey_agent.lifecycle.state_directory import StateDirectory
 from monkey_agent.machine import MachineClock
-from monkey_agent.slots.slot_allocator import MachineSeats
-from monkey_agent.supervisor.shared_state import ENTRIES, Register
+from monkey_agent.slots.slot_allocator import SlotAllocator
+from monkey_agent.supervisor.shared_state import ENTRIES, SharedState
 
 GIB = 1 << 30
 
@@ -85,32 +85,32 @@ def test_cuda_visible_devices_is_respected(
     assert gpus.list_gpus() == expected
 
 
-def test_seats_are_packed() -> None:
-    seats = MachineSeats(Capacity(2, 8 * GIB, ("a", "b")))
-    one, two = seats.take(JobResources(1, 1, 4 * GIB)), seats.take(JobResources(1, 1, 4 * GIB))
+def test_slots_are_packed() -> None:
+    slots = SlotAllocator(Capacity(2, 8 * GIB, ("a", "b")))
+    one, two = slots.take(JobResources(1, 1, 4 * GIB)), slots.take(JobResources(1, 1, 4 * GIB))
     assert one is not None and two is not None
     assert (one.gpus, two.gpus) == (("a",), ("b",))
-    assert seats.take(JobResources(0.1)) is None
-    seats.give(one)
-    assert seats.take(JobResources(0.5, 0, 5 * GIB)) is None, "no memory"
-    assert seats.take(JobResources(0.5, 2, 0)) is None, "no GPU"
-    again = seats.take(JobResources(1, 1, 4 * GIB))
+    assert slots.take(JobResources(0.1)) is None
+    slots.give(one)
+    assert slots.take(JobResources(0.5, 0, 5 * GIB)) is None, "no memory"
+    assert slots.take(JobResources(0.5, 2, 0)) is None, "no GPU"
+    again = slots.take(JobResources(1, 1, 4 * GIB))
     assert again == one
 
 
 def test_tenths_of_cpus_come_out_even() -> None:
-    seats = MachineSeats(Capacity(1, GIB))
-    taken = [seats.take(JobResources(0.1)) for _ in range(10)]
+    slots = SlotAllocator(Capacity(1, GIB))
+    taken = [slots.take(JobResources(0.1)) for _ in range(10)]
     assert None not in taken
-    assert seats.take(JobResources(0.1)) is None
+    assert slots.take(JobResources(0.1)) is None
 
 
-def test_seats_say_what_never_fits() -> None:
-    seats = MachineSeats(Capacity(2, 8 * GIB, ("a",)), max_slots=3)
-    assert seats.fits(JobResources(2, 1, 8 * GIB))
-    assert not any(map(seats.fits, [JobResources(2.5), JobResources(1, 2), JobResources(1, 0, 9 * GIB)]))
-    taken = [seats.take(JobResources(0.1)) for _ in range(4)]
-    assert [seat is not None for seat in taken] == [True, True, True, False]
+def test_slots_say_what_never_fits() -> None:
+    slots = SlotAllocator(Capacity(2, 8 * GIB, ("a",)), max_slots=3)
+    assert slots.fits(JobResources(2, 1, 8 * GIB))
+    assert not any(map(slots.fits, [JobResources(2.5), JobResources(1, 2), JobResources(1, 0, 9 * GIB)]))
+    taken = [slots.take(JobResources(0.1)) for _ in range(4)]
+    assert [slot is not None for slot in taken] == [True, True, True, False]
 
 
 SIZES = st.builds(
@@ -119,64 +119,64 @@ SIZES = st.builds(
 
 
 @given(st.lists(st.tuples(st.booleans(), SIZES), max_size=40))
-def test_seats_never_exceed_the_machine(steps: list[tuple[bool, JobResources]]) -> None:
+def test_slots_never_exceed_the_machine(steps: list[tuple[bool, JobResources]]) -> None:
     capacity = Capacity(4, 8 * GIB, ("a", "b", "c"))
-    seats = MachineSeats(capacity)
+    slots = SlotAllocator(capacity)
     held = []
     for take, resources in steps:
         if take:
-            seat = seats.take(resources)
-            if seat is not None:
-                held.append(seat)
+            slot = slots.take(resources)
+            if slot is not None:
+                held.append(slot)
         elif held:
-            seats.give(held.pop(0))
-        assert sum(seat.cpus for seat in held) <= capacity.cpus + 1e-9
-        assert sum(seat.memory for seat in held) <= capacity.memory
-        used = [gpu for seat in held for gpu in seat.gpus]
+            slots.give(held.pop(0))
+        assert sum(slot.cpus for slot in held) <= capacity.cpus + 1e-9
+        assert sum(slot.memory for slot in held) <= capacity.memory
+        used = [gpu for slot in held for gpu in slot.gpus]
         assert len(used) == len(set(used)) and set(used) <= set(capacity.gpus)
-    for seat in held:
-        seats.give(seat)
-    assert seats.take(JobResources(4, 3, 8 * GIB)) is not None
+    for slot in held:
+        slots.give(slot)
+    assert slots.take(JobResources(4, 3, 8 * GIB)) is not None
 
 
 def test_one_agent_holds_a_home(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
+    home = StateDirectory(tmp_path / "home")
     assert is_agent_alive(tmp_path / "home")
     assert agent_pid(tmp_path / "home") == os.getpid()
     with pytest.raises(FleetError, match=f"already runs here .process {os.getpid()}"):
-        Home(tmp_path / "home")
+        StateDirectory(tmp_path / "home")
     home.close()
     assert not is_agent_alive(tmp_path / "home")
-    Home(tmp_path / "home").close()
+    StateDirectory(tmp_path / "home").close()
 
 
 def test_who_only_asks_does_not_keep_an_agent_out(tmp_path: Path) -> None:
     import fcntl
     import threading
 
-    Home(tmp_path).close()
+    StateDirectory(tmp_path).close()
     asking = os.open(tmp_path / "lock", os.O_RDONLY)
     fcntl.flock(asking, fcntl.LOCK_SH)
     timer = threading.Timer(0.2, os.close, [asking])
     timer.start()
-    Home(tmp_path).close()
+    StateDirectory(tmp_path).close()
     timer.join()
 
 
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FleetError, match="cannot be used"):
-        Home(tmp_path / "file" / "home")
+        StateDirectory(tmp_path / "file" / "home")
 
 
 def test_the_register_remembers_what_runs(tmp_path: Path) -> None:
     path = str(tmp_path / "register")
-    ours = Register.create(path, "boot-1")
+    ours = SharedState.create(path, "boot-1")
     ours.deadline = 12.5
     ours.enter(7, 1.0, 2.0, 0)
     entries = [ours.enter(100 + i, 1.0, 2.0) for i in range(ENTRIES)]
     assert entries[-1] == -1, "one more than it has room for"
-    theirs = Register(path)
+    theirs = SharedState(path)
     assert (theirs.boot, theirs.deadline) == ("boot-1", 12.5)
     assert len(theirs.entries()) == ENTRIES
     for entry in entries:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, script
 
@@ -19,7 +19,7 @@ def test_bytes_that_are_no_text_are_kept_as_they_are(body: Body, run: Run) -> No
         outcome = await running.wait()
         assert (await body.stored(running))["log/000000"] == b"a\xff\xfe\x00\nb\n"
         assert outcome.log_tail == ["a\ufffd\ufffd\x00", "b"]
-        assert (outcome.ending, outcome.reason, outcome.exit_code) == (Ending.FAILED, "exit code 3", 3)
+        assert (outcome.ending, outcome.reason, outcome.exit_code) == (AttemptEnd.FAILED, "exit code 3", 3)
 
     run(scenario())
 
@@ -60,13 +60,13 @@ def test_a_log_that_is_a_pipe_or_a_link_holds_nobody_up(body: Body, tmp_path: Pa
             assert running._metrics._feed("pipe.jsonl", 100) == running._metrics._feed("x", 100) == 0
             running.log.note("lost")
             outcome = await asyncio.wait_for(running.wait(), 10)
-            assert (outcome.ending, outcome.exit_code, outcome.log_tail) == (Ending.FAILED, 3, [])
+            assert (outcome.ending, outcome.exit_code, outcome.log_tail) == (AttemptEnd.FAILED, 3, [])
             assert await body.stored(running, "log/") == {}
             assert secret.read_text() == "not the job's"
             running.leave(recorded=True)
             # The next one gets the same workspace.
             running = await body.start("echo fine")
-            assert (await running.wait()).ending is Ending.SUCCEEDED
+            assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
             assert (await body.stored(running))["log/000000"] == b"fine\n"
 
     run(scenario())
@@ -83,7 +83,7 @@ def loud(megabytes: int) -> list[str]:
 async def _prints(body: Body, megabytes: int) -> None:
     running = await body.start(loud(megabytes))
     outcome = await running.wait()
-    assert outcome.ending is Ending.SUCCEEDED, outcome
+    assert outcome.ending is AttemptEnd.SUCCEEDED, outcome
     count, size = 0, 0
     expected = b"".join(b"%015d\n" % n for n in range(65536))
     items = await body.store.list(running._prefix + "log/")

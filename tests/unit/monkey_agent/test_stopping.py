@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
 
@@ -22,7 +22,7 @@ def test_a_job_that_ignores_the_request_is_killed_after_its_grace(body: Body, tm
         await running.stop("cancelled")
         assert 0.3 <= time.monotonic() - began < 30
         outcome = await running.wait()
-        assert (outcome.ending, outcome.reason, outcome.exit_code) == (Ending.STOPPED, "cancelled", 137)
+        assert (outcome.ending, outcome.reason, outcome.exit_code) == (AttemptEnd.STOPPED, "cancelled", 137)
 
     run(scenario())
 
@@ -34,7 +34,7 @@ def test_a_job_that_listens_has_its_grace(body: Body, tmp_path: Path, run: Run) 
         await until((tmp_path / "ready").exists)
         await running.stop("cancelled")
         outcome = await running.wait()
-        assert (outcome.ending, outcome.exit_code) == (Ending.STOPPED, 0)
+        assert (outcome.ending, outcome.exit_code) == (AttemptEnd.STOPPED, 0)
         assert (await body.stored(running))["log/000000"].endswith(b"saved\n")
 
     run(scenario())
@@ -51,7 +51,7 @@ def test_a_timeout_counts_only_what_ran(body: Body, run: Run) -> None:
         running.thaw()
         outcome = await running.wait()
         assert 1.5 <= time.monotonic() - began < 30
-        assert (outcome.ending, outcome.reason) == (Ending.FAILED, "timed out after 0.6s")
+        assert (outcome.ending, outcome.reason) == (AttemptEnd.FAILED, "timed out after 0.6s")
         assert 0.5 <= outcome.seconds < 15
 
     run(scenario())
@@ -70,7 +70,7 @@ def test_a_timeout_does_not_count_what_the_warden_froze(body: Body, run: Run) ->
         assert await running.process.active() < 2
         body.runner.renew(body.runner.clock.now() + 3600)
         outcome = await running.wait()
-        assert (outcome.ending, outcome.reason) == (Ending.SUCCEEDED, "")
+        assert (outcome.ending, outcome.reason) == (AttemptEnd.SUCCEEDED, "")
         assert outcome.seconds < 1.2
 
     run(scenario())
@@ -81,7 +81,7 @@ def test_stopping_what_has_ended_changes_nothing(body: Body, run: Run) -> None:
         running = await body.start("true")
         await until(running.process.ended.done)
         await running.stop("too late")
-        assert (await running.wait()).ending is Ending.SUCCEEDED
+        assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         assert await running.wait() is await running.wait()
 
     run(scenario())

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from monkey.errors import StoreUnavailable
-from monkey_agent.ports import Ending
-from monkey_agent.unexpected_errors import Mishaps
+from monkey_agent.ports import AttemptEnd
+from monkey_agent.unexpected_errors import UnexpectedErrors
 from tests.loops import Run
 from tests.unit.monkey_agent.body import STAY, Body, alive, pids, until, warden_of
 
@@ -24,9 +24,9 @@ def test_an_environment_that_is_none_fails_its_job_and_leaves_the_warden(
         (pid,) = await until(lambda: pids(tmp_path / "neighbour"))
         warden = warden_of(body.state)
         outcome = await asyncio.wait_for(body.run(["true"], env=env), 20)
-        assert outcome.ending is Ending.FAILED and "could not be started" in outcome.reason
+        assert outcome.ending is AttemptEnd.FAILED and "could not be started" in outcome.reason
         assert alive(pid) and warden_of(body.state) == warden
-        assert (await body.run(["true"])).ending is Ending.SUCCEEDED
+        assert (await body.run(["true"])).ending is AttemptEnd.SUCCEEDED
         await neighbour.stop("the test is over")
         await neighbour.wait()
         neighbour.leave(recorded=True)
@@ -36,7 +36,7 @@ def test_an_environment_that_is_none_fails_its_job_and_leaves_the_warden(
 
 def test_a_mishap_is_told_once_with_its_traceback() -> None:
     said: list[str] = []
-    mishaps = Mishaps(said.append)
+    mishaps = UnexpectedErrors(said.append)
     for _ in range(3):
         with mishaps.alone("job 1"):
             raise ValueError("x" * 1_000)

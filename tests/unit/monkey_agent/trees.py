@@ -10,7 +10,7 @@ from typing import Any
 
 from monkey.store.memory import MemoryStore
 from monkey_agent.datasets import dataset_listing
-from monkey_agent.datasets.dataset_pool import Datasets
+from monkey_agent.datasets.dataset_pool import DatasetPool
 
 FILES = {"train/a.txt": b"first\n", "train/b c.bin": b"\0" * 3_000_000, "é/deep/x": b"", "top": b"first\n"}
 
@@ -49,7 +49,7 @@ class Counting(MemoryStore):
         await super().get_file(key, path)
 
 
-async def path_of(datasets: Datasets, oid: str) -> Path:
+async def path_of(datasets: DatasetPool, oid: str) -> Path:
     """Return where a dataset is that is used no longer than it takes to say so, as a job does that begins now."""
     path, use = await datasets.use(oid)
     with use:

@@ -14,7 +14,7 @@ import pytest
 from monkey.errors import FleetError
 from monkey_stacks.boot import MAX_USERDATA_BYTES, MachineSettings, user_data
 from monkey_stacks.boot.remote.boot_report import LINES, last_words, mask_line
-from monkey_stacks.boot.remote.dead_man_switch import End, Seen, judge_end
+from monkey_stacks.boot.remote.dead_man_switch import AgentSeen, EndReason, judge_end
 
 AWS = MachineSettings(
     cloud="aws",
@@ -28,7 +28,7 @@ AWS = MachineSettings(
 )
 GCP = dataclasses.replace(AWS, cloud="gcp", store="gs://bucket/x", gcp_project="p", region="")
 WATCHED = {"boot_patience": 900.0, "orphan_timeout": 120.0}
-LIVES = Seen("active", left=False, goodbye="", heard=1000.0, now=1010.0, began=100.0)
+LIVES = AgentSeen("active", left=False, goodbye="", heard=1000.0, now=1010.0, began=100.0)
 
 
 @pytest.mark.parametrize("settings", [AWS, GCP], ids=["aws", "gcp"])
@@ -81,12 +81,12 @@ def test_what_is_too_long_is_refused() -> None:
         (dataclasses.replace(LIVES, state="failed"), ("does not start", True, True)),
     ],
 )
-def test_a_machine_ends_when_it_is_of_no_use(seen: Seen, end: tuple[str, bool, bool] | None) -> None:
+def test_a_machine_ends_when_it_is_of_no_use(seen: AgentSeen, end: tuple[str, bool, bool] | None) -> None:
     found = judge_end(seen, WATCHED)
     if end is None:
         assert found is None
     else:
-        assert isinstance(found, End) and end[0] in found.why and (found.shrinks, found.failed) == end[1:]
+        assert isinstance(found, EndReason) and end[0] in found.why and (found.shrinks, found.failed) == end[1:]
 
 
 @pytest.mark.parametrize(

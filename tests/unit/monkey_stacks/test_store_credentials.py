@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.store_credentials import Credentials, find_credentials, without_profile
+from monkey_stacks.store_credentials import StoreCredentials, find_credentials, without_profile
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OURS = ("AWS_", "AZURE_", "GOOGLE_")
@@ -81,4 +81,4 @@ def test_of_google_the_content_of_a_service_account_s_file(nobody: pytest.Monkey
 
 def test_other_stores_need_none_and_nothing_secret_is_shown() -> None:
     assert not find_credentials("ssh://host/dir").variables and not find_credentials("/mnt/store").variables
-    assert "hidden" not in repr(Credentials({"KEY": "hidden"}))
+    assert "hidden" not in repr(StoreCredentials({"KEY": "hidden"}))

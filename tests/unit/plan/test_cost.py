@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from monkey.fleet.fleet_port import Forecast
+from monkey.fleet.fleet_port import FleetForecast
 from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost, RetainedMachines, format_dollars, format_total_cost
 from monkey.plan.text.lines import summarize_plan
@@ -83,5 +83,5 @@ def test_renting_is_more_machines_more_time_or_dearer_ones(
     cost: FleetCost | None, sizes: tuple[int, int], changes: tuple[MachineChange, ...], rents: bool
 ) -> None:
     plan = Plan((), (FleetPlan("cloud", 2, 0, "aws", *sizes, machines=(*changes, PART), cost=cost),))
-    assert Forecast(*sizes, changes, cost=cost).rents is rents
+    assert FleetForecast(*sizes, changes, cost=cost).rents is rents
     assert ("machines are rented for at most $1.00" in summarize_plan(plan)) is rents is bool(plan.rented)

@@ -6,22 +6,30 @@ import json
 
 import pytest
 
-from monkey.protocol.entries import Claim, Ended, EndEntry, JobEntry, Torn, decode_entry
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry, TornEntry, decode_entry
 
 ENTRIES: list[Claim | EndEntry] = [
     Claim("f/h/b", 7, 3, "digits"),
     Claim("f/h/b", 8, 4, "digits", continues=True),
     EndEntry(
-        Ended.SUCCEEDED, "f/h/b", 7, "digits", seconds=1.5, at=1e9, out=1, metrics={"acc": {"last": 0.9}}, exit_code=0
+        ClaimEnd.SUCCEEDED,
+        "f/h/b",
+        7,
+        "digits",
+        seconds=1.5,
+        at=1e9,
+        out=1,
+        metrics={"acc": {"last": 0.9}},
+        exit_code=0,
     ),
-    EndEntry(Ended.FAILED, "f/h/b", 7, reason="exit code 1", exit_code=1, log_tail=['a "quoted" line', "é\u0000"]),
-    EndEntry(Ended.RELEASED, "f/h/b", 7, reason="paused", outputs={"model.npz": "0" * 64}),
+    EndEntry(ClaimEnd.FAILED, "f/h/b", 7, reason="exit code 1", exit_code=1, log_tail=['a "quoted" line', "é\u0000"]),
+    EndEntry(ClaimEnd.RELEASED, "f/h/b", 7, reason="paused", outputs={"model.npz": "0" * 64}),
 ]
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_what_is_written_is_read(entry: JobEntry) -> None:
-    assert not isinstance(entry, Torn)
+    assert not isinstance(entry, TornEntry)
     assert decode_entry("k", entry.encode()) == entry
 
 
@@ -29,7 +37,7 @@ def test_what_is_written_is_read(entry: JobEntry) -> None:
 def test_an_entry_cut_short_at_any_byte_is_torn_and_names_its_key(entry: Claim | EndEntry) -> None:
     data = entry.encode()
     for length in range(len(data)):
-        assert decode_entry("jobs/j/00000001", data[:length]) == Torn("jobs/j/00000001")
+        assert decode_entry("jobs/j/00000001", data[:length]) == TornEntry("jobs/j/00000001")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +54,7 @@ def test_an_entry_cut_short_at_any_byte_is_torn_and_names_its_key(entry: Claim |
     ],
 )
 def test_what_is_no_entry_is_torn(data: bytes) -> None:
-    assert isinstance(decode_entry("k", data), Torn)
+    assert isinstance(decode_entry("k", data), TornEntry)
 
 
 CLAIM = {"kind": "claim", "agent": "f/h/b", "nonce": 1, "seq": 1, "sweep": "s"}
@@ -72,12 +80,12 @@ END = {"kind": "end", "outcome": "succeeded", "agent": "f/h/b", "nonce": 1}
     ],
 )
 def test_an_entry_of_a_wrong_shape_is_torn(body: dict[str, object]) -> None:
-    assert isinstance(decode_entry("k", json.dumps(body).encode()), Torn)
+    assert isinstance(decode_entry("k", json.dumps(body).encode()), TornEntry)
 
 
 def test_an_entry_nested_beyond_measure_is_torn() -> None:
-    assert isinstance(decode_entry("k", b"[" * 200_000), Torn)
-    assert isinstance(decode_entry("k", b'{"kind":' * 200_000), Torn)
+    assert isinstance(decode_entry("k", b"[" * 200_000), TornEntry)
+    assert isinstance(decode_entry("k", b'{"kind":' * 200_000), TornEntry)
 
 
 def test_a_torn_entry_belongs_to_nobody_who_could_ever_beat() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from monkey.protocol.entries import Claim, Ended, EndEntry
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog, got_on, newest_checkpoint, tally_log
 from monkey.store.create import create_object
 from monkey.store.memory import MemoryState, MemoryStore
@@ -16,7 +16,7 @@ def claim(nonce: int, agent: str = "f/h/b", *, continues: bool = False, checkpoi
     return Claim(agent, nonce, 1, "s", continues, checkpoint)
 
 
-def end(nonce: int, outcome: Ended, agent: str = "f/h/b") -> EndEntry:
+def end(nonce: int, outcome: ClaimEnd, agent: str = "f/h/b") -> EndEntry:
     return EndEntry(outcome, agent, nonce, "s")
 
 
@@ -35,8 +35,8 @@ def test_an_append_that_was_meant_for_another_place_writes_nothing() -> None:
     async def late() -> None:
         store, log = MemoryStore(), EntryLog(BASE)
         assert await log.append(store, create_object, 1, claim(1))
-        assert not await log.append(store, create_object, 1, end(1, Ended.SUCCEEDED))
-        assert not await log.append(store, create_object, 3, end(1, Ended.SUCCEEDED))
+        assert not await log.append(store, create_object, 1, end(1, ClaimEnd.SUCCEEDED))
+        assert not await log.append(store, create_object, 3, end(1, ClaimEnd.SUCCEEDED))
         assert len(await store.list(BASE)) == 1
 
     asyncio.run(late())
@@ -70,9 +70,9 @@ def test_a_reader_that_jumps_knows_the_tail_and_its_number() -> None:
         other = EntryLog(BASE)
         await other.jump(store)
         assert (other.head, other.tail) == (7, claim(7))
-        assert await other.append(store, create_object, 8, end(7, Ended.RELEASED))
+        assert await other.append(store, create_object, 8, end(7, ClaimEnd.RELEASED))
         await log.jump(store)
-        assert (log.head, log.tail) == (8, end(7, Ended.RELEASED))
+        assert (log.head, log.tail) == (8, end(7, ClaimEnd.RELEASED))
 
     asyncio.run(jump())
 
@@ -81,13 +81,13 @@ def test_a_tally_counts_failures_losses_and_the_success() -> None:
     log = EntryLog(BASE)
     log.entries = [
         claim(1),
-        end(1, Ended.FAILED),
+        end(1, ClaimEnd.FAILED),
         claim(2, "f/a/1"),
         claim(3, "f/b/1"),  # took over: the claim at 3 was lost
         claim(4, "f/b/1", continues=True),
-        end(4, Ended.RELEASED),
+        end(4, ClaimEnd.RELEASED),
         claim(5),
-        end(5, Ended.SUCCEEDED),
+        end(5, ClaimEnd.SUCCEEDED),
     ]
     counts = tally_log(log)
     assert (counts.failed_at, counts.lost_at, counts.succeeded) == ([2], [3], True)

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from monkey.errors import Corrupt
-from monkey.protocol.entries import Ended, EndEntry
-from monkey.protocol.heartbeat import Heart, decode_beat
-from monkey.protocol.journal import Block, Journal, Record, record_of
+from monkey.errors import CorruptObject
+from monkey.protocol.entries import ClaimEnd, EndEntry
+from monkey.protocol.heartbeat import HeartbeatWriter, decode_beat
+from monkey.protocol.journal import Journal, JournalBlock, JournalRecord, record_of
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import Index
+from monkey.protocol.observer import JournalIndex
 from monkey.store.memory import MemoryStore
 
 KEYS = Keys("p")
@@ -22,8 +22,8 @@ def job(n: int) -> str:
     return f"{n:016x}"
 
 
-def record(n: int, outcome: str = "s", k: int = 2) -> Record:
-    return Record(job(n), k, outcome, "digits", 1.25, 1e9, {"metrics": {"acc": {"last": n}}} if n % 2 else {})
+def record(n: int, outcome: str = "s", k: int = 2) -> JournalRecord:
+    return JournalRecord(job(n), k, outcome, "digits", 1.25, 1e9, {"metrics": {"acc": {"last": n}}} if n % 2 else {})
 
 
 class StillClock:
@@ -40,20 +40,20 @@ class StillClock:
 
 
 def test_a_block_comes_back_whole() -> None:
-    block = Block()
+    block = JournalBlock()
     for n in range(50):
         block.add(record(n, "sfrl"[n % 4]))
-    back = Block.decode("k", block.encode())
+    back = JournalBlock.decode("k", block.encode())
     assert [back.row(i) for i in range(len(back))] == [record(n, "sfrl"[n % 4]) for n in range(50)]
 
 
 @pytest.mark.parametrize("share", [0, 0.3, 0.99])
 def test_a_segment_cut_short_is_reported(share: float) -> None:
-    block = Block()
+    block = JournalBlock()
     block.add(record(1))
     data = block.encode()
-    with pytest.raises(Corrupt, match="agents/f/h/b/1"):
-        Block.decode("agents/f/h/b/1", data[: int(len(data) * share)])
+    with pytest.raises(CorruptObject, match="agents/f/h/b/1"):
+        JournalBlock.decode("agents/f/h/b/1", data[: int(len(data) * share)])
 
 
 def test_what_is_pending_stays_the_same_until_it_is_sealed() -> None:
@@ -98,7 +98,7 @@ def test_what_was_pending_while_nothing_was_there_does_not_stand_in_the_way() ->
 def test_a_beat_of_a_wrong_shape_is_corrupt(wrong: dict[str, object]) -> None:
     async def beat() -> bytes:
         store = MemoryStore()
-        heart = Heart(store, "b", StillClock())
+        heart = HeartbeatWriter(store, "b", StillClock())
         heart.journal.record(record(1))
         await heart.beat()
         return await store.get("b")
@@ -107,24 +107,24 @@ def test_a_beat_of_a_wrong_shape_is_corrupt(wrong: dict[str, object]) -> None:
     assert decode_beat("a", "b", json.dumps(body).encode()).block.row(0) == record(1)
     if isinstance(wrong.get("journal"), dict):
         wrong = {"journal": body["journal"] | wrong["journal"]}  # type: ignore[operator]  # it is a dict
-    with pytest.raises(Corrupt, match="not a heartbeat"):
+    with pytest.raises(CorruptObject, match="not a heartbeat"):
         decode_beat("a", "b", json.dumps(body | wrong).encode())
 
 
 def test_a_beat_nested_beyond_measure_is_corrupt() -> None:
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptObject):
         decode_beat("a", "b", b"[" * 200_000)
 
 
 def test_an_index_reads_beats_and_segments_once_and_ignores_late_beats() -> None:
     async def index() -> None:
         store = MemoryStore()
-        heart = Heart(store, KEYS.beat("f/h/b"), StillClock())
+        heart = HeartbeatWriter(store, KEYS.beat("f/h/b"), StillClock())
         for n in range(3):
             heart.journal.record(record(n))
         assert await heart.beat()
         old = await store.get(KEYS.beat("f/h/b"))
-        seen = Index(store, KEYS)
+        seen = JournalIndex(store, KEYS)
         await seen.refresh()
         number, block = heart.journal.pending()
         await store.put(KEYS.segment("f/h/b", number), block.encode())
@@ -148,10 +148,10 @@ def test_an_empty_heartbeat_is_reported_and_harms_nothing() -> None:
     async def empty() -> None:
         store = MemoryStore()
         await store.put(KEYS.beat("f/h/b"), b"")
-        seen = Index(store, KEYS)
+        seen = JournalIndex(store, KEYS)
         await seen.refresh()
         assert list(seen.corrupt) == [KEYS.beat("f/h/b")]
-        await Heart(store, KEYS.beat("f/h/b"), StillClock()).beat()
+        await HeartbeatWriter(store, KEYS.beat("f/h/b"), StillClock()).beat()
         await seen.refresh()
         assert not seen.corrupt
         assert "f/h/b" in seen.beats
@@ -162,7 +162,7 @@ def test_an_empty_heartbeat_is_reported_and_harms_nothing() -> None:
 def test_a_beat_cut_at_any_byte_is_corrupt() -> None:
     async def beat() -> bytes:
         store = MemoryStore()
-        heart = Heart(store, "b", StillClock())
+        heart = HeartbeatWriter(store, "b", StillClock())
         heart.held.add(("projects/p/jobs/x/", 3))
         await heart.beat()
         return await store.get("b")
@@ -170,12 +170,12 @@ def test_a_beat_cut_at_any_byte_is_corrupt() -> None:
     data = asyncio.run(beat())
     assert decode_beat("a", "b", data).held == {("projects/p/jobs/x/", 3)}
     for length in range(len(data)):
-        with pytest.raises(Corrupt):
+        with pytest.raises(CorruptObject):
             decode_beat("a", "b", data[:length])
 
 
 def test_a_record_says_what_its_end_says() -> None:
-    end = EndEntry(Ended.FAILED, "f/h/b", 1, "digits", "exit code 3", 3, 2.0, 1e9, out=1, log_tail=["boom"])
-    assert record_of(job(1), 2, end) == Record(
+    end = EndEntry(ClaimEnd.FAILED, "f/h/b", 1, "digits", "exit code 3", 3, 2.0, 1e9, out=1, log_tail=["boom"])
+    assert record_of(job(1), 2, end) == JournalRecord(
         job(1), 2, "f", "digits", 2.0, 1e9, {"exit_code": 3, "reason": "exit code 3", "log_tail": ["boom"]}
     )

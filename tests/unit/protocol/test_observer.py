@@ -7,9 +7,9 @@ from collections import Counter
 from itertools import pairwise
 
 from monkey.protocol.entries import Claim
-from monkey.protocol.heartbeat import TAKE, Heart
+from monkey.protocol.heartbeat import TAKE, HeartbeatWriter
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import READS, Observer
+from monkey.protocol.observer import READS, HeartbeatObserver
 from monkey.store.memory import MemoryStore
 
 KEYS = Keys("p")
@@ -33,15 +33,15 @@ class Clock:
         raise AssertionError("nothing here sleeps")
 
 
-async def silent(store: MemoryStore, clock: Clock, beats: int) -> tuple[Observer, list[bytes]]:
+async def silent(store: MemoryStore, clock: Clock, beats: int) -> tuple[HeartbeatObserver, list[bytes]]:
     """Return an observer to which the owner's heartbeat has not moved for longer than TAKE, and all its beats."""
-    heart = Heart(store, KEYS.beat(OWNER), clock)
+    heart = HeartbeatWriter(store, KEYS.beat(OWNER), clock)
     heart.held.add((BASE, 1))
     written = []
     for _ in range(beats):
         await heart.beat()
         written.append(await store.get(KEYS.beat(OWNER)))
-    observer = Observer(store, KEYS, clock, "f/me/b")
+    observer = HeartbeatObserver(store, KEYS, clock, "f/me/b")
     for _ in range(5):
         await observer.look()
         clock.at += TAKE / 3
@@ -82,9 +82,9 @@ class Fleet:
     def __init__(self, count: int, every: float = 13.0) -> None:
         self.store, self.clock, self.every = Counted(), Clock(), every
         self.agents = [f"f/a{i}/b" for i in range(count)]
-        self.hearts = {agent: Heart(self.store, KEYS.beat(agent), self.clock) for agent in self.agents}
+        self.hearts = {agent: HeartbeatWriter(self.store, KEYS.beat(agent), self.clock) for agent in self.agents}
         self.due = {agent: every * i / count for i, agent in enumerate(self.agents)}
-        self.observer = Observer(self.store, KEYS, self.clock, self.agents[0])
+        self.observer = HeartbeatObserver(self.store, KEYS, self.clock, self.agents[0])
 
     async def look_after(self, seconds: float) -> set[str]:
         """Let time pass, and return whose heartbeats a look then reads."""

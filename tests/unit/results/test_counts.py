@@ -18,7 +18,7 @@ from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.cli.render.results_table import results_lines
 from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import find_best
-from monkey.protocol.entries import Ended
+from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.sweeps.sweep_log import append_order
 from monkey.results.result_rows import ResultRow, Results, rank_rows
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
@@ -37,17 +37,17 @@ stop_when:
 DIVERGED = {"metric": "loss", "value": 12.0, "step": 3}
 GOAL = {"metric": "acc", "value": 0.95, "step": 3}
 #: lr and seed, how the job ended, its last loss, and more about its end.
-ENDS: list[tuple[int, int, Ended, float, dict[str, Any]]] = [
-    (1, 0, Ended.SUCCEEDED, 0.1, {}),
-    (1, 1, Ended.SUCCEEDED, 0.1, {}),
-    (1, 2, Ended.FAILED, 5.0, {"reason": "exit code 1"}),
-    (2, 0, Ended.FAILED, 0.01, {"reason": "exit code 1"}),
-    (2, 2, Ended.STOPPED, 0.03, {"met": DIVERGED}),
-    (3, 0, Ended.STOPPED, 0.2, {"met": GOAL}),
-    (3, 1, Ended.SUCCEEDED, 0.4, {"sweep": "other"}),
+ENDS: list[tuple[int, int, ClaimEnd, float, dict[str, Any]]] = [
+    (1, 0, ClaimEnd.SUCCEEDED, 0.1, {}),
+    (1, 1, ClaimEnd.SUCCEEDED, 0.1, {}),
+    (1, 2, ClaimEnd.FAILED, 5.0, {"reason": "exit code 1"}),
+    (2, 0, ClaimEnd.FAILED, 0.01, {"reason": "exit code 1"}),
+    (2, 2, ClaimEnd.STOPPED, 0.03, {"met": DIVERGED}),
+    (3, 0, ClaimEnd.STOPPED, 0.2, {"met": GOAL}),
+    (3, 1, ClaimEnd.SUCCEEDED, 0.4, {"sweep": "other"}),
     # It met the goal; then another sweep had it tried again, and what it shows now is of that.
-    (3, 2, Ended.STOPPED, 0.001, {"met": GOAL}),
-    (3, 2, Ended.FAILED, 0.002, {"sweep": "other", "reason": "exit code 1"}),
+    (3, 2, ClaimEnd.STOPPED, 0.001, {"met": GOAL}),
+    (3, 2, ClaimEnd.FAILED, 0.002, {"sweep": "other", "reason": "exit code 1"}),
 ]
 
 

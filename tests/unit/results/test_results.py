@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from monkey.errors import MonkeyError
 from monkey.results.export import escape_formula, groups_csv, row_json, rows_csv
 from monkey.results.groups import group_json, group_results, summarize_values
-from monkey.results.result_rows import Pick, Results, explain_unmeasured, filter_results, gather_results
+from monkey.results.result_rows import MetricPick, Results, explain_unmeasured, filter_results, gather_results
 from monkey.results.result_table import groups_table, rows_table
 from monkey.spec.job.recipe import SweepSettings
 from tests.unit.plan.making import grid, table
@@ -38,7 +38,7 @@ def metric(last: float | None, best: float | None = None, nonfinite: int = 0) ->
     return {"last": last, "min": bound, "max": bound, "step": 9, "count": 1, "nonfinite": nonfinite}
 
 
-def made(jobs: list[dict[str, Any]], seen: list[Job], pick: Pick = Pick.LAST, **settings: Any) -> Results:
+def made(jobs: list[dict[str, Any]], seen: list[Job], pick: MetricPick = MetricPick.LAST, **settings: Any) -> Results:
     rows = table(jobs)
     options = {"metric": "acc", "maximize": True, **settings}
     return gather_results(rows, SweepSettings(**options), dict(zip(rows.ids, seen, strict=True)), pick)
@@ -69,7 +69,7 @@ def test_without_a_metric_rows_keep_the_specs_order() -> None:
 def test_the_last_value_counts_unless_the_best_is_asked_for() -> None:
     seen = [Job(metrics={"acc": metric(0.5, best=0.99)}), *accs(0.7, 0.6, 0.5)]
     assert ranked(made(JOBS, seen))[0] == 0.7
-    assert ranked(made(JOBS, seen, Pick.BEST))[0] == 0.99
+    assert ranked(made(JOBS, seen, MetricPick.BEST))[0] == 0.99
 
 
 def test_whole_numbers_stay_exact_to_the_last_digit_of_every_form() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.world.known_stores import Memo
+from monkey.apply.world.known_stores import KnownStores
 from monkey.apply.world.project_store import open_known
 from monkey.errors import KeyMissing, StoreError
 from monkey.store.content.objects import MD5_PREFIX
@@ -58,7 +58,7 @@ def test_a_new_store_gets_each_content_once_and_is_asked_little(bucket: FakeBuck
         (data / f"{n}").write_bytes(b"content %d" % (n % 40))
     for most in (15, 3):  # beside the objects, the first time and the second
         bucket.log.clear()
-        store = run(open_known(bucket.url(), Memo(tmp_path), begin=True))
+        store = run(open_known(bucket.url(), KnownStores(tmp_path), begin=True))
         assert store is not None
         dataset, _, there = run(hash_into(store, str(data), tmp_path / "state"))
         (lacks,) = run(find_missing_files(store, [dataset], there))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import Corrupt, StoreError, StoreFormat, StoreMissing, StoreRefused, StoreUnsafe
+from monkey.errors import CorruptObject, StoreError, StoreFormat, StoreMissing, StoreRefused, StoreUnsafe
 from monkey.store.format import decode_format, new_format
 from monkey.store.memory import MemoryStore
 from monkey.store.open import locate_url, open_store
@@ -154,7 +154,7 @@ def test_a_newer_store_is_not_touched(root: Path, run: Run) -> None:
 def test_a_torn_format_is_reported(root: Path, run: Run, data: bytes) -> None:
     root.mkdir()
     (root / "format").write_bytes(data)
-    with pytest.raises(Corrupt, match="format"):
+    with pytest.raises(CorruptObject, match="format"):
         run(open_store(str(root)))
 
 

@@ -64,14 +64,14 @@ async def forget(place: str) -> None:
 async def contents(place: str) -> None:
     """Store many small files, by several processes, and a large one."""
     from monkey.store.content.hash_worker import read_signature
-    from monkey.store.content.objects import Source, object_key
+    from monkey.store.content.objects import SourceFile, object_key
 
     data = Path(place).with_name("data")
     data.mkdir()
     for n in range(1100):
         (data / f"{n}").write_bytes(b"content %d" % n)
     (data / "large").write_bytes(b"large" * 2_000_000)
-    sources = [Source(str(path), read_signature(path.stat())) for path in sorted(data.iterdir())]
+    sources = [SourceFile(str(path), read_signature(path.stat())) for path in sorted(data.iterdir())]
     store = await open_store(place, begin=True)
     mark("begun")
     md5s = await store.put_contents(sources, lambda objects, size: None)

@@ -10,7 +10,7 @@ import pytest
 
 from monkey.errors import MonkeyError, StoreUnavailable
 from monkey.store.memory import MemoryStore
-from monkey.transfer.download import Brought, Download, DownloadFile
+from monkey.transfer.download import Download, DownloadFile, DownloadResult
 
 
 class Reluctant(MemoryStore):
@@ -38,7 +38,7 @@ async def fill(store: MemoryStore, files: dict[str, bytes]) -> list[DownloadFile
     return [file(path, data) for path, data in files.items()]
 
 
-def bring(store: MemoryStore, to: Path, files: list[DownloadFile]) -> Brought:
+def bring(store: MemoryStore, to: Path, files: list[DownloadFile]) -> DownloadResult:
     return asyncio.run(Download(store, to).run(files))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.transfer.globs import Globs
+from monkey.transfer.globs import GlobPatterns
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from monkey.transfer.globs import Globs
     ],
 )
 def test_a_pattern_names(pattern: str, yes: list[str], no: list[str]) -> None:
-    globs = Globs([pattern])
+    globs = GlobPatterns([pattern])
     assert [path for path in yes if not globs.match(path)] == []
     assert [path for path in no if globs.match(path)] == []
 
@@ -40,13 +40,13 @@ def test_a_pattern_names(pattern: str, yes: list[str], no: list[str]) -> None:
 @pytest.mark.parametrize("pattern", ["", "/", "/etc/*", "../x", "a/../b", "a/..", "[z-a]"])
 def test_what_leads_out_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="expected a pattern"):
-        Globs([pattern])
+        GlobPatterns([pattern])
 
 
 def test_patterns_that_name_nothing_are_told() -> None:
-    assert Globs(["*.py", "*.txt", "d"]).idle(["a.py", "d/x"]) == ["*.txt"]
+    assert GlobPatterns(["*.py", "*.txt", "d"]).idle(["a.py", "d/x"]) == ["*.txt"]
 
 
 def test_a_pattern_cannot_take_for_ever() -> None:
-    assert not Globs(["**/" * 20 + "x"]).match("a/" * 60 + "y")
-    assert not Globs(["*a" * 20]).match("a" * 60 + "b")
+    assert not GlobPatterns(["**/" * 20 + "x"]).match("a/" * 60 + "y")
+    assert not GlobPatterns(["*a" * 20]).match("a" * 60 + "b")

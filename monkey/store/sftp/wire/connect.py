@@ -30,7 +30,7 @@ _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 
 
 @dataclass(frozen=True)
-class Patience:
+class ConnectTimeouts:
     """How long what may take; seconds."""
 
     #: From the first packet to a connection that may be used.
@@ -45,7 +45,7 @@ class Patience:
     reconnect: float = 15.0
 
 
-class Greeter(asyncssh.SSHClient):
+class HostKeyCheck(asyncssh.SSHClient):
     """Never asks anybody anything; remembers the host key that was not trusted."""
 
     def __init__(self) -> None:
@@ -73,13 +73,13 @@ class HostHop:
     keys: list[str]
     #: Where an agent with keys listens; empty for none.
     agent: str
-    greeter: Greeter = field(default_factory=Greeter)
+    greeter: HostKeyCheck = field(default_factory=HostKeyCheck)
 
 
-class Dialer:
+class SftpConnector:
     """Opens connections to one host."""
 
-    def __init__(self, target: SftpTarget, patience: Patience) -> None:
+    def __init__(self, target: SftpTarget, patience: ConnectTimeouts) -> None:
         """Know where to go; nothing is read yet."""
         self._target, self._patience = target, patience
         #: The host that is being asked: the last one, or one on the way.

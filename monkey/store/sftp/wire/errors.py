@@ -12,8 +12,8 @@ from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreUnavailab
 from monkey.store.keys import shorten_key
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.connect import HostHop
-from monkey.store.sftp.wire.sftp_protocol import LinkLost, Status
-from monkey.store.sftp.wire.sftp_requests import Calls, is_directory
+from monkey.store.sftp.wire.sftp_protocol import SftpConnectionLost, SftpStatusError
+from monkey.store.sftp.wire.sftp_requests import SftpRequests, is_directory
 
 #: What asyncssh and the system raise where no connection comes about.
 NO_CONNECTION = (asyncssh.Error, OSError, ValueError)
@@ -99,12 +99,14 @@ def _ssh(way: HostHop) -> str:
     return f"{port}{way.user}@{way.host}"
 
 
-def make_lost_error(exc: LinkLost, url: str) -> StoreUnavailable:
+def make_lost_error(exc: SftpConnectionLost, url: str) -> StoreUnavailable:
     """Return the error for a connection that ended in the middle."""
     return StoreUnavailable(f"the store {url}: the connection ended: {exc}")
 
 
-async def explain_failure(exc: Status, calls: Calls, url: str, root: bytes, key: str, path: bytes) -> StoreError:
+async def explain_failure(
+    exc: SftpStatusError, calls: SftpRequests, url: str, root: bytes, key: str, path: bytes
+) -> StoreError:
     """Return the error to raise for `exc`, met at `key`, which lies at `path`; asks the server what its word hides.
 
     Most things that go wrong are "failure" in SFTP. Raises LinkLost.
@@ -118,11 +120,11 @@ async def explain_failure(exc: Status, calls: Calls, url: str, root: bytes, key:
         return StoreRefused(f"{what}: the SFTP server or its file system cannot do this: {exc}")
     try:
         return await _look(exc, calls, what, root, key, path)
-    except Status:
+    except SftpStatusError:
         return StoreUnavailable(f"{what}: {exc}")
 
 
-async def _look(exc: Status, calls: Calls, what: str, root: bytes, key: str, path: bytes) -> StoreError:
+async def _look(exc: SftpStatusError, calls: SftpRequests, what: str, root: bytes, key: str, path: bytes) -> StoreError:
     above = await calls.look(root)
     if above is None or not is_directory(above):
         return explain_missing_root(what, root, above is not None)

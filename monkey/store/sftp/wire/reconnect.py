@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from monkey.errors import StoreUnavailable
 from monkey.store.sftp.url import SftpTarget
-from monkey.store.sftp.wire.connect import Dialer, Patience
+from monkey.store.sftp.wire.connect import ConnectTimeouts, SftpConnector
 from monkey.store.sftp.wire.errors import make_lost_error
-from monkey.store.sftp.wire.sftp_connection import Link, open_link
-from monkey.store.sftp.wire.sftp_protocol import LinkLost
+from monkey.store.sftp.wire.sftp_connection import SftpConnection, open_link
+from monkey.store.sftp.wire.sftp_protocol import SftpConnectionLost
 
 _T = TypeVar("_T")
 
@@ -20,15 +20,17 @@ _T = TypeVar("_T")
 _BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 0.1, 4.0
 
 
-class Reach:
+class ReconnectingSftp:
     """The connection of one store."""
 
-    def __init__(self, target: SftpTarget, patience: Patience, arrive: Callable[[Link], Awaitable[None]]) -> None:
+    def __init__(
+        self, target: SftpTarget, patience: ConnectTimeouts, arrive: Callable[[SftpConnection], Awaitable[None]]
+    ) -> None:
         """Connect to `target`; `arrive` is called with each new link before it is used, and may raise StoreError."""
         self._url, self._patience, self._arrive = target.url, patience, arrive
-        self._dialer = Dialer(target, patience)
-        self._link: Link | None = None
-        self._dialing: asyncio.Task[Link] | None = None
+        self._dialer = SftpConnector(target, patience)
+        self._link: SftpConnection | None = None
+        self._dialing: asyncio.Task[SftpConnection] | None = None
         self._pause = 0.0
         self._closed = False
 
@@ -36,7 +38,7 @@ class Reach:
         """Connect for the first time, and only once: a mistake in the URL is to be told at once. Raises StoreError."""
         self._link = await self._dial()
 
-    async def do(self, work: Callable[[Link], Awaitable[_T]], again: Callable[[], bool] = lambda: True) -> _T:
+    async def do(self, work: Callable[[SftpConnection], Awaitable[_T]], again: Callable[[], bool] = lambda: True) -> _T:
         """Return what `work` returns; where the link is lost in the middle, do it anew while `again()` says so.
 
         Raises StoreUnavailable when the time is over, and whatever else `work` raises.
@@ -47,12 +49,12 @@ class Reach:
             link = await self._linked(deadline)
             try:
                 return await work(link)
-            except LinkLost as exc:
+            except SftpConnectionLost as exc:
                 link.lose(str(exc))
                 if not again() or self._closed or loop.time() > deadline:
                     raise make_lost_error(exc, self._url) from exc
 
-    async def _linked(self, deadline: float) -> Link:
+    async def _linked(self, deadline: float) -> SftpConnection:
         """Return a link, by `deadline`; all who want one wait for the same. Raises StoreError."""
         while (link := self._link) is None or link.ended is not None:
             if self._closed:
@@ -67,20 +69,20 @@ class Reach:
                     raise
         return link
 
-    async def _dial(self) -> Link:
+    async def _dial(self) -> SftpConnection:
         if self._pause:
             await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))
         link = await open_link(self._dialer, self._patience, self._url)
         try:
             await self._arrive(link)
-        except LinkLost as exc:
+        except SftpConnectionLost as exc:
             raise make_lost_error(exc, self._url) from exc
         except BaseException:
             link.lose("not ours")
             raise
         return link
 
-    def _dialed(self, task: asyncio.Task[Link]) -> None:
+    def _dialed(self, task: asyncio.Task[SftpConnection]) -> None:
         self._dialing = None
         if task.cancelled():
             return

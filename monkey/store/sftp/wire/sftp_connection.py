@@ -10,10 +10,10 @@ from typing import cast
 import asyncssh
 
 from monkey.errors import StoreError, StoreRefused
-from monkey.store.sftp.wire.connect import Dialer, Patience
+from monkey.store.sftp.wire.connect import ConnectTimeouts, SftpConnector
 from monkey.store.sftp.wire.errors import NO_CONNECTION, make_lost_error, no_connection
-from monkey.store.sftp.wire.sftp_protocol import LinkLost, Status
-from monkey.store.sftp.wire.sftp_requests import Calls
+from monkey.store.sftp.wire.sftp_protocol import SftpConnectionLost, SftpStatusError
+from monkey.store.sftp.wire.sftp_requests import SftpRequests
 
 #: What the server must offer.
 _NEEDED = (b"posix-rename",)
@@ -22,14 +22,14 @@ _QUICKACK = getattr(socket, "TCP_QUICKACK", 0)
 
 
 class _Channel(asyncssh.SSHClientSession[bytes]):
-    """Between a channel of asyncssh and `Calls`."""
+    """Between a channel of asyncssh and `SftpRequests`."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: SftpConnection) -> None:
         self._link = link
-        self.calls: Calls
+        self.calls: SftpRequests
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
-        self.calls = Calls(chan.write)
+        self.calls = SftpRequests(chan.write)
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         if datatype is not None:
@@ -46,10 +46,10 @@ class _Channel(asyncssh.SSHClientSession[bytes]):
         self._link.lose(str(exc) if exc else "closed by the other side")
 
 
-class Link:
+class SftpConnection:
     """A connection that works, or has ended for good."""
 
-    def __init__(self, connection: asyncssh.SSHClientConnection, patience: Patience) -> None:
+    def __init__(self, connection: asyncssh.SSHClientConnection, patience: ConnectTimeouts) -> None:
         """Take over `connection`; `begin` first."""
         self.connection, self._patience = connection, patience
         self.ended: str | None = None
@@ -57,9 +57,9 @@ class Link:
         self.trouble: StoreError | None = None
         #: A channel was closed, and not the whole connection.
         self.closed = False
-        self._channels: list[Calls] = []
-        self.main: Calls
-        self._files: asyncio.Task[Calls] | None = None
+        self._channels: list[SftpRequests] = []
+        self.main: SftpRequests
+        self._files: asyncio.Task[SftpRequests] | None = None
         self._timer: asyncio.TimerHandle | None = None
         # None behind a ProxyCommand; and Linux alone has it.
         self._socket = connection.get_extra_info("socket") if _QUICKACK else None
@@ -85,14 +85,14 @@ class Link:
                     f"the SFTP server has no {extension.decode()}@openssh.com", hint="use OpenSSH's own sftp-server"
                 )
 
-    async def _open(self) -> Calls:
+    async def _open(self) -> SftpRequests:
         try:
             _, made = await self.connection.create_session(
                 lambda: _Channel(self), subsystem="sftp", command=None, encoding=None, request_pty=False
             )
         except asyncssh.ChannelOpenError as exc:
             if exc.code == asyncssh.OPEN_CONNECT_FAILED:  # not the host's answer: the connection ended
-                raise LinkLost(exc.reason) from exc
+                raise SftpConnectionLost(exc.reason) from exc
             raise StoreRefused(
                 f"the host opens no SFTP channel: {exc.reason}",
                 hint="install OpenSSH's sftp-server there, and set 'Subsystem sftp internal-sftp' in its sshd_config",
@@ -102,7 +102,7 @@ class Link:
         await calls.greet()
         return calls
 
-    async def files(self) -> Calls:
+    async def files(self) -> SftpRequests:
         """Return the channel for whole files, which must not keep heartbeats waiting; the main one if there is no more.
 
         Raises LinkLost.
@@ -111,7 +111,7 @@ class Link:
             self._files = asyncio.ensure_future(self._open_files())
         return await asyncio.shield(self._files)
 
-    async def _open_files(self) -> Calls:
+    async def _open_files(self) -> SftpRequests:
         try:
             return await self._open()
         except (StoreRefused, asyncssh.Error):  # MaxSessions 1
@@ -141,7 +141,7 @@ class Link:
 
     async def close(self) -> None:
         """End it after what was posted has been done."""
-        with contextlib.suppress(asyncssh.Error, OSError, LinkLost, Status):
+        with contextlib.suppress(asyncssh.Error, OSError, SftpConnectionLost, SftpStatusError):
             async with asyncio.timeout(1):
                 if self.ended is None:  # what is answered last was asked last
                     await asyncio.gather(*(calls.realpath(b".") for calls in self._channels))
@@ -150,14 +150,14 @@ class Link:
         self.lose("closed")
 
 
-async def open_link(dialer: Dialer, patience: Patience, url: str) -> Link:
+async def open_link(dialer: SftpConnector, patience: ConnectTimeouts, url: str) -> SftpConnection:
     """Return a link to the host; raises StoreRefused, StoreUnavailable."""
     try:
         async with asyncio.timeout(2 * patience.connect):
             connection = await dialer.dial()
     except NO_CONNECTION as exc:
         raise no_connection(exc, url, dialer.way) from exc
-    link = Link(connection, patience)
+    link = SftpConnection(connection, patience)
     try:
         await _begin(link, dialer, url)
     except BaseException:
@@ -166,10 +166,10 @@ async def open_link(dialer: Dialer, patience: Patience, url: str) -> Link:
     return link
 
 
-async def _begin(link: Link, dialer: Dialer, url: str) -> None:
+async def _begin(link: SftpConnection, dialer: SftpConnector, url: str) -> None:
     try:
         await link.begin()
-    except LinkLost as exc:
+    except SftpConnectionLost as exc:
         if link.trouble is not None:
             raise type(link.trouble)(f"the store {url}: {link.trouble.message}", hint=link.trouble.hint) from exc
         if not link.closed:

@@ -23,15 +23,15 @@ OK, EOF, NO_SUCH_FILE, DENIED, FAILURE, BAD_MESSAGE, UNSUPPORTED = 0, 1, 2, 3, 4
 #: Bytes of the longest answer that is believed. A login shell that prints its greeting looks like a longer one.
 _MAX_PACKET_BYTES = 16 * 1024 * 1024
 
-#: Bytes that are sent and not answered, above which who has more waits (`Wire.room`). A heartbeat has to wait for
-#: them on a slow line: 20 s at 100 KB/s. A fast one is full: 100 MB/s at 20 ms there and back.
+#: Bytes that are sent and not answered, above which a sender waits (`SftpChannel.room`). A heartbeat waits for them on
+#: a slow line: 20 s at 100 KB/s. A fast one is full: 100 MB/s at 20 ms there and back.
 WINDOW = 2 * 1024 * 1024
 
 #: Bytes of a request from which on it counts.
 _HEAVY = 1024
 
 
-class Status(Exception):
+class SftpStatusError(Exception):
     """The server said no."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -42,11 +42,11 @@ class Status(Exception):
         self.full = False
 
 
-class LinkLost(Exception):
+class SftpConnectionLost(Exception):
     """The connection ended with requests under way: whether they were done is not known."""
 
 
-class Attrs(NamedTuple):
+class FileAttributes(NamedTuple):
     """What a server tells of a file; times in seconds since 1970."""
 
     size: int
@@ -55,7 +55,7 @@ class Attrs(NamedTuple):
     mtime: int
 
 
-class Wire:
+class SftpChannel:
     """One SFTP channel. `send` takes bytes; `feed` is given what comes; `lose` ends it."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
@@ -83,7 +83,7 @@ class Wire:
     def request(self, kind: int, body: bytes) -> asyncio.Future[bytes]:
         """Send a request; its answer without the head, b"" for a bare yes. It raises Status, LinkLost."""
         if self._lost is not None:
-            raise LinkLost(self._lost)
+            raise SftpConnectionLost(self._lost)
         future = self._loop.create_future()
         self._ask(kind, body, future)
         return future
@@ -120,7 +120,7 @@ class Wire:
         while not self._room.is_set():
             await self._room.wait()
         if self._lost is not None:
-            raise LinkLost(self._lost)
+            raise SftpConnectionLost(self._lost)
 
     async def begin(self) -> dict[bytes, bytes]:
         """Greet the server; returns its extensions. Raises LinkLost."""
@@ -171,7 +171,7 @@ class Wire:
         elif (code := int.from_bytes(packet[5:9], "big")) == OK:
             future.set_result(b"")
         else:
-            future.set_exception(Status(code, _said(packet)))
+            future.set_exception(SftpStatusError(code, _said(packet)))
 
     def lose(self, why: str) -> None:
         """End: whoever waits is told, and nothing is sent any more."""
@@ -181,7 +181,7 @@ class Wire:
         pending, self._pending = self._pending, {}
         for future in pending.values():
             if future is not None and not future.done():
-                future.set_exception(LinkLost(why))
+                future.set_exception(SftpConnectionLost(why))
                 future.exception()  # seen: who awaits it may have been cancelled by now
         self._room.set()
 
@@ -204,7 +204,7 @@ def decode_string(data: bytes, at: int) -> tuple[bytes, int]:
     return data[at + 4 : end], end
 
 
-def decode_attributes(data: bytes, at: int) -> tuple[Attrs, int]:
+def decode_attributes(data: bytes, at: int) -> tuple[FileAttributes, int]:
     """Return the attributes that begin at `at`, and where they end; what the server left out is 0."""
     (flags,) = struct.unpack_from(">I", data, at)
     at += 4
@@ -225,4 +225,4 @@ def decode_attributes(data: bytes, at: int) -> tuple[Attrs, int]:
         at += 4
         for _ in range(2 * count):
             _, at = decode_string(data, at)
-    return Attrs(size, mode, atime, mtime), at
+    return FileAttributes(size, mode, atime, mtime), at

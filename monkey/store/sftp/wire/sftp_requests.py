@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from monkey.store.sftp.wire import sftp_protocol
-from monkey.store.sftp.wire.sftp_protocol import Attrs, Status, Wire, decode_attributes, decode_string, encode_text
+from monkey.store.sftp.wire.sftp_protocol import (
+    FileAttributes,
+    SftpChannel,
+    SftpStatusError,
+    decode_attributes,
+    decode_string,
+    encode_text,
+)
 
 #: Ways to open a file.
 _READ, _WRITE_NEW = 0x01, 0x02 | 0x08 | 0x20
@@ -24,7 +31,7 @@ _ACCESS_AND_CHANGE = 0x08
 
 
 @dataclass(frozen=True)
-class Free:
+class DiskFree:
     """What is left on the server's disk, and whether it may be written."""
 
     blocks: int
@@ -37,7 +44,7 @@ class Free:
         return not (self.blocks and self.inodes)
 
 
-class Calls(Wire):
+class SftpRequests(SftpChannel):
     """One SFTP channel and what can be asked over it. Paths are absolute. Every method raises Status, LinkLost."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
@@ -91,23 +98,23 @@ class Calls(Wire):
         done.set_result(b"")
         return done
 
-    async def fstat(self, handle: bytes) -> Attrs:
+    async def fstat(self, handle: bytes) -> FileAttributes:
         """Return what an open file is."""
         return decode_attributes(await self.request(sftp_protocol.FSTAT, handle), 0)[0]
 
-    async def lstat(self, path: bytes) -> Attrs:
+    async def lstat(self, path: bytes) -> FileAttributes:
         """Return what is at `path`, not following a link."""
         return decode_attributes(await self.request(sftp_protocol.LSTAT, encode_text(path)), 0)[0]
 
-    async def stat(self, path: bytes) -> Attrs:
+    async def stat(self, path: bytes) -> FileAttributes:
         """Return what is at `path`, or where the link there leads."""
         return decode_attributes(await self.request(sftp_protocol.STAT, encode_text(path)), 0)[0]
 
-    async def look(self, path: bytes) -> Attrs | None:
+    async def look(self, path: bytes) -> FileAttributes | None:
         """Return what is at `path`; None for nothing."""
         try:
             return await self.lstat(path)
-        except Status as exc:
+        except SftpStatusError as exc:
             if exc.code == sftp_protocol.NO_SUCH_FILE:
                 return None
             raise
@@ -146,13 +153,13 @@ class Calls(Wire):
         """Return the absolute form of `path`, as the server sees it."""
         return decode_string(await self.request(sftp_protocol.REALPATH, encode_text(path)), 4)[0]
 
-    async def free(self, path: bytes) -> Free | None:
+    async def free(self, path: bytes) -> DiskFree | None:
         """Return what is left on the disk of `path`; None where the server does not tell."""
         if not self.knows(b"statvfs"):
             return None
         answer = await self.request(sftp_protocol.EXTENDED, encode_text(b"statvfs@openssh.com") + encode_text(path))
         fields = struct.unpack_from(">11Q", answer)
-        return Free(fields[4], fields[7], bool(fields[9] & 1))
+        return DiskFree(fields[4], fields[7], bool(fields[9] & 1))
 
     async def opendir(self, path: bytes) -> bytes:
         """Return a handle for `readdir`."""
@@ -168,7 +175,7 @@ def decode_data(answer: bytes) -> bytes:
     return answer[4:]
 
 
-def decode_names(answer: bytes) -> Iterator[tuple[bytes, Attrs]]:
+def decode_names(answer: bytes) -> Iterator[tuple[bytes, FileAttributes]]:
     """Yield the names that `readdir` brought, without '.' and '..'."""
     count, at = int.from_bytes(answer[:4], "big"), 4
     for _ in range(count):
@@ -179,6 +186,6 @@ def decode_names(answer: bytes) -> Iterator[tuple[bytes, Attrs]]:
             yield name, found
 
 
-def is_directory(found: Attrs) -> bool:
+def is_directory(found: FileAttributes) -> bool:
     """Is it a directory?"""
     return stat.S_ISDIR(found.mode)

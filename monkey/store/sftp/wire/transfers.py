@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 
 from monkey.files import write_all
 from monkey.store.sftp.wire import sftp_protocol
-from monkey.store.sftp.wire.sftp_protocol import Attrs, Status
-from monkey.store.sftp.wire.sftp_requests import Calls, decode_data, decode_names, is_directory
+from monkey.store.sftp.wire.sftp_protocol import FileAttributes, SftpStatusError
+from monkey.store.sftp.wire.sftp_requests import SftpRequests, decode_data, decode_names, is_directory
 
 #: Bytes of a local file that are read at a time.
 _CHUNK_BYTES = 1024 * 1024
@@ -22,11 +22,11 @@ FLIGHT = 32
 _AHEAD = 8
 
 
-async def read_remote(calls: Calls, path: bytes) -> bytes | None:
+async def read_remote(calls: SftpRequests, path: bytes) -> bytes | None:
     """Return the bytes of a file; None where there is none, or a directory. Raises Status, LinkLost."""
     try:
         handle = await calls.open(path)
-    except Status as exc:
+    except SftpStatusError as exc:
         if exc.code == sftp_protocol.NO_SUCH_FILE:
             return None
         raise
@@ -43,7 +43,7 @@ async def read_remote(calls: Calls, path: bytes) -> bytes | None:
         calls.close(handle)
 
 
-async def receive_chunks(calls: Calls, handle: bytes, at: int, end: int) -> AsyncIterator[bytes]:
+async def receive_chunks(calls: SftpRequests, handle: bytes, at: int, end: int) -> AsyncIterator[bytes]:
     """Yield the bytes from offset `at` to `end`, or the file's end, in order. Raises Status, LinkLost."""
     flight: deque[tuple[int, asyncio.Future[bytes]]] = deque()
     asked = at
@@ -64,13 +64,13 @@ async def receive_chunks(calls: Calls, handle: bytes, at: int, end: int) -> Asyn
 
 
 async def _whole(
-    calls: Calls, handle: bytes, at: int, upto: int, answer: asyncio.Future[bytes]
+    calls: SftpRequests, handle: bytes, at: int, upto: int, answer: asyncio.Future[bytes]
 ) -> AsyncIterator[bytes]:
     """Yield what one request brings, and ask again for what it left out: a server may answer with less."""
     while at < upto:
         try:
             part = decode_data(await answer)
-        except Status as exc:
+        except SftpStatusError as exc:
             if exc.code == sftp_protocol.EOF:
                 return
             raise
@@ -80,10 +80,10 @@ async def _whole(
             answer = calls.read(handle, at, upto - at)
 
 
-async def list_entries(calls: Calls, path: bytes) -> list[tuple[bytes, Attrs]]:
+async def list_entries(calls: SftpRequests, path: bytes) -> list[tuple[bytes, FileAttributes]]:
     """Return what is in one directory. Raises Status, LinkLost."""
     handle = await calls.opendir(path)
-    found: list[tuple[bytes, Attrs]] = []
+    found: list[tuple[bytes, FileAttributes]] = []
     ahead = 2  # most have few names: one answer, and the end
     try:
         while True:
@@ -97,7 +97,7 @@ async def list_entries(calls: Calls, path: bytes) -> list[tuple[bytes, Attrs]]:
         calls.close(handle)
 
 
-async def save_remote(calls: Calls, handle: bytes, path: str) -> bool:
+async def save_remote(calls: SftpRequests, handle: bytes, path: str) -> bool:
     """Write to the new local file `path` what an open remote one holds; leaves nothing where that fails.
 
     False, and nothing done, for a directory. Raises Status, LinkLost, and the OSError of `path` itself.
@@ -123,10 +123,10 @@ def read_chunks(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
-class Sender:
+class FileTransfer:
     """Writes one new file from its beginning."""
 
-    def __init__(self, calls: Calls, handle: bytes) -> None:
+    def __init__(self, calls: SftpRequests, handle: bytes) -> None:
         """Write to `handle`."""
         self._calls, self._handle = calls, handle
         self._flight: deque[asyncio.Future[bytes]] = deque()
@@ -169,7 +169,7 @@ def _seen(answer: asyncio.Future[bytes]) -> None:
 
 
 def _ended(answer: object) -> bool:
-    return isinstance(answer, Status) and answer.code == sftp_protocol.EOF
+    return isinstance(answer, SftpStatusError) and answer.code == sftp_protocol.EOF
 
 
 def _fine(answer: bytes | BaseException) -> bytes:

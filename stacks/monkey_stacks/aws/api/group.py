@@ -11,7 +11,7 @@ from typing import Any
 from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.errors import NO_CAPACITY, translate_cloud_error, translate_errors
 from monkey_stacks.aws.api.naming import MADE, AwsStack
-from monkey_stacks.cloud.scaling import MachineGroup, Member
+from monkey_stacks.cloud.scaling import GroupMember, MachineGroup
 
 #: The scheduled action that empties the group.
 EXPIRES = "monkey-expires"
@@ -38,7 +38,7 @@ def find_group(account: AwsAccount, stack: AwsStack) -> MachineGroup | None:
     return MachineGroup(raw["DesiredCapacity"], members, at, frozenset(states), raw["MinSize"], raw["MaxSize"])
 
 
-def _members(account: AwsAccount, states: dict[str, str]) -> tuple[Member, ...]:
+def _members(account: AwsAccount, states: dict[str, str]) -> tuple[GroupMember, ...]:
     if not states:
         return ()
     with translate_errors():
@@ -49,10 +49,10 @@ def _members(account: AwsAccount, states: dict[str, str]) -> tuple[Member, ...]:
     return tuple(sorted((_member(each, states) for each in found), key=lambda each: each.id))
 
 
-def _member(raw: dict[str, Any], states: dict[str, str]) -> Member:
+def _member(raw: dict[str, Any], states: dict[str, str]) -> GroupMember:
     since, state = raw.get("LaunchTime"), states[raw["InstanceId"]]
     told = "" if state == "InService" else state.partition(":")[0].lower()
-    return Member(raw["InstanceId"], raw["InstanceType"], _tag(raw), told, since.timestamp() if since else 0.0)
+    return GroupMember(raw["InstanceId"], raw["InstanceType"], _tag(raw), told, since.timestamp() if since else 0.0)
 
 
 def _tag(raw: dict[str, Any]) -> str:
@@ -79,7 +79,7 @@ def resize_group(account: AwsAccount, stack: AwsStack, machines: int) -> None:
         )
 
 
-def retire_machine(account: AwsAccount, member: Member) -> None:
+def retire_machine(account: AwsAccount, member: GroupMember) -> None:
     """End a machine, and make the group smaller by it. One that has just gone is none. Raises FleetError."""
     from botocore.exceptions import ClientError
 

@@ -14,7 +14,7 @@ from monkey.fleet.fleet_port import Say
 from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.errors import read_error_code, translate_errors
 from monkey_stacks.aws.api.inventory import MACHINE_KINDS, TYPES, AwsResource, identify_resource
-from monkey_stacks.engine.engine_outcome import Identify, Resource
+from monkey_stacks.engine.engine_outcome import Identify, StateResource
 
 #: Seconds that what hangs on something may take to go: machines that end take minutes.
 _PATIENCE_SECONDS = 600.0
@@ -25,19 +25,19 @@ _GONE = ("NotFound", "NoSuchEntity", "Malformed")
 _NEEDED = ("DependencyViolation", "DeleteConflict", "ResourceInUse", "ScalingActivityInProgress", "VolumeInUse")
 
 
-def select_known(things: Iterable[AwsResource], resources: Iterable[Resource]) -> set[AwsResource]:
+def select_known(things: Iterable[AwsResource], resources: Iterable[StateResource]) -> set[AwsResource]:
     """Return the things that the state has, by type and id."""
     ids = {(each.type, each.id) for each in resources if each.id}
     return {each for each in things if (TYPES.get(each.kind, ""), each.id) in ids}
 
 
-def make_finder(things: Iterable[AwsResource], resources: Iterable[Resource]) -> Identify:
+def make_finder(things: Iterable[AwsResource], resources: Iterable[StateResource]) -> Identify:
     """Return what finds the resources again whose creation was cut off, among what the state does not have."""
     left = sorted(set(things) - select_known(things, resources), key=lambda each: each.id)
     return lambda type_, inputs: identify_resource(left, type_, inputs)
 
 
-def find_orphans(things: Sequence[AwsResource], resources: Sequence[Resource]) -> list[AwsResource]:
+def find_orphans(things: Sequence[AwsResource], resources: Sequence[StateResource]) -> list[AwsResource]:
     """Return the things, machines left out, that neither the state has nor the next `up` will find again."""
     find = make_finder(things, resources)
     cut = {(each.type, find(each.type, each.inputs)) for each in resources if not each.id}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.cloud.http_client import Away, Refused, retry_ask
+from monkey.fleet.cloud.http_client import ApiDown, ApiError, retry_ask
 from monkey.fleet.cloud.machine_paths import AGENT, CAUGHT
 
 LOG = Path("/var/log/monkey-boot.log")
@@ -63,5 +63,5 @@ def note_end(cloud: Any, settings: Mapping[str, Any], why: str) -> None:
         said = {"machine": name, "why": mask_line(why, cloud.seen), "at": time.time(), "log": last_words(cloud.seen)}
         key = f"projects/{settings['project']}/boots/{settings['fleet']}/{name}"
         retry_ask(lambda: cloud.put(key, json.dumps(said).encode()), _PATIENCE, MUTE)
-    except (Refused, Away, ValueError, LookupError) as exc:
+    except (ApiError, ApiDown, ValueError, LookupError) as exc:
         say_line(f"the store is not told: {exc}")

@@ -20,7 +20,7 @@ BEGAN = Path("/run/monkey-watch-began")
 
 
 @dataclass(frozen=True)
-class Seen:
+class AgentSeen:
     """What there is to see of the agent, and when."""
 
     #: Of its unit, as systemd has it: active, activating, deactivating, inactive, failed.
@@ -37,7 +37,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class End:
+class EndReason:
     """Why a machine is to end."""
 
     why: str
@@ -47,21 +47,21 @@ class End:
     failed: bool = False
 
 
-def judge_end(seen: Seen, settings: Mapping[str, Any]) -> End | None:
+def judge_end(seen: AgentSeen, settings: Mapping[str, Any]) -> EndReason | None:
     """Return why this machine is to end, None where it is not."""
     if seen.state == "inactive" and seen.goodbye:
-        return End(seen.goodbye, shrinks=False)
+        return EndReason(seen.goodbye, shrinks=False)
     if seen.state == "inactive" and seen.left:
-        return End("the agent has left, for there is nothing to do")
+        return EndReason("the agent has left, for there is nothing to do")
     if seen.state == "failed":
-        return End("the agent does not start", failed=True)
+        return EndReason("the agent does not start", failed=True)
     if seen.heard is None or seen.heard > seen.now:  # or of an earlier boot
         patience = settings["boot_patience"]
         late = seen.now - seen.began > patience
-        return End(f"there was no heartbeat within {patience:.0f} s of the boot", failed=True) if late else None
+        return EndReason(f"there was no heartbeat within {patience:.0f} s of the boot", failed=True) if late else None
     silent = seen.now - seen.heard
     if silent > settings["orphan_timeout"]:
-        return End(f"the store has acknowledged no heartbeat for {silent:.0f} s", failed=True)
+        return EndReason(f"the store has acknowledged no heartbeat for {silent:.0f} s", failed=True)
     return None
 
 
@@ -87,13 +87,13 @@ def _begun() -> float:
     return _number(_text(BEGAN)) or now
 
 
-def _look(began: float) -> Seen:
+def _look(began: float) -> AgentSeen:
     show = ["systemctl", "is-active", "monkey-agent.service"]
     try:
         state = subprocess.run(show, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60).stdout
     except subprocess.TimeoutExpired:
         state = ""
-    return Seen(
+    return AgentSeen(
         state=state.strip(),
         left=(AGENT / BYE_FILES).exists(),
         goodbye=_text(AGENT / GOODBYE),

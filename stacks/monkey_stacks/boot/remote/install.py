@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.cloud.http_client import Refused, retry_ask
+from monkey.fleet.cloud.http_client import ApiError, retry_ask
 from monkey.fleet.cloud.machine_paths import CODE
 from monkey_stacks.boot.remote.boot_report import BootFailed, say_line
-from monkey_stacks.bundle.unpack import NotTheBundle, unpack_bundle
+from monkey_stacks.bundle.unpack import WrongBundle, unpack_bundle
 
 SCRIPT = CODE / "machine.py"
 UNIT = Path("/etc/systemd/system/monkey-watch.service")
@@ -94,7 +94,7 @@ def _bundle(settings: Mapping[str, Any], cloud: Any) -> Path:
         return where
     try:
         data = retry_ask(lambda: cloud.fetch(f"bundle/{sha256}.tar.gz"), LATE)
-    except Refused as exc:
+    except ApiError as exc:
         if exc.status == 404:
             raise BootFailed(f"the store has no bundle {sha256}: apply again") from exc
         raise
@@ -105,7 +105,7 @@ def _bundle(settings: Mapping[str, Any], cloud: Any) -> Path:
         for directory, _, _ in os.walk(aside):
             Path(directory).chmod(0o755)
         aside.rename(where)
-    except NotTheBundle as exc:
+    except WrongBundle as exc:
         raise BootFailed(f"bundle {sha256}: {exc}") from exc
     finally:
         shutil.rmtree(aside, ignore_errors=True)

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from monkey import origin
 from monkey.errors import FleetError
-from monkey.fleet.cloud.http_client import Away, Refused, ask_api
+from monkey.fleet.cloud.http_client import ApiDown, ApiError, ask_api
 from monkey_stacks.gcp.api.errors import NO_JSON, translate_errors
 
 #: What our tokens are good for: what may be done with them is a matter of roles.
@@ -60,7 +60,7 @@ class GcpAccount:
         with translate_errors():
             try:
                 return self._ask("GET", service, path, None, query)
-            except Refused as exc:
+            except ApiError as exc:
                 if exc.status == 404:
                     return None
                 raise
@@ -83,7 +83,7 @@ class GcpAccount:
                     if not asked:
                         self._ask("DELETE", service, path, None, {})
                         asked = True
-                except Refused as exc:
+                except ApiError as exc:
                     # Something that goes as well may still be in it.
                     if exc.status != 404 and (exc.status not in (400, 409) or time.monotonic() > deadline):
                         raise
@@ -105,10 +105,10 @@ class GcpAccount:
             try:
                 answer = ask_api(method, f"{url}?{urlencode(query)}" if query else url, said, data, limit=_LIMIT)
                 return _read(f"{method} {url}", answer)
-            except Refused as exc:
+            except ApiError as exc:
                 if not left or exc.status not in _SOON:
                     raise
-            except Away:  # all that we ask may be asked twice
+            except ApiDown:  # all that we ask may be asked twice
                 if not left:
                     raise
             time.sleep(_PAUSE)
@@ -124,7 +124,7 @@ class GcpAccount:
                 return self._fresh()
             except GoogleAuthError as exc:
                 with translate_errors():
-                    raise Refused("asking for a token", 0, str(exc)) from exc
+                    raise ApiError("asking for a token", 0, str(exc)) from exc
         raise AssertionError("unreachable")
 
     def _fresh(self) -> str:
@@ -145,7 +145,7 @@ def _read(what: str, answer: bytes) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise Away(f"{what}: {NO_JSON} {answer[:80]!r}")
+        raise ApiDown(f"{what}: {NO_JSON} {answer[:80]!r}")
     return found
 
 

@@ -32,22 +32,22 @@ class GcpImage:
 
 
 @dataclass(frozen=True)
-class Offer:
+class MachineOffer:
     """A type of machines, and where in the region it is to be had."""
 
     machine: MachineType
     zones: tuple[str, ...]
 
 
-def read_machine_type(account: GcpAccount, type_: str) -> Offer:
+def read_machine_type(account: GcpAccount, type_: str) -> MachineOffer:
     """Return what Google has of a type in the region; asked once. Raises FleetError."""
     if type_ not in account.remembered:
         account.remembered[type_] = _asked(account, type_)
-    found: Offer = account.remembered[type_]
+    found: MachineOffer = account.remembered[type_]
     return found
 
 
-def _asked(account: GcpAccount, type_: str) -> Offer:
+def _asked(account: GcpAccount, type_: str) -> MachineOffer:
     region = account.region
     asked = {"filter": f'name="{type_}"', "returnPartialSuccess": "true"}
     pages = account.pages("GET", f"{account.place}/aggregated/machineTypes", **asked)
@@ -63,7 +63,7 @@ def _asked(account: GcpAccount, type_: str) -> Offer:
             f"there is no type of machines {type_} in {region}",
             hint=f"check machine_type: in monkey.yaml: `gcloud compute machine-types list --filter zone~{region}`",
         )
-    return Offer(_machine(next(iter(found.values()))), tuple(sorted(found)))
+    return MachineOffer(_machine(next(iter(found.values()))), tuple(sorted(found)))
 
 
 def _machine(raw: dict[str, Any]) -> MachineType:
@@ -72,7 +72,7 @@ def _machine(raw: dict[str, Any]) -> MachineType:
     return MachineType(raw["name"], float(raw["guestCpus"]), int(raw["memoryMb"]) << 20, gpus, arch)
 
 
-def select_zones(found: Offer, asked: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
+def select_zones(found: MachineOffer, asked: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
     """Return the zones in which machines may be: those asked for, else those of the state, else all that have them.
 
     Raises FleetError where the type is not to be had in one that was asked for.

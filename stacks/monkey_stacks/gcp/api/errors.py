@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from monkey.errors import FleetError
-from monkey.fleet.cloud.http_client import Away, Refused
+from monkey.fleet.cloud.http_client import ApiDown, ApiError
 from monkey_stacks.error_tables import Word, find_translation, make_row
 
 _LOGIN = "log in again (`gcloud auth application-default login`), or name a key file: GOOGLE_APPLICATION_CREDENTIALS"
@@ -122,14 +122,14 @@ def translate_errors() -> Iterator[None]:
     """Raise what requests raise as FleetError."""
     try:
         yield
-    except (Refused, Away) as exc:
+    except (ApiError, ApiDown) as exc:
         text = _plain(exc)
         raise translate_cloud_error(text) or FleetError(
             f"Google refused: {text}", hint="try again in a while; an apply that it cut off is gone on with"
         ) from exc
 
 
-def _plain(exc: Refused | Away) -> str:
+def _plain(exc: ApiError | ApiDown) -> str:
     """Return what was said without the JSON around it: its message, and the words by which programs know it."""
     try:
         found = json.loads(getattr(exc, "said", ""))["error"]

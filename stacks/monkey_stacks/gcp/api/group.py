@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from monkey_stacks.cloud.scaling import SHUT, MachineGroup, Member
+from monkey_stacks.cloud.scaling import SHUT, GroupMember, MachineGroup
 from monkey_stacks.gcp.api.account import GcpAccount
 from monkey_stacks.gcp.api.errors import NO_CAPACITY, translate_cloud_error
 from monkey_stacks.gcp.api.naming import STACK, GcpStack
@@ -24,7 +24,7 @@ _SHUT = ("STOPPING", "STOPPED", "SUSPENDING", "SUSPENDED", "TERMINATED")
 
 
 @dataclass(frozen=True)
-class GroupMachine(Member):
+class GroupMachine(GroupMember):
     """A machine of the group, and where Google has it."""
 
     zone: str = ""
@@ -97,7 +97,7 @@ def resize_group(account: GcpAccount, stack: GcpStack, machines: int) -> None:
     account.ask("POST", "compute", f"{spell_group_path(account, stack)}/resize", size=str(machines))
 
 
-def retire_machines(account: GcpAccount, stack: GcpStack, members: Iterable[Member]) -> None:
+def retire_machines(account: GcpAccount, stack: GcpStack, members: Iterable[GroupMember]) -> None:
     """End machines, and make the group smaller by them. One that has just gone is none. Raises FleetError."""
     links = [f"zones/{each.zone}/instances/{each.id}" for each in members if isinstance(each, GroupMachine)]
     if links:

@@ -14,7 +14,7 @@ from typing import Any
 
 from monkey.fleet.fleet_port import Say
 from monkey_stacks.cloud.scaling import MachineGroup
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.gcp.api import group
 from monkey_stacks.gcp.api.account import GcpAccount
 from monkey_stacks.gcp.api.naming import FLEET_LABEL, PROJECT, STACK, GcpStack, name_prefix
@@ -151,7 +151,7 @@ def _where(account: GcpAccount, thing: GcpResource) -> tuple[str, str]:
 
 
 def find_orphans(
-    account: GcpAccount, stack: GcpStack, things: Sequence[GcpResource], known: Sequence[Resource]
+    account: GcpAccount, stack: GcpStack, things: Sequence[GcpResource], known: Sequence[StateResource]
 ) -> list[GcpResource]:
     """Return the things, machines left out, that neither the state has nor the next `up` will find again."""
     ours = {(each.type, each.id or identify_resource(account, stack, each.type, each.inputs)) for each in known}

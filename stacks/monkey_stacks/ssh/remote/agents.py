@@ -27,7 +27,7 @@ _PASSING = ("_", "SHLVL", "PWD", "OLDPWD", "MAIL", "TERM", "MOTD_SHOWN", "LC_ALL
 _PASSING_PREFIXES = ("SSH_", "XDG_SESSION", "DBUS_", "MONKEY_")
 
 
-class Failed(Exception):
+class AgentNotAlive(Exception):
     """An agent that was started does not live; the message tells its last words."""
 
 
@@ -87,7 +87,7 @@ def start_agent(place: FleetDirectory, agent: Path, command: list[str], kept: st
         said = _said_since(log, begun)
         if " error: " in said or time.monotonic() > until:
             last = [f"  {line}" for line in said.splitlines()[-LAST_WORDS:]]
-            raise Failed("\n".join(last) or f"  (none in {BEGIN:.0f} s)")
+            raise AgentNotAlive("\n".join(last) or f"  (none in {BEGIN:.0f} s)")
         time.sleep(0.02)
     keep_agent(place, agent, command, kept)
 

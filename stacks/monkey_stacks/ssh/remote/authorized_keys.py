@@ -13,7 +13,7 @@ from monkey_stacks.ssh.remote.paths import hold_lock, make_directory, write_file
 RESTRICTED = 'restrict,command="internal-sftp"'
 
 
-class NoKeygen(Exception):
+class KeygenMissing(Exception):
     """This host has no ssh-keygen."""
 
 
@@ -23,7 +23,7 @@ def make_pair(private: Path, comment: str) -> str:
     if not (private.exists() and public.exists()):
         program = shutil.which("ssh-keygen")
         if program is None:
-            raise NoKeygen("there is no ssh-keygen")
+            raise KeygenMissing("there is no ssh-keygen")
         private.unlink(missing_ok=True)
         public.unlink(missing_ok=True)
         command = [program, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(private)]

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from monkey_stacks.bundle.unpack import NotTheBundle, unpack_bundle
+from monkey_stacks.bundle.unpack import WrongBundle, unpack_bundle
 from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree, is_unheard, make_directory, remove_empty
 
 #: Seconds that a bundle which nobody uses is kept: somebody may be about to.
@@ -30,7 +30,7 @@ def install_bundle(place: FleetDirectory, sha256: str, stream: IO[bytes]) -> Non
     aside = place.bundles / f".{sha256}.{os.getpid()}"
     try:
         if unpack_bundle(stream, aside) != sha256:
-            raise NotTheBundle(f"the bundle that came is not {sha256}")
+            raise WrongBundle(f"the bundle that came is not {sha256}")
         os.sync()  # which takes long on a busy disk
         if is_unheard():
             return

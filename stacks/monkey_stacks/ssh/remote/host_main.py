@@ -11,7 +11,7 @@ from typing import Any
 
 from monkey_stacks.bundle import unpack
 from monkey_stacks.ssh.remote import agents, authorized_keys, bundles, host_setup
-from monkey_stacks.ssh.remote.paths import Busy, FleetDirectory
+from monkey_stacks.ssh.remote.paths import DirectoryBusy, FleetDirectory
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
@@ -41,9 +41,9 @@ def serve_operation(operation: str, asked: dict[str, Any], nonce: str) -> None:
     except OSError as exc:
         reply = {"error": _kind(exc), "message": exc.strerror or str(exc), "path": str(exc.filename or "")}
         reply["free"] = _free(str(exc.filename or os.path.expanduser("~")))  # noqa: PTH111
-    except (Busy, agents.Failed, unpack.NotTheBundle, authorized_keys.NoKeygen) as exc:
+    except (DirectoryBusy, agents.AgentNotAlive, unpack.WrongBundle, authorized_keys.KeygenMissing) as exc:
         reply = {"error": type(exc).__name__, "message": str(exc)}
-    except host_setup.StoreAway as exc:
+    except host_setup.StoreUnreachableHere as exc:
         reply = {"error": "StoreAway", "message": exc.args[0], "hint": exc.args[1], "store": asked["store"]}
     sys.stdout.write(f"\n{nonce} {json.dumps(reply)}\n")
     sys.stdout.flush()

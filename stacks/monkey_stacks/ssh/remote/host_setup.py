@@ -23,7 +23,7 @@ _PATIENCE_SECONDS = 90
 _FETCHED = {"PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv"}
 
 
-class StoreAway(Exception):
+class StoreUnreachableHere(Exception):
     """The store cannot be used from here: (message, hint)."""
 
 
@@ -237,16 +237,18 @@ def _check_store(place: FleetDirectory, asked: dict[str, Any]) -> None:
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE_SECONDS, env=environment, cwd="/"
         )
     except subprocess.TimeoutExpired:
-        raise StoreAway(f"the store {asked['store']} did not answer for {_PATIENCE_SECONDS} s", None) from None
+        raise StoreUnreachableHere(
+            f"the store {asked['store']} did not answer for {_PATIENCE_SECONDS} s", None
+        ) from None
     try:
         said = json.loads(run.stdout)
     except ValueError:
         said = {}
     if "message" in said:
-        raise StoreAway(said["message"], said["hint"])
+        raise StoreUnreachableHere(said["message"], said["hint"])
     if run.returncode:
         words = run.stderr.decode(errors="replace")[-2000:].strip() or f"it ended with exit code {run.returncode}"
-        raise StoreAway(f"the agent cannot be run: {words}", None)
+        raise StoreUnreachableHere(f"the agent cannot be run: {words}", None)
 
 
 def _remove_strays(place: FleetDirectory) -> None:

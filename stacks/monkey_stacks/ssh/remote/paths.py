@@ -32,7 +32,7 @@ TAG = "CACHEDIR.TAG"
 _MARK = b"Signature: 8a477f597d28d172789f06886806bc55\n# The cache of monkey's agents. They fill it again.\n"
 
 
-class Busy(Exception):
+class DirectoryBusy(Exception):
     """Somebody else is at it."""
 
 
@@ -163,10 +163,10 @@ def hold_lock(path: Path, patience: float = 60, given_up: Callable[[], bool] = l
         if (fd := _try_lock(path)) is not None:
             break
         if time.monotonic() > until:
-            raise Busy(f"another monkey has been changing {path.parent} for {patience:.0f} s")
+            raise DirectoryBusy(f"another monkey has been changing {path.parent} for {patience:.0f} s")
         time.sleep(0.05)
     else:
-        raise Busy("nobody waits for this any more")
+        raise DirectoryBusy("nobody waits for this any more")
     try:
         yield
     finally:

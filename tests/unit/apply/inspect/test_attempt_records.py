@@ -6,12 +6,12 @@ import pytest
 
 from monkey.apply.inspect.attempt_records import find_attempt, list_attempts
 from monkey.errors import NotFound
-from monkey.protocol.entries import Claim, Ended, EndEntry, JobEntry, Torn
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
 
 MINE, YOURS = Claim("local/a/1", 1, 0, "s"), Claim("local/b/1", 2, 0, "s")
 ON = Claim("local/a/1", 3, 0, "s", continues=True)
-DONE, GIVEN = EndEntry(Ended.SUCCEEDED, "local/a/1", 1), EndEntry(Ended.RELEASED, "local/a/1", 1)
+DONE, GIVEN = EndEntry(ClaimEnd.SUCCEEDED, "local/a/1", 1), EndEntry(ClaimEnd.RELEASED, "local/a/1", 1)
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ DONE, GIVEN = EndEntry(Ended.SUCCEEDED, "local/a/1", 1), EndEntry(Ended.RELEASED
         ([MINE, GIVEN, YOURS, DONE], [(1, 1, GIVEN), (2, 3, DONE)]),
         ([MINE, ON, ON, DONE], [(1, 1, DONE)]),
         ([MINE, ON, YOURS], [(1, 1, YOURS), (2, 3, None)]),
-        ([MINE, Torn("k/2"), YOURS, DONE], [(1, 1, Torn("k/2")), (2, 3, DONE)]),
-        ([Torn("k/1"), MINE, DONE], [(1, 2, DONE)]),
+        ([MINE, TornEntry("k/2"), YOURS, DONE], [(1, 1, TornEntry("k/2")), (2, 3, DONE)]),
+        ([TornEntry("k/1"), MINE, DONE], [(1, 2, DONE)]),
     ],
 )
 def test_an_attempt_is_a_claim_and_what_ends_it(

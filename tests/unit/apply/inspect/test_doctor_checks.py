@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from monkey.apply.inspect.doctor_checks import Check, _agents, _clouds, _programs, check_project
+from monkey.apply.inspect.doctor_checks import DoctorCheck, _agents, _clouds, _programs, check_project
 from monkey.cli.render.machine_usage import left_lines, telemetry_lines
 from monkey.errors import FleetError
 from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot
@@ -92,8 +92,8 @@ def test_each_provider_that_rents_has_a_line() -> None:
 
     found = asyncio.run(_clouds({"local": StillFleet(), "good": Asked("good"), "bad": Asked("bad")}))
     assert found == [
-        Check("providers", "good: AWS has m5.large"),
-        Check("providers", "provider 'bad': there is no image ami-0", "name one", wrong=True),
+        DoctorCheck("providers", "good: AWS has m5.large"),
+        DoctorCheck("providers", "provider 'bad': there is no image ami-0", "name one", wrong=True),
     ]
 
 
@@ -115,9 +115,9 @@ def test_a_missing_plugin_of_a_cloud_has_a_line(tmp_path: Path, monkeypatch: pyt
     missing = f"Pulumi's plugin {{}} is not installed on this machine ({platform.node()})"
     run = f"run: PULUMI_HOME={home} pulumi plugin install resource {{}}"
     assert list(_programs(load_project(tmp_path))) == [
-        Check("pulumi", f"3.232.0 at {pulumi}"),
-        Check("pulumi", missing.format(aws), run.format(aws), wrong=True),
-        Check("pulumi", missing.format(gcp), run.format(gcp), wrong=True),
+        DoctorCheck("pulumi", f"3.232.0 at {pulumi}"),
+        DoctorCheck("pulumi", missing.format(aws), run.format(aws), wrong=True),
+        DoctorCheck("pulumi", missing.format(gcp), run.format(gcp), wrong=True),
     ]
     kept = home / f"plugins/resource-{aws.replace(' ', '-')}/pulumi-resource-aws"
     kept.parent.mkdir(parents=True)
@@ -142,7 +142,7 @@ def test_without_a_store_that_opens_providers_are_asked_all_the_same(
     cloud = "{type: aws, region: eu-central-1, instance_type: m5.large}"
     (tmp_path / "monkey.yaml").write_text(f"store: s3://bucket\nproviders:\n  cloud: {cloud}\n")
 
-    async def checks() -> list[Check]:
+    async def checks() -> list[DoctorCheck]:
         return [check async for check in check_project(load_project(tmp_path))]
 
     wrong = {check.about: check for check in asyncio.run(checks()) if check.wrong}

@@ -9,11 +9,11 @@ import pytest
 
 from monkey.apply.execute import execute_plan
 from monkey.apply.inspect.attempt_records import read_attempts
-from monkey.apply.inspect.log_reading import Follow
+from monkey.apply.inspect.log_reading import LogFollower
 from monkey.apply.planning import make_plan
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.errors import NotFound
-from monkey.protocol.entries import Ended
+from monkey.protocol.entries import ClaimEnd
 from tests.unit.apply.small_project import SPEC, Pen, apply, opened, write_project
 
 
@@ -35,7 +35,7 @@ def test_follow_goes_on_through_attempts_to_the_end(root: Path) -> None:
                 await pen.write(job, k, 0, b"one ")
                 await yield_(0)
                 await pen.write(job, k, 1, b"two ")
-                await pen.end(job, Ended.FAILED)
+                await pen.end(job, ClaimEnd.FAILED)
                 k = await pen.begin(job)
                 await pen.write(job, k, 0, b"three ")
                 await pen.write(job, k, 1, b"\xff\x00four")
@@ -48,7 +48,7 @@ def test_follow_goes_on_through_attempts_to_the_end(root: Path) -> None:
                 task = task or asyncio.create_task(life())
                 await asyncio.sleep(0.001)
 
-            got = b"".join([data async for _, data in Follow(world, "small", [job], sleep).chunks(follow=True)])
+            got = b"".join([data async for _, data in LogFollower(world, "small", [job], sleep).chunks(follow=True)])
             assert got.endswith(b"three \xff\x00four")
             assert got in (b"one two three \xff\x00four", b"three \xff\x00four")
 
@@ -67,7 +67,7 @@ def test_without_follow_what_is_there_is_all(root: Path) -> None:
             async def never(seconds: float) -> None:
                 raise AssertionError("waited without being asked to follow")
 
-            got = [chunk async for chunk in Follow(world, "small", None, never).chunks(follow=False)]
+            got = [chunk async for chunk in LogFollower(world, "small", None, never).chunks(follow=False)]
             assert got == [(job, job.encode()) for job in jobs[:2]]
 
     asyncio.run(main())
@@ -88,10 +88,10 @@ def test_one_attempt_is_followed_to_its_own_end(root: Path) -> None:
                 waits += 1
                 assert waits == 1, "waited for more when that attempt was over"
                 await pen.write(job, first, 1, b" two")
-                await pen.end(job, Ended.FAILED)
+                await pen.end(job, ClaimEnd.FAILED)
 
             async def read(k: int) -> bytes:
-                chunks = Follow(world, "small", [job], sleep, k).chunks(follow=True)
+                chunks = LogFollower(world, "small", [job], sleep, k).chunks(follow=True)
                 return b"".join([data async for _, data in chunks])
 
             assert await read(first) == b"one two"
@@ -117,7 +117,7 @@ def test_a_job_that_adopts_a_result_has_its_log(root: Path) -> None:
             await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
             jobs = planned.wanted[0].desired.table.ids
             assert not set(jobs) & set(before)
-            got = [chunk async for chunk in Follow(world, "small", None, asyncio.sleep).chunks(follow=False)]
+            got = [chunk async for chunk in LogFollower(world, "small", None, asyncio.sleep).chunks(follow=False)]
             assert got == [(job, old.encode()) for job, old in zip(jobs, before, strict=True)]
             view = (await world.reader().read()).sweeps["small"]
             assert [one.number for one in await read_attempts(world, view, jobs[0])] == [1]

@@ -11,11 +11,11 @@ import pytest
 from monkey.apply.orders import cancel_sweep, pause_sweep, resume_sweep, retry_jobs
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.stuck_sweeps import BEATS
-from monkey.apply.watch.sweep_progress import Pace, SweepProgress, Wait, judge_counts
-from monkey.apply.watch.watch_loop import GIVE_UP_AFTER, Watch
+from monkey.apply.watch.sweep_progress import SweepPace, SweepProgress, WaitOutcome, judge_counts
+from monkey.apply.watch.watch_loop import GIVE_UP_AFTER, SweepWatch
 from monkey.apply.world.world import World
 from monkey.errors import FleetError, MonkeyError, NotFound, StoreRefused
-from monkey.protocol.entries import Ended
+from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot
 from monkey.protocol.sweeps.sweep_log import open_markers, read_sweep
 from tests.bucket import FakeBucket, Refusal
@@ -25,22 +25,22 @@ from tests.unit.apply.small_project import Pen, StillFleet, apply, opened
 @pytest.mark.parametrize(
     ("counts", "wait"),
     [
-        ({}, Wait.SUCCEEDED),
-        ({JobState.SUCCEEDED: 3}, Wait.SUCCEEDED),
-        ({JobState.SUCCEEDED: 3, JobState.QUEUED: 1}, Wait.WORKING),
-        ({JobState.FAILED: 1, JobState.FROZEN: 1}, Wait.WORKING),
-        ({JobState.FAILED: 1, JobState.CANCELLED: 5}, Wait.FAILED),
-        ({JobState.CANCELLED: 1, JobState.SUCCEEDED: 1}, Wait.CANCELLED),
-        ({JobState.PAUSED: 1, JobState.SUCCEEDED: 1}, Wait.PAUSED),
-        ({JobState.PAUSED: 1, JobState.RUNNING: 1}, Wait.WORKING),
+        ({}, WaitOutcome.SUCCEEDED),
+        ({JobState.SUCCEEDED: 3}, WaitOutcome.SUCCEEDED),
+        ({JobState.SUCCEEDED: 3, JobState.QUEUED: 1}, WaitOutcome.WORKING),
+        ({JobState.FAILED: 1, JobState.FROZEN: 1}, WaitOutcome.WORKING),
+        ({JobState.FAILED: 1, JobState.CANCELLED: 5}, WaitOutcome.FAILED),
+        ({JobState.CANCELLED: 1, JobState.SUCCEEDED: 1}, WaitOutcome.CANCELLED),
+        ({JobState.PAUSED: 1, JobState.SUCCEEDED: 1}, WaitOutcome.PAUSED),
+        ({JobState.PAUSED: 1, JobState.RUNNING: 1}, WaitOutcome.WORKING),
     ],
 )
-def test_judgement(counts: dict[JobState, int], wait: Wait) -> None:
+def test_judgement(counts: dict[JobState, int], wait: WaitOutcome) -> None:
     assert judge_counts(Counter(counts)) is wait
 
 
 def test_pace_is_of_the_last_minute_and_begins_anew_after_a_retry() -> None:
-    pace = Pace()
+    pace = SweepPace()
     pace.see(0, 10)
     assert pace.rate is None, "nothing has ended under our eyes"
     pace.see(10, 30)
@@ -69,8 +69,8 @@ class Steps:
             await self.happen.pop(0)()  # type: ignore[operator]  # coroutine functions
 
 
-def watch(world: World, steps: Steps, seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]]) -> Watch:
-    return Watch(
+def watch(world: World, steps: Steps, seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]]) -> SweepWatch:
+    return SweepWatch(
         world.at,
         world.keys,
         world.reader(),
@@ -88,18 +88,18 @@ def test_watch_ends_with_the_last_job(root: Path) -> None:
             jobs = (await apply(world)).wanted[0].desired.table.ids
             pen = Pen(world)
 
-            async def run(job: str, outcome: Ended) -> None:
+            async def run(job: str, outcome: ClaimEnd) -> None:
                 await pen.begin(job)
                 await pen.end(job, outcome, reason="exit code 3", metrics={"loss": {"last": 0.5}})
 
             steps = Steps(
-                lambda: run(jobs[0], Ended.SUCCEEDED),
-                lambda: run(jobs[1], Ended.FAILED),
-                lambda: run(jobs[2], Ended.SUCCEEDED),
+                lambda: run(jobs[0], ClaimEnd.SUCCEEDED),
+                lambda: run(jobs[1], ClaimEnd.FAILED),
+                lambda: run(jobs[2], ClaimEnd.SUCCEEDED),
             )
             seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]] = []
             (progress,) = await watch(world, steps, seen).run()
-            assert progress.wait is Wait.FAILED
+            assert progress.wait is WaitOutcome.FAILED
             assert progress.counts == {JobState.SUCCEEDED: 2, JobState.FAILED: 1}
             assert [shown[0].unfinished for _, shown, _ in seen] == [3, 2, 1, 0]
             assert seen[2][1][0].eta is not None
@@ -157,7 +157,7 @@ def test_store_that_is_away_is_waited_for(root: Path) -> None:
 
             seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]] = []
             (progress,) = await watch(world, Steps(vanish, come_back, finish), seen).run()
-            assert progress.wait is Wait.SUCCEEDED
+            assert progress.wait is WaitOutcome.SUCCEEDED
             assert [bool(trouble) for _, _, trouble in seen] == [False, True, False, False]
             assert seen[1][1][0].unfinished == 3, "what was known stays on the screen"
 
@@ -171,7 +171,7 @@ def test_pause_resume_cancel_retry_are_entries_that_queue_and_call(root: Path) -
             jobs = (await apply(world)).wanted[0].desired.table.ids
             pen = Pen(world)
             await pen.begin(jobs[0])
-            await pen.end(jobs[0], Ended.FAILED, reason="exit code 1")
+            await pen.end(jobs[0], ClaimEnd.FAILED, reason="exit code 1")
             await pen.begin(jobs[1])
             done = await pause_sweep(world, "small")
             assert (done.changed, done.jobs, done.running) == (True, 2, 1)
@@ -200,7 +200,7 @@ def test_retry_names_one_job_by_its_beginning(root: Path) -> None:
             pen = Pen(world)
             for job in jobs[:2]:
                 await pen.begin(job)
-                await pen.end(job, Ended.FAILED)
+                await pen.end(job, ClaimEnd.FAILED)
             with pytest.raises(MonkeyError, match="has not failed: it is queued"):
                 await retry_jobs(world, "small", [jobs[2]])
             with pytest.raises(NotFound, match="has no job 'xyz'"):
@@ -253,7 +253,9 @@ def test_jobs_that_fit_no_machine_are_not_waited_for(root: Path) -> None:
                     await other.end(job)
 
             steps = Steps(*[pen.heart.beat] * 20, finish)
-            assert [one.wait for one in await watch(world, steps, []).run()] == [Wait.SUCCEEDED], "one agent has room"
+            assert [one.wait for one in await watch(world, steps, []).run()] == [WaitOutcome.SUCCEEDED], (
+                "one agent has room"
+            )
 
     asyncio.run(main())
 

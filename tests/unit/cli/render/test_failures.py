@@ -13,7 +13,7 @@ from monkey.cli.render.failure_groups import _MAX_KINDS, LOG_LINES, format_failu
 from monkey.cli.render.list_tables import jobs_lines
 from monkey.cli.render.status_lines import status_lines
 from monkey.cli.terminal.text import Terminal
-from monkey.protocol.entries import Ended
+from monkey.protocol.entries import ClaimEnd
 from monkey.store.content.objects import SEND_AGAIN
 from tests.unit.apply.small_project import SPEC, Pen, apply, opened, write_project
 
@@ -59,7 +59,7 @@ async def _failed(root: Path, ends: Sequence[tuple[str, int | None, str]]) -> tu
         for job, (reason, code, last) in zip(jobs, ends, strict=True):
             await pen.begin(job)
             tail = [*map(str, range(20)), last, ""]
-            await pen.end(job, Ended.FAILED, reason=reason, exit_code=code, log_tail=tail)
+            await pen.end(job, ClaimEnd.FAILED, reason=reason, exit_code=code, log_tail=tail)
         snapshot = await world.reader().read()
         view = snapshot.sweeps["small"]
         told = format_failures(SweepProgress(view, view.counts), Terminal())

@@ -14,7 +14,7 @@ from monkey.cli.commands.destroy import _destroy
 from monkey.cli.render.list_tables import findings_json, findings_lines, instances_lines
 from monkey.cli.terminal.text import Terminal
 from monkey.errors import FleetError, MonkeyError
-from monkey.fleet.fleet_port import Finding, Say
+from monkey.fleet.fleet_port import AuditFinding, Say
 from tests.unit.apply.small_project import Pen, StillFleet, apply, opened, write_project
 
 HOSTILE = "\x1b[31mred\nsecond"
@@ -83,7 +83,7 @@ def test_where_nothing_is_there_is_nothing_to_do(tmp_path: Path, capsys: pytest.
 
 
 def test_findings_steer_no_terminal() -> None:
-    found = [("lab", Finding("gpu1", f"a stray unit {HOSTILE}", "remove it"))]
+    found = [("lab", AuditFinding("gpu1", f"a stray unit {HOSTILE}", "remove it"))]
     first, second = findings_lines(found, Terminal())
     assert first.startswith("! lab/gpu1: a stray unit ") and second.strip() == "remove it"
     assert "\x1b" not in first and "\n" not in first

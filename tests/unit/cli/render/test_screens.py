@@ -15,7 +15,7 @@ from monkey.apply.orders import cancel_sweep, resume_sweep
 from monkey.apply.planning import make_plan
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
-from monkey.cli.live_view import Live
+from monkey.cli.live_view import LiveView
 from monkey.cli.render.apply_outcome import explain_hold, explain_silence, format_detached, format_outcome
 from monkey.cli.render.job_details import job_info, job_info_json, sweep_info
 from monkey.cli.render.list_tables import jobs_lines, sweeps_lines
@@ -24,7 +24,7 @@ from monkey.cli.render.progress_lines import draw_progress, format_progress
 from monkey.cli.render.status_lines import status_json, status_lines
 from monkey.cli.terminal.text import Terminal, width_of
 from monkey.cli.watching import find_best
-from monkey.protocol.entries import Ended
+from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import StoreSnapshot
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
 
@@ -53,7 +53,7 @@ async def looked(world: World) -> tuple[StoreSnapshot, SweepProgress]:
 async def three_ends(world: World, pen: Pen, jobs: list[str]) -> None:
     """One job fails in words that would steer a terminal, one succeeds, one runs."""
     await pen.begin(jobs[0])
-    await pen.end(jobs[0], Ended.FAILED, reason=HOSTILE, exit_code=1, log_tail=["first", f"why: {HOSTILE}"])
+    await pen.end(jobs[0], ClaimEnd.FAILED, reason=HOSTILE, exit_code=1, log_tail=["first", f"why: {HOSTILE}"])
     await pen.begin(jobs[1])
     await pen.end(jobs[1], metrics={"loss": {"last": 0.25, "min": 0.25, "max": 1.0, "step": 3, "count": 3}})
     await pen.begin(jobs[2])
@@ -133,7 +133,7 @@ def test_plain_view_is_a_line_now_and_then(tmp_path: Path, monkeypatch: pytest.M
 
     async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
         snapshot, progress = await looked(world)
-        with Live(find_best, out) as live:
+        with LiveView(find_best, out) as live:
             for now[0] in (0.0, 4.0, 6.0, 7.0, 15.0, 17.0, 100.0):
                 live.show(snapshot, [progress], "")
         assert out.getvalue() == "small: 0/3 done; 3 queued; 1.5/s, 1m20s left\n", "the same is not said twice"
@@ -150,7 +150,7 @@ def test_last_plain_line_says_that_all_are_done_and_no_line_is_blank(tmp_path: P
         view = snapshot.sweeps["small"]
         assert format_progress(snapshot, [SweepProgress(view, view.counts)], {}, "") == ["small: 3/3 done"]
         out = io.StringIO()
-        with Live(find_best, out) as live:
+        with LiveView(find_best, out) as live:
             live._say(None, [], "")
         assert out.getvalue() == ""
 
@@ -174,7 +174,7 @@ def test_cancelled_job_carries_the_sweep_s_reason_whatever_its_last_attempt_ende
         await pen.heart.beat()  # nobody need wait for an agent
         await resume_sweep(world, "small")
         await pen.begin(jobs[0])
-        await pen.end(jobs[0], Ended.RELEASED, reason="no longer part of the sweep")
+        await pen.end(jobs[0], ClaimEnd.RELEASED, reason="no longer part of the sweep")
         await cancel_sweep(world, "small", "enough")
         _, progress = await looked(world)
         assert explain_hold(progress)[0].startswith("It was cancelled (enough); ")
@@ -189,7 +189,7 @@ def test_cancelled_job_carries_the_sweep_s_reason_whatever_its_last_attempt_ende
 def test_silence_is_explained_by_how_the_job_ended(tmp_path: Path) -> None:
     async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
         await pen.begin(jobs[0])
-        await pen.end(jobs[0], Ended.FAILED, reason="could not begin", log_tail=["last words"])
+        await pen.end(jobs[0], ClaimEnd.FAILED, reason="could not begin", log_tail=["last words"])
         await pen.begin(jobs[1])
         await pen.end(jobs[1])
         view = (await looked(world))[1].view

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 
-from monkey.cli.terminal.log_output import _MAX_LINE_BYTES, Sink
+from monkey.cli.terminal.log_output import _MAX_LINE_BYTES, LogOutput
 
 
 def sunk(*chunks: tuple[str, bytes], prefixed: bool, raw: bool) -> bytes:
     out = io.BytesIO()
-    sink = Sink(out, prefixed=prefixed, raw=raw)
+    sink = LogOutput(out, prefixed=prefixed, raw=raw)
     for job, data in chunks:
         sink.write(job, data)
     sink.close()
@@ -28,7 +28,7 @@ def test_terminal_gets_nothing_that_steers_it_even_cut_in_two() -> None:
 
 def test_endless_line_is_broken_instead_of_kept() -> None:
     out = io.BytesIO()
-    sink = Sink(out, prefixed=True, raw=True)
+    sink = LogOutput(out, prefixed=True, raw=True)
     for _ in range(5):
         sink.write("a" * 16, b"x" * (_MAX_LINE_BYTES // 2))
     assert out.tell() > _MAX_LINE_BYTES

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from monkey.fleet.cloud import instance_metadata
-from monkey.fleet.cloud.gcp_machine import ENDS, Gcp
+from monkey.fleet.cloud.gcp_machine import ENDS, GcpMachine
 
 GROUP = "projects/42/regions/europe-west4/instanceGroupManagers/monkey-shop"
 TEMPLATE = "projects/42/global/instanceTemplates/monkey-shop-1"
@@ -58,7 +58,7 @@ def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
 
 
 def test_a_machine_is_made_anew_where_its_group_makes_others_that_stay_longer(google: Google) -> None:
-    machine = Gcp({})
+    machine = GcpMachine({})
     google.template = TEMPLATE.replace("-1", "-2")
     assert instance_metadata.read_notice(machine) == "" and not google.questions, "it has no end"
     google.said[f"attributes/{ENDS}"] = str(time.time() + 3600)

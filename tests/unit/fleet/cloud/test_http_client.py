@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from monkey.fleet.cloud.http_client import Away, Refused, ask_api, retry_ask
+from monkey.fleet.cloud.http_client import ApiDown, ApiError, ask_api, retry_ask
 from tests.services import free_port
 
 
@@ -26,7 +26,7 @@ from tests.services import free_port
     ],
 )
 def test_some_answers_may_change(status: int, said: str, passing: bool) -> None:
-    assert Refused("asked", status, said).passing is passing
+    assert ApiError("asked", status, said).passing is passing
 
 
 class _Server(ThreadingHTTPServer):
@@ -62,10 +62,10 @@ def test_who_asks_persists_while_that_may_help(server: _Server) -> None:
     server.answers = [503, 0, 403, 200]
     assert retry_ask(lambda: ask_api("GET", url, direct=True), 60, pause=0.01) == b"an answer" and not server.answers
     server.answers = [404, 200]
-    with pytest.raises(Refused, match=r"^GET http://127.0.0.1:\d+/x: 404 an answer$"):
+    with pytest.raises(ApiError, match=r"^GET http://127.0.0.1:\d+/x: 404 an answer$"):
         retry_ask(lambda: ask_api("GET", url, direct=True), 60)
     server.answers = [503, 503]
-    with pytest.raises(Refused, match="503"):
+    with pytest.raises(ApiError, match="503"):
         retry_ask(lambda: ask_api("GET", url, direct=True), 0)
-    with pytest.raises(Away, match="refused"):
+    with pytest.raises(ApiDown, match="refused"):
         retry_ask(lambda: ask_api("GET", f"http://127.0.0.1:{free_port()}", direct=True), 60, silent=0)

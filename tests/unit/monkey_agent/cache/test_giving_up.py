@@ -13,9 +13,9 @@ from monkey.errors import JobFailed, KeyMissing
 from monkey.spec.yaml.units import format_duration
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
-from monkey_agent.cache.single_flight import Flights, to_its_end
-from monkey_agent.environments.environment_pool import Environments, name_of
-from monkey_agent.ports import Ending
+from monkey_agent.cache.single_flight import SingleFlight, to_its_end
+from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
+from monkey_agent.ports import AttemptEnd
 from monkey_agent.supervisor import process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import DAEMON, HIDDEN, Body, alive, killed_after, pids, until
@@ -76,7 +76,7 @@ def test_those_who_go_on_waiting_get_what_one_of_them_gave_up(tmp_path: Path, ru
         with pytest.raises(asyncio.CancelledError):
             await one
         go.touch()
-        assert (await (await other).wait()).ending is Ending.SUCCEEDED
+        assert (await (await other).wait()).ending is AttemptEnd.SUCCEEDED
         assert len(ledger.read_text().split()) == 1
         await body.runner.close()
 
@@ -126,7 +126,7 @@ def test_what_a_setup_leaves_running_ends_with_it(tmp_path: Path, run: Run) -> N
     setup = f"{DAEMON.format(files[0])}{HIDDEN.format(files[1])}sleep 1000 & echo $! > {files[2]}; {waits}"
 
     async def scenario() -> None:
-        environments = Environments(Cache(tmp_path / "cache"), os.environ)
+        environments = EnvironmentPool(Cache(tmp_path / "cache"), os.environ)
         _, use = await environments.use({"setup": setup})
         assert not any(map(alive, pids(*files)))
         use.close()
@@ -141,7 +141,7 @@ def test_who_waits_for_another_process_s_build_does_not_wait_for_ever(tmp_path: 
         entry = cache.root / "environments" / name_of({"setup": "true"})
         async with cache.making(entry):
             with pytest.raises(JobFailed, match=r"another process has been at it for 1 s, and holds: .*\.lock"):
-                await Environments(cache, os.environ).use({"setup": "true"}, limit=1)
+                await EnvironmentPool(cache, os.environ).use({"setup": "true"}, limit=1)
 
     run(scenario())
 
@@ -207,7 +207,7 @@ def test_the_last_who_waits_is_gone_when_the_work_is(run: Run) -> None:
         return ""
 
     async def scenario() -> None:
-        flights: Flights[str] = Flights()
+        flights: SingleFlight[str] = SingleFlight()
         first = asyncio.ensure_future(flights.join("name", work))
         await until(lambda: said)
         first.cancel()

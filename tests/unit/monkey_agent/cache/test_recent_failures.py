@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.errors import Corrupt, JobFailed
-from monkey_agent.ports import Ending
+from monkey.errors import CorruptObject, JobFailed
+from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body
 
@@ -31,7 +31,7 @@ from tests.unit.monkey_agent.body import Body
 def test_failures_say_why(body: Body, run: Run, files: dict[str, str], command: list[str], words: str) -> None:
     async def scenario() -> None:
         outcome = await body.run(command, code=await body.code(files))
-        assert outcome.ending is Ending.FAILED
+        assert outcome.ending is AttemptEnd.FAILED
         assert words in outcome.reason
 
     run(scenario())
@@ -58,7 +58,7 @@ def test_what_cannot_be_prepared_fails(body: Body, run: Run) -> None:
             await body.start("true", code="0" * 64)
         code = await body.code({"a": "b"})
         await body.store.put(body.keys.code(code), b"nonsense")
-        with pytest.raises(Corrupt):
+        with pytest.raises(CorruptObject):
             await body.start("true", code=code)
         with pytest.raises(JobFailed, match="lr"):
             await body.start("train {lr}", parameters={"other": 1})
@@ -66,7 +66,7 @@ def test_what_cannot_be_prepared_fails(body: Body, run: Run) -> None:
         with pytest.raises(JobFailed, match="No such file"):
             await body.start("true")
         (body.state / "gone").rename(body.state / "attempts")
-        assert (await body.run("true")).ending is Ending.SUCCEEDED
+        assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
 
     run(scenario())
 
@@ -74,11 +74,11 @@ def test_what_cannot_be_prepared_fails(body: Body, run: Run) -> None:
 def test_a_code_cache_that_lost_a_file_heals(body: Body, run: Run) -> None:
     async def scenario() -> None:
         code = await body.code({"large": "x" * 100_000, "small": "y"})
-        assert (await body.run("test -s large", code=code)).ending is Ending.SUCCEEDED
+        assert (await body.run("test -s large", code=code)).ending is AttemptEnd.SUCCEEDED
         (body.cache / "code" / code / "large").unlink()
         with pytest.raises(JobFailed, match="lost a file"):
             await body.start("test -s large", code=code)
-        assert (await body.run("test -s large", code=code)).ending is Ending.SUCCEEDED
+        assert (await body.run("test -s large", code=code)).ending is AttemptEnd.SUCCEEDED
 
     run(scenario())
 

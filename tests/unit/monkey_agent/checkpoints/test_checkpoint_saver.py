@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from monkey.store.memory import MemoryStore
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
 from tests.unit.monkey_agent.saving_jobs import COUNT, JOB, OFTEN, STAY, in_store, kept, said, saved
@@ -19,7 +19,7 @@ def test_each_try_goes_on_from_the_one_before_and_a_success_needs_none(body: Bod
             running = await body.start(COUNT, job=JOB, k=k)
             outcome = await running.wait()
             assert await said(body, running) == f"{found}\n"
-        assert outcome.ending is Ending.SUCCEEDED
+        assert outcome.ending is AttemptEnd.SUCCEEDED
         assert kept(body) and await in_store(body), "until its end is recorded it may be needed again"
         running.leave(recorded=True)
         await body.runner.close()
@@ -52,7 +52,7 @@ def test_a_job_that_is_stopped_goes_on_elsewhere_from_what_it_saved_last(tmp_pat
         await until(lambda: running._checkpoint._task is not None)
         assert not await in_store(first), "its period has not come"
         await running.stop("the agent leaves")
-        assert (await running.wait()).ending is Ending.STOPPED
+        assert (await running.wait()).ending is AttemptEnd.STOPPED
         await first.runner.close()
         second = Body(tmp_path / "2", store)
         running = await second.start(STAY, job=JOB, k=2, parameters={"state": "two"})
@@ -73,7 +73,7 @@ def test_what_is_half_written_beside_it_keeps_no_last_copy_from_being_made(body:
         running = await body.start(["sh", "-c", script], job=JOB)
         await until((Path(running._space.checkpoint) / "state.tmp").exists)
         await running.stop("the agent leaves")
-        assert (await running.wait()).ending is Ending.STOPPED
+        assert (await running.wait()).ending is AttemptEnd.STOPPED
         files = {key: data for key, data in (await in_store(body)).items() if "/files/" in key}
         assert list(files.values()) == [b"whole\n"]
 

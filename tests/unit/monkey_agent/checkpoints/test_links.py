@@ -8,8 +8,8 @@ import pytest
 
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.checkpoints.restore import restore_checkpoint
-from monkey_agent.ports import Ending
-from monkey_agent.supervisor.process import Exit
+from monkey_agent.ports import AttemptEnd
+from monkey_agent.supervisor.process import ProcessExit
 from tests.loops import Run
 from tests.precious import MARK, Precious
 from tests.unit.monkey_agent.body import NEVER, Body, until
@@ -60,8 +60,8 @@ def test_what_is_behind_a_link_is_left_alone_and_the_job_fails(
         running.leave(recorded=True)
         after = await body.run('echo > "$MONKEY_OUTPUT_DIR/new"; echo > made', outputs=["*"], settings=NOWHERE)
         await left_alone(body, precious)
-        assert (after.ending, list(after.outputs)) == (Ending.SUCCEEDED, ["made", "new"])
-        assert (outcome.ending, outcome.exit_code) == (Ending.FAILED, 0)
+        assert (after.ending, list(after.outputs)) == (AttemptEnd.SUCCEEDED, ["made", "new"])
+        assert (outcome.ending, outcome.exit_code) == (AttemptEnd.FAILED, 0)
         assert outcome.reason.startswith(reason(name, precious)) and "(hint: " in outcome.reason
         assert (outcome.outputs, outcome.summary) == ({}, {})
 
@@ -76,7 +76,7 @@ def test_a_job_that_stays_without_its_directory_is_ended(body: Body, run: Run, p
         outcome = await running.wait()
         running.leave(recorded=True)
         await left_alone(body, precious)
-        assert (outcome.ending, outcome.exit_code) == (Ending.FAILED, 143)
+        assert (outcome.ending, outcome.exit_code) == (AttemptEnd.FAILED, 143)
         assert outcome.reason.startswith(reason(name, precious))
 
     run(scenario())
@@ -97,7 +97,7 @@ def test_a_successor_leaves_it_alone(tmp_path: Path, run: Run, precious: Preciou
         again = {"job": JOB, "k": 2, "ours_since": 1, "outputs": ["*"], "settings": NOWHERE}
         outcome = await second.run(replacing(name, precious.root), **again)
         await left_alone(second, precious)
-        assert (outcome.ending, outcome.outputs) == (Ending.FAILED, {})
+        assert (outcome.ending, outcome.outputs) == (AttemptEnd.FAILED, {})
         assert outcome.reason.startswith(reason(name, precious))
         await second.runner.telemetry.close()
 
@@ -106,7 +106,7 @@ def test_a_successor_leaves_it_alone(tmp_path: Path, run: Run, precious: Preciou
 
 def test_the_reason_that_a_job_gave_itself_comes_first(body: Body, run: Run, precious: Precious) -> None:
     outcome = run(body.run(replacing("MONKEY_OUTPUT_DIR", precious.root, "exit 3")))
-    assert (outcome.ending, outcome.exit_code) == (Ending.FAILED, 3)
+    assert (outcome.ending, outcome.exit_code) == (AttemptEnd.FAILED, 3)
     assert outcome.reason.startswith(f"exit code 3; {reason('MONKEY_OUTPUT_DIR', precious)}")
 
 
@@ -132,7 +132,7 @@ def test_no_checkpoint_is_put_behind_a_link(body: Body, run: Run, tmp_path: Path
     link = tmp_path / "attempts" / "link"
     link.parent.mkdir()
     link.symlink_to(precious.root)
-    assert run(body.run(COUNT, job=JOB)).ending is Ending.FAILED
+    assert run(body.run(COUNT, job=JOB)).ending is AttemptEnd.FAILED
     for kept in (body.runner.checkpoints.kept, LocalCheckpoints(tmp_path / "elsewhere")):
         with pytest.raises(NotADirectoryError):
             run(restore_checkpoint(body.store, body.keys, kept, JOB, str(link)))
@@ -150,14 +150,14 @@ def test_no_checkpoint_is_put_behind_a_link(body: Body, run: Run, tmp_path: Path
 def test_whatever_is_there_is_told(body: Body, run: Run, made: str, found: str) -> None:
     for each in ("MONKEY_OUTPUT_DIR", "MONKEY_CHECKPOINT_DIR", "MONKEY_METRICS_DIR"):
         outcome = run(body.run(f"D=${each}; rmdir $D; {made}", settings=NOWHERE))
-        assert (outcome.ending, outcome.exit_code) == (Ending.FAILED, 0)
+        assert (outcome.ending, outcome.exit_code) == (AttemptEnd.FAILED, 0)
         assert outcome.reason.startswith(f"{each} was replaced by {found} so nothing") and outcome.reason.encode()
 
 
 def test_a_directory_that_was_removed_is_none_that_was_replaced(body: Body, run: Run) -> None:
     for each in PLACES.values():
         outcome = run(body.run(f'rm -r "{each}"', outputs=["*"], settings=NOWHERE))
-        assert (outcome.ending, outcome.reason, outcome.outputs) == (Ending.SUCCEEDED, "", {})
+        assert (outcome.ending, outcome.reason, outcome.outputs) == (AttemptEnd.SUCCEEDED, "", {})
 
 
 def test_who_could_not_be_killed_is_not_beside_the_next(
@@ -173,12 +173,14 @@ def test_who_could_not_be_killed_is_not_beside_the_next(
     async def scenario() -> None:
         running = await body.start(survivor)
         await until(Path(f"{done}.begun").exists)
-        running.process.end(Exit("ended", left=1))  # as the warden says it of a process that waits for a dead disk
-        assert (await running.wait()).ending is Ending.SUCCEEDED
+        running.process.end(
+            ProcessExit("ended", left=1)
+        )  # as the warden says it of a process that waits for a dead disk
+        assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         running.leave(recorded=True)
         writes = f'touch {go}; until test -e {done}; do sleep 0.01; done; echo mine > "$MONKEY_OUTPUT_DIR/thesis.tex"'
         outcome = await body.run(writes)
         await left_alone(body, precious)
-        assert (outcome.ending, list(outcome.outputs)) == (Ending.SUCCEEDED, ["thesis.tex"])
+        assert (outcome.ending, list(outcome.outputs)) == (AttemptEnd.SUCCEEDED, ["thesis.tex"])
 
     run(scenario())

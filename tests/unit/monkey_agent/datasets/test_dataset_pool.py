@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import Corrupt, JobFailed
+from monkey.errors import CorruptObject, JobFailed
 from monkey.store.content.objects import DAMAGED
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
 from monkey_agent.datasets import dataset_listing
-from monkey_agent.datasets.dataset_pool import Datasets
-from monkey_agent.ports import Ending
+from monkey_agent.datasets.dataset_pool import DatasetPool
+from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body
 from tests.unit.monkey_agent.trees import FILES, Counting, md5, path_of, read, send
@@ -34,7 +34,7 @@ def test_jobs_see_it_whole_and_read_only(tmp_path: Path, run: Run) -> None:
         both = {"my-data.v1": oid, "one": single}
         running = await body.start(command, datasets=both, settings={"dataset_files": {"one": "first.csv"}})
         outcome = await running.wait()
-        assert outcome.ending is Ending.SUCCEEDED, outcome
+        assert outcome.ending is AttemptEnd.SUCCEEDED, outcome
         assert (await body.stored(running))["log/000000"] == b"first\nfirst\n6\n"
         tree = body.cache / "datasets" / "trees" / oid
         assert read(tree) == FILES
@@ -49,7 +49,7 @@ def test_jobs_see_it_whole_and_read_only(tmp_path: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("name", ["../../x", "a/b", "..", ".", "nul\0"])
 def test_a_name_from_the_store_leads_nowhere(tmp_path: Path, name: str) -> None:
-    datasets = Datasets(MemoryStore(), Cache(tmp_path))
+    datasets = DatasetPool(MemoryStore(), Cache(tmp_path))
     tree = tmp_path / "datasets" / "trees" / md5(b"")
     assert datasets.named(tree, name) == tree
     assert [path for path in tmp_path.rglob("*") if path.is_symlink()] == []
@@ -60,7 +60,7 @@ def test_many_who_ask_share_one_fetch(tmp_path: Path, run: Run) -> None:
         store = Counting()
         files = {f"{i}": str(i).encode() for i in range(500)}
         oid = await send(store, files)
-        agents = [Datasets(store, Cache(tmp_path)) for _ in range(3)]
+        agents = [DatasetPool(store, Cache(tmp_path)) for _ in range(3)]
         paths = await asyncio.gather(*(path_of(agents[i % 3], oid) for i in range(12)))
         assert len(set(paths)) == 1
         assert sorted(store.fetched) == sorted(dataset_listing.spell_object_key(md5(data)) for data in files.values())
@@ -90,7 +90,7 @@ def test_a_missing_object_is_told_with_the_fix(tmp_path: Path, run: Run) -> None
         await body.runner.close()
         # What was missing came; the failure is not remembered for ever.
         await store.put(dataset_listing.spell_object_key(md5(b"first\n")), b"first\n")
-        assert read(await path_of(Datasets(store, Cache(body.cache)), oid)) == FILES
+        assert read(await path_of(DatasetPool(store, Cache(body.cache)), oid)) == FILES
 
     run(scenario())
 
@@ -100,12 +100,12 @@ def test_a_damaged_object_is_never_shown(tmp_path: Path, run: Run) -> None:
         store = MemoryStore()
         oid = await send(store, FILES)
         await store.put(dataset_listing.spell_object_key(md5(b"first\n")), b"fIrst\n")
-        datasets = Datasets(store, Cache(tmp_path), remembered=0)
+        datasets = DatasetPool(store, Cache(tmp_path), remembered=0)
         with pytest.raises(JobFailed, match="another MD5"):
             await datasets.use(oid)
         await store.put(dataset_listing.spell_object_key(oid), b"[]")
         with pytest.raises(JobFailed, match=r"another MD5 .*`monkey push`"):
-            await Datasets(store, Cache(tmp_path / "other")).use(oid)
+            await DatasetPool(store, Cache(tmp_path / "other")).use(oid)
         told = {item.key.removeprefix(DAMAGED) for item in await store.list(DAMAGED)}
         assert told == {md5(b"first\n"), oid}, "whoever has the data sends them again"
 
@@ -118,7 +118,7 @@ def test_what_was_sent_since_the_last_try_counts_at_once(tmp_path: Path, run: Ru
         store, rotten = Counting(), dataset_listing.spell_object_key(md5(b"first\n"))
         oid = await send(store, FILES)
         await (store.put(rotten, b"fIrst\n") if damaged else store.delete(rotten))
-        datasets = Datasets(store, Cache(tmp_path), remembered=1e9)
+        datasets = DatasetPool(store, Cache(tmp_path), remembered=1e9)
         with pytest.raises(JobFailed):
             await datasets.use(oid)
         store.fetched.clear()
@@ -160,17 +160,17 @@ HOSTILE = [
 @pytest.mark.parametrize("entries", HOSTILE, ids=lambda entries: json.dumps(entries)[:60])
 def test_a_hostile_list_is_refused(entries: Any) -> None:
     text = json.dumps(entries).encode()
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptObject):
         dataset_listing.parse_listing(f"{md5(text)}.dir", text)
 
 
 @pytest.mark.parametrize("text", [b"", b"[" * 100_000, b"\xff\xfe", b"{", b"[NaN]"])
 def test_what_is_no_list_is_refused(text: bytes) -> None:
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptObject):
         dataset_listing.parse_listing(f"{md5(text)}.dir", text)
 
 
 @pytest.mark.parametrize("oid", ["", "../x", "0" * 31, "0" * 33, f"{'0' * 32}.dirx", f"{'0' * 32}\n", "G" * 32])
 def test_an_id_that_is_none_is_refused(oid: str, run: Run, tmp_path: Path) -> None:
-    with pytest.raises(Corrupt):
-        run(Datasets(MemoryStore(), Cache(tmp_path)).use(oid))
+    with pytest.raises(CorruptObject):
+        run(DatasetPool(MemoryStore(), Cache(tmp_path)).use(oid))

@@ -14,7 +14,7 @@ import pytest
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
 from monkey_agent.datasets import dataset_listing
-from monkey_agent.datasets.dataset_pool import Datasets
+from monkey_agent.datasets.dataset_pool import DatasetPool
 from tests.loops import Run
 from tests.unit.monkey_agent.trees import Counting, md5, path_of, read, send
 
@@ -30,7 +30,7 @@ def test_the_least_recently_used_go_and_none_that_is_used(tmp_path: Path, run: R
         names = "abcde"
         oids = {n: await send(store, {"own": n.encode() * 1_000_000, "shared": b"s" * 100_000}) for n in names}
         cache = Cache(tmp_path, most=3_500_000)
-        datasets = Datasets(store, cache)
+        datasets = DatasetPool(store, cache)
         trees_of = {n: tmp_path / "datasets" / "trees" / oids[n] for n in names}
         _, running = await datasets.use(oids["a"])
         for n in "bcbd":
@@ -65,11 +65,11 @@ from monkey.errors import JobFailed
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
-from monkey_agent.datasets.dataset_pool import Datasets
+from monkey_agent.datasets.dataset_pool import DatasetPool
 from tests.unit.monkey_agent.trees import read, send
 async def main():
     store, cache = MemoryStore(), Cache(Path("/mnt/cache"), most=1 << 40)
-    datasets = Datasets(store, cache, remembered=0)
+    datasets = DatasetPool(store, cache, remembered=0)
     files = [{str(i): bytes([n, i]) * 500_000 for i in range(6)} for n in range(3)]
     oids = [await send(store, each) for each in files]
     for oid, each in zip(oids, files):  # the third has room only where the first was
@@ -104,7 +104,7 @@ def test_more_names_than_a_file_can_have(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         store = MemoryStore()
         oid = await send(store, {f"{i // 1000}/{i}": b"" for i in range(65_100)})
-        tree = await path_of(Datasets(store, Cache(tmp_path)), oid)
+        tree = await path_of(DatasetPool(store, Cache(tmp_path)), oid)
         assert sum(len(files) for _, _, files in os.walk(tree)) == 65_100
         assert max(path.stat().st_nlink for path in (tree / "0").iterdir()) <= 65_100
 

@@ -14,8 +14,8 @@ import pytest
 
 from monkey.errors import JobFailed
 from monkey_agent.cache.cache import Cache, try_lock
-from monkey_agent.environments.environment_pool import Environments, name_of
-from monkey_agent.ports import Ending
+from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
+from monkey_agent.ports import AttemptEnd
 from monkey_agent.supervisor import process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body
@@ -29,7 +29,7 @@ def test_jobs_run_in_their_environment(body: Body, wheel: str, run: Run) -> None
         text = "import sys, os, tiny, monkey; print(tiny.answer, sys.prefix == os.environ['VIRTUAL_ENV'])"
         running = await body.start(["python", "-c", text], environment={"requirements": wheel})
         outcome = await running.wait()
-        assert outcome.ending is Ending.SUCCEEDED, outcome
+        assert outcome.ending is AttemptEnd.SUCCEEDED, outcome
         assert (await body.stored(running))["log/000000"] == b"42 True\n"
 
     run(scenario())
@@ -38,11 +38,11 @@ def test_jobs_run_in_their_environment(body: Body, wheel: str, run: Run) -> None
 def test_many_who_ask_share_one_build(tmp_path: Path, wheel: str, run: Run) -> None:
     async def scenario() -> None:
         wanted = {"requirements": wheel}
-        agents = [Environments(Cache(tmp_path), os.environ) for _ in range(3)]
+        agents = [EnvironmentPool(Cache(tmp_path), os.environ) for _ in range(3)]
         paths = await asyncio.gather(*(path_of(agents[i % 3], wanted) for i in range(8)))
         assert len(set(paths)) == 1
         assert builds(tmp_path, wanted) == 1
-        assert await path_of(Environments(Cache(tmp_path), os.environ), wanted) == paths[0]
+        assert await path_of(EnvironmentPool(Cache(tmp_path), os.environ), wanted) == paths[0]
         assert builds(tmp_path, wanted) == 1
 
     run(scenario())
@@ -50,7 +50,7 @@ def test_many_who_ask_share_one_build(tmp_path: Path, wheel: str, run: Run) -> N
 
 def test_pip_does_where_there_is_no_uv(tmp_path: Path, wheel: str, without_uv: dict[str, str], run: Run) -> None:
     async def scenario() -> None:
-        path = await path_of(Environments(Cache(tmp_path), without_uv), {"requirements": wheel})
+        path = await path_of(EnvironmentPool(Cache(tmp_path), without_uv), {"requirements": wheel})
         assert answer(path) == b"42\n"
 
     run(scenario())
@@ -59,7 +59,7 @@ def test_pip_does_where_there_is_no_uv(tmp_path: Path, wheel: str, without_uv: d
 def test_a_failure_shows_the_log_and_is_remembered_for_a_while(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         wanted = {"requirements": "missing @ file:///missing-1-py3-none-any.whl\n"}  # a message has no room for more
-        environments = Environments(Cache(tmp_path), {**os.environ, "COLUMNS": "80"})
+        environments = EnvironmentPool(Cache(tmp_path), {**os.environ, "COLUMNS": "80"})
         with pytest.raises(JobFailed, match="install the requirements") as failure:
             await path_of(environments, wanted)
         assert "missing-1-py3-none-any.whl" in failure.value.message
@@ -68,7 +68,7 @@ def test_a_failure_shows_the_log_and_is_remembered_for_a_while(tmp_path: Path, r
         with pytest.raises(JobFailed, match="install the requirements"):
             await path_of(environments, wanted)
         assert log.stat().st_mtime_ns == built
-        forgetful = Environments(Cache(tmp_path), os.environ, remembered=0)
+        forgetful = EnvironmentPool(Cache(tmp_path), os.environ, remembered=0)
         for _ in range(2):
             with pytest.raises(JobFailed, match="install the requirements"):
                 await path_of(forgetful, wanted)
@@ -89,9 +89,9 @@ def test_a_python_that_is_not_here_is_named(tmp_path: Path, without_uv: dict[str
     async def scenario() -> None:
         env = {**without_uv, "PATH": f"{shims}:{without_uv['PATH']}"}
         with pytest.raises(JobFailed, match=r"Python 3\.99 is not on this machine") as failure:
-            await path_of(Environments(Cache(tmp_path), env), {"python": "3.99"})
+            await path_of(EnvironmentPool(Cache(tmp_path), env), {"python": "3.99"})
         assert f"{ours}, " in failure.value.message and ", 3.98.1: set `python:`" in failure.value.message
-        whole = await path_of(Environments(Cache(tmp_path), without_uv), {"python": ours})
+        whole = await path_of(EnvironmentPool(Cache(tmp_path), without_uv), {"python": ours})
         assert (whole / "bin" / "python").exists()
 
     run(scenario())
@@ -101,7 +101,7 @@ def test_a_python_that_is_not_here_is_named(tmp_path: Path, without_uv: dict[str
 def test_a_python_that_uv_does_not_know_is_told_with_those_that_it_does(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         with pytest.raises(JobFailed, match=r"No interpreter found for Python 3\.99") as failure:
-            await path_of(Environments(Cache(tmp_path), os.environ), {"python": "3.99"})
+            await path_of(EnvironmentPool(Cache(tmp_path), os.environ), {"python": "3.99"})
         (hint,) = re.findall(r"\(hint: here are (.*), and uv fetches 3\.\d+ to 3\.\d+:", failure.value.message)
         assert "{}.{}.{}".format(*sys.version_info) in hint.split(", ")
 
@@ -113,7 +113,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, run: Run) -> No
 
     async def scenario() -> None:
         with pytest.raises(JobFailed, match="cannot be built"):
-            await path_of(Environments(Cache(tmp_path), os.environ), {"requirements": ""})
+            await path_of(EnvironmentPool(Cache(tmp_path), os.environ), {"requirements": ""})
 
     run(scenario())
 
@@ -127,14 +127,14 @@ def test_setup_runs_in_the_environment_once(tmp_path: Path, wheel: str, run: Run
     }
 
     async def scenario() -> None:
-        agents = [Environments(Cache(tmp_path), os.environ) for _ in range(2)]
+        agents = [EnvironmentPool(Cache(tmp_path), os.environ) for _ in range(2)]
         path, *others = await asyncio.gather(*(path_of(agents[i % 2], wanted) for i in range(16)))
         assert set(others) == {path}
         assert len(ledger.read_text().split()) == 1
         assert (path / "setup" / "said").read_text() == f"{path} 42\n"
         body = Body(tmp_path / "machine")
         running = await body.start("hello", environment=wanted)
-        assert (await running.wait()).ending is Ending.SUCCEEDED
+        assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         assert (await body.stored(running))["log/000000"] == b"hello\n"
         assert name_of(wanted) != name_of({"requirements": wheel})
         await body.runner.close()
@@ -147,7 +147,7 @@ def test_a_setup_that_fails_tells_its_last_lines(tmp_path: Path, run: Run) -> No
 
     async def scenario() -> None:
         with pytest.raises(JobFailed, match=r"could not set the environment up \(exit code 2\): .*/nowhere") as failure:
-            await path_of(Environments(Cache(tmp_path), os.environ), wanted)
+            await path_of(EnvironmentPool(Cache(tmp_path), os.environ), wanted)
         assert "first" in failure.value.log_tail
         assert "never" not in failure.value.log_tail
         assert not (tmp_path / "environments" / name_of(wanted)).exists()
@@ -166,7 +166,7 @@ def test_environments_that_were_not_used_for_long_go_and_none_in_use(tmp_path: P
         many = [{"setup": f"head -c 3000000 /dev/zero > {n}"} for n in range(4)]
         size = 5_000_000  # an environment of uv's, or of venv's without what only pip needs, and 3 MB of ours
         cache = Cache(tmp_path, most=1 << 40)
-        environments = Environments(cache, os.environ)
+        environments = EnvironmentPool(cache, os.environ)
         used, use = await environments.use(many[0])
         others = [await path_of(environments, wanted) for wanted in many[1:]]
         await cache.settle()

@@ -13,7 +13,7 @@ import pytest
 
 from monkey.errors import StoreError, StoreUnavailable
 from monkey.store.memory import MemoryStore
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from monkey_agent.supervisor import process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, alive, script, turn, until
@@ -30,7 +30,7 @@ def test_what_a_job_makes_is_in_the_store(body: Body, run: Run) -> None:
         )
         running = await body.start(command, outputs=["*.npz"])
         outcome = await running.wait()
-        assert (outcome.ending, outcome.reason, outcome.exit_code) == (Ending.SUCCEEDED, "", 0), outcome
+        assert (outcome.ending, outcome.reason, outcome.exit_code) == (AttemptEnd.SUCCEEDED, "", 0), outcome
         stored = await body.stored(running)
         assert stored.pop("log/000000") == b"out\nerr\n"
         assert outcome.outputs == {
@@ -60,7 +60,7 @@ def test_a_job_is_told_what_it_is(tmp_path: Path, run: Run) -> None:
             command, job="j" * 16, k=3, parameters={"optimizer.lr": 0.1, "name": "é\n$(x)"}, env={"OTHER": "spec"}
         )
         outcome = await running.wait()
-        assert outcome.ending is Ending.SUCCEEDED, outcome
+        assert outcome.ending is AttemptEnd.SUCCEEDED, outcome
         env, cwd = json.loads((await body.stored(running))["log/000000"])
         assert json.loads(env["MONKEY_PARAMS"]) == {"optimizer": {"lr": 0.1}, "name": "é\n$(x)"}
         assert (env["MONKEY_JOB"], env["MONKEY_ATTEMPT"], env["MONKEY_SWEEP"]) == ("j" * 16, "3", "sweep")
@@ -126,7 +126,7 @@ def test_no_job_can_change_the_code_of_another(body: Body, run: Run) -> None:
         code = await body.code({"train.py": "import vandal", "vandal.py": VANDAL, "pkg/deep.py": "x = 1\n"})
         for _ in range(4):
             running = await body.start([sys.executable, "train.py"], code=code)
-            assert (await running.wait()).ending is Ending.SUCCEEDED, await body.stored(running)
+            assert (await running.wait()).ending is AttemptEnd.SUCCEEDED, await body.stored(running)
 
     run(scenario())
 
@@ -156,7 +156,7 @@ def test_nothing_passes_from_job_to_job(body: Body, run: Run) -> None:
         )
         for end in ("", "os.chmod('.', 0o500)", "import shutil; shutil.rmtree(os.getcwd())", "os.chmod('sub', 0)", "1"):
             running = await body.start(script(mess + end))
-            assert (await running.wait()).ending is Ending.SUCCEEDED, (end, await body.stored(running))
+            assert (await running.wait()).ending is AttemptEnd.SUCCEEDED, (end, await body.stored(running))
 
     run(scenario())
 
@@ -181,7 +181,7 @@ def test_only_files_are_kept(body: Body, run: Run) -> None:
     run(scenario())
 
 
-async def no_seat() -> None:
+async def no_slot() -> None:
     """Say that it may not run."""
 
 
@@ -191,7 +191,7 @@ def test_who_has_no_right_to_run_is_not_started(body: Body, tmp_path: Path, run:
         attempt = running._attempt
         await running.wait()
         running.leave(recorded=True)
-        assert await body.runner.start(attempt, no_seat) is None
+        assert await body.runner.start(attempt, no_slot) is None
         body.runner.renew(body.runner.clock.now())
         assert await body.runner.start(attempt, turn) is None
         body.runner.renew(body.runner.clock.now() + 3600)

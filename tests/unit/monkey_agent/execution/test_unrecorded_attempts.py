@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from monkey_agent.supervisor import leftover_processes
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
@@ -56,7 +56,7 @@ def test_what_exited_while_the_agent_heard_nothing_is_recorded_by_the_next(
         body = Body(tmp_path)
         running = await body.start(job(ledger), job=JOB, k=2, ours_since=1)
         outcome = await running.wait()
-        assert (outcome.ending, outcome.exit_code, list(outcome.outputs)) == (Ending.SUCCEEDED, 0, ["model"])
+        assert (outcome.ending, outcome.exit_code, list(outcome.outputs)) == (AttemptEnd.SUCCEEDED, 0, ["model"])
         assert outcome.seconds > 0
         stored = await body.stored(running)
         assert (stored["log/000000"], stored["outputs/model"]) == (b"said\nlast\n", b"model\n")
@@ -84,7 +84,7 @@ def test_failures_are_kept_with_their_reason(
             body = life()
             running = await body.start(job(ledger, then), job=JOB, k=k, ours_since=1, settings=settings)
             outcome = await running.wait()
-            assert outcome.ending is Ending.FAILED
+            assert outcome.ending is AttemptEnd.FAILED
             assert outcome.reason.startswith(reason)
             assert outcome.log_tail == ["said"]
             await body.runner.close()
@@ -112,10 +112,10 @@ def test_what_we_stopped_is_run_again(tmp_path: Path, ledger: Path, run: Run) ->
         running = await body.start(job(ledger, "exec sleep 1000"), job=JOB)
         await until(ledger.exists)
         await running.stop("paused")
-        assert (await running.wait()).ending is Ending.STOPPED
+        assert (await running.wait()).ending is AttemptEnd.STOPPED
         await body.runner.close()
         body = life()
-        assert (await (await body.start(job(ledger), job=JOB, k=2, ours_since=1)).wait()).ending is Ending.SUCCEEDED
+        assert (await (await body.start(job(ledger), job=JOB, k=2, ours_since=1)).wait()).ending is AttemptEnd.SUCCEEDED
         await body.runner.close()
 
     run(scenario())
@@ -149,7 +149,7 @@ def test_a_damaged_note_costs_an_execution_and_no_more(tmp_path: Path, ledger: P
         await body.runner.close()
         (tmp_path / "agent" / "state" / "left" / f"{JOB}.1" / "exit").write_bytes(note)
         body = life()
-        assert (await (await body.start(job(ledger), job=JOB, k=2, ours_since=1)).wait()).ending is Ending.SUCCEEDED
+        assert (await (await body.start(job(ledger), job=JOB, k=2, ours_since=1)).wait()).ending is AttemptEnd.SUCCEEDED
         await body.runner.close()
 
     run(scenario())

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from monkey.errors import JobFailed
 from monkey.store.memory import MemoryStore
 from monkey_agent.logs.job_log import AttemptLog
-from monkey_agent.logs.masking import Mask
-from monkey_agent.ports import Ending
+from monkey_agent.logs.masking import LogMask
+from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
 
@@ -30,7 +30,7 @@ KEY = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n}\n-----END KEY-----
 
 def hidden(text: str, *values: str) -> str:
     """Return a text with the values masked."""
-    return Mask(values).hide(text.encode()).decode()
+    return LogMask(values).hide(text.encode()).decode()
 
 
 def test_a_value_is_masked_as_it_is_and_encoded() -> None:
@@ -118,7 +118,7 @@ def test_no_cut_lets_a_secret_through(values: list[str], parts: list[int | str],
     async def scenario() -> list[bytes]:
         store = MemoryStore()
         path = f"{os.environ['XDG_STATE_HOME']}.masked"
-        log = AttemptLog(store, "log/", path, Mask(values))
+        log = AttemptLog(store, "log/", path, LogMask(values))
         data, at = text.encode(), 0
         with open(path, "wb", buffering=0) as file:  # noqa: PTH123, ASYNC230
             for cut in [*cuts, len(data)]:
@@ -132,7 +132,7 @@ def test_no_cut_lets_a_secret_through(values: list[str], parts: list[int | str],
 
     shipped = b"".join(asyncio.run(scenario()))
     # All at once or in pieces, it is the same log.
-    assert shipped == Mask(values).hide(text.encode())
+    assert shipped == LogMask(values).hide(text.encode())
     assert not any(value.encode() in shipped for value in values)
 
 
@@ -149,7 +149,7 @@ def test_a_job_gets_its_secrets_and_others_do_not(tmp_path: Path, run: Run) -> N
         assert (await body.stored(running))["log/000000"].decode() == "***\n***\n[]\n"
         assert outcome.log_tail == ["***", "***", "[]"]
         running = await body.start("env", withheld=every)
-        assert (await running.wait()).ending is Ending.SUCCEEDED
+        assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         log = (await body.stored(running))["log/000000"].decode()
         assert not any(f"\n{name}=" in f"\n{log}" for name in every)
         # As long as no sweep calls it a secret, it is a variable like others.
@@ -158,7 +158,7 @@ def test_a_job_gets_its_secrets_and_others_do_not(tmp_path: Path, run: Run) -> N
         assert VALUE in (await body.stored(running))["log/000000"].decode()
         # Neither does a build of an environment see it.
         running = await body.start("true", environment={"setup": "env > said"}, withheld=every)
-        assert (await running.wait()).ending is Ending.SUCCEEDED
+        assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         (said,) = body.cache.glob("environments/*/setup/said")
         assert VALUE not in said.read_text() and "PATH=" in said.read_text()
         await body.runner.close()
@@ -176,7 +176,7 @@ def test_a_secret_that_is_missing_fails_the_job(tmp_path: Path, run: Run) -> Non
         file.touch(0o600)
         file.write_text("TOKEN=abcdefgh\n")  # the agent that lives finds it
         running = await body.start(["sh", "-c", "echo $TOKEN | wc -c; echo $TOKEN"], settings={"secrets": ["TOKEN"]})
-        assert (await running.wait()).ending is Ending.SUCCEEDED
+        assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         assert (await body.stored(running))["log/000000"].split() == [b"9", b"***"]
         await body.runner.close()
 
@@ -196,7 +196,7 @@ def test_while_it_is_followed_only_what_may_be_a_secret_waits(tmp_path: Path, ru
         await until(lambda: running.log._segments)
         assert await shipped() == b"seen "
         (tmp_path / "go").touch()
-        assert (await running.wait()).ending is Ending.SUCCEEDED
+        assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         assert await shipped() == b"seen *** over abc"
         await body.runner.close()
 

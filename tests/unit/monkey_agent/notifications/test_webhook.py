@@ -13,7 +13,7 @@ import pytest
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.project.notify import NotifyChannel
 from monkey_agent.notifications import webhook
-from monkey_agent.notifications.notice import Undelivered
+from monkey_agent.notifications.notice import UndeliveredNotice
 from tests.hook import Hook, hook
 
 NOTICE = {"event": "e" * 32, "kind": "failed", "text": "sweep <a> & b has failed: ä", "jobs": {"total": 3}}
@@ -30,7 +30,7 @@ def send(channel: NotifyChannel, **secrets: str) -> None:
 
 
 def refused(channel: NotifyChannel, **secrets: str) -> tuple[str, bool]:
-    with pytest.raises(Undelivered) as caught:
+    with pytest.raises(UndeliveredNotice) as caught:
         send(channel, **secrets)
     return str(caught.value), caught.value.final
 

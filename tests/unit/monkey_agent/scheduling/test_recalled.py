@@ -10,7 +10,7 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.sweep_log import end_marker, mark_queue
 from monkey.store.memory import MemoryStore
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
-from monkey_agent.scheduling.agent_identity import Post
+from monkey_agent.scheduling.agent_identity import AgentIdentity
 from tests.loops import Run
 
 KEYS = Keys("shop")
@@ -18,7 +18,7 @@ KEYS = Keys("shop")
 
 def test_what_was_brought_since_the_last_look_is_told_from_what_was_there(run: Run) -> None:
     store, nobody = MemoryStore(), cast(Any, None)
-    post = Post("shop", "cloud", "i-1", "a", [], 1.0)
+    post = AgentIdentity("shop", "cloud", "i-1", "a", [], 1.0)
     agent = AgentDaemon(store, post, MachineClock(), nobody, nobody, random.Random(1))
 
     async def main() -> None:

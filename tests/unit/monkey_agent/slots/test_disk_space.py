@@ -10,14 +10,14 @@ from pathlib import Path
 
 from monkey.fleet.machine_capacity import Capacity
 from monkey.spec.job.recipe import JobResources
-from monkey_agent.slots.disk_space import PAUSE, Room
-from monkey_agent.slots.slot_allocator import MachineSeats
+from monkey_agent.slots.disk_space import PAUSE, DiskSpaceGuard
+from monkey_agent.slots.slot_allocator import SlotAllocator
 
 FULL = """
 import pathlib, sys
-from monkey_agent.slots.disk_space import Room
+from monkey_agent.slots.disk_space import DiskSpaceGuard
 disk = pathlib.Path(sys.argv[1])
-room = Room([disk / "not-yet"])
+room = DiskSpaceGuard([disk / "not-yet"])
 print(room.lacking)
 ballast = disk / "ballast"
 try:
@@ -42,11 +42,11 @@ def test_a_disk_without_room_is_told_until_there_is_some(tmp_path: Path, require
 
 def test_after_a_job_that_found_no_room_no_other_begins_for_a_while(tmp_path: Path) -> None:
     now = 0.0
-    room = Room([tmp_path], lambda: now)
-    seats = MachineSeats(Capacity(4, 1 << 30, ()), room=room)
+    room = DiskSpaceGuard([tmp_path], lambda: now)
+    slots = SlotAllocator(Capacity(4, 1 << 30, ()), room=room)
     room.note(OSError(errno.EACCES, "no right"))
-    assert not seats.lacking and seats.take(JobResources(1))
+    assert not slots.lacking and slots.take(JobResources(1))
     room.note(OSError(errno.ENOSPC, "full"))
-    assert "the disk was full" in seats.lacking and seats.take(JobResources(1)) is None
+    assert "the disk was full" in slots.lacking and slots.take(JobResources(1)) is None
     now = PAUSE
-    assert not seats.lacking and seats.take(JobResources(1))
+    assert not slots.lacking and slots.take(JobResources(1))

@@ -9,10 +9,10 @@ from pathlib import Path
 from monkey.fleet import gpus
 from monkey.fleet.machine_capacity import Capacity
 from monkey.spec.job.recipe import JobResources
-from monkey_agent.lifecycle.state_directory import Home
-from monkey_agent.slots.busy_gpus import Foreign
-from monkey_agent.slots.shared_machine import _FRESH, Neighbours
-from monkey_agent.slots.slot_allocator import MachineSeats
+from monkey_agent.lifecycle.state_directory import StateDirectory
+from monkey_agent.slots.busy_gpus import BusyGpus
+from monkey_agent.slots.shared_machine import _FRESH, SharedMachine
+from monkey_agent.slots.slot_allocator import SlotAllocator
 from tests.loops import Run
 
 GIB = 1 << 30
@@ -21,11 +21,11 @@ MACHINE = Capacity(4, 8 * GIB, ("a", "b"))
 
 def test_what_the_old_agent_holds_is_not_handed_out_twice(tmp_path: Path) -> None:
     now = 0.0
-    home = Home(tmp_path / "1")
-    old = MachineSeats(MACHINE, max_slots=3, directory=home.directory)
-    seat = old.take(JobResources(3, 1, 6 * GIB))
-    assert seat is not None and seat.gpus == ("a",)
-    new = MachineSeats(MACHINE, 3, Neighbours([home.directory, tmp_path / "never"], lambda: now))
+    home = StateDirectory(tmp_path / "1")
+    old = SlotAllocator(MACHINE, max_slots=3, directory=home.directory)
+    slot = old.take(JobResources(3, 1, 6 * GIB))
+    assert slot is not None and slot.gpus == ("a",)
+    new = SlotAllocator(MACHINE, 3, SharedMachine([home.directory, tmp_path / "never"], lambda: now))
     assert new.take(JobResources(2)) is None, "no CPU"
     assert new.take(JobResources(1, 0, 4 * GIB)) is None, "no memory"
     assert new.take(JobResources(1, 2)) is None, "no GPU"
@@ -33,7 +33,7 @@ def test_what_the_old_agent_holds_is_not_handed_out_twice(tmp_path: Path) -> Non
     assert ours is not None and ours.gpus == ("b",)
     assert new.take(JobResources(0.1)) and new.take(JobResources(0.1)) is None, "three slots, one of them the old one's"
     assert new.fits(JobResources(4, 2, 8 * GIB)), "it waits for that"
-    old.give(seat)
+    old.give(slot)
     now += 2 * _FRESH
     freed = new.take(JobResources(3, 1))
     assert freed is not None and freed.gpus == ("a",)
@@ -41,10 +41,10 @@ def test_what_the_old_agent_holds_is_not_handed_out_twice(tmp_path: Path) -> Non
 
 
 def test_an_agent_that_is_dead_holds_nothing(tmp_path: Path) -> None:
-    home = Home(tmp_path / "1")
-    assert MachineSeats(MACHINE, directory=home.directory).take(JobResources(4))
+    home = StateDirectory(tmp_path / "1")
+    assert SlotAllocator(MACHINE, directory=home.directory).take(JobResources(4))
     home.close()
-    assert MachineSeats(MACHINE, neighbours=Neighbours([home.directory])).take(JobResources(4))
+    assert SlotAllocator(MACHINE, neighbours=SharedMachine([home.directory])).take(JobResources(4))
 
 
 def test_gpus_of_others_are_left_alone(run: Run) -> None:
@@ -60,18 +60,18 @@ async def _meet_others() -> None:
         assert answer.wait(60)
         return frozenset(("a",))
 
-    foreign, told = Foreign(ask), asyncio.Event()
+    foreign, told = BusyGpus(ask), asyncio.Event()
     foreign.on_answer = told.set
-    seats = MachineSeats(MACHINE, foreign=foreign)
-    assert seats.take(JobResources(1)), "a job without a GPU asks nobody"
+    slots = SlotAllocator(MACHINE, foreign=foreign)
+    assert slots.take(JobResources(1)), "a job without a GPU asks nobody"
     assert asked == 0
-    assert seats.take(JobResources(1, 1)) is None and seats.take(JobResources(1, 1)) is None, "it is being asked"
+    assert slots.take(JobResources(1, 1)) is None and slots.take(JobResources(1, 1)) is None, "it is being asked"
     answer.set()
     await asyncio.wait_for(told.wait(), 60)
     assert asked == 1
-    seat = seats.take(JobResources(1, 1))
-    assert seat is not None and seat.gpus == ("b",)
-    assert seats.take(JobResources(1, 1)) is None
+    slot = slots.take(JobResources(1, 1))
+    assert slot is not None and slot.gpus == ("b",)
+    assert slots.take(JobResources(1, 1)) is None
 
 
 def test_gpus_are_counted_as_the_driver_does() -> None:

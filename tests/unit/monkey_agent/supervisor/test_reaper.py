@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from monkey_agent.supervisor import leftover_processes, process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import (
@@ -69,9 +69,9 @@ def test_a_daemon_that_hides_ends_with_a_warden_that_is_killed(body: Body, tmp_p
             running = await body.start(["sh", "-c", HIDDEN.format(hidden) + STAY.format(plain)])
             jobs = await until(lambda: pids(plain, hidden))
             os.kill(warden_of(body.state), signal.SIGKILL)
-            assert (await running.wait()).ending is Ending.LOST
+            assert (await running.wait()).ending is AttemptEnd.LOST
             assert not any(map(alive, jobs))
-            assert (await body.run("true")).ending is Ending.SUCCEEDED
+            assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
 
     run(scenario())
 
@@ -85,9 +85,9 @@ def test_without_its_guard_a_warden_ends_its_jobs_and_another_goes_on(body: Body
             jobs = await until(lambda: pids(plain, hidden))
             warden, guard = warden_of(body.state), guard_of(body.state)
             os.kill(guard, signal.SIGKILL)
-            assert (await running.wait()).ending is Ending.LOST
+            assert (await running.wait()).ending is AttemptEnd.LOST
             assert not any(map(alive, [*jobs, warden, guard]))
-            assert (await body.run("true")).ending is Ending.SUCCEEDED
+            assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
             assert guard_of(body.state) not in (0, guard)
 
     run(scenario())
@@ -101,7 +101,7 @@ def test_the_guard_holds_nothing_and_heeds_no_polite_signal(body: Body, run: Run
         assert pipe.startswith("pipe:")
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             os.kill(guard, number)
-        assert (await body.run("true")).ending is Ending.SUCCEEDED
+        assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
         assert guard_of(body.state) == guard
         # Nor do jobs inherit that.
         assert (await body.run(["sh", "-c", "kill -TERM $$; sleep 1000"])).reason == "killed by SIGTERM"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from monkey_agent.machine import MachineClock
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from monkey_agent.supervisor import leftover_processes, process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import (
@@ -89,14 +89,14 @@ def test_a_successor_ends_what_agent_warden_and_guard_left(victim: Callable[...,
 
 def test_a_recycled_pid_is_not_killed(tmp_path: Path) -> None:
     from monkey_agent.machine import boot_id
-    from monkey_agent.supervisor.shared_state import Register
+    from monkey_agent.supervisor.shared_state import SharedState
 
     bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     now = MachineClock().now()
-    Register.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 100, now - 99, 2)
+    SharedState.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 100, now - 99, 2)
     assert leftover_processes.clear_leftovers(tmp_path) == 0
     assert bystander.poll() is None
-    Register.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 1, now + 1, 2)
+    SharedState.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 1, now + 1, 2)
     assert leftover_processes.clear_leftovers(tmp_path) == 1
     assert bystander.wait() == -signal.SIGKILL
 
@@ -117,7 +117,7 @@ def test_jobs_stand_still_when_the_deadline_passes_and_go_on_when_it_is_renewed(
         body.runner.renew(body.runner.clock.now() + 3600)
         await until(lambda: file.stat().st_size > size[0] and daemon.stat().st_size > size[1])
         await running.stop("enough")
-        assert (await running.wait()).ending is Ending.STOPPED
+        assert (await running.wait()).ending is AttemptEnd.STOPPED
 
     run(scenario())
 
@@ -184,7 +184,7 @@ def test_a_frozen_job_is_killed_without_a_word(body: Body, tmp_path: Path, run: 
         await running.stop("another has it")
         assert time.monotonic() - began < 30  # and not the grace
         outcome = await running.wait()
-        assert (outcome.ending, outcome.reason) == (Ending.STOPPED, "another has it")
+        assert (outcome.ending, outcome.reason) == (AttemptEnd.STOPPED, "another has it")
         assert not last_words.exists()
 
     run(scenario())
@@ -197,7 +197,7 @@ def test_nothing_is_launched_after_the_deadline(body: Body, tmp_path: Path, run:
         body.runner._deadline = body.runner.clock.now() + 3600
         body.runner._launcher.renew(body.runner.clock.now() - 1)
         outcome = await body.run(["touch", str(tmp_path / "began")])
-        assert outcome.ending is Ending.STOPPED
+        assert outcome.ending is AttemptEnd.STOPPED
         assert not (tmp_path / "began").exists()
 
     run(scenario())
@@ -212,7 +212,7 @@ def test_what_a_job_leaves_behind_ends_with_it(body: Body, tmp_path: Path, run: 
             wait = "".join(f"while ! [ -e {file} ]; do sleep 0.01; done; " for file in (child, daemon, hidden))
             command = f"(sh -c '{STAY.format(child)}' &) ; " + DAEMON.format(daemon) + HIDDEN.format(hidden) + wait
             outcome = await body.run(["sh", "-c", command])
-            assert outcome.ending is Ending.SUCCEEDED
+            assert outcome.ending is AttemptEnd.SUCCEEDED
             assert not any(map(alive, pids(child, daemon, hidden)))
 
     run(scenario())
@@ -229,7 +229,7 @@ def test_what_another_job_made_is_left_alone(body: Body, tmp_path: Path, run: Ru
                 ["sh", "-c", DAEMON.format(daemon) + HIDDEN.format(hidden) + "sleep 1000"], settings={"grace": 0.1}
             )
             made = await until(lambda: pids(daemon, hidden))
-            assert (await body.run("true")).ending is Ending.SUCCEEDED
+            assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
             await first.stop("enough")
             assert all(map(alive, made))
             await other.stop("enough")
@@ -248,9 +248,9 @@ def test_when_the_warden_dies_its_jobs_do_and_another_goes_on(body: Body, tmp_pa
             running = await body.start(["sh", "-c", DAEMON.format(daemon) + STAY.format(plain)])
             jobs = await until(lambda: pids(plain, daemon))
             os.kill(warden_of(body.state), signal.SIGKILL)
-            assert (await running.wait()).ending is Ending.LOST
+            assert (await running.wait()).ending is AttemptEnd.LOST
             assert not any(map(alive, jobs))
-            assert (await body.run("true")).ending is Ending.SUCCEEDED
+            assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
 
     run(scenario())
 
@@ -261,7 +261,7 @@ def test_the_signals_that_end_an_agent_do_not_end_its_warden(body: Body, run: Ru
         warden = warden_of(body.state)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             os.kill(warden, number)
-        assert (await body.run("true")).ending is Ending.SUCCEEDED
+        assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
         assert warden_of(body.state) == warden
         # Nor do jobs inherit that.
         outcome = await body.run(["sh", "-c", "kill -TERM $$; sleep 1000"])

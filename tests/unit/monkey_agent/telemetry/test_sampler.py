@@ -15,13 +15,13 @@ import pytest
 from monkey.metrics.usage import USAGE_FILE
 from monkey.spec.job.recipe import JobResources
 from monkey_agent.supervisor import process_tree
-from monkey_agent.supervisor.process import Exit
+from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.telemetry.host_meter import host_meter
-from monkey_agent.telemetry.job_meter import Counter
+from monkey_agent.telemetry.job_meter import ProcessCounter
 from monkey_agent.telemetry.meters import ProcessUsage
 from monkey_agent.telemetry.psutil_meters import PortableHostMeter, PortableJobMeter
 from monkey_agent.telemetry.sampler import Sample, Sampler, find_next_sample
-from monkey_agent.telemetry.samples import Samples
+from monkey_agent.telemetry.samples import AttemptSamples
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, pids, script, until
 
@@ -112,15 +112,15 @@ def test_a_job_that_nobody_sampled_tells_what_the_kernel_counted(body: Body, run
 
 
 def test_samples_of_an_earlier_life_count(tmp_path: Path, run: Run) -> None:
-    before = Samples(str(tmp_path / USAGE_FILE), asked=0)
+    before = AttemptSamples(str(tmp_path / USAGE_FILE), asked=0)
     for second, memory, percent in ((1, 5, 40.0), (2, 9, 80.0), (3, 7, 60.0)):
         use = ProcessUsage(second * 1.5, memory * MB, 0, 0)
         fields = before.add(second * 10**9, time.monotonic(), use, {"gpu_percent": percent, "gpu_memory_bytes": memory})
         assert "memory_percent" not in fields
     with (tmp_path / USAGE_FILE).open("ab") as file:
         file.write(b'{"m": {"memory_bytes": "much"}}\n{"m": 3}\ngarbage\n{"m": {"mem')
-    after = Samples(str(tmp_path / USAGE_FILE), asked=0)
-    how = Exit("ended", 0, 10.0, peak=1, cpu=0.5)
+    after = AttemptSamples(str(tmp_path / USAGE_FILE), asked=0)
+    how = ProcessExit("ended", 0, 10.0, peak=1, cpu=0.5)
     expected = {"cpus": 0.45, "memory_bytes": 9 * MB, "gpu_percent": 60, "gpu_memory_bytes": 9}
     assert run(before.finish(how)) == run(after.finish(how)) == expected
     assert run(after.finish(how._replace(seconds=0.5))) == {}
@@ -202,7 +202,7 @@ def test_the_portable_meter_counts_a_family(tmp_path: Path) -> None:
 
 
 def test_a_sum_that_falls_loses_nothing() -> None:
-    counter = Counter()
+    counter = ProcessCounter()
     assert [counter.up_to(now) for now in (5, 8, 2, 3, 3)] == [5, 8, 8, 9, 9]
 
 

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from monkey.metrics.spool_reader import Backlog
+from monkey.metrics.spool_reader import SpoolBacklog
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.execution.runner import LocalRunner
-from monkey_agent.ports import Ending
+from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, script, until
 
@@ -21,7 +21,7 @@ def waiting(body: Body) -> bytes:
     """Return the points that a courier would send now."""
     found = b""
     for path in sorted((body.state / "metrics").glob("*/influx.json")):
-        backlog = Backlog(str(path.parent))
+        backlog = SpoolBacklog(str(path.parent))
         backlog.look()
         while (batch := backlog.batch()) is not None:
             found += batch.body
@@ -38,7 +38,7 @@ def test_what_a_job_logged_waits_when_its_workspace_is_another_s(body: Body, run
     async def scenario() -> None:
         for number in (1, 2):
             outcome = await body.run(script(LOGS), settings=NOWHERE, job=f"{number:016x}")
-            assert outcome.ending is Ending.SUCCEEDED and outcome.summary["loss"]["count"] == 3
+            assert outcome.ending is AttemptEnd.SUCCEEDED and outcome.summary["loss"]["count"] == 3
         await body.run(script("pass"), settings=NOWHERE)
         lines = waiting(body).decode().splitlines()
         assert sorted(float(line.split("loss=")[1].split(",")[0]) for line in lines) == [0.5, 0.5, 1.5, 1.5, 2.5, 2.5]
@@ -56,7 +56,7 @@ def test_it_is_told_that_nobody_answers_and_the_token_is_nowhere(tmp_path: Path,
         job = script(LOGS + "import os; print(dict(os.environ))")
         running = await body.start(job, settings=NOWHERE, withheld=frozenset({"INFLUX_TOKEN"}))
         outcome = await running.wait()
-        assert outcome.ending is Ending.SUCCEEDED
+        assert outcome.ending is AttemptEnd.SUCCEEDED
         told: list[dict[str, Any]] = await until(
             lambda: [one for one in body.runner.telemetry.vitals().get("metrics", []) if one.get("error")]
         )
@@ -95,7 +95,7 @@ def test_a_spool_that_cannot_be_written_is_told_and_costs_no_job(body: Body, run
     async def scenario() -> None:
         (body.state / "metrics").write_text("in the way")
         outcome = await body.run(script(LOGS), settings=NOWHERE)
-        assert outcome.ending is Ending.SUCCEEDED and outcome.summary["loss"]["count"] == 3
+        assert outcome.ending is AttemptEnd.SUCCEEDED and outcome.summary["loss"]["count"] == 3
         assert body.runner.telemetry.trouble.startswith("the spool cannot be written")
 
     run(scenario())

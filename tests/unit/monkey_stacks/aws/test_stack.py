@@ -16,7 +16,7 @@ from monkey_stacks.aws.api.inventory import AwsResource, identify_resource
 from monkey_stacks.aws.api.naming import name_stack
 from monkey_stacks.aws.api.orphans import find_orphans, make_finder
 from monkey_stacks.cloud import machine_settings
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 
 URL = "s3://bucket/team"
 CLOUD = CloudSettings("eu-central-1", ("g5.xlarge",))
@@ -94,7 +94,10 @@ def test_what_was_cut_off_is_found_again_and_what_nobody_knows_is_astray() -> No
         AwsResource("association", "rtbassoc-1", "", ("subnet-1", "rtb-1")),
         AwsResource("instance", "i-1", "machine"),
     ]
-    state = [Resource(VPC, "vpc", "vpc-1", tags("vpc")), Resource(SUBNET, "subnet-a", "", tags("subnet-a"), {}, True)]
+    state = [
+        StateResource(VPC, "vpc", "vpc-1", tags("vpc")),
+        StateResource(SUBNET, "subnet-a", "", tags("subnet-a"), {}, True),
+    ]
     find = make_finder(things, state)
     # The state has the other; of two that may be it, always the same.
     assert find(VPC, tags("vpc")) == "vpc-2"

@@ -17,7 +17,7 @@ from monkey.errors import FleetError
 from monkey.store.open import open_store
 from monkey_stacks.bundle import bundle
 from monkey_stacks.bundle.bundle import build_bundle, fetch_bundle, publish_bundle, spell_bundle_key
-from monkey_stacks.bundle.unpack import NotTheBundle
+from monkey_stacks.bundle.unpack import WrongBundle
 from monkey_stacks.bundle.wheels import WheelTarget, is_fitting
 from monkey_stacks.ssh.remote.bundles import install_bundle, list_bundles
 from monkey_stacks.ssh.remote.paths import FleetDirectory
@@ -132,7 +132,7 @@ def tar(*members: tuple[str, bytes, bytes]) -> bytes:
 def test_nothing_escapes_from_a_bundle(tmp_path: Path, member: tuple[str, bytes, bytes]) -> None:
     place = FleetDirectory(str(tmp_path / "work"), "fleet")
     data = tar(("monkey/a.py", tarfile.REGTYPE, b"a"), member)
-    with pytest.raises(NotTheBundle, match="something in it"):
+    with pytest.raises(WrongBundle, match="something in it"):
         install_bundle(place, hashlib.sha256(data).hexdigest(), io.BytesIO(gzip.compress(data)))
     assert not list(tmp_path.iterdir())
 
@@ -142,7 +142,7 @@ def test_only_what_was_announced_is_installed(tmp_path: Path) -> None:
     good, bad = tar(("a.py", tarfile.REGTYPE, b"good")), tar(("a.py", tarfile.REGTYPE, b"evil"))
     sha256 = hashlib.sha256(good).hexdigest()
     for came in (gzip.compress(bad), gzip.compress(good)[:-30], b"", b"no bundle at all"):
-        with pytest.raises(NotTheBundle):
+        with pytest.raises(WrongBundle):
             install_bundle(place, sha256, io.BytesIO(came))
         assert not place.workdir.exists() and not list_bundles(place)
     install_bundle(place, sha256, io.BytesIO(gzip.compress(good)))

@@ -11,26 +11,28 @@ from monkey.plan.change import FleetPlan, MachineChange
 from monkey.plan.text.lines import format_fleet_plan
 from monkey_stacks.aws import descriptions
 from monkey_stacks.cloud import cloud_descriptions
-from monkey_stacks.cloud.scaling import SHUT, Member
-from monkey_stacks.engine.engine_outcome import Change, Op
+from monkey_stacks.cloud.scaling import SHUT, GroupMember
+from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp
 
 WANTED = cast(
     cloud_descriptions.CloudFleetPlan, SimpleNamespace(types=("m5.large",), max_instances=2, made="now", inputs={})
 )
-OLD = Member("i-1", "m5.large", "then")
+OLD = GroupMember("i-1", "m5.large", "then")
 
 
 def template(**changes: tuple[Any, Any]) -> MachineChange:
     """Return how a plan tells of AWS's template; changes: properties, before and after."""
     before, after = (tuple(each[at] for each in changes.values()) for at in (0, 1))
-    return descriptions.resource_change(Change(Op.UPDATE, "t", "template", tuple(changes), before, after))
+    return descriptions.resource_change(
+        ResourceChange(ResourceOp.UPDATE, "t", "template", tuple(changes), before, after)
+    )
 
 
 def blocks(size: int) -> list[dict[str, Any]]:
     return [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": size}}]
 
 
-def outdated(member: Member, *parts: MachineChange) -> str:
+def outdated(member: GroupMember, *parts: MachineChange) -> str:
     return cloud_descriptions.describe_outdated(member, WANTED, "instance_type", parts).why
 
 
@@ -49,10 +51,10 @@ def test_parts_are_told_in_users_words_and_machines_with_all_that_replaces_them(
     )
     group = MachineChange("update", "group", "spot false → true; max_instances 3 → 2", part=True)
     assert outdated(OLD, part, group) == f"{replacing}; spot false → true"
-    other = Member("i-2", "m4.large", "now")
+    other = GroupMember("i-2", "m4.large", "now")
     assert outdated(other, part) == f"instance_type m4.large → m5.large; {replacing}"
     assert outdated(OLD) == "made with earlier settings"
-    assert outdated(Member("i-3", "m5.large", "then", SHUT), part) == "it has shut down"
+    assert outdated(GroupMember("i-3", "m5.large", "then", SHUT), part) == "it has shut down"
 
 
 def test_one_too_many_says_of_what() -> None:

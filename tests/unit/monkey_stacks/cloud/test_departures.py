@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from monkey.protocol.clock import MachineClock
-from monkey.protocol.heartbeat import Heart
+from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import Reader
+from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.store.memory import MemoryStore
 from monkey_stacks.cloud.departures import find_departed, seen_off
-from monkey_stacks.cloud.scaling import MachineGroup, Member
+from monkey_stacks.cloud.scaling import GroupMember, MachineGroup
 from tests.loops import Run
 
 KEYS = Keys("shop")
@@ -16,15 +16,15 @@ KEYS = Keys("shop")
 
 def group(*ids: str) -> MachineGroup:
     """Return a group of these machines."""
-    return MachineGroup(len(ids), tuple(Member(id_, "large", "now") for id_ in ids))
+    return MachineGroup(len(ids), tuple(GroupMember(id_, "large", "now") for id_ in ids))
 
 
 def test_who_has_left_is_waited_for_and_who_came_back_is_not(run: Run) -> None:
     store = MemoryStore()
-    reader = Reader(store, KEYS)
+    reader = SnapshotReader(store, KEYS)
 
     async def beat(agent: str, *, left: bool) -> None:
-        await Heart(store, KEYS.beat(agent), MachineClock()).beat(left=left)
+        await HeartbeatWriter(store, KEYS.beat(agent), MachineClock()).beat(left=left)
 
     async def main() -> None:
         await beat("cloud/i-1/a", left=True)

@@ -9,13 +9,13 @@ from monkey_stacks.aws.machine_audit import check_bounds
 from monkey_stacks.cloud import rental_audit
 from monkey_stacks.cloud.cloud_descriptions import join_names
 from monkey_stacks.cloud.scaling import MachineGroup
-from monkey_stacks.engine.engine_outcome import Change, EngineOutcome, Op, Resource
+from monkey_stacks.engine.engine_outcome import EngineOutcome, ResourceChange, ResourceOp, StateResource
 
-GROUP = Resource(TYPES["auto-scaling-group"], "group", "g", {"minSize": 0, "maxSize": 4.0})
+GROUP = StateResource(TYPES["auto-scaling-group"], "group", "g", {"minSize": 0, "maxSize": 4.0})
 
 
 def test_what_was_cut_off_is_gone_on_with_or_taken_away() -> None:
-    cut = Resource(TYPES["vpc"], "vpc", "vpc-1", interrupted=True)
+    cut = StateResource(TYPES["vpc"], "vpc", "vpc-1", interrupted=True)
     [found] = rental_audit.report_missing([cut], TYPES.values(), set())
     assert "destroy" in found.text and "`monkey apply`" in found.hint and "`monkey destroy`" in found.hint
 
@@ -36,7 +36,7 @@ def test_a_group_whose_bounds_somebody_changed_is_told_of(least: int | None, mos
 
 
 def test_a_plan_names_changes_in_the_same_order_each_time_and_a_few_of_many_strays() -> None:
-    changes = [Change(Op.CREATE, "t", name) for name in ("vpc", "subnet-b", "group", "subnet-a")]
+    changes = [ResourceChange(ResourceOp.CREATE, "t", name) for name in ("vpc", "subnet-b", "group", "subnet-a")]
     orders = {EngineOutcome(tuple(lot)).changed for lot in (changes, reversed(changes))}
     assert [each.name for each in orders.pop()] == ["group", "subnet-a", "subnet-b", "vpc"] and not orders
     names = [AwsResource("internet-gateway", f"igw-{n}").name for n in range(5)]

@@ -18,15 +18,15 @@ from monkey.store.memory import MemoryStore
 from monkey.store.store_port import Store
 from monkey_stacks.aws.fleet import AwsFleet
 from monkey_stacks.cloud import cloud_descriptions
-from monkey_stacks.cloud.scaling import MachineGroup, Member
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.cloud.scaling import GroupMember, MachineGroup
+from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.gcp.fleet import GcpFleet
 
-GROUP = Resource(
+GROUP = StateResource(
     "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager", "group", "g", {"region": "europe-west4"}
 )
-NETWORK = Resource("gcp:compute/network:Network", "network", "n", {"project": "mine"})
-VPC = Resource("aws:ec2/vpc:Vpc", "vpc", "v", {}, {"region": "eu-central-1"})
+NETWORK = StateResource("gcp:compute/network:Network", "network", "n", {"project": "mine"})
+VPC = StateResource("aws:ec2/vpc:Vpc", "vpc", "v", {}, {"region": "eu-central-1"})
 AWS = {"type": "aws", "region": "eu-central-1", "instance_type": "m5.large"}
 GCP = {"type": "gcp", "gcp_project": "mine", "region": "europe-west4", "machine_type": "e2-standard-2"}
 
@@ -35,7 +35,7 @@ GCP = {"type": "gcp", "gcp_project": "mine", "region": "europe-west4", "machine_
 class Aws(AwsFleet):
     """One whose cloud must not be asked."""
 
-    async def _known(self) -> tuple[Resource, ...]:
+    async def _known(self) -> tuple[StateResource, ...]:
         return (VPC,)
 
     def _look(self) -> MachineGroup | None:
@@ -48,7 +48,7 @@ class Gcp(GcpFleet):
 
     there: MachineGroup | None = None
 
-    async def _known(self) -> tuple[Resource, ...]:
+    async def _known(self) -> tuple[StateResource, ...]:
         return GROUP, NETWORK
 
     def _look(self) -> MachineGroup | None:
@@ -88,7 +88,7 @@ def test_a_group_is_listed_as_it_is() -> None:
         "parts",
         "no managed instance group is there; of its other parts are written down: network",
     )
-    there = MachineGroup(1, (Member("i-1", "e2-standard-2", "now"),), 4e9)
+    there = MachineGroup(1, (GroupMember("i-1", "e2-standard-2", "now"),), 4e9)
     group, machine = asyncio.run(fleet(Gcp, GCP, there=there).instances())
     assert group.about.endswith("1 asked for, its machines end by 2096-10-02 07:06 UTC") and machine.runs
     assert [row.state for row in _rows("cloud", [group, machine], [])] == ["machines", "not heard of"]
@@ -96,10 +96,10 @@ def test_a_group_is_listed_as_it_is() -> None:
 
 
 def test_a_part_that_is_made_again_says_why() -> None:
-    def why(name: str, *known: Resource) -> str:
+    def why(name: str, *known: StateResource) -> str:
         return cloud_descriptions.made_again(MachineChange("create", name, part=True), known).why
 
-    cut = Resource(NETWORK.type, "network", "", interrupted=True)
+    cut = StateResource(NETWORK.type, "network", "", interrupted=True)
     assert why("group", GROUP) == "it is not there any more, though an apply made it"
     assert why("network", cut) == why("firewall", cut) == "an apply or a destroy was cut off"
     assert why("secret-a", GROUP) == ""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from monkey_stacks.cloud.scaling import MachineGroup, Member, plan_scaling
+from monkey_stacks.cloud.scaling import GroupMember, MachineGroup, plan_scaling
 
 TYPES, MADE = ("g5.xlarge", "g4dn.xlarge"), "now"
 
 
 def group(desired: int, *members: str) -> MachineGroup:
     """Return a group of machines, each "id type made"."""
-    found = tuple(Member(*each.split()) for each in members)
+    found = tuple(GroupMember(*each.split()) for each in members)
     return MachineGroup(desired, found)
 
 

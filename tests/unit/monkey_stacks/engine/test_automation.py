@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from semver import VersionInfo
 
-from monkey_stacks.engine.automation import Runs
-from monkey_stacks.engine.engine_command import Tether
-from monkey_stacks.engine.installation import PINNED, Cli
+from monkey_stacks.engine.automation import AutomationWorkspace
+from monkey_stacks.engine.engine_command import EngineDeadline
+from monkey_stacks.engine.installation import PINNED, PulumiCli
 
 
 def test_what_killed_ones_left_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +27,7 @@ def test_what_killed_ones_left_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for directory in (left, living, other):
         directory.mkdir()
         (directory / "Pulumi.yaml").touch()
-    runs = Runs(Cli("pulumi", VersionInfo.parse(PINNED)), {}, Tether())
+    runs = AutomationWorkspace(PulumiCli("pulumi", VersionInfo.parse(PINNED)), {}, EngineDeadline())
     assert not left.exists() and living.exists() and other.exists()
     runs.close()
     assert sorted(tmp_path.iterdir()) == sorted([living, other])

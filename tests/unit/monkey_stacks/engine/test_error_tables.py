@@ -6,9 +6,9 @@ import pytest
 
 from monkey.errors import FleetError, StoreRefused
 from monkey_stacks.cloud.cloud_descriptions import describe_emptying
-from monkey_stacks.engine.engine_outcome import Change, EngineProgress, Op, Stage
+from monkey_stacks.engine.engine_outcome import ChangeStage, EngineProgress, ResourceChange, ResourceOp
 from monkey_stacks.engine.errors import translate_engine_error
-from monkey_stacks.engine.events import Listener, extract_reason
+from monkey_stacks.engine.events import EventListener, extract_reason
 
 TRACEBACK = """Traceback (most recent call last):
   File "/x/pulumi/dynamic/__main__.py", line 84, in wrapper
@@ -94,7 +94,7 @@ def test_events_become_changes_and_failures() -> None:
     from pulumi.automation import EngineEvent
 
     seen: list[EngineProgress] = []
-    listener = Listener(seen.append)
+    listener = EventListener(seen.append)
     urn = "urn:pulumi:lab::shop::pulumi-python:dynamic/ssh:Host::gpu1"
     step = {"op": "update", "urn": urn, "type": "pulumi-python:dynamic/ssh:Host", "provider": ""}
     states = {
@@ -112,8 +112,10 @@ def test_events_become_changes_and_failures() -> None:
         listener(EngineEvent.from_json({"sequence": 1, "timestamp": 1, **event}))
     assert listener.partial
     outcome = listener.outcome()
-    assert outcome.changes == (Change(Op.UPDATE, "pulumi-python:dynamic/ssh:Host", "gpu1", ("agent",), ("1",), ("2",)),)
+    assert outcome.changes == (
+        ResourceChange(ResourceOp.UPDATE, "pulumi-python:dynamic/ssh:Host", "gpu1", ("agent",), ("1",), ("2",)),
+    )
     [failure] = outcome.failures
     assert failure.message.startswith("gpu1: Host key verification failed.")
-    assert [each.stage for each in seen] == [Stage.BEGAN, Stage.FAILED]
+    assert [each.stage for each in seen] == [ChangeStage.BEGAN, ChangeStage.FAILED]
     assert listener.errors == ["update failed"]

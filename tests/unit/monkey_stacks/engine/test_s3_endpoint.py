@@ -15,8 +15,8 @@ from obstore.store import S3Store
 
 from monkey.errors import KeyMissing, StoreRefused
 from monkey.store.memory import MemoryStore
-from monkey_stacks.engine.s3_endpoint import LARGEST, Bridge
-from monkey_stacks.engine.state_bucket import _KEPT, LOCKS, STACKS, Space
+from monkey_stacks.engine.s3_endpoint import LARGEST, StateEndpoint
+from monkey_stacks.engine.state_bucket import _KEPT, LOCKS, STACKS, StateBucket
 
 PREFIX = "projects/p/machines/f/state/"
 
@@ -38,11 +38,11 @@ def client(url: str, bucket: str = "") -> S3Store:
     )
 
 
-def served(space: Space, ask: Callable[[Bridge], None]) -> Bridge:
+def served(space: StateBucket, ask: Callable[[StateEndpoint], None]) -> StateEndpoint:
     """Run `ask` in a thread, as Pulumi would be, while the loop serves."""
 
-    async def serve() -> Bridge:
-        with Bridge(space, asyncio.get_running_loop()).running() as bridge:
+    async def serve() -> StateEndpoint:
+        with StateEndpoint(space, asyncio.get_running_loop()).running() as bridge:
             await asyncio.to_thread(ask, bridge)
             return bridge
 
@@ -52,7 +52,7 @@ def served(space: Space, ask: Callable[[Bridge], None]) -> Bridge:
 def test_objects_come_and_go_and_are_listed() -> None:
     store = MemoryStore()
 
-    def ask(bridge: Bridge) -> None:
+    def ask(bridge: StateEndpoint) -> None:
         there = client(bridge.url)
         obstore.put(there, f"{STACKS}p/f.json", b"one")
         obstore.put(there, ".pulumi/meta.yaml", b"version: 1\n")
@@ -66,23 +66,23 @@ def test_objects_come_and_go_and_are_listed() -> None:
         with pytest.raises(FileNotFoundError):
             obstore.get(there, ".pulumi/meta.yaml")
 
-    served(Space(store, PREFIX, dry=False), ask)
+    served(StateBucket(store, PREFIX, dry=False), ask)
     assert sorted(store.state.objects) == [f"{PREFIX}{STACKS}p/f.json", f"{PREFIX}{STACKS}p/f.json.bak"]
 
 
 def test_who_does_not_know_the_name_is_not_let_in() -> None:
     store = MemoryStore()
 
-    def ask(bridge: Bridge) -> None:
+    def ask(bridge: StateEndpoint) -> None:
         with pytest.raises(obstore.exceptions.PermissionDeniedError):
             obstore.put(client(bridge.url, bucket="state"), "key", b"data")
 
-    served(Space(store, PREFIX, dry=False), ask)
+    served(StateBucket(store, PREFIX, dry=False), ask)
     assert not store.state.objects
 
 
 def test_amazon_s_chunks_are_put_together() -> None:
-    def ask(bridge: Bridge) -> None:
+    def ask(bridge: StateEndpoint) -> None:
         endpoint = parse_qs(urlsplit(bridge.url).query)["endpoint"][0]
         body = b"3;chunk-signature=ab\r\none\r\n4\r\n\r\ntw\r\n0\r\nx-amz-checksum-crc32:AAAA\r\n\r\n"
         headers = {"Content-Encoding": "aws-chunked", "x-amz-decoded-content-length": "7"}
@@ -90,25 +90,25 @@ def test_amazon_s_chunks_are_put_together() -> None:
         urllib.request.urlopen(request).close()
         assert bytes(obstore.get(client(bridge.url), "key").bytes()) == b"one\r\ntw"
 
-    served(Space(MemoryStore(), PREFIX, dry=False), ask)
+    served(StateBucket(MemoryStore(), PREFIX, dry=False), ask)
 
 
 def test_what_pulumi_would_send_in_parts_is_refused() -> None:
-    def ask(bridge: Bridge) -> None:
+    def ask(bridge: StateEndpoint) -> None:
         endpoint = parse_qs(urlsplit(bridge.url).query)["endpoint"][0]
         for query, body in (("?partNumber=1&uploadId=x", b"part"), ("", b"x" * (LARGEST + 1))):
             request = urllib.request.Request(f"{endpoint}/{bridge.bucket}/key{query}", body, method="PUT")
             with pytest.raises(urllib.error.HTTPError, match="400"):
                 urllib.request.urlopen(request)
 
-    served(Space(MemoryStore(), PREFIX, dry=False), ask)
+    served(StateBucket(MemoryStore(), PREFIX, dry=False), ask)
 
 
 def test_nothing_is_written_without_the_lock_and_pulumi_s_own_locks_never() -> None:
     store, held = MemoryStore(), [True]
-    space = Space(store, PREFIX, dry=False, allowed=lambda: held[0])
+    space = StateBucket(store, PREFIX, dry=False, allowed=lambda: held[0])
 
-    def ask(bridge: Bridge) -> None:
+    def ask(bridge: StateEndpoint) -> None:
         there = client(bridge.url)
         obstore.put(there, f"{LOCKS}p/f/1.json", b"{}")
         assert [item["path"] for item in obstore.list(there, LOCKS).collect()] == [f"{LOCKS}p/f/1.json"]
@@ -127,7 +127,7 @@ def test_a_dry_space_shows_its_own_writes_and_leaves_the_store_alone() -> None:
         store = MemoryStore()
         await store.put(f"{PREFIX}old", b"old")
         before = dict(store.state.objects)
-        space = Space(store, PREFIX, dry=True)
+        space = StateBucket(store, PREFIX, dry=True)
         await space.put("new", b"new")
         await space.delete("old")
         assert await space.list("") == {"new": 3}
@@ -142,7 +142,7 @@ def test_a_dry_space_shows_its_own_writes_and_leaves_the_store_alone() -> None:
 def test_history_and_backups_are_pruned_to_the_newest() -> None:
     async def prune() -> None:
         store = MemoryStore()
-        space = Space(store, PREFIX, dry=False)
+        space = StateBucket(store, PREFIX, dry=False)
         for n in range(1_700_000_000_000_000_000, 1_700_000_000_000_000_000 + _KEPT + 3):
             for kind in ("history", "checkpoint"):
                 await space.put(f".pulumi/history/p/f.1/f.1-{n}.{kind}.json", b"")

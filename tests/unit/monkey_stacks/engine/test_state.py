@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import Corrupt
+from monkey.errors import CorruptObject
 from monkey.store.memory import MemoryStore
 from monkey_stacks.engine.engine_outcome import Identify, identify_nothing
 from monkey_stacks.engine.state import StackState, read_state
-from monkey_stacks.engine.state_bucket import STACKS, Space
+from monkey_stacks.engine.state_bucket import STACKS, StateBucket
 
 TYPE = "pulumi-python:dynamic/ssh:Host"
 STACK = {"urn": "urn:pulumi:f::p::pulumi:pulumi:Stack::p-f", "type": "pulumi:pulumi:Stack"}
@@ -107,10 +107,10 @@ def test_an_old_one_that_was_replaced_is_deleted_first() -> None:
 def test_a_state_that_is_none_is_named() -> None:
     async def torn() -> None:
         store = MemoryStore()
-        space = Space(store, "state/", dry=True)
+        space = StateBucket(store, "state/", dry=True)
         assert await read_state(space, "p", "f") is None
         await store.put(f"state/{STACKS}p/f.json", b'{"version": 3, "checkpoint"')
-        with pytest.raises(Corrupt, match=r"state/.*p/f.json: not a state") as raised:
+        with pytest.raises(CorruptObject, match=r"state/.*p/f.json: not a state") as raised:
             await read_state(space, "p", "f")
         assert "older version" in (raised.value.hint or "") and "all below state/ " in (raised.value.hint or "")
 

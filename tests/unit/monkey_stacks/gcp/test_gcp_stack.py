@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from monkey.errors import FleetError
-from monkey.fleet.cloud.http_client import Refused
+from monkey.fleet.cloud.http_client import ApiError
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey_stacks.cloud import machine_settings
-from monkey_stacks.engine.engine_outcome import Change, Op, Resource
+from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.gcp import descriptions as words
 from monkey_stacks.gcp import desired_resources, machine_rights
 from monkey_stacks.gcp.api import errors
@@ -77,8 +77,8 @@ def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
 
 
 def test_machines_end_at_the_time_of_their_sweeps_and_none_is_replaced_for_a_minute() -> None:
-    def template(at: str) -> list[Resource]:
-        return [Resource(TYPES["instance-template"], "template", "t", {"scheduling": {"terminationTime": at}})]
+    def template(at: str) -> list[StateResource]:
+        return [StateResource(TYPES["instance-template"], "template", "t", {"scheduling": {"terminationTime": at}})]
 
     at = time.time() // 60 * 60 + 3600
     said = desired_resources.find_end_time(at, [])
@@ -111,7 +111,7 @@ def test_what_was_cut_off_is_known_by_its_name_and_what_is_astray_by_not_being_k
         GcpResource("subnetwork", "projects/my-project/s"),
         GcpResource("instance", "i"),
     ]
-    cut = [Resource(TYPES["network"], "network", "", {"name": one.name}, interrupted=True)]
+    cut = [StateResource(TYPES["network"], "network", "", {"name": one.name}, interrupted=True)]
     assert find_orphans(HERE, one, things, cut) == [things[1]]
 
 
@@ -142,7 +142,7 @@ def test_changes_are_told_as_monkey_yaml_has_them() -> None:
     def why(**changes: tuple[Any, Any]) -> str:
         names = tuple(changes)
         before, after = (tuple(each[at] for each in changes.values()) for at in (0, 1))
-        return words.resource_change(Change(Op.REPLACE, "t", "template", names, before, after)).why
+        return words.resource_change(ResourceChange(ResourceOp.REPLACE, "t", "template", names, before, after)).why
 
     spot = {"provisioningModel": "SPOT"}
     ends = ({"terminationTime": "2026-01-01T00:00:00Z"}, {**spot, "terminationTime": "2026-01-01T06:00:00Z"})
@@ -182,7 +182,7 @@ def test_what_an_api_says_is_told_without_its_json() -> None:
         '{"error": {"code": 403, "message": "No.", "status": "PERMISSION_DENIED", "errors": [{"reason": "forbidden"}]}}'
     )
     with pytest.raises(FleetError) as raised, errors.translate_errors():
-        raise Refused("GET https://compute.googleapis.com/x", 403, body)
+        raise ApiError("GET https://compute.googleapis.com/x", 403, body)
     assert raised.value.message == "Google does not permit it: Error 403: No. (forbidden, PERMISSION_DENIED)"
     with pytest.raises(FleetError, match=r"Google refused: GET x: 418 teapot"), errors.translate_errors():
-        raise Refused("GET x", 418, "teapot")
+        raise ApiError("GET x", 418, "teapot")

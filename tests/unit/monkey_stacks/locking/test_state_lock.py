@@ -18,18 +18,18 @@ from monkey.protocol.heartbeat import BEAT, OWN, TAKE
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.open import open_store
 from monkey_stacks.locking.local_lock import MARK, LockDirectory
-from monkey_stacks.locking.state_lock import Hands, Lock
+from monkey_stacks.locking.state_lock import LockHolders, StateLock
 from tests.acceptance.shop import until
 from tests.simulation.loop import VirtualLoop
 
-KEYS = Hands("p", "lab")
+KEYS = LockHolders("p", "lab")
 #: Takes the lock, starts a marked process that holds the lock file too, and waits to be killed.
 HOLDER = """
 import asyncio, os, subprocess, sys, time
 from monkey.store.open import open_store
-from monkey_stacks.locking.state_lock import Hands, Lock
+from monkey_stacks.locking.state_lock import LockHolders, StateLock
 async def main():
-    lock = Lock(await open_store(sys.argv[1]), Hands("p", "lab"))
+    lock = StateLock(await open_store(sys.argv[1]), LockHolders("p", "lab"))
     await lock.acquire(print)
     held, mark = lock.place.descriptors, {**os.environ, **lock.place.mark}
     child = subprocess.Popen(["sleep", "300"], stdout=subprocess.DEVNULL, pass_fds=held, env=mark)
@@ -77,7 +77,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_taken_and_given_back_and_leaves_only_its_log() -> None:
     async def once() -> None:
         store, deadlines = MemoryStore(), list[float]()
-        lock = Lock(store, KEYS, deadlines.append)
+        lock = StateLock(store, KEYS, deadlines.append)
         assert not lock.valid()
         assert not await lock.acquire(pytest.fail)
         assert lock.valid()
@@ -92,7 +92,7 @@ def test_it_is_taken_and_given_back_and_leaves_only_its_log() -> None:
 def test_of_two_processes_here_the_second_waits_for_the_first() -> None:
     async def two() -> None:
         state, said = MemoryState(), list[str]()
-        first, second = Lock(MemoryStore(state), KEYS), Lock(MemoryStore(state), KEYS)
+        first, second = StateLock(MemoryStore(state), KEYS), StateLock(MemoryStore(state), KEYS)
         await first.acquire(pytest.fail)
         waiting = asyncio.ensure_future(second.acquire(said.append))
         while not said:  # noqa: ASYNC110 - it says so when it waits, and not before
@@ -111,10 +111,10 @@ def test_a_dead_one_on_another_machine_is_taken_over_when_its_beats_stand_still(
 ) -> None:
     async def dead() -> None:
         state, said, clock = MemoryState(), list[str](), Virtual()
-        first = Lock(MemoryStore(state), KEYS, clock=clock)
+        first = StateLock(MemoryStore(state), KEYS, clock=clock)
         await first.acquire(pytest.fail)
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "there"))
-        second = Lock(MemoryStore(state), KEYS, clock=clock)
+        second = StateLock(MemoryStore(state), KEYS, clock=clock)
         waiting = asyncio.ensure_future(second.acquire(said.append))
         await clock.sleep(2 * TAKE)
         assert first.valid(), "a living one lost its lock"
@@ -135,7 +135,7 @@ def test_a_dead_one_on_another_machine_is_taken_over_when_its_beats_stand_still(
 def test_who_is_out_of_touch_holds_nothing_before_another_may_take_it() -> None:
     async def cut_off() -> None:
         store, deadlines, clock = Away(), list[float](), Virtual()
-        lock = Lock(store, KEYS, deadlines.append, clock)
+        lock = StateLock(store, KEYS, deadlines.append, clock)
         await lock.acquire(pytest.fail)
         await clock.sleep(3 * BEAT)
         assert lock.valid()
@@ -156,7 +156,7 @@ def test_a_dead_one_here_is_not_waited_for_and_what_it_left_is_ended(tmp_path: P
 
     async def take() -> float:
         store = await open_store(url)
-        lock, began = Lock(store, KEYS), time.monotonic()
+        lock, began = StateLock(store, KEYS), time.monotonic()
         await lock.acquire(lambda said: None)
         await lock.release()
         return time.monotonic() - began

@@ -9,58 +9,63 @@ import pytest
 
 from monkey.errors import FleetError
 from monkey.plan.change import MachineChange
-from monkey_stacks.engine.engine_outcome import Change, Op, Resource
+from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.ssh.descriptions import check_apart, describe_creation, machine_change, nobody_left
 from monkey_stacks.ssh.fleet import _with_seen
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
-from monkey_stacks.ssh.host_state import Inventory
+from monkey_stacks.ssh.host_state import HostInventory
 from monkey_stacks.ssh.machine_audit import _compare
-from monkey_stacks.ssh.program import Handed
+from monkey_stacks.ssh.program import ProviderEnvironment
 
 NAME = "shop-lab-1"
 
 
-def change(op: Op, **changed: tuple[Any, Any]) -> Change:
+def change(op: ResourceOp, **changed: tuple[Any, Any]) -> ResourceChange:
     """Return a change of the host `gpu1`."""
     before, after = (tuple(values[at] for values in changed.values()) for at in (0, 1))
-    return Change(op, "Host", "gpu1", tuple(changed), before, after)
+    return ResourceChange(op, "Host", "gpu1", tuple(changed), before, after)
 
 
 @pytest.mark.parametrize(
     ("made", "seen", "why", "trouble"),
     [
-        (change(Op.DELETE), {}, "everything of it is taken away", ""),
-        (change(Op.UPDATE, max_slots=(None, 2.0)), {DRIFT: ""}, "max_slots none → 2", ""),
-        (change(Op.UPDATE, agent=("a", "b")), {}, "another version of the agent", ""),
-        (change(Op.UPDATE, drift=("no agent lives", "")), {DRIFT: "no agent lives"}, "no agent lives", ""),
-        (change(Op.UPDATE, interrupted=(None, None)), {}, "an apply was cut off in the middle", ""),
+        (change(ResourceOp.DELETE), {}, "everything of it is taken away", ""),
+        (change(ResourceOp.UPDATE, max_slots=(None, 2.0)), {DRIFT: ""}, "max_slots none → 2", ""),
+        (change(ResourceOp.UPDATE, agent=("a", "b")), {}, "another version of the agent", ""),
+        (change(ResourceOp.UPDATE, drift=("no agent lives", "")), {DRIFT: "no agent lives"}, "no agent lives", ""),
+        (change(ResourceOp.UPDATE, interrupted=(None, None)), {}, "an apply was cut off in the middle", ""),
         (
-            change(Op.REPLACE, workdir=("~/a", "~/b")),
+            change(ResourceOp.REPLACE, workdir=("~/a", "~/b")),
             {DRIFT: "other secrets"},
             "other secrets; taken away and set up anew; workdir ~/a → ~/b",
             "",
         ),
         (
-            change(Op.REPLACE, workdir=("~/a", "~/b")),
+            change(ResourceOp.REPLACE, workdir=("~/a", "~/b")),
             {DRIFT: "", AWAY: False, TROUBLE: "no right"},
             "left as it is, for it cannot be moved; workdir ~/a → ~/b",
             "no right",
         ),
-        (change(Op.UPDATE, max_slots=(1.0, 2.0)), {DRIFT: "it is off", AWAY: True}, "max_slots 1 → 2", "it is off"),
         (
-            change(Op.UPDATE, drift=("no agent lives", "")),
+            change(ResourceOp.UPDATE, max_slots=(1.0, 2.0)),
+            {DRIFT: "it is off", AWAY: True},
+            "max_slots 1 → 2",
+            "it is off",
+        ),
+        (
+            change(ResourceOp.UPDATE, drift=("no agent lives", "")),
             {DRIFT: "no agent lives", AWAY: False, TROUBLE: "its disk is full"},
             "no agent lives",
             "its disk is full",
         ),
     ],
 )
-def test_a_change_in_words(made: Change, seen: dict[str, Any], why: str, trouble: str) -> None:
+def test_a_change_in_words(made: ResourceChange, seen: dict[str, Any], why: str, trouble: str) -> None:
     said = machine_change(made, seen)
     assert (said.op, said.machine, said.why, said.trouble) == (made.op, "gpu1", why, trouble)
 
 
-def inventory(**found: tuple[Any, ...]) -> Inventory:
+def inventory(**found: tuple[Any, ...]) -> HostInventory:
     """Return what is on a host, by default all that one agent of ours has."""
     said: dict[str, Any] = {
         "directories": (NAME,),
@@ -70,7 +75,7 @@ def inventory(**found: tuple[Any, ...]) -> Inventory:
         "living": (NAME,),
         **found,
     }
-    return Inventory(**said)
+    return HostInventory(**said)
 
 
 EMPTY = inventory(directories=(), units=(), processes=())
@@ -100,15 +105,15 @@ EMPTY = inventory(directories=(), units=(), processes=())
         (inventory(files=("/w/gone.lock",)), True, ["files that no agent needs any more: /w/gone.lock"]),
     ],
 )
-def test_what_an_audit_finds_on_a_host(found: Inventory, known: bool, texts: list[str]) -> None:
-    resource = Resource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {}) if known else None
+def test_what_an_audit_finds_on_a_host(found: HostInventory, known: bool, texts: list[str]) -> None:
+    resource = StateResource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {}) if known else None
     findings = list(_compare("gpu1", NAME, found, resource, busy=True))
     assert [finding.text for finding in findings] == texts
     assert all(finding.machine == "gpu1" and finding.hint for finding in findings)
 
 
 def test_an_audit_misses_no_agent_where_there_is_no_work() -> None:
-    resource = Resource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {})
+    resource = StateResource("Host", "gpu1", "gpu1:~/.monkey", {"workdir": "~/.monkey"}, {})
     assert not list(_compare("gpu1", NAME, inventory(living=()), resource, busy=False))
 
 
@@ -136,7 +141,7 @@ def test_what_is_seen_of_very_many_hosts_does_not_outgrow_a_variable() -> None:
     """Linux takes 128 KiB of each: with more, nothing could be started."""
     about = {"about": "kept alive by systemd, begun again after a reboot", AWAY: False, DRIFT: "", TROUBLE: ""}
     seen = {f"gpu{i}": {"host": f"gpu{i}", "bundle": "0" * 64, "workdir": "~/.monkey", **about} for i in range(1000)}
-    handed = Handed(secrets={"TOKEN": '"' * 1000})
+    handed = ProviderEnvironment(secrets={"TOKEN": '"' * 1000})
     most = max(n for n in range(100, 1000, 50) if _with_seen(handed, dict(list(seen.items())[:n])).seen)
     for hosts in (most, most + 50):
         told = _with_seen(handed, dict(list(seen.items())[:hosts]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from monkey_stacks.engine.engine_outcome import Resource
+from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 from monkey_stacks.ssh.relocation import find_hindered, find_moving, keep_hindered, with_trouble_of
 
@@ -20,7 +20,7 @@ def inputs(host: str, workdir: str, slots: int = 1) -> dict[str, Any]:
 def test_a_host_that_cannot_be_moved_stays_as_it_is() -> None:
     """Or Pulumi would take away what works there, jobs and all, before it finds that the new place will not do."""
     names = ("h1", "h2", "h3")
-    known = {name: Resource("Host", name, f"{name}:~/m", inputs(name, "~/m")) for name in names}
+    known = {name: StateResource("Host", name, f"{name}:~/m", inputs(name, "~/m")) for name in names}
     wanted = [inputs("h1", "/big"), inputs("h2", "/big", 2), inputs("h3", "~/m", 2), inputs("h4", "/big")]
     assert find_moving(known, wanted) == ["h1", "h2"], "another number of slots is no other place, and h4 is new"
     looked = {"h1": {"about": "kept alive by cron"}, "h2": {DRIFT: NO_RIGHT, AWAY: True}}

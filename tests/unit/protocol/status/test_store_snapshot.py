@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from monkey.protocol.entries import Claim, Ended, EndEntry
-from monkey.protocol.heartbeat import Heart
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
+from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.journal import record_of
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import JobState, Reader
+from monkey.protocol.status.store_snapshot import JobState, SnapshotReader
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_revision
 from monkey.spec.job.job_table import JobTable, ParameterColumn
@@ -39,8 +39,8 @@ class Clock:
         raise AssertionError("nothing here sleeps")
 
 
-def heart(store: MemoryStore, boot: str, wall: float = NOW) -> Heart:
-    return Heart(store, KEYS.beat(f"local/vm/{boot}"), Clock(wall))
+def heart(store: MemoryStore, boot: str, wall: float = NOW) -> HeartbeatWriter:
+    return HeartbeatWriter(store, KEYS.beat(f"local/vm/{boot}"), Clock(wall))
 
 
 async def dead_and_successor(store: MemoryStore, wall: float) -> None:
@@ -51,7 +51,7 @@ async def dead_and_successor(store: MemoryStore, wall: float) -> None:
     await dead.beat()
     await store.put(f"{KEYS.job_log(JOB)}00000001", Claim("local/vm/a", 1, 1, "s").encode())
     await store.put(f"{KEYS.job_log(JOB)}00000002", Claim("local/vm/b", 1, 1, "s").encode())
-    end = EndEntry(Ended.FAILED, "local/vm/b", 1, "s", "exit code 3", 3, out=2)
+    end = EndEntry(ClaimEnd.FAILED, "local/vm/b", 1, "s", "exit code 3", 3, out=2)
     await store.put(f"{KEYS.job_log(JOB)}00000003", end.encode())
     successor = heart(store, "b")
     successor.journal.record(record_of(JOB, 3, end))
@@ -63,7 +63,7 @@ def test_a_heartbeat_that_is_older_than_the_jobs_end_does_not_make_it_run(wall: 
     async def look() -> None:
         store = MemoryStore()
         await dead_and_successor(store, wall)
-        view = (await Reader(store, KEYS, lambda: NOW).read()).sweeps["s"]
+        view = (await SnapshotReader(store, KEYS, lambda: NOW).read()).sweeps["s"]
         assert view.where(JOB) is JobState.FAILED
         assert view.jobs[JOB].reason == "exit code 3"
         assert view.unfinished == 0
@@ -77,7 +77,7 @@ def test_an_agent_whose_clock_is_wrong_is_alive_once_its_heart_was_seen_to_beat(
         await append_revision(store, KEYS, REVISION, 0)
         wrong = heart(store, "a", NOW + 3600)
         wrong.held.add((KEYS.job_log(JOB), 1))
-        reader = Reader(store, KEYS, lambda: NOW)
+        reader = SnapshotReader(store, KEYS, lambda: NOW)
         await wrong.beat()
         assert not (await reader.read()).alive("local")
         await wrong.beat()
@@ -102,7 +102,7 @@ def test_an_agent_that_drains_lives_beside_its_successor() -> None:
         old.vitals = lambda: {"draining": draining}
         await old.beat()
         await new.beat()
-        seen = await Reader(store, KEYS, lambda: NOW).read()
+        seen = await SnapshotReader(store, KEYS, lambda: NOW).read()
         return {agent.id for agent in seen.alive("local")}, seen.sweeps["s"].where(JOB)
 
     assert asyncio.run(look(True)) == ({"local/vm/a", "local/vm/b"}, JobState.RUNNING)

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import JobState, Reader
+from monkey.protocol.status.store_snapshot import JobState, SnapshotReader
 from monkey.protocol.sweeps.sweep_log import SPARE, SweepState, append_order, append_revision, fold_entry, read_sweep
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.recipe import SweepSettings
@@ -67,7 +67,7 @@ def test_an_expired_sweep_is_read_as_such_and_as_open_again_when_extended() -> N
     async def main() -> None:
         store, now = MemoryStore(), 1000.0
         await append_revision(store, KEYS, BRIEF, 0)
-        reader = Reader(store, KEYS, wall=lambda: now)
+        reader = SnapshotReader(store, KEYS, wall=lambda: now)
         seen = []
         for now in (1000.0, 1000.0 + HOUR):  # noqa: B007 - the reader's clock
             view = (await reader.read()).sweeps["digits"]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import Corrupt
+from monkey.errors import CorruptObject
 from monkey.protocol.entry_log import EntryLog, newest_checkpoint
 from monkey.protocol.heartbeat import decode_beat
-from monkey.protocol.journal import Block
+from monkey.protocol.journal import JournalBlock
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps import revision_shape
 from monkey.protocol.sweeps.revision import Revision
@@ -158,7 +158,7 @@ def test_all_that_a_revision_can_say_is_read() -> None:
 
 @pytest.mark.parametrize("path, value", CASES, ids=[f"{path}-{n}" for n, (path, _) in enumerate(CASES)])
 def test_a_misshapen_field_is_told_by_the_key_of_its_entry(path: str, value: Any) -> None:
-    with pytest.raises(Corrupt, match="sweeps/digits/00000002: "):
+    with pytest.raises(CorruptObject, match="sweeps/digits/00000002: "):
         read(forged(path, value))
 
 
@@ -186,7 +186,7 @@ def test_no_field_is_left_out_above() -> None:
     ids=str,
 )
 def test_a_misshapen_order_is_told_by_its_key(order: dict[str, Any]) -> None:
-    with pytest.raises(Corrupt, match="sweeps/digits/00000002: "):
+    with pytest.raises(CorruptObject, match="sweeps/digits/00000002: "):
         read(order)
 
 
@@ -209,7 +209,15 @@ def test_keys_that_nobody_of_ours_writes_are_passed_over(name: str) -> None:
     asyncio.run(reading())
 
 
-BEAT = {"seq": 1, "held": [], "sealed": 0, "journal": Block().to_json(), "at": 1.7e9, "left": False, "vitals": {}}
+BEAT = {
+    "seq": 1,
+    "held": [],
+    "sealed": 0,
+    "journal": JournalBlock().to_json(),
+    "at": 1.7e9,
+    "left": False,
+    "vitals": {},
+}
 ROWS = {
     "jobs": JOBS[0],
     "ks": [2],
@@ -243,5 +251,5 @@ ROWS = {
 def test_a_misshapen_heartbeat_is_told_by_its_key(wrong: dict[str, Any]) -> None:
     whole = {**BEAT, "journal": {**ROWS, "extra": {}}, "vitals": {"running": [{"job": JOBS[0], "began": 1.7e9}]}}
     assert decode_beat("a/b/c", "beat", json.dumps(whole).encode()).block.jobs == [JOBS[0]]
-    with pytest.raises(Corrupt, match="beat: "):
+    with pytest.raises(CorruptObject, match="beat: "):
         decode_beat("a/b/c", "beat", json.dumps({**whole, **wrong}).encode())

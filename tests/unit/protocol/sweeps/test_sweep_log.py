@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from monkey.errors import ConcurrentApply, Corrupt, NotFound
-from monkey.protocol.entry_log import Tally
+from monkey.errors import ConcurrentApply, CorruptObject, NotFound
+from monkey.protocol.entry_log import LogTally
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.store_snapshot import Reader
+from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.protocol.status.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, judge_job
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import (
@@ -123,7 +123,7 @@ def test_a_sweeps_log_that_cannot_be_read_is_reported_by_key(junk: bytes) -> Non
     async def corrupt() -> None:
         store = MemoryStore()
         await store.put(f"{KEYS.sweep_log('digits')}00000001", junk)
-        with pytest.raises(Corrupt, match="sweeps/digits/00000001"):
+        with pytest.raises(CorruptObject, match="sweeps/digits/00000001"):
             await read_sweep(store, KEYS, "digits")
 
     asyncio.run(corrupt())
@@ -134,7 +134,7 @@ def test_what_comes_before_an_unreadable_entry_is_still_known() -> None:
         store = MemoryStore()
         await append_revision(store, KEYS, REVISION, 0)
         await store.put(f"{KEYS.sweep_log('digits')}00000002", b"{")
-        seen = await Reader(store, KEYS).read()
+        seen = await SnapshotReader(store, KEYS).read()
         assert list(seen.sweeps["digits"].jobs) == JOBS
         assert [problem for problem in seen.problems if "digits/00000002" in problem]
 
@@ -156,7 +156,7 @@ def test_markers_are_open_until_they_are_ended() -> None:
 
 def test_verdicts_count_failures_since_the_last_retry() -> None:
     state = SweepState("digits", 1, REVISION)
-    counts = Tally()
+    counts = LogTally()
     assert judge_job(JOBS[1], counts, state) is Verdict.OPEN
     counts.failed_at = [2]
     assert judge_job(JOBS[1], counts, state) is Verdict.OPEN, "one retry is allowed"
@@ -170,7 +170,7 @@ def test_verdicts_count_failures_since_the_last_retry() -> None:
 
 
 def test_a_job_that_takes_its_agents_down_is_given_up() -> None:
-    counts = Tally()
+    counts = LogTally()
     counts.lost_at = list(range(1, MAX_LOSSES + 1))
     state = SweepState("digits", 1, REVISION)
     assert judge_job(JOBS[1], counts, state) is Verdict.OPEN

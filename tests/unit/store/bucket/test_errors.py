@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import KeyMissing, MonkeyError, StoreRefused, StoreUnavailable, StoreUnsafe
-from monkey.store.bucket.errors import SOURCES, Verb, translate_bucket_error
+from monkey.store.bucket.errors import SOURCES, StoreOperation, translate_bucket_error
 from monkey.store.bucket.google_credentials import VARIABLES
 from monkey.store.bucket.url import parse_bucket_url
 from monkey.store.open import open_store
@@ -103,7 +103,7 @@ def test_a_missing_key_is_no_missing_bucket(bucket: FakeBucket, store: Store, ru
             run(open_store(bucket.url(bucket="other"), begin=begin))
         assert (caught.value.hint or "").startswith("create the bucket, or")  # whose it is makes it
     told = translate_bucket_error(
-        Exception("status code: 404 <Code>NoSuchBucket</Code>"), parse_bucket_url("s3://other/x"), Verb.READ
+        Exception("status code: 404 <Code>NoSuchBucket</Code>"), parse_bucket_url("s3://other/x"), StoreOperation.READ
     )
     assert "`monkey init --provider aws --create-bucket`" in (told.hint or "")
 

@@ -13,8 +13,8 @@ import pytest
 
 from monkey.errors import StoreRefused
 from monkey.store.content.hash_worker import read_signature
-from monkey.store.content.hash_workers import _AHEAD, Crew, sizes_ahead
-from monkey.store.content.objects import MD5_PREFIX, Source, object_key
+from monkey.store.content.hash_workers import _AHEAD, HashWorkers, sizes_ahead
+from monkey.store.content.objects import MD5_PREFIX, SourceFile, object_key
 from monkey.store.directory.bulk import LARGE_BYTES
 from monkey.store.directory.store import DirectoryStore
 from monkey.store.store_port import Store
@@ -26,7 +26,7 @@ def test_many_files_join_those_that_are_there(store: Store, root: Path, run: Run
     bodies = [b"content %d" % n for n in range(1200)]
     for n, body in enumerate(bodies):
         (tmp_path / str(n)).write_bytes(body)
-    sources = [Source(str(tmp_path / str(n)), read_signature((tmp_path / str(n)).stat())) for n in range(1200)]
+    sources = [SourceFile(str(tmp_path / str(n)), read_signature((tmp_path / str(n)).stat())) for n in range(1200)]
     wanted = {hashlib.md5(body).hexdigest(): body for body in bodies}
     for half in (sources[:500], sources[500:]):  # all of the 256 directories are there the second time
         run(store.put_contents(half, lambda objects, size: None))
@@ -55,10 +55,10 @@ def test_hashes_are_told_once_and_what_is_done_with_them_may_fail(
     def fail(md5s: Sequence[str]) -> None:
         raise OSError(errno.ENOSPC, "told of it")
 
-    with Crew() as crew:
+    with HashWorkers() as crew:
         files, *rest = crew.begin(("walk", [str(data)], "", ""))()
         assert len(files) == 1101 and rest == [[], [], None]
-        sources = [Source(str(data / name), known) for name, known in files]
+        sources = [SourceFile(str(data / name), known) for name, known in files]
         for some in (sources[:-1], sources[-1:], sources):
             stored = run(store.put_contents(some, report_nothing, crew, lambda md5s: told.append(list(md5s))))
             assert told == [list(stored)] and all(stored)
@@ -70,7 +70,7 @@ def test_hashes_are_told_once_and_what_is_done_with_them_may_fail(
 
 def test_what_was_begun_and_is_not_wanted_is_not_waited_for(tmp_path: Path) -> None:
     before = children()
-    with Crew() as crew:
+    with HashWorkers() as crew:
         crew.begin(("walk", [str(tmp_path)], "", ""))
         os.kill(min(children() - before), signal.SIGSTOP)  # as one whose file system does not answer
     assert children() == before

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.errors import Corrupt
-from monkey.transfer.code.code_manifest import MAX_FILE, Kind, ManifestEntry, code_hash
+from monkey.errors import CorruptObject
+from monkey.transfer.code.code_manifest import MAX_FILE, ManifestEntry, PathKind, code_hash
 from monkey.transfer.code.code_snapshot import extract_snapshot, pack_code, read_code
 from tests.unit.transfer.conftest import write
 
@@ -42,7 +42,7 @@ def archive_of(path: Path, members: list[tuple[tarfile.TarInfo, bytes]], level: 
 def refused(archive: Path, sha: str = "0" * 64) -> str:
     """Return why; and see that nothing was left, here or elsewhere."""
     before = sorted(archive.parent.rglob("*"))
-    with pytest.raises(Corrupt) as caught:
+    with pytest.raises(CorruptObject) as caught:
         extract_snapshot(archive, archive.parent / "into", sha)
     assert sorted(archive.parent.rglob("*")) == before
     assert caught.value.key == f"code/{sha}.tar.gz"
@@ -92,7 +92,7 @@ def test_a_file_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
 
 def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path: Path) -> None:
     archive = archive_of(tmp_path / "archive", [file(f"{n}", bytes(1000)) for n in range(11)])
-    with pytest.raises(Corrupt, match="too large"):
+    with pytest.raises(CorruptObject, match="too large"):
         extract_snapshot(archive, tmp_path / "into", "0" * 64, max_total=10_999)
 
 
@@ -123,7 +123,7 @@ def test_damaged_at_any_byte_it_is_refused_or_unpacks_to_the_same(good: tuple[Pa
         into = tmp_path / f"into{n}"
         try:
             extract_snapshot(archive, into, sha)
-        except Corrupt:
+        except CorruptObject:
             assert not into.exists()
             count += 1
         else:
@@ -137,7 +137,9 @@ def test_no_archive_at_all_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_gzip_does_not_matter(tmp_path: Path) -> None:
-    sha = code_hash([ManifestEntry("a", Kind.FILE, "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881")])
+    sha = code_hash(
+        [ManifestEntry("a", PathKind.FILE, "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881")]
+    )
     for level in (0, 1, 9):
         extract_snapshot(archive_of(tmp_path / "archive", [file("a")], level), tmp_path / f"into{level}", sha)
         assert (tmp_path / f"into{level}" / "a").read_bytes() == b"x"

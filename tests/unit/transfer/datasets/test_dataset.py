@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.errors import Corrupt, DatasetError
+from monkey.errors import CorruptObject, DatasetError
 from monkey.transfer.datasets.dataset import Dataset, changed_files, read_listing, write_listing
 from monkey.transfer.datasets.hashing import check_unchanged, hash_dataset
 
@@ -84,7 +84,7 @@ def test_a_listing_is_read_back() -> None:
     assert json.loads(data) == [{"md5": "0" * 32, "relpath": "a"}, {"md5": "1" * 32, "relpath": 'b"c'}]
     assert read_listing(data, "x.dir") == {"a": "0" * 32, 'b"c': "1" * 32}
     for bad in (b"", b"{}x", b"[1]", b'[{"md5": "0"}]'):
-        with pytest.raises(Corrupt, match="lists no directory"):
+        with pytest.raises(CorruptObject, match="lists no directory"):
             read_listing(bad, "ab" * 16 + ".dir")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_stacks.ssh.remote.host_setup import StoreAway, _check_store, _lacks, _leftovers, remove_agents
+from monkey_stacks.ssh.remote.host_setup import StoreUnreachableHere, _check_store, _lacks, _leftovers, remove_agents
 from monkey_stacks.ssh.remote.keep_alive import find_units, name_unit, units_of
 from monkey_stacks.ssh.remote.paths import FleetDirectory, hold_lock
 
@@ -30,7 +30,7 @@ def test_a_check_of_the_store_that_fails_says_why(tmp_path: Path, program: str, 
     place = FleetDirectory(str(tmp_path), "fleet")
     place.bundle("b").mkdir(parents=True)
     (place.bundle("b") / "__main__.py").write_text(program)
-    with pytest.raises(StoreAway, match=said):
+    with pytest.raises(StoreUnreachableHere, match=said):
         _check_store(place, {"bundle": "b", "store": "s3://bucket", "credentials": {}})
 
 
@@ -43,7 +43,7 @@ def test_what_installers_fetch_lies_with_all_else_unless_the_user_says_where(
     place.bundle("b").mkdir(parents=True)
     program = "import os; raise SystemExit(os.environ['PIP_CACHE_DIR'] + ' ' + os.environ['UV_CACHE_DIR'])"
     (place.bundle("b") / "__main__.py").write_text(program)
-    with pytest.raises(StoreAway, match=f"{place.cache}/pip /shared/uv"):
+    with pytest.raises(StoreUnreachableHere, match=f"{place.cache}/pip /shared/uv"):
         _check_store(place, {"bundle": "b", "store": "s3://bucket", "credentials": {}})
 
 
