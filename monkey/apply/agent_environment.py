@@ -7,7 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 
 from monkey.apply.world.world import World
-from monkey.fleet.fleet_port import Fleet, FleetWork, OutdatedAgent, keep_silent
+from monkey.fleet.fleet_port import keep_silent
+from monkey.fleet.fleet_records import FleetWork, OutdatedAgent
+from monkey.fleet.local_fleet import LocalFleet
 from monkey.plan.change import Plan
 
 #: Seconds within which a heartbeat must tell that an agent is idle: it is renewed every second where that is cheap.
@@ -28,14 +30,15 @@ async def renew_idle_agents(world: World, plan: Plan, say: Callable[[str, str], 
     for part in plan.fleets:
         if part.jobs and world.store is not None:
             fleet = world.fleet(part.fleet)
-            strange = await fleet.strange()
-            if strange is not None:
-                await _suit(world, fleet, strange, say)
+            if isinstance(fleet, LocalFleet) and (outdated := fleet.outdated_agent()) is not None:
+                await _replace_agent(world, fleet, outdated, say)
 
 
-async def _suit(world: World, fleet: Fleet, strange: OutdatedAgent, say: Callable[[str, str], None]) -> None:
-    names = _listed(strange.differs)
-    if not await _until(lambda: _idle(world, strange.agent), IDLE_WITHIN):
+async def _replace_agent(
+    world: World, fleet: LocalFleet, outdated: OutdatedAgent, say: Callable[[str, str], None]
+) -> None:
+    names = _listed(outdated.differs)
+    if not await _until(lambda: _idle(world, outdated.agent), IDLE_WITHIN):
         say(fleet.name, f"warning: the agent at work was started in another environment, and jobs get that: {names}")
         return
     await fleet.destroy(keep_silent)
@@ -51,8 +54,8 @@ async def _idle(world: World, agent: str) -> bool:
     return not any(one.claims for one in agents if one.id == agent)
 
 
-async def _gone(fleet: Fleet) -> bool:
-    return not await fleet.living()
+async def _gone(fleet: LocalFleet) -> bool:
+    return not fleet.count_agents()
 
 
 async def _until(true: Callable[[], Awaitable[bool]], seconds: float) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monkey.fleet.fleet_port import Fleet, FleetForecast, FleetWork, Say
+from monkey.fleet.fleet_port import Fleet, Say
+from monkey.fleet.fleet_records import FleetForecast, FleetWork
 from monkey.plan.change import FleetPlan, MachineChange, Plan
 from monkey.plan.work import RemainingWork, count_by_resources, find_remaining_work
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, SweepView

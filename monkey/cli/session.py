@@ -65,7 +65,9 @@ def in_world(work: Callable[[World], Awaitable[_T]]) -> _T:
 
 def _halfway(fleets: list[Fleet]) -> list[str]:
     """Return what is said of an interrupt, in lines; none where no machine that costs may have been touched."""
-    names = [fleet.name for fleet in fleets if fleet.touched]
+    from monkey.fleet.fleet_port import Rented
+
+    names = [fleet.name for fleet in fleets if isinstance(fleet, Rented) and fleet.touched]
     if not names:
         return []
     context = click.get_current_context(silent=True)

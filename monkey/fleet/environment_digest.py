@@ -17,7 +17,7 @@ from pathlib import Path
 
 from monkey import __version__
 from monkey.fleet.agent_state import agent_pid
-from monkey.fleet.fleet_port import OutdatedAgent
+from monkey.fleet.fleet_records import OutdatedAgent
 
 #: The file, in the agent's directory.
 _DIGEST_FILE = "surroundings.json"

@@ -16,16 +16,8 @@ from pathlib import Path
 from monkey.errors import FleetError
 from monkey.fleet.agent_state import agent_pid, host_name, is_agent_alive, state_dir
 from monkey.fleet.environment_digest import compare_environment
-from monkey.fleet.fleet_port import (
-    AuditFinding,
-    FleetForecast,
-    FleetWork,
-    Instance,
-    OutdatedAgent,
-    Recount,
-    Say,
-    TaggedResource,
-)
+from monkey.fleet.fleet_port import Recount, Say
+from monkey.fleet.fleet_records import FleetForecast, FleetWork, Instance, OutdatedAgent
 from monkey.fleet.machine_capacity import describe_shortage
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.job.recipe import JobResources
@@ -51,8 +43,6 @@ class LocalFleet:
     #: Bytes that the machine may keep of code, environments and datasets; None for the agent's default.
     cache_size: int | None = None
     type: str = "local"
-    booting: bool = False
-    touched: bool = False
     agent: str = field(default_factory=host_name)
     #: An agent that waits at its gate for a word from us.
     _waiting: subprocess.Popen[bytes] | None = None
@@ -84,8 +74,8 @@ class LocalFleet:
             waiting.kill()
             waiting.communicate()
 
-    async def living(self) -> int:
-        """Say whether an agent lives here."""
+    def count_agents(self) -> int:
+        """Return how many agents of this fleet live here: 0 or 1."""
         return int(is_agent_alive(self.directory))
 
     async def preview(self, work: FleetWork) -> FleetForecast:
@@ -93,8 +83,8 @@ class LocalFleet:
         before = int(is_agent_alive(self.directory))
         return FleetForecast(before, max(before, min(work.jobs, 1)))
 
-    def shortage(self, asked: JobResources) -> str:
-        """See `Fleet.shortage`."""
+    def describe_shortage(self, asked: JobResources) -> str:
+        """See `Fleet.describe_shortage`."""
         return describe_shortage(asked)
 
     def check_secrets(self, names: Sequence[str]) -> None:
@@ -107,25 +97,21 @@ class LocalFleet:
             self._start()
             say("agent started")
 
-    async def examine(self) -> str:
-        """See `Fleet.examine`: it rents none."""
-        return ""
-
-    async def check(self) -> bool:
-        """Say whether an agent lives or is starting. One that was killed is only gone."""
+    async def has_workers(self) -> bool:
+        """See `Fleet.has_workers`: an agent that was killed did not fail to start."""
         if self._running():
             return True
         code = self._started.returncode if self._started else 0
         self._started = None
         if code > 0 and time.monotonic() - self._began < STILLBORN and not is_agent_alive(self.directory):
             raise FleetError(
-                f"the agent on this machine ended (exit code {code}); the end of {self.log}:\n{self.last_words()}",
+                f"the agent on this machine ended (exit code {code}); the end of {self.log}:\n{self.recent_log()}",
                 hint="what is finished stays finished: mend it, then `monkey apply` goes on",
             )
         return is_agent_alive(self.directory)
 
-    async def strange(self) -> OutdatedAgent | None:
-        """Return the agent that lives here, if its environment is not ours; one that just begins may not have told."""
+    def outdated_agent(self) -> OutdatedAgent | None:
+        """Return the living agent if its environment is not ours; a new agent may not have recorded it yet."""
         found = compare_environment(self.directory) if is_agent_alive(self.directory) else None
         return found if found is not None and found.differs else None
 
@@ -137,14 +123,6 @@ class LocalFleet:
             else ()
         )
 
-    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
-        """Find nothing: whatever an agent leaves is ended by its warden's guard."""
-        return ()
-
-    async def holdings(self) -> tuple[TaggedResource, ...]:
-        """Have nothing that is rented."""
-        return ()
-
     async def destroy(self, say: Say) -> None:
         """Ask the agent to leave; it releases its work."""
         pid = agent_pid(self.directory)
@@ -155,7 +133,7 @@ class LocalFleet:
                 raise FleetError(f"the agent (process {pid}) cannot be asked to leave: {exc.strerror}") from exc
             say("agent asked to leave")
 
-    def last_words(self) -> str:
+    def recent_log(self) -> str:
         """Return the last lines that the agent wrote since we started it."""
         try:
             with self.log.open("rb") as file:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-from monkey.fleet.fleet_port import FleetForecast, FleetWork
+from monkey.fleet.fleet_records import FleetForecast, FleetWork
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import parse_provider
 from monkey.store.open import open_store

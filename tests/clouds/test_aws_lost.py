@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.fleet.fleet_port import FleetWork
+from monkey.fleet.fleet_records import FleetWork
 from monkey_stacks.cloud.cloud_fleet import CloudFleet
 from tests import services
 from tests.clouds.account import Account

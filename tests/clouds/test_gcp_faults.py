@@ -96,7 +96,7 @@ def test_what_monkey_yaml_asks_for_must_be_there(
     renter.entry |= entry
     error = told(renter.preview)
     assert error.message.startswith(f"provider '{FLEET}': {said}") and hint in (error.hint or "")
-    assert error.message == told(lambda: renter.run(CloudFleet.examine)).message
+    assert error.message == told(lambda: renter.run(CloudFleet.check_offer)).message
 
 
 @pytest.mark.slow
@@ -107,9 +107,9 @@ def test_what_google_refuses_pulumi_is_told_and_why_machines_do_not_come(renter:
     none = f"The zone {ZONES[0]} does not have enough resources available"
     gcp.rest.shortage = ("ZONE_RESOURCE_POOL_EXHAUSTED", none)
     renter.converge()
-    assert renter.run(lambda fleet: fleet.check()), "there may be some in a while"
+    assert renter.run(lambda fleet: fleet.has_workers()), "there may be some in a while"
     gcp.rest.shortage = ("QUOTA_EXCEEDED", "Quota 'CPUS' exceeded.  Limit: 8.0 in region europe-west4.")
-    assert "a quota of the project is used up" in told(lambda: renter.run(lambda fleet: fleet.check())).message
+    assert "a quota of the project is used up" in told(lambda: renter.run(lambda fleet: fleet.has_workers())).message
 
     # One that shut down has a disk that is paid for; and what nobody knows of is taken away.
     gcp.rest.supply()

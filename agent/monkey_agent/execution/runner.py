@@ -84,9 +84,8 @@ class LocalRunner:
         self._code = CodeCache(store, self._cache)
         # Marked, so that our successor ends a build that outlives us.
         building = {**inherited, MARK: f"{state}:{BUILD}"}
-        self._needs = JobNeeds(
-            EnvironmentPool(self._cache, building), DatasetPool(store, self._cache), SecretValues(env)
-        )
+        environments, datasets = EnvironmentPool(self._cache, building), DatasetPool(store, self._cache)
+        self._needs = JobNeeds(environments, datasets, SecretValues(env))
         self._preparer = RecipePreparer(self._launcher, inherited, lambda: str(client_path(cache)))
         self._deadline, self._followed = 0.0, False
         self._running: set[RunningAttempt] = set()
@@ -169,7 +168,7 @@ class LocalRunner:
         try:
             hold = await self._needs.hold(attempt)
         except EnvironmentBuildFailed as exc:
-            await self._tell_build(attempt, exc)
+            await self._ship_build_log(attempt, exc)
             raise
         if prepared is None:
             try:
@@ -180,7 +179,7 @@ class LocalRunner:
                 raise
         return prepared, hold
 
-    async def _tell_build(self, attempt: Attempt, failed: EnvironmentBuildFailed) -> None:
+    async def _ship_build_log(self, attempt: Attempt, failed: EnvironmentBuildFailed) -> None:
         """Let the log of the build that failed be read. Raises StoreError, OSError."""
         space = self.spaces.take(attempt.job, attempt.k)
         try:
@@ -233,8 +232,7 @@ class LocalRunner:
         """See `Runner.renew`. The first call starts the warden, so that the first job need not wait for it."""
         self._deadline = deadline
         self._launcher.renew(deadline)
-        if self._warming is None:
-            self._warming = asyncio.get_running_loop().create_task(self._warm())
+        self._warming = self._warming or asyncio.get_running_loop().create_task(self._warm())
 
     async def _warm(self) -> None:
         self.spawn(self.checkpoints.tidy())

@@ -45,10 +45,7 @@ class EndCause(Enum):
     REPLACED = auto()
 
 
-_ENDINGS = dict.fromkeys(EndCause, AttemptEnd.FAILED) | {
-    EndCause.STOPPED: AttemptEnd.STOPPED,
-    EndCause.MET: AttemptEnd.MET,
-}
+_ENDS = {EndCause.STOPPED: AttemptEnd.STOPPED, EndCause.MET: AttemptEnd.MET}
 #: Nobody will read the outputs of an attempt that was stopped or lost in the middle.
 _KEPT = (AttemptEnd.SUCCEEDED, AttemptEnd.FAILED, AttemptEnd.MET)
 
@@ -267,7 +264,8 @@ class RunningAttempt:
             self._space.spoilt = True
             self.log.note(f"{how.left} of its processes could not be killed (a disk or share that does not answer?)")
         if self._why is not None:
-            return replace(outcome, ending=_ENDINGS[self._why[0]], reason=self._why[1], met=self._met)
+            cause, reason = self._why
+            return replace(outcome, ending=_ENDS.get(cause, AttemptEnd.FAILED), reason=reason, met=self._met)
         if how.code:
             return replace(outcome, ending=AttemptEnd.FAILED, reason=exit_reasons.explain_exit(how))
         return outcome

@@ -17,7 +17,7 @@ from monkey.apply.inspect.departed_machines import find_departed_agents, likely_
 from monkey.apply.world.fleets import FLEET_MODULES, open_fleets
 from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError, MonkeyError, SpecError
-from monkey.fleet.fleet_port import Fleet
+from monkey.fleet.fleet_port import Fleet, Rented
 from monkey.fleet.secret_values import SecretValues
 from monkey.plan.explain import format_seconds
 from monkey.plan.sizes import format_size
@@ -77,14 +77,12 @@ async def _clouds(fleets: Mapping[str, Fleet]) -> list[DoctorCheck]:
     """Ask whether machines could be rented as each provider says, by what is installed here."""
     found = []
     for fleet in fleets.values():
-        if any(map(_missing, _PACKAGES.get(fleet.type, ()))):
+        if not isinstance(fleet, Rented) or any(map(_missing, _PACKAGES.get(fleet.type, ()))):
             continue
         try:
-            said = await fleet.examine()
+            found.append(DoctorCheck("providers", await fleet.check_offer()))
         except MonkeyError as exc:
             found.append(_wrong("providers", exc))
-        else:
-            found += [DoctorCheck("providers", said)] if said else []
     return found
 
 

@@ -10,7 +10,8 @@ from monkey.apply.fleet_work import with_work
 from monkey.apply.world.project_store import store_url
 from monkey.apply.world.world import World
 from monkey.errors import CorruptObject
-from monkey.fleet.fleet_port import AuditFinding, Fleet, ForeignResource, TaggedResource
+from monkey.fleet.fleet_port import Auditable, Fleet, Rented
+from monkey.fleet.fleet_records import AuditFinding, ForeignResource, TaggedResource
 from monkey.plan.cost import format_dollars
 
 #: What finds out of which type a fleet is that monkey.yaml does not name.
@@ -73,13 +74,13 @@ async def audit_fleets(world: World) -> list[tuple[str, AuditFinding]]:
         for name, fleet in unnamed.items()
         for instance in await fleet.instances()
     ]
-    fleets = [*world.fleets.values(), *unnamed.values()]
+    fleets = [fleet for fleet in [*world.fleets.values(), *unnamed.values()] if isinstance(fleet, Auditable)]
     busy = await _busy(world)
     asked = await asyncio.gather(*(_audited(fleet, fleet.name in busy) for fleet in fleets))
     return found + [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
 
 
-async def _audited(fleet: Fleet, busy: bool) -> tuple[AuditFinding, ...]:
+async def _audited(fleet: Auditable, busy: bool) -> tuple[AuditFinding, ...]:
     try:
         return await fleet.audit(busy=busy)
     except CorruptObject as exc:
@@ -95,8 +96,9 @@ async def list_holdings(world: World) -> list[tuple[str, TaggedResource]]:
 
     Raises FleetError, StoreError.
     """
-    fleets = [*world.fleets.values(), *(await find_forgotten_fleets(world, {})).values()]
-    asked = await asyncio.gather(*(fleet.holdings() for fleet in fleets))
+    known = [*world.fleets.values(), *(await find_forgotten_fleets(world, {})).values()]
+    fleets = [fleet for fleet in known if isinstance(fleet, Rented)]
+    asked = await asyncio.gather(*(fleet.tagged_resources() for fleet in fleets))
     held = [(fleet.name, each) for fleet, of in zip(fleets, asked, strict=True) for each in of]
     once: dict[tuple[str, str, str], tuple[str, TaggedResource]] = {}
     for name, each in sorted(held, key=lambda item: item[1].of is not None):  # what is a fleet's own is no stranger's

@@ -9,7 +9,7 @@ from typing import Any
 
 from monkey.apply.inspect.fleet_audit import find_forgotten_fleets
 from monkey.apply.world.world import World
-from monkey.fleet.fleet_port import Instance
+from monkey.fleet.fleet_records import Instance
 from monkey.protocol.status.store_snapshot import AgentView
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection
 
 from monkey.apply.fleet_work import with_work, work_left
-from monkey.fleet.fleet_port import Fleet, keep_silent
+from monkey.fleet.fleet_port import Fleet, Rented, keep_silent
 from monkey.protocol.status.store_snapshot import SnapshotReader
 
 #: Seconds that are waited for the first heartbeat of an agent that is not going to be watched.
@@ -34,8 +34,9 @@ async def wait_for_agents(reader: SnapshotReader, fleets: Collection[Fleet]) -> 
 async def _begins(reader: SnapshotReader, fleet: Fleet) -> bool:
     """Wait for an agent of the fleet; says whether one is there, or may be on its way."""
     until = time.monotonic() + BEGUN_WITHIN
-    while await fleet.check():
-        if fleet.booting or time.monotonic() > until or (await reader.read([])).alive(fleet.name):
+    while await fleet.has_workers():
+        booting = isinstance(fleet, Rented) and fleet.booting
+        if booting or time.monotonic() > until or (await reader.read([])).alive(fleet.name):
             return True
         await asyncio.sleep(_POLL_SECONDS)
     return False

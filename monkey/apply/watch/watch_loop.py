@@ -130,7 +130,7 @@ class SweepWatch:
         self._checked = self.now()
         ended = sum(one.total - one.unfinished for one in progress)
         for fleet in find_needed_fleets(self.fleets, progress):
-            if await fleet.check():
+            if await fleet.has_workers():
                 continue
             self._left = self._left + 1 if ended == self._ended else 1
             self._ended = ended
@@ -140,7 +140,7 @@ class SweepWatch:
 
     def _useless(self, fleet: Fleet) -> FleetError:
         why = self._alerts.get(fleet.name)
-        said = why or f"it said last:\n{fleet.last_words()}"
+        said = why or f"it said last:\n{fleet.recent_log()}"
         return FleetError(
             f"the agent of {fleet.name!r} left {GIVE_UP_AFTER} times with work undone and nothing finished: {said}",
             hint="a machine that has more must run it, or the sweep must ask for less" if why else None,

@@ -31,9 +31,8 @@ def _fleet(project: Project, store_url: str, store: Opened, name: str) -> Fleet:
     return LocalFleet(store_url, project.name, name, of.max_slots, of.idle_timeout, of.cache_size)
 
 
-async def count_living_agents(fleet: Fleet, snapshot: StoreSnapshot | None) -> int:
+def count_living_agents(fleet: Fleet, snapshot: StoreSnapshot | None) -> int:
     """Say how many agents of a fleet live: by what this machine sees, else by their heartbeats."""
-    here = await fleet.living()
-    if here is not None:
-        return here
+    if isinstance(fleet, LocalFleet):
+        return fleet.count_agents()
     return len(snapshot.alive(fleet.name)) if snapshot is not None else 0

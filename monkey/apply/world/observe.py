@@ -49,7 +49,7 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
         _refuse_torn(snapshot.sweeps[name], snapshot)
     code = {want.recipe.code for want in desired if want.recipe.code}
     there = {sha for sha in code if await _exists(world, world.keys.code(sha))}
-    agents = {name: await count_living_agents(fleet, snapshot) for name, fleet in world.fleets.items()}
+    agents = {name: count_living_agents(fleet, snapshot) for name, fleet in world.fleets.items()}
     lacks, within = await _datasets(world, wants, sweeps)
     store = world.memo.id(world.at.url)
     return ObservedProject(sweeps, snapshot.succeeded, there, agents, store, lacks, within, now), snapshot
@@ -169,7 +169,7 @@ def _shortage(sweep: SweepPlan, world: World) -> list[str]:
     if not sweep.jobs.unfinished:
         return []
     asked = sweep.desired.settings
-    short = {name: world.fleet(name).shortage(asked.resources) for name in asked.providers}
+    short = {name: world.fleet(name).describe_shortage(asked.resources) for name in asked.providers}
     if not all(short.values()):
         return []
     if any(world.fleet(name).type in CLOUDS for name in short):

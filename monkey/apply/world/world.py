@@ -13,6 +13,7 @@ from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import FleetError, StoreMissing
 from monkey.fleet.boot_failures import BootFailure, read_boot_failures
 from monkey.fleet.fleet_port import Fleet
+from monkey.fleet.local_fleet import LocalFleet
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.spec.project.project import Project
@@ -60,6 +61,11 @@ class World:
         """Return why rented machines gave up, where any are rented. Raises StoreError."""
         return await read_boot_failures(self.at, self.keys.boots) if self.rented else []
 
+    @property
+    def local_fleets(self) -> list[LocalFleet]:
+        """The fleets of this machine."""
+        return [fleet for fleet in self.fleets.values() if isinstance(fleet, LocalFleet)]
+
     def fleet(self, name: str) -> Fleet:
         """Return the fleet of that provider. Raises FleetError."""
         if name not in self.fleets:
@@ -83,7 +89,7 @@ async def open_world(project: Project) -> AsyncIterator[World]:
     try:
         yield world
     finally:
-        for fleet in world.fleets.values():
+        for fleet in world.local_fleets:
             fleet.close()
         if world.store is not None:
             await world.store.close()

@@ -72,7 +72,7 @@ def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: boo
 
 
 async def _apply(world: World, order: ApplyOrder) -> int:
-    for fleet in world.fleets.values():
+    for fleet in world.local_fleets:
         fleet.prepare()
     planned = await _planned(world, order)
     if not order.rollback:

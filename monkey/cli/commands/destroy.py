@@ -12,7 +12,8 @@ from monkey.apply.world.world import World
 from monkey.cli.session import in_world
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.errors import FleetError, MonkeyError
-from monkey.fleet.fleet_port import Fleet, Instance
+from monkey.fleet.fleet_port import Fleet
+from monkey.fleet.fleet_records import Instance
 
 
 @click.command("destroy")

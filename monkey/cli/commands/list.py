@@ -74,9 +74,7 @@ def show_providers(as_json: bool) -> None:
 
     async def show(world: World) -> str:
         snapshot = await world.reader().read([]) if world.store is not None else None
-        counted = [
-            (fleet.name, fleet.type, await count_living_agents(fleet, snapshot)) for fleet in world.fleets.values()
-        ]
+        counted = [(fleet.name, fleet.type, count_living_agents(fleet, snapshot)) for fleet in world.fleets.values()]
         if as_json:
             return json_text(providers_json(counted), indent=2)
         return "\n".join(providers_lines(counted, detect_terminal()))

@@ -11,7 +11,7 @@ from monkey.cli.render.failure_groups import last_words
 from monkey.cli.render.parameter_text import parameters_text
 from monkey.cli.render.status_lines import explain_state, name_standing, sweep_json
 from monkey.cli.terminal.text import Terminal, format_elapsed, format_plural, lay_out_table, one_line
-from monkey.fleet.fleet_port import AuditFinding, TaggedResource
+from monkey.fleet.fleet_records import AuditFinding, TaggedResource
 from monkey.plan.cost import format_dollars
 from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
 from monkey.spec.job.job_table import ParameterValue

@@ -49,6 +49,12 @@ class Provider:
     #: For `aws` and `gcp`: what is rented there.
     cloud: CloudSettings | None = None
 
+    @property
+    def rented(self) -> CloudSettings:
+        """`cloud`, of a provider whose type is a cloud's."""
+        assert self.cloud is not None
+        return self.cloud
+
 
 def parse_provider(raw: Mapping[str, Any] | None) -> Provider:
     """Return the provider that an entry without mistakes describes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from monkey.fleet.fleet_port import AuditFinding, TaggedResource
+from monkey.fleet.fleet_records import AuditFinding, TaggedResource
 from monkey_stacks.aws.api import group, inventory, orphans
 from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.inventory import TYPES, AwsResource

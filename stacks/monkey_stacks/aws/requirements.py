@@ -36,8 +36,7 @@ def find_requirements(
     account: AwsAccount, provider: Provider, stack: AwsStack, store_url: str, known: Iterable[StateResource]
 ) -> AwsRequirements:
     """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
-    cloud = provider.cloud
-    assert cloud is not None
+    cloud = provider.rented
     known = list(known)
     check_region(cloud.region, known, stack.fleet)
     types = catalog.read_machine_types(account, cloud.types)

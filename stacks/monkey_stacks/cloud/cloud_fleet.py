@@ -1,63 +1,70 @@
-"""A fleet of machines rented at a cloud: a group of them made by Pulumi, whose size is asked of the cloud itself.
-
-What is the same for every cloud. Each has a subclass that knows its API.
-"""
+"""A fleet of machines rented at a cloud, a group made by Pulumi and sized by the cloud: all but what `CloudApi` has."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
 
 from monkey.errors import CorruptObject, FleetError
 from monkey.fleet import boot_failures
-from monkey.fleet.fleet_port import (
-    AuditFinding,
-    FleetForecast,
-    FleetWork,
-    Instance,
-    Recount,
-    Say,
-    TaggedResource,
-    keep_silent,
-)
-from monkey.plan.change import MachineChange
+from monkey.fleet.fleet_port import Recount, Say, keep_silent
+from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, Instance, TaggedResource
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.spec.job.recipe import JobResources
+from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks import provider_types
 from monkey_stacks.bundle.publishing import publish_once
 from monkey_stacks.cloud import cloud_descriptions as words
 from monkey_stacks.cloud import departures, rent_cost, slot_capacity
-from monkey_stacks.cloud.cloud_provider import CloudApi, CloudRequirements
+from monkey_stacks.cloud.cloud_api import CloudApi, CloudRequirements
+from monkey_stacks.cloud.forecast_notes import LAST_SECONDS, describe_endings, warn_of_group
 from monkey_stacks.cloud.scaling import MachineGroup, ScalingPlan, plan_scaling
 from monkey_stacks.engine.engine_outcome import ChangeStage, EngineProgress, Identify, StateResource, identify_nothing
 from monkey_stacks.engine.pulumi_engine import PulumiEngine
 
-#: Seconds before its time at which a group is no longer given machines.
-_LAST_SECONDS = 60.0
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 #: Seconds between questions whether machines are on their way.
 CHECK = 10.0
 
 
 @dataclass
-class CloudFleet(CloudApi):
-    """See `monkey.fleet.fleet_port.Fleet`."""
+class CloudFleet:
+    """Machines of a cloud, for one store and project; see `monkey.fleet.fleet_port.Rented`."""
 
+    name: str
+    provider: Provider
+    project: str
+    opened: Callable[[], Store | None]
+    api: CloudApi
+    booting: bool = False
+    touched: bool = False
+    #: Receives each step as Pulumi takes it.
+    _say: Say | None = None
+    _saying: threading.Lock = field(default_factory=threading.Lock)
+    #: When the cloud was last asked by `has_workers`, on the monotonic clock.
+    _checked: float = float("-inf")
     #: What agents said so far.
     _heard: SnapshotReader | None = None
 
-    def prepare(self) -> None:
-        """Begin nothing."""
+    @property
+    def type(self) -> str:
+        """See `Fleet.type`."""
+        return self.api.type
 
-    def close(self) -> None:
-        """Have nothing to give back."""
-
-    async def living(self) -> None:
-        """Leave it to the heartbeats."""
+    @property
+    def _store(self) -> Store:
+        store = self.opened()
+        assert store is not None
+        return store
 
     async def preview(self, work: FleetWork) -> FleetForecast:
         """See `Fleet.preview`. Raises FleetError."""
@@ -65,28 +72,29 @@ class CloudFleet(CloudApi):
         known = await self._known()
         if not known and not work.jobs:
             return FleetForecast(0, 0)
-        there = await self._ask(self._look)
+        there = await self._ask(self.api.find_group)
+        before = there.desired if there else 0
         if not work.jobs:
-            before = there.desired if there else 0
             return FleetForecast(before, before)
-        agreed = self._agreed(known)
+        agreed = self.api.recall_bounds(known)
         work = rent_cost.limit_work(work, there, agreed)
-        asked = await self._ask(self._needs, known, work)
-        find, astray = await self._ask(self._lost, known)
-        plan = await self._course(there, asked, work)
-        notes = slot_capacity.describe_misfits(asked.types, work.asked, in_order=not self._cloud.spot)
+        asked = await self._ask(self.api.find_requirements, known, work)
+        find, orphans = await self._ask(self.api.find_orphans, known)
+        plan = await self._plan_scaling(there, asked, work)
+        notes = slot_capacity.describe_misfits(asked.types, work.asked, in_order=not self.provider.rented.spot)
         notes += words.describe_larger_disk(asked.wanted)
-        notes += await asyncio.to_thread(self._notes, work, there, astray)
+        notes += await asyncio.to_thread(warn_of_group, self.api, work, there, orphans)
         if known:
             engine = await self._engine(keep_silent, find)
-            outcome = await engine.preview(self._program(asked), refresh=True)
-            parts = [words.made_again(self._change(each), known) for each in outcome.changed]
+            outcome = await engine.preview(self.api.make_program(asked), refresh=True)
+            parts = [words.made_again(self.api.describe_change(each), known) for each in outcome.changed]
             notes += outcome.warnings
         else:
-            parts = [self._creation(asked)]
-        parts = words.merge_changes([*parts, *(self._postponed(there, work) if plan.after else [])])
-        changes = [*parts, *self._ended(plan, asked, parts), *map(words.describe_orphan, astray)]
-        cost = rent_cost.forecast_cost(self._cloud, work, there, plan, agreed)
+            parts = [self.api.describe_creation(asked)]
+        parts = words.merge_changes([*parts, *(self.api.describe_postponement(there, work) if plan.after else [])])
+        changes = [*parts, *describe_endings(plan, asked.wanted, self.api.type_key, parts)]
+        changes += map(words.describe_orphan, orphans)
+        cost = rent_cost.forecast_cost(self.provider.rented, work, there, plan, agreed)
         return FleetForecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
 
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
@@ -98,51 +106,53 @@ class CloudFleet(CloudApi):
                 work = await recount()
             known = await engine.resources()
             if work.through is not None:
-                work = rent_cost.limit_work(work, await asyncio.to_thread(self._look), self._agreed(known))
-            asked = await self._ask(self._needs, known, work)
+                work = rent_cost.limit_work(
+                    work, await asyncio.to_thread(self.api.find_group), self.api.recall_bounds(known)
+                )
+            asked = await self._ask(self.api.find_requirements, known, work)
             await publish_once(engine.store, asked.bundle)
             await boot_failures.forget_boot_failures(engine.store, Keys(self.project).boots, self.name)
-            there, gone = await departures.seen_off(self._reader(engine.store), self.name, self._look)
-            plan = await self._course(there, asked, work, gone)
+            there, gone = await departures.seen_off(self._reader(), self.name, self.api.find_group)
+            plan = await self._plan_scaling(there, asked, work, gone)
             self.touched = True
-            await asyncio.to_thread(self._end, plan, asked, known, say)
-            engine.identify = await asyncio.to_thread(self._clear, known, say)
-            outcome = await session.up(self._program(asked), refresh=True)
+            await asyncio.to_thread(self.api.end_machines, plan, asked, known, say)
+            engine.identify = await asyncio.to_thread(self.api.clear_orphans, known, say)
+            outcome = await session.up(self.api.make_program(asked), refresh=True)
             for warning in outcome.warnings:
                 say(f"warning: {warning}")
             if outcome.failures:
-                raise words.make_failure(outcome.failures, self.name, self._translate)
-            await asyncio.to_thread(self._size, plan, asked, work, say)
+                raise words.make_failure(outcome.failures, self.name, self.api.translate_error)
+            await asyncio.to_thread(self.api.apply_size, plan, asked, work, say)
 
-    def shortage(self, asked: JobResources) -> str:
-        """See `Fleet.shortage`: the cloud is asked for types of which nothing is known yet."""
-        with words.name_provider(self.name, self._cloud.region):
-            return slot_capacity.describe_type_shortage(self._machines(), asked)
+    def describe_shortage(self, asked: JobResources) -> str:
+        """See `Fleet.describe_shortage`: the cloud is asked for types of which nothing is known yet."""
+        with words.name_provider(self.name, self.provider.rented.region):
+            return slot_capacity.describe_type_shortage(self.api.read_machine_types(), asked)
 
-    async def examine(self) -> str:
-        """See `Fleet.examine`: what `preview` asks, but for the state of Pulumi's."""
+    async def check_offer(self) -> str:
+        """See `Rented.check_offer`: what `preview` asks, but for the state of Pulumi's."""
         known = await self._known()
-        await self._ask(self._look)
-        await self._ask(self._needs, known, FleetWork(0))
-        types, image = " or ".join(self._cloud.types), self._cloud.image or "Debian"
-        return f"{self.name}: {self.called} has {types}, and the image {image}, in {self._cloud.region}"
+        await self._ask(self.api.find_group)
+        await self._ask(self.api.find_requirements, known, FleetWork(0))
+        types, image = " or ".join(self.provider.rented.types), self.provider.rented.image or "Debian"
+        return f"{self.name}: {self.api.called} has {types}, and the image {image}, in {self.provider.rented.region}"
 
     def check_secrets(self, names: Sequence[str]) -> None:
         """See `Fleet.check_secrets`: machines read them where monkey.yaml says."""
-        if missing := [name for name in names if name not in self._cloud.secrets]:
-            form, other = self.secret_form
+        if missing := [name for name in names if name not in self.provider.rented.secrets]:
+            form, other = self.api.secret_form
             raise FleetError(
                 f"nobody says where machines read the secret {missing[0]}",
                 hint=f"write secrets: {{{missing[0]}: {form}}} beside type: {self.type} in monkey.yaml, or {other}",
             )
 
-    async def check(self) -> bool:
-        """See `Fleet.check`: machines are on their way as long as the cloud only has none to give now."""
+    async def has_workers(self) -> bool:
+        """See `Fleet.has_workers`: machines are on their way as long as the cloud only has none to give now."""
         store = self.opened()
         if store is None or time.monotonic() - self._checked < CHECK:
             return True
         self._checked = time.monotonic()
-        there = await asyncio.to_thread(self._look)
+        there = await asyncio.to_thread(self.api.find_group)
         if there is None:
             return True
         self.booting = 0 < there.desired <= len(there.members)
@@ -150,16 +160,13 @@ class CloudFleet(CloudApi):
             await boot_failures.check_boot_failures(store, Keys(self.project).boots, self.name)
             return False
         if not there.members:
-            why, passing = await asyncio.to_thread(self._trouble)
+            why, passing = await asyncio.to_thread(self.api.explain_trouble)
             if why and not passing:
                 raise FleetError(f"provider {self.name!r} gets no machine: {why}", hint="mend it, and apply again")
-        return not self.booting or not there.ids <= await departures.find_departed(self._reader(store), self.name)
+        return not self.booting or not there.ids <= await departures.find_departed(self._reader(), self.name)
 
-    async def strange(self) -> None:
-        """Find none: agents have the environment of their machines."""
-
-    def last_words(self) -> str:
-        """Have none: they are on the machines."""
+    def recent_log(self) -> str:
+        """See `Fleet.recent_log`."""
         return "  (on the machines; `monkey status` tells of those that could not boot)"
 
     async def instances(self) -> tuple[Instance, ...]:
@@ -168,17 +175,17 @@ class CloudFleet(CloudApi):
             return await self._unwritten()
         if (elsewhere := self._elsewhere(known)) is not None:
             return (Instance("group", (), f"{elsewhere.text}; {elsewhere.hint}", runs=False),)
-        cloud = self._cloud
-        about = f"{self.group_word} in {cloud.region}, at most {cloud.max_instances} × {' or '.join(cloud.types)}"
+        cloud = self.provider.rented
+        about = f"{self.api.group_word} in {cloud.region}, at most {cloud.max_instances} × {' or '.join(cloud.types)}"
         try:
-            there = await asyncio.to_thread(self._look)
+            there = await asyncio.to_thread(self.api.find_group)
         except FleetError as exc:
             return (Instance("group", (), f"{about}; {exc.message}", runs=False),)
         if there is None:
-            about = words.no_group(self.group_word, [each.name for each in known])
+            about = words.no_group(self.api.group_word, [each.name for each in known])
             return (Instance("parts", (), about, runs=False),)
         if there.desired:
-            about += f"; {there.desired} asked for, {self._emptied(there)}"
+            about += f"; {there.desired} asked for, {self.api.describe_emptying(there)}"
         return (
             Instance("group", (), about, runs=False),
             *(Instance(each.id, (each.id,), each.about) for each in there.members),
@@ -187,9 +194,9 @@ class CloudFleet(CloudApi):
     def _elsewhere(self, known: Sequence[StateResource]) -> AuditFinding | None:
         """Return where the fleet is, and what to do, where monkey.yaml says another place."""
         try:
-            self._check_place(known)
+            self.api.check_place(known)
         except FleetError as exc:
-            return AuditFinding(self.called, exc.message, exc.hint or "write that place into monkey.yaml")
+            return AuditFinding(self.api.called, exc.message, exc.hint or "write that place into monkey.yaml")
         return None
 
     async def _unwritten(self) -> tuple[Instance, ...]:
@@ -197,15 +204,15 @@ class CloudFleet(CloudApi):
         if (store := self.opened()) is None:
             return ()
         try:
-            _, astray = await asyncio.to_thread(self._lost, ())
+            _, orphans = await asyncio.to_thread(self.api.find_orphans, ())
         except FleetError as exc:
             if not await store.list(f"{Keys(self.project).machines}{self.name}/"):
                 return ()  # nothing was ever made
             return (Instance("group", (), f"it is not known whether there is one: {exc.message}", runs=False),)
-        return tuple(Instance(each, (), "no apply has written it down", runs=False) for each in astray)
+        return tuple(Instance(each, (), "no apply has written it down", runs=False) for each in orphans)
 
     async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
-        """See `Fleet.audit`."""
+        """See `Auditable.audit`."""
         known = await self._known()
         if not known and self.opened() is None:
             return ()
@@ -213,16 +220,16 @@ class CloudFleet(CloudApi):
             return (elsewhere,)
         heard = await self._jobs() if busy else None
         try:
-            return await asyncio.to_thread(self._audit, known, heard)
+            return await asyncio.to_thread(self.api.audit_stack, known, heard)
         except FleetError as exc:
-            return (AuditFinding(self.called, f"cannot be asked: {exc.message}", exc.hint or "try again"),)
+            return (AuditFinding(self.api.called, f"cannot be asked: {exc.message}", exc.hint or "try again"),)
 
-    async def holdings(self) -> tuple[TaggedResource, ...]:
-        """See `Fleet.holdings`; that the cloud cannot be asked, or the fleet is elsewhere, is told by `audit`."""
+    async def tagged_resources(self) -> tuple[TaggedResource, ...]:
+        """See `Rented.tagged_resources`; `audit` tells where the cloud does not answer, or the fleet is elsewhere."""
         try:
             with contextlib.suppress(CorruptObject):  # what there is costs all the same
-                self._check_place(await self._known())
-            return await asyncio.to_thread(self._holdings)
+                self.api.check_place(await self._known())
+            return await asyncio.to_thread(self.api.list_resources)
         except FleetError:
             return ()
 
@@ -230,20 +237,25 @@ class CloudFleet(CloudApi):
         """See `Fleet.destroy`. Raises FleetError where something would not go."""
         if self.opened() is None:
             return
-        self._check_place(await self._known())
+        self.api.check_place(await self._known())
         self._say = say
         engine = await self._engine(say)
         async with engine.hold() as session:
             known = await engine.resources()
-            engine.identify, _ = await asyncio.to_thread(self._lost, known)
+            engine.identify, _ = await asyncio.to_thread(self.api.find_orphans, known)
             self.touched = True
-            await asyncio.to_thread(self._remove_lone, say)
+            await asyncio.to_thread(self.api.end_loose_machines, say)
             outcome = await session.destroy()
             for warning in outcome.warnings:
                 say(f"warning: {warning}")
             if outcome.failures:
-                raise words.make_failure(outcome.failures, self.name, self._translate)
-            await asyncio.to_thread(self._remove_rest, say)
+                raise words.make_failure(outcome.failures, self.name, self.api.translate_error)
+            await asyncio.to_thread(self.api.remove_rest, say)
+
+    async def _ask(self, what: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Return what the cloud is asked for; its errors name the provider."""
+        with words.name_provider(self.name, self.provider.rented.region):
+            return await asyncio.to_thread(what, *args, **kwargs)
 
     async def _known(self) -> tuple[StateResource, ...]:
         """Return what Pulumi's state has."""
@@ -253,22 +265,20 @@ class CloudFleet(CloudApi):
         return known
 
     async def _engine(self, say: Say, identify: Identify = identify_nothing) -> PulumiEngine:
-        store = self.opened()
-        assert store is not None
-        keys = await asyncio.to_thread(self._keys)
-        return PulumiEngine(store, self.project, self.name, say, self._watch, identify, keys)
+        keys = await asyncio.to_thread(self.api.read_credentials)
+        return PulumiEngine(self._store, self.project, self.name, say, self._watch, identify, keys)
 
-    def _reader(self, store: Store) -> SnapshotReader:
+    def _reader(self) -> SnapshotReader:
         if self._heard is None:
-            self._heard = SnapshotReader(store, Keys(self.project))
+            self._heard = SnapshotReader(self._store, Keys(self.project))
         return self._heard
 
-    async def _course(
+    async def _plan_scaling(
         self, there: MachineGroup | None, asked: CloudRequirements, work: FleetWork, gone: frozenset[str] = frozenset()
     ) -> ScalingPlan:
         """Return what is to become of the machines; who works on how much is told by heartbeats."""
         needed = slot_capacity.machines_for(asked.types, work.jobs, work.asked, self.provider.max_slots)
-        if work.expires is not None and work.expires < time.time() + _LAST_SECONDS:
+        if work.expires is not None and work.expires < time.time() + LAST_SECONDS:
             needed = 0
         wanted, jobs = asked.wanted, {}
         if there is not None and len(there.members) > wanted.max_instances:
@@ -277,30 +287,8 @@ class CloudFleet(CloudApi):
 
     async def _jobs(self) -> dict[str, int]:
         """Return how many jobs run on each machine whose agent lives, by the machines' ids."""
-        store = self.opened()
-        assert store is not None
-        agents = (await self._reader(store).read([])).alive(self.name)
+        agents = (await self._reader().read([])).alive(self.name)
         return {agent.id.split("/")[1]: agent.jobs for agent in agents}
-
-    def _ended(
-        self, plan: ScalingPlan, asked: CloudRequirements, parts: Sequence[MachineChange]
-    ) -> list[MachineChange]:
-        """Return which machines end, and why."""
-        replaced = [words.describe_outdated(each, asked.wanted, self.type_key, parts) for each in plan.outdated]
-        most = asked.wanted.max_instances
-        return [*replaced, *(words.describe_surplus(each, plan.after, most) for each in plan.surplus)]
-
-    def _notes(self, work: FleetWork, there: MachineGroup | None, astray: Sequence[str]) -> list[str]:
-        said = []
-        if work.expires is not None and work.expires < time.time() + _LAST_SECONDS:
-            said.append("warning: its sweeps have expired: no machine is made; `monkey extend SWEEP 6h` goes on")
-        if astray:
-            what = f"{self.called} has what no apply has written down: {words.join_names(astray)}"
-            said.append(f"warning: {what}; applying takes it away")
-        if there is not None and there.desired > len(there.members):
-            why, _ = self._trouble()
-            said += [f"warning: {there.desired - len(there.members)} machines have not come: {why}"] if why else []
-        return said
 
     def _watch(self, step: EngineProgress) -> None:
         """Tell of a step that has ended; called in threads of Pulumi's."""

@@ -27,8 +27,7 @@ class NamedStack(Protocol):
 
 def make_settings(provider: Provider, stack: NamedStack, store_url: str, bundle: str, group: str) -> MachineSettings:
     """Return what a machine is told: of its store, the bundle's hash, and its group as its cloud addresses it."""
-    cloud = provider.cloud
-    assert cloud is not None
+    cloud = provider.rented
     return MachineSettings(
         cloud=provider.type,
         store=store_url,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from monkey.fleet.fleet_port import FleetWork
+from monkey.fleet.fleet_records import FleetWork
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost, RetainedMachines
 from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.cloud.scaling import ROUNDED, MachineGroup, ScalingPlan

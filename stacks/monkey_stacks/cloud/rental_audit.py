@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from monkey.fleet.fleet_port import AuditFinding, ForeignResource, TaggedResource
+from monkey.fleet.fleet_records import AuditFinding, ForeignResource, TaggedResource
 from monkey_stacks.boot import BOOT_PATIENCE
 from monkey_stacks.cloud.scaling import SHUT, MachineGroup
 from monkey_stacks.engine.engine_outcome import StateResource

@@ -8,12 +8,13 @@ from functools import partial
 from typing import ClassVar
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import AuditFinding, FleetWork, Say, TaggedResource
+from monkey.fleet.fleet_port import Say
+from monkey.fleet.fleet_records import AuditFinding, FleetWork, TaggedResource
 from monkey.plan.change import MachineChange
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
+from monkey_stacks.cloud.cloud_api import Known
 from monkey_stacks.cloud.cloud_fleet import CloudFleet
-from monkey_stacks.cloud.cloud_provider import Known
 from monkey_stacks.cloud.rent_cost import RentalBounds
 from monkey_stacks.cloud.scaling import MachineGroup, ScalingPlan
 from monkey_stacks.cloud.slot_capacity import MachineType
@@ -29,18 +30,22 @@ from monkey_stacks.gcp.requirements import GcpRequirements
 
 def make_fleet(
     name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]
-) -> GcpFleet:
+) -> CloudFleet:
     """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
-    return GcpFleet(name, provider, project, store_url, opened)
+    return CloudFleet(name, provider, project, opened, GcpApi(name, provider, project, store_url))
 
 
 @dataclass
-class GcpFleet(CloudFleet):
-    """Machines at Google, for one store and project; see `monkey.fleet.fleet_port.Fleet`."""
+class GcpApi:
+    """The resources of one fleet at Google; see `monkey_stacks.cloud.cloud_api.CloudApi`."""
 
-    type: str = "gcp"
+    name: str
+    provider: Provider
+    project: str
+    store_url: str
     _account: GcpAccount | None = None
 
+    type: ClassVar[str] = "gcp"
     called: ClassVar[str] = "Google"
     group_word: ClassVar[str] = "managed instance group"
     type_key: ClassVar[str] = "machine_type"
@@ -49,75 +54,75 @@ class GcpFleet(CloudFleet):
     @property
     def _at(self) -> GcpAccount:
         if self._account is None:
-            self._account = open_account(self._cloud.gcp_project, self._cloud.region)
+            self._account = open_account(self.provider.rented.gcp_project, self.provider.rented.region)
         return self._account
 
     @property
     def _stack(self) -> GcpStack:
         return name_stack(self.store_url, self.project, self.name)
 
-    def _look(self) -> MachineGroup | None:
+    def find_group(self) -> MachineGroup | None:
         return group.find_group(self._at, self._stack)
 
-    def _machines(self) -> tuple[MachineType, ...]:
-        return (catalog.read_machine_type(self._at, self._cloud.types[0]).machine,)
+    def read_machine_types(self) -> tuple[MachineType, ...]:
+        return (catalog.read_machine_type(self._at, self.provider.rented.types[0]).machine,)
 
-    def _needs(self, known: Known, work: FleetWork) -> GcpRequirements:
+    def find_requirements(self, known: Known, work: FleetWork) -> GcpRequirements:
         return requirements.find_requirements(self._at, self.provider, self._stack, self.store_url, known, work.expires)
 
-    def _program(self, asked: GcpRequirements) -> Callable[[], None]:
+    def make_program(self, asked: GcpRequirements) -> Callable[[], None]:
         return make_program(asked.wanted)
 
-    def _keys(self) -> Mapping[str, str]:
+    def read_credentials(self) -> Mapping[str, str]:
         return self._at.keys()
 
-    def _lost(self, known: Known) -> tuple[Identify, list[str]]:
+    def find_orphans(self, known: Known) -> tuple[Identify, list[str]]:
         found = group_changes.find_all_orphans(self._at, self._stack, known)
         return partial(inventory.identify_resource, self._at, self._stack), [each.name for each in found]
 
-    def _end(self, plan: ScalingPlan, asked: GcpRequirements, known: Known, say: Say) -> None:
+    def end_machines(self, plan: ScalingPlan, asked: GcpRequirements, known: Known, say: Say) -> None:
         group_changes.end_machines(self._at, plan, asked.wanted, known, say)
 
-    def _clear(self, known: Known, say: Say) -> Identify:
+    def clear_orphans(self, known: Known, say: Say) -> Identify:
         group_changes.clear_orphans(self._at, self._stack, known, say)
         return partial(inventory.identify_resource, self._at, self._stack)
 
-    def _size(self, plan: ScalingPlan, asked: GcpRequirements, work: FleetWork, say: Say) -> None:
+    def apply_size(self, plan: ScalingPlan, asked: GcpRequirements, work: FleetWork, say: Say) -> None:
         group_changes.apply_size(self._at, self._stack, plan, asked.wanted.until, say)
 
-    def _check_place(self, known: Known) -> None:
-        requirements.check_place(self._cloud, known, self.name)
+    def check_place(self, known: Known) -> None:
+        requirements.check_place(self.provider.rented, known, self.name)
 
-    def _emptied(self, there: MachineGroup) -> str:
+    def describe_emptying(self, there: MachineGroup) -> str:
         return words.describe_ending(there.expires)
 
-    def _remove_lone(self, say: Say) -> None:
+    def end_loose_machines(self, say: Say) -> None:
         group_changes.end_loose_machines(self._at, self._stack, say)
 
-    def _remove_rest(self, say: Say) -> None:
+    def remove_rest(self, say: Say) -> None:
         inventory.remove_resources(self._at, inventory.list_stack(self._at, self._stack), say)
 
-    def _trouble(self) -> tuple[str, bool]:
+    def explain_trouble(self) -> tuple[str, bool]:
         return group.explain_trouble(self._at, self._stack)
 
-    def _audit(self, known: Known, heard: Mapping[str, int] | None) -> tuple[AuditFinding, ...]:
+    def audit_stack(self, known: Known, heard: Mapping[str, int] | None) -> tuple[AuditFinding, ...]:
         return machine_audit.audit_stack(self._at, self._stack, known, heard)
 
-    def _holdings(self) -> tuple[TaggedResource, ...]:
+    def list_resources(self) -> tuple[TaggedResource, ...]:
         here = partial(name_stack, self.store_url, self.project)
-        return machine_audit.list_holdings(self._at, self._stack, self._cloud.prices, here)
+        return machine_audit.list_holdings(self._at, self._stack, self.provider.rented.prices, here)
 
-    def _creation(self, asked: GcpRequirements) -> MachineChange:
+    def describe_creation(self, asked: GcpRequirements) -> MachineChange:
         return words.describe_creation(asked.wanted)
 
-    def _change(self, change: ResourceChange) -> MachineChange:
+    def describe_change(self, change: ResourceChange) -> MachineChange:
         return words.resource_change(change)
 
-    def _agreed(self, known: Known) -> RentalBounds:
+    def recall_bounds(self, known: Known) -> RentalBounds:
         return requirements.recall_requirements(known)
 
-    def _translate(self, text: str) -> FleetError | None:
+    def translate_error(self, text: str) -> FleetError | None:
         return errors.translate_cloud_error(text)
 
-    def _postponed(self, there: MachineGroup | None, work: FleetWork) -> list[MachineChange]:
-        return []  # it is told with the template, which says it
+    def describe_postponement(self, there: MachineGroup | None, work: FleetWork) -> list[MachineChange]:
+        return []  # the change of the template says it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from monkey.fleet.fleet_port import AuditFinding, TaggedResource
+from monkey.fleet.fleet_records import AuditFinding, TaggedResource
 from monkey_stacks.cloud import rental_audit
 from monkey_stacks.cloud.scaling import SHUT, MachineGroup
 from monkey_stacks.engine.engine_outcome import StateResource

@@ -43,8 +43,7 @@ def find_requirements(
     expires: float | None,
 ) -> GcpRequirements:
     """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
-    cloud = provider.cloud
-    assert cloud is not None
+    cloud = provider.rented
     check_place(cloud, known, stack.fleet)
     offer = catalog.read_machine_type(account, cloud.types[0])
     machine = offer.machine

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Instance
+from monkey.fleet.fleet_records import Instance
 from monkey.plan.change import MachineChange
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE

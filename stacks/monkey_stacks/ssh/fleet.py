@@ -11,17 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import (
-    AuditFinding,
-    FleetForecast,
-    FleetWork,
-    Instance,
-    OutdatedAgent,
-    Recount,
-    Say,
-    TaggedResource,
-    keep_silent,
-)
+from monkey.fleet.fleet_port import Recount, Say, keep_silent
+from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, Instance
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
@@ -72,21 +63,10 @@ class SshFleet:
     store_url: str
     opened: Callable[[], Store | None]
     type: str = "ssh"
-    booting: bool = False
-    touched: bool = False
     #: Told of each step as Pulumi takes it.
     _say: Say | None = None
     _said: dict[str, str] = field(default_factory=dict)
     _saying: threading.Lock = field(default_factory=threading.Lock)
-
-    def prepare(self) -> None:
-        """Begin nothing."""
-
-    def close(self) -> None:
-        """Have nothing to give back."""
-
-    async def living(self) -> None:
-        """Leave it to the heartbeats."""
 
     async def preview(self, work: FleetWork) -> FleetForecast:
         """See `Fleet.preview`. Raises FleetError where no host could reach the store."""
@@ -141,28 +121,20 @@ class SshFleet:
                 hint="mend one, and apply again; or name another `provider:` in the spec",
             )
 
-    def shortage(self, asked: JobResources) -> str:
-        """Leave it to the agents: they tell what they lack."""
+    def describe_shortage(self, asked: JobResources) -> str:
+        """See `Fleet.describe_shortage`: agents report in heartbeats what their hosts lack."""
         return ""
 
     def check_secrets(self, names: Sequence[str]) -> None:
         """See `Fleet.check_secrets`: hosts are given what this machine knows."""
         SecretValues().get(names)
 
-    async def examine(self) -> str:
-        """See `Fleet.examine`: it rents none."""
-        return ""
-
-    async def check(self) -> bool:
-        """Trust in what keeps agents alive on their hosts; who is really there is told by heartbeats."""
+    async def has_workers(self) -> bool:
+        """See `Fleet.has_workers`: hosts restart their agents; heartbeats tell which of them live."""
         return True
 
-    async def strange(self) -> OutdatedAgent | None:
-        """Find none: agents on hosts have the environment of the hosts."""
-        return None
-
-    def last_words(self) -> str:
-        """Have none: they are on the hosts."""
+    def recent_log(self) -> str:
+        """See `Fleet.recent_log`."""
         return f"  (on the hosts, in {self.provider.workdir}/hosts/*/*/*/agent.log)"
 
     async def instances(self) -> tuple[Instance, ...]:
@@ -174,10 +146,6 @@ class SshFleet:
     async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         """See `Fleet.audit`: look at every host of monkey.yaml and of the state."""
         return await machine_audit.audit_hosts(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
-
-    async def holdings(self) -> tuple[TaggedResource, ...]:
-        """Have nothing that is rented."""
-        return ()
 
     async def destroy(self, say: Say) -> None:
         """See `Fleet.destroy`. Raises FleetError where something would not go."""

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from monkey.errors import MonkeyError
-from monkey.fleet.fleet_port import AuditFinding
+from monkey.fleet.fleet_records import AuditFinding
 from monkey.spec.project.ssh_host import parse_ssh_host
 from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.ssh import operations, store_access

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from monkey.apply.world.world import World, open_world
-from monkey.fleet.fleet_port import AuditFinding, FleetForecast, FleetWork, Recount, Say, TaggedResource
+from monkey.fleet.fleet_port import Recount, Say
+from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, TaggedResource
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.project import load_project
-from tests.unit.apply.small_project import SPEC, StillFleet
+from tests.unit.apply.small_project import SPEC, StillRentedFleet
 
 YAML = """\
 project: test
@@ -25,7 +26,7 @@ providers:
 
 
 @dataclass
-class PaperFleet(StillFleet):
+class PaperFleet(StillRentedFleet):
     """Machines as a file, by the port alone."""
 
     name: str = "cloud"
@@ -36,9 +37,6 @@ class PaperFleet(StillFleet):
     def rented(self) -> dict[str, Any]:
         """Return what is rented: how many machines, and until when."""
         return dict(json.loads(self.file.read_text())) if self.file.exists() else {"machines": 0, "until": None}
-
-    async def living(self) -> int:
-        return 0
 
     def _needed(self, work: FleetWork) -> int:
         return min(work.jobs, self.cloud.max_instances)
@@ -69,14 +67,14 @@ class PaperFleet(StillFleet):
         say(f"{machines} machines asked for")
         self.file.write_text(json.dumps({"machines": machines, "until": work.expires}))
 
-    async def check(self) -> bool:
+    async def has_workers(self) -> bool:
         return False  # nobody waits for machines on paper
 
     async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         astray = self.file.with_suffix(".astray").exists()
         return (AuditFinding("i-2", "a machine that no apply has written down", "take it away"),) if astray else ()
 
-    async def holdings(self) -> tuple[TaggedResource, ...]:
+    async def tagged_resources(self) -> tuple[TaggedResource, ...]:
         group = [TaggedResource("eu-central-1", "auto scaling group", "group")] if self.file.exists() else []
         names, price = [f"i-{n}" for n in range(self.rented()["machines"])], self.cloud.dearest
         return (*group, *(TaggedResource("eu-central-1", "instance paper.large", name, price) for name in names))

@@ -13,16 +13,8 @@ from monkey.apply.execute import execute_plan
 from monkey.apply.planning import PlanningResult, make_plan
 from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import (
-    AuditFinding,
-    FleetForecast,
-    FleetWork,
-    Instance,
-    OutdatedAgent,
-    Recount,
-    Say,
-    TaggedResource,
-)
+from monkey.fleet.fleet_port import Recount, Say
+from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, Instance, TaggedResource
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import HeartbeatWriter
@@ -55,26 +47,15 @@ class StillFleet:
 
     name: str = "local"
     type: str = "local"
-    booting: bool = False
-    touched: bool = False
     count: int = 0
     asked: list[int] = field(default_factory=list)
-    #: What `check` says, in turn; the last for ever.
+    #: What `has_workers` says, in turn; the last for ever.
     answers: list[bool] = field(default_factory=lambda: [True])
-
-    def prepare(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    async def living(self) -> int:
-        return self.count
 
     async def preview(self, work: FleetWork) -> FleetForecast:
         return FleetForecast(self.count, max(self.count, min(work.jobs, 1)))
 
-    def shortage(self, asked: JobResources) -> str:
+    def describe_shortage(self, asked: JobResources) -> str:
         return "64 CPUs (it has 2)" if asked.cpus > 2 else ""
 
     def check_secrets(self, names: Sequence[str]) -> None:
@@ -85,30 +66,34 @@ class StillFleet:
         self.count = max(self.count, min(work.jobs, 1))
         self.asked.append(self.count)
 
-    async def examine(self) -> str:
-        """See `Fleet.examine`: it rents none."""
-        return ""
-
-    async def check(self) -> bool:
+    async def has_workers(self) -> bool:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
-    async def strange(self) -> OutdatedAgent | None:
-        return None
-
-    def last_words(self) -> str:
+    def recent_log(self) -> str:
         return "  (nothing)"
 
     async def instances(self) -> tuple[Instance, ...]:
         return (Instance("this machine", ("pen",)),) * self.count
 
+    async def destroy(self, say: Say) -> None:
+        self.count = 0
+
+
+@dataclass
+class StillRentedFleet(StillFleet):
+    """One whose machines cost money."""
+
+    booting: bool = False
+    touched: bool = False
+
+    async def check_offer(self) -> str:
+        return f"{self.name}: AWS has m5.large"
+
     async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         return ()
 
-    async def holdings(self) -> tuple[TaggedResource, ...]:
+    async def tagged_resources(self) -> tuple[TaggedResource, ...]:
         return ()
-
-    async def destroy(self, say: Say) -> None:
-        self.count = 0
 
 
 @asynccontextmanager

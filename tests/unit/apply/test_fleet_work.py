@@ -21,22 +21,13 @@ from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import watch_to_end
 from monkey.errors import CorruptObject, MonkeyError
-from monkey.fleet.fleet_port import (
-    AuditFinding,
-    FleetForecast,
-    FleetWork,
-    ForeignResource,
-    Instance,
-    Recount,
-    Say,
-    TaggedResource,
-    keep_silent,
-)
+from monkey.fleet.fleet_port import Recount, Say, keep_silent
+from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, ForeignResource, Instance, TaggedResource
 from monkey.plan.change import MachineChange
 from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
 from monkey.spec.job.recipe import JobResources
-from tests.unit.apply.small_project import SPEC, Pen, StillFleet, apply, opened
+from tests.unit.apply.small_project import SPEC, Pen, StillFleet, StillRentedFleet, apply, opened
 
 TOKEN = frozenset({"TOKEN"})
 
@@ -193,14 +184,14 @@ def test_machines_and_agents_are_one_list(root: Path) -> None:
 
 
 @dataclass
-class Torn(Listening):
+class Torn(Listening, StillRentedFleet):
     """A fleet whose state cannot be read, at a cloud that has something of it, and of others."""
 
     async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
         """Fail."""
         raise CorruptObject("projects/test/machines/x", "not a state", "bring it back")
 
-    async def holdings(self) -> tuple[TaggedResource, ...]:
+    async def tagged_resources(self) -> tuple[TaggedResource, ...]:
         """Have one of each fleet's, and one of somebody's."""
         names = {"local": "i-1", "there": "i-2"}
         one, two = (None if name == self.name else ForeignResource(name, name, "of this store", "x") for name in names)

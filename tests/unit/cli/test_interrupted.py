@@ -12,14 +12,14 @@ import pytest
 from monkey.apply.world.world import World
 from monkey.cli import session
 from monkey.cli.main import run_guarded
-from tests.unit.apply.small_project import StillFleet, write_project
+from tests.unit.apply.small_project import StillFleet, StillRentedFleet, write_project
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, number: int, *, touched: bool) -> int:
     """Have `verb` be cut off by a signal; `touched`: machines that cost were begun."""
 
     async def work(world: World) -> int:
-        world.fleets = {"cloud": StillFleet("cloud", touched=touched), "local": StillFleet()}
+        world.fleets = {"cloud": StillRentedFleet("cloud", touched=touched), "local": StillFleet()}
         os.kill(os.getpid(), number)
         await asyncio.sleep(60)
         return 0

@@ -13,7 +13,8 @@ import pytest
 
 from monkey.errors import FleetError
 from monkey.fleet.agent_state import agent_pid, host_name, is_agent_alive, state_dir, state_home
-from monkey.fleet.fleet_port import FleetForecast, FleetWork, keep_silent
+from monkey.fleet.fleet_port import keep_silent
+from monkey.fleet.fleet_records import FleetForecast, FleetWork
 from monkey.fleet.local_fleet import LocalFleet
 
 
@@ -39,8 +40,8 @@ def wait_for_death(fleet: LocalFleet) -> None:
 
 
 def test_nobody_lives_where_there_is_nothing(fleet: Scripted) -> None:
-    assert asyncio.run(fleet.living()) == 0 and not asyncio.run(fleet.instances())
-    assert not asyncio.run(fleet.check())
+    assert fleet.count_agents() == 0 and not asyncio.run(fleet.instances())
+    assert not asyncio.run(fleet.has_workers())
 
 
 def test_one_agent_is_enough_and_stays(fleet: Scripted) -> None:
@@ -71,10 +72,10 @@ def test_started_agent_is_detached_and_logs(fleet: Scripted) -> None:
     said = "print(os.getsid(0) == os.getpid(), os.getcwd(), sys.stdin.read() == '')"
     fleet.script = f"import os, sys, time; {said}\n{stay}"
     asyncio.run(fleet.converge(FleetWork(1), keep_silent))
-    assert asyncio.run(fleet.check())
+    assert asyncio.run(fleet.has_workers())
     (fleet.directory / "go").touch()
     wait_for_death(fleet)
-    assert not asyncio.run(fleet.check()), "an agent that ended well has left; that is no error"
+    assert not asyncio.run(fleet.has_workers()), "an agent that ended well has left; that is no error"
     assert fleet.log.read_text().split() == ["True", str(fleet.directory), "True"]
     assert fleet.log.stat().st_mode & 0o077 == 0
 
@@ -83,7 +84,7 @@ def test_agent_that_waits_at_its_gate_begins_when_it_is_told(fleet: Scripted) ->
     fleet.script = "import sys; log = sys.stdin.read(); '--gate' in sys.argv and open(log, 'a').write('let in')"
     fleet.prepare()
     waiting = fleet._waiting
-    assert waiting is not None and not asyncio.run(fleet.check()), "it works for nobody yet"
+    assert waiting is not None and not asyncio.run(fleet.has_workers()), "it works for nobody yet"
     assert not fleet.directory.exists(), "nothing was decided yet"
     asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     assert fleet._started is waiting
@@ -118,7 +119,7 @@ def test_death_shows_the_last_words_of_this_life_alone(fleet: Scripted) -> None:
     asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     wait_for_death(fleet)
     with pytest.raises(FleetError, match=r"exit code 1(?s:.)*no such") as caught:
-        asyncio.run(fleet.check())
+        asyncio.run(fleet.has_workers())
     assert "an earlier life" not in caught.value.message
 
 
@@ -134,14 +135,14 @@ def test_destroy_asks_the_agent_to_leave(fleet: Scripted) -> None:
         time.sleep(0.01)
     asyncio.run(fleet.destroy(keep_silent))
     wait_for_death(fleet)
-    assert not asyncio.run(fleet.check()) and not is_agent_alive(fleet.directory)
+    assert not asyncio.run(fleet.has_workers()) and not is_agent_alive(fleet.directory)
 
 
 def test_killed_agent_is_only_gone(fleet: Scripted) -> None:
     fleet.script = "import os; os.kill(os.getpid(), 9)"
     asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     wait_for_death(fleet)
-    assert not asyncio.run(fleet.check())
+    assert not asyncio.run(fleet.has_workers())
 
 
 def test_directory_that_cannot_be_made_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from monkey.cli.render.machine_usage import left_lines, telemetry_lines
 from monkey.errors import FleetError
 from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot
 from monkey.spec.project.project import load_project
-from tests.unit.apply.small_project import StillFleet
+from tests.unit.apply.small_project import StillFleet, StillRentedFleet
 
 
 def agent(name: str, *, alive: bool = True, boot: int = 1, left: bool = False, **vitals: Any) -> AgentView:
@@ -83,12 +83,12 @@ def test_heartbeats_of_another_version_do_no_harm() -> None:
 
 
 def test_each_provider_that_rents_has_a_line() -> None:
-    class Asked(StillFleet):
-        async def examine(self) -> str:
+    class Asked(StillRentedFleet):
+        async def check_offer(self) -> str:
             """Find one that can, and one that cannot."""
             if self.name == "bad":
                 raise FleetError("provider 'bad': there is no image ami-0", hint="name one")
-            return f"{self.name}: AWS has m5.large"
+            return await super().check_offer()
 
     found = asyncio.run(_clouds({"local": StillFleet(), "good": Asked("good"), "bad": Asked("bad")}))
     assert found == [

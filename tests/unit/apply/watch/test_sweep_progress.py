@@ -19,7 +19,7 @@ from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot
 from monkey.protocol.sweeps.sweep_log import open_markers, read_sweep
 from tests.bucket import FakeBucket, Refusal
-from tests.unit.apply.small_project import Pen, StillFleet, apply, opened
+from tests.unit.apply.small_project import Pen, StillFleet, StillRentedFleet, apply, opened
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_agent_that_left_with_work_undone_is_started_again_and_at_last_given_up(
 
 def test_agent_that_left_as_its_work_came_is_started_again_for_whoever_does_not_watch(root: Path) -> None:
     async def main() -> None:
-        fleet = StillFleet(answers=[False, True], booting=True)
+        fleet = StillRentedFleet(answers=[False, True], booting=True)
         async with opened(root, fleet) as world:
             await apply(world)
             fleet.count, fleet.asked = 0, []

@@ -14,7 +14,8 @@ from monkey.cli.commands.destroy import _destroy
 from monkey.cli.render.list_tables import findings_json, findings_lines, instances_lines
 from monkey.cli.terminal.text import Terminal
 from monkey.errors import FleetError, MonkeyError
-from monkey.fleet.fleet_port import AuditFinding, Say
+from monkey.fleet.fleet_port import Say
+from monkey.fleet.fleet_records import AuditFinding
 from tests.unit.apply.small_project import Pen, StillFleet, apply, opened, write_project
 
 HOSTILE = "\x1b[31mred\nsecond"

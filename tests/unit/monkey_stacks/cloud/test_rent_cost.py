@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from monkey.fleet.fleet_port import FleetWork
+from monkey.fleet.fleet_records import FleetWork
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost
 from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.aws import requirements as aws_needs

@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
 
 from monkey.apply.inspect.instances import _rows
 from monkey.errors import FleetError
-from monkey.fleet.fleet_port import Instance
+from monkey.fleet.fleet_records import Instance
 from monkey.plan.change import MachineChange
 from monkey.spec.project.provider import parse_provider
 from monkey.store.memory import MemoryStore
 from monkey.store.store_port import Store
-from monkey_stacks.aws.fleet import AwsFleet
+from monkey_stacks.aws.fleet import AwsApi
 from monkey_stacks.cloud import cloud_descriptions
+from monkey_stacks.cloud.cloud_fleet import CloudFleet
 from monkey_stacks.cloud.scaling import GroupMember, MachineGroup
 from monkey_stacks.engine.engine_outcome import StateResource
-from monkey_stacks.gcp.fleet import GcpFleet
+from monkey_stacks.gcp.fleet import GcpApi
 
 GROUP = StateResource(
     "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager", "group", "g", {"region": "europe-west4"}
@@ -32,35 +33,38 @@ GCP = {"type": "gcp", "gcp_project": "mine", "region": "europe-west4", "machine_
 
 
 @dataclass
-class Aws(AwsFleet):
-    """One whose cloud must not be asked."""
+class Aws(AwsApi):
+    """A cloud that must not be asked."""
 
-    async def _known(self) -> tuple[StateResource, ...]:
-        return (VPC,)
+    known: ClassVar[tuple[StateResource, ...]] = (VPC,)
 
-    def _look(self) -> MachineGroup | None:
+    def find_group(self) -> MachineGroup | None:
         raise AssertionError("asked")
 
 
 @dataclass
-class Gcp(GcpFleet):
-    """One whose cloud has this group."""
+class Gcp(GcpApi):
+    """A cloud that has this group."""
 
+    known: ClassVar[tuple[StateResource, ...]] = (GROUP, NETWORK)
     there: MachineGroup | None = None
 
-    async def _known(self) -> tuple[StateResource, ...]:
-        return GROUP, NETWORK
-
-    def _look(self) -> MachineGroup | None:
+    def find_group(self) -> MachineGroup | None:
         return self.there
 
 
-def fleet(kind: Callable[..., Any], entry: dict[str, Any], **more: Any) -> Any:
+@dataclass
+class KnownFleet(CloudFleet):
+    """A fleet whose state has what its cloud says."""
+
+    async def _known(self) -> tuple[StateResource, ...]:
+        return cast(Aws | Gcp, self.api).known
+
+
+def fleet(kind: Callable[..., Any], entry: dict[str, Any], **more: Any) -> KnownFleet:
     store: Store = MemoryStore()
-    made = kind("cloud", parse_provider(entry), "shop", "gs://b", lambda: store)
-    for name, value in more.items():
-        setattr(made, name, value)
-    return made
+    provider = parse_provider(entry)
+    return KnownFleet("cloud", provider, "shop", lambda: store, kind("cloud", provider, "shop", "gs://b", **more))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,7 @@ def test_a_fleet_that_is_elsewhere_is_told_as_that_and_nothing_else(made: Any, k
     assert listed.about.startswith(said) and f"with {key}: {there}" in listed.about and not listed.runs
     (found,) = asyncio.run(made.audit(busy=True))
     assert found.text.startswith(said) and f"with {key}: {there}" in found.hint
-    assert asyncio.run(made.holdings()) == ()
+    assert asyncio.run(made.tagged_resources()) == ()
     with pytest.raises(FleetError, match=said):
         asyncio.run(made.destroy(print))
 
