@@ -40,6 +40,7 @@ from monkey_agent.slots.shared_machine import SharedMachine
 from monkey_agent.slots.slot_allocator import SlotAllocator
 from monkey_agent.supervisor import leftover_processes
 from monkey_agent.telemetry.gpu_meter import GpuMeter
+from monkey_agent.unexpected_errors import UnexpectedErrors
 
 #: New objects after which cycles are looked for (Python's own: 700).
 GARBAGE = 50_000
@@ -135,11 +136,12 @@ async def run_life(asked: argparse.Namespace) -> bool:
 async def _live(asked: argparse.Namespace, store: Store) -> bool:
     home = StateDirectory(asked.state or state_dir(store.url, asked.project, asked.fleet, asked.name))
     leftover_processes.clear_leftovers(home.directory)
-    post = _post(asked, home)
+    identity = _identity(asked, home)
     machine = _machine(asked)
     foreign = BusyGpus() if asked.gpus == "auto" and machine.gpus else None
     cache = asked.cache or cache_home()
     room = DiskSpaceGuard([home.directory, cache])
+    errors = UnexpectedErrors(_say)
     runner = LocalRunner(
         store,
         Keys(asked.project),
@@ -148,17 +150,18 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
         gpus=bool(machine.gpus),
         cache_size=asked.cache_size,
         machine=asked.name,
+        errors=errors,
+        on_os_error=room.note,
     )
     slots = SlotAllocator(machine, asked.max_slots, SharedMachine(asked.beside), asked.state, foreign, room)
-    agent = AgentDaemon(store, post, MachineClock(), runner, slots, random.Random())
-    agent.say, runner.on_trouble, runner.mishaps = _say, room.note, agent.mishaps
+    agent = AgentDaemon(store, identity, MachineClock(), runner, slots, random.Random(), errors=errors)
     if foreign is not None:
-        foreign.on_answer = agent.dispatcher.on_change
+        foreign.on_answer = agent.dispatcher.refill
     _tell_more(agent, runner, asked.max_slots or int(machine.cpus))
     signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _asked, agent, runner, asked.cloud, signals, number)
-    _say(f"agent {post.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
+    _say(f"agent {identity.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
     runner.sampler.begin(gpus=GpuMeter() if machine.gpus else None)
     beside = [asyncio.create_task(chore) for chore in _chores(asked, agent, runner, home.directory)]
     try:
@@ -173,7 +176,7 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
             _say(f"{path} could not be removed, and takes room")
         home.close()  # whoever is next need not wait for what follows
         await runner.telemetry.close()
-    _say(f"agent {post.agent} leaves")
+    _say(f"agent {identity.agent} leaves")
     return not signals and agent.found_nothing and await _recalled(agent)
 
 
@@ -183,7 +186,7 @@ async def _recalled(agent: AgentDaemon) -> bool:
     Whoever brings work looks afterwards who is there: either he sees that the agent is gone, or it sees the work.
     """
     try:
-        return await agent.desk.brought()
+        return await agent.queue.brought()
     except StoreError:
         return False
 
@@ -198,7 +201,7 @@ def _chores(
         from monkey_agent.lifecycle import cloud_notices  # an HTTP client, which nobody else needs: 12 ms
 
         yield cloud_notices.be_heard(agent, directory)
-        yield cloud_notices.leave_on_notice(agent, asked.cloud, directory, runner.hurry)
+        yield cloud_notices.leave_on_notice(agent, asked.cloud, directory, runner.limit_grace)
 
 
 def _tell_more(agent: AgentDaemon, runner: LocalRunner, slots: int) -> None:
@@ -208,7 +211,7 @@ def _tell_more(agent: AgentDaemon, runner: LocalRunner, slots: int) -> None:
         **runner.telemetry.vitals(),
     }
     points = JobPoints(runner.telemetry, agent, slots)
-    agent.attempts.on_claimed, agent.attempts.on_recorded = points.claimed, points.ended
+    agent.attempts.listeners.append(points)
     runner.sampler.on_samples = points.sampled
     runner.telemetry.wake()
 
@@ -218,7 +221,7 @@ def _asked(agent: AgentDaemon, runner: LocalRunner, cloud: str | None, signals: 
     if cloud:  # the machine goes down, and waits for nobody for long
         from monkey_agent.lifecycle import cloud_notices
 
-        runner.hurry(cloud_notices.read_grace(cloud))
+        runner.limit_grace(cloud_notices.read_grace(cloud))
     agent.stop()
 
 
@@ -233,7 +236,7 @@ def _chosen(numbers: frozenset[int]) -> tuple[str, ...]:
     return found
 
 
-def _post(asked: argparse.Namespace, home: StateDirectory) -> AgentIdentity:
+def _identity(asked: argparse.Namespace, home: StateDirectory) -> AgentIdentity:
     boot = secrets.token_hex(4)
     try:
         before = incarnations.record_life(home.directory, f"{asked.fleet}/{asked.name}/{boot}")

@@ -152,9 +152,9 @@ class Runner(Protocol):
         """
 
     def renew(self, deadline: float) -> None:
-        """Let jobs run until `Clock.now()` reaches `deadline`; the warden freezes them then, whatever we do.
+        """Let jobs run until `Clock.now()` reaches `deadline`; the supervisor freezes them then, whatever we do.
 
-        When the deadline is in the future again, the warden thaws what it froze itself, but nothing that `freeze` did.
+        When the deadline is in the future again, the supervisor thaws what it froze itself, but not what `freeze` did.
         """
 
     def follow(self, on: bool) -> None:

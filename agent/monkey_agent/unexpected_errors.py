@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from monkey.errors import StoreError
+from monkey.fleet.fleet_port import keep_silent
 
 #: Characters of an exception that people are told, and lines that are remembered.
 WIDTH, _MOST = 200, 1000
@@ -15,9 +16,9 @@ WIDTH, _MOST = 200, 1000
 class UnexpectedErrors:
     """Tells each of them once, however often it happens."""
 
-    def __init__(self, say: Callable[[str], None] = lambda line: None) -> None:
-        """`say` writes to the agent's log."""
-        self._say = say
+    def __init__(self, say: Callable[[str], None] = keep_silent) -> None:
+        """`say` writes a line to the agent's log."""
+        self.say = say
         self._said: set[str] = set()
 
     def once(self, line: str, more: str = "") -> None:
@@ -26,7 +27,7 @@ class UnexpectedErrors:
             if len(self._said) >= _MOST:
                 self._said.clear()
             self._said.add(line)
-            self._say(line + more)
+            self.say(line + more)
 
     def tell(self, where: str, exc: Exception) -> str:
         """Write the traceback to the agent's log; returns what to tell people."""

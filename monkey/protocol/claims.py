@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from monkey.errors import StoreError
@@ -130,8 +129,5 @@ class Claims:
             try:
                 return await log.append(self._store, self._create, k, entry)
             except StoreError as exc:
-                self.on_trouble(exc)
+                self._heart.on_trouble(exc)
                 await self._clock.sleep(RETRY_SECONDS)
-
-    #: Told of each failure of the store while something must be written; the agent shows it.
-    on_trouble: Callable[[StoreError], None] = staticmethod(lambda exc: None)

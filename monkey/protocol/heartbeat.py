@@ -100,6 +100,10 @@ def decode_beat(agent: str, key: str, data: bytes) -> Heartbeat:
         raise CorruptObject(key, f"not a heartbeat ({exc!r})") from exc
 
 
+def ignore_trouble(exc: StoreError) -> None:
+    """Tell nobody."""
+
+
 class HeartbeatWriter:
     """The one writer of an agent's heartbeat, and the judge of whether its jobs may run."""
 
@@ -118,8 +122,8 @@ class HeartbeatWriter:
         self.epoch = 0
         #: What the agent says of itself, for people.
         self.vitals: Callable[[], dict[str, Any]] = dict
-        #: Told why a beat was not acknowledged.
-        self.on_trouble: Callable[[StoreError], None] = lambda exc: None
+        #: Receives each error of the store that keeps a beat or a claim from being written; the agent shows it.
+        self.on_trouble: Callable[[StoreError], None] = ignore_trouble
 
     @property
     def deadline(self) -> float:

@@ -36,7 +36,7 @@ def check(shop: Shop, jobs: int, kills: int) -> None:
 
 
 @pytest.mark.slow
-def test_kill_of_all_three_times_then_of_agent_and_warden(shop: Shop) -> None:
+def test_kill_of_all_three_times_then_of_agent_and_supervisor(shop: Shop) -> None:
     jobs = 200
     shop.spec(jobs=jobs, seconds=0.1)
     for kill in range(4):
@@ -50,9 +50,9 @@ def test_kill_of_all_three_times_then_of_agent_and_warden(shop: Shop) -> None:
             shop.kill_all()
             apply.communicate()
         else:
-            agent_and_warden = shop.processes("monkey_agent")
-            assert len(agent_and_warden) >= 2
-            shop.kill(agent_and_warden)
+            agent_and_supervisor = shop.processes("monkey_agent")
+            assert len(agent_and_supervisor) >= 2
+            shop.kill(agent_and_supervisor)
             # This apply lives on: it is the one that starts another agent.
             out, err = apply.communicate(timeout=120)
             assert apply.returncode == 0, out + err
@@ -67,8 +67,8 @@ def test_agent_that_dies_takes_its_jobs_along(shop: Shop) -> None:
     os.kill(agent, signal.SIGKILL)
     began = time.monotonic()
     until(lambda: not shop.jobs, "jobs are gone")
-    assert time.monotonic() - began < PROMPT, "the warden waited for its deadline"
-    until(lambda: not shop.processes(), "the warden is gone, too")
+    assert time.monotonic() - began < PROMPT, "the supervisor waited for its deadline"
+    until(lambda: not shop.processes(), "the supervisor is gone, too")
 
 
 def test_apply_that_dies_leaves_the_sweep_running(shop: Shop) -> None:

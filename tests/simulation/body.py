@@ -1,4 +1,4 @@
-"""Machines that run jobs on virtual time: what the real runner and warden do, as the protocol sees it."""
+"""Machines that run jobs on virtual time: what the real runner and supervisor do, as the protocol sees it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Execution:
 
     def __init__(self, body: Body, attempt: Attempt) -> None:
         self.body, self.attempt, self.world = body, attempt, body.world
-        self.frozen = self.stopped_by_warden = self.begun = self.called = False
+        self.frozen = self.stopped_by_supervisor = self.begun = self.called = False
         #: Begins when this one has exited by itself.
         self.follower: Execution | None = None
         self.over = asyncio.Event()
@@ -55,7 +55,7 @@ class Execution:
 
     @property
     def active(self) -> bool:
-        return self.begun and self.outcome is None and not self.frozen and not self.stopped_by_warden
+        return self.begun and self.outcome is None and not self.frozen and not self.stopped_by_supervisor
 
     def begin(self) -> None:
         self.called = True
@@ -129,11 +129,11 @@ class Execution:
             elif self.called and not self.begun:
                 self.begin()
 
-    def warden(self, stop: bool) -> None:
+    def supervisor(self, stop: bool) -> None:
         if stop and self.active:
-            self.world.counts["freeze by the warden"] += 1
+            self.world.counts["freeze by the supervisor"] += 1
             self._halt()
-        was, self.stopped_by_warden = self.stopped_by_warden, stop
+        was, self.stopped_by_supervisor = self.stopped_by_supervisor, stop
         if was and not stop and self.active:
             self._run()
 
@@ -161,19 +161,19 @@ class Execution:
 
 
 class Body:
-    """The runner and the warden of one life of an agent."""
+    """The runner and the supervisor of one life of an agent."""
 
     def __init__(self, world: World, host: Host) -> None:
         self.world, self.host = world, host
         self.executions: dict[Execution, None] = {}
         self.deadline = float("inf")
-        self.warded, self.killed = True, False
+        self.supervised, self.killed = True, False
         self.on_exit: Callable[[], None] = lambda: None
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
     def late(self) -> bool:
-        return self.warded and self.host.now() >= self.deadline
+        return self.supervised and self.host.now() >= self.deadline
 
     async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> LiveAttempt | None:
         k, outcome = self.host.exits.get(attempt.job, (0, None))
@@ -229,15 +229,15 @@ class Body:
         self.deadline = deadline
         if self._alarm:
             self._alarm.cancel()
-        if self.warded and deadline < float("inf"):
+        if self.supervised and deadline < float("inf"):
             for execution in self.executions:
-                execution.warden(stop=False)
+                execution.supervisor(stop=False)
             delay = max(0.0, (deadline - self.host.now()) / self.host.drift)
             self._alarm = self.world.loop.call_later(delay, self._strike)
 
     def _strike(self) -> None:
         for execution in list(self.executions):
-            execution.warden(stop=True)
+            execution.supervisor(stop=True)
 
     def follow(self, on: bool) -> None:
         pass
@@ -246,7 +246,7 @@ class Body:
         self.kill()
 
     def kill(self) -> None:
-        """End everything, as the warden does when its agent dies, and the agent that comes next."""
+        """End everything, as the supervisor does when its agent dies, and the agent that comes next."""
         self.killed = True
         if self._alarm:
             self._alarm.cancel()

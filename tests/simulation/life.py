@@ -31,29 +31,29 @@ class Life:
         world.lives += 1
         self.world, self.host = world, host
         self.body = Body(world, host)
-        self.body.warded = not mutant.unwarded
+        self.body.supervised = not mutant.unsupervised
         before = frozenset(host.lives)
-        post = AgentIdentity("p", "f", host.name, f"b{world.lives}", before, idle_timeout=None)
-        host.lives.append(post.agent)
+        identity = AgentIdentity("p", "f", host.name, f"b{world.lives}", before, idle_timeout=None)
+        host.lives.append(identity.agent)
         rng = random.Random(world.random.random())
         self.slots = Slots(world.random.randint(1, 3))
-        self.agent = AgentDaemon(Net(world, host), post, host, self.body, self.slots, rng, mutant.parts)
+        self.agent = AgentDaemon(Net(world, host), identity, host, self.body, self.slots, rng, mutant.parts)
         self.agent.heart.journal.limit = 4
         self.agent.observer.reads = world.random.choice([0, 1, 16])
         self.body.on_exit = self._exited
-        self.agent.herald.deliver = self._deliver
+        self.agent.notifier.deliver = self._deliver
         if mutant.deaf:
-            self.agent.picker.on_goal = lambda board, job, k, told: None
+            self.agent.queue.goal_reached = lambda candidates, job, k, told: None
         if mutant.timeless:
-            self.agent.desk.over = lambda state: False
+            self.agent.queue.over = lambda state: False
         if mutant.bygone:
-            self.agent.desk.over = lambda state: _never_extended(state).over(host.wall())
+            self.agent.queue.over = lambda state: _never_extended(state).over(host.wall())
         self.main = world.loop.create_task(self._run())
 
     @property
     def busy(self) -> bool:
         """Is it to be replaced, or has it somebody to tell?"""
-        return self.main.done() or self.agent.herald.waits
+        return self.main.done() or self.agent.notifier.waits
 
     async def _deliver(self, channel: NotifyChannel, notice: Notice) -> None:
         """Tell people, or fail to; now and then the agent is killed before, or before it can note that it did."""
@@ -85,7 +85,7 @@ class Life:
             self.world.loop.call_later(rnd.uniform(0, self.world.latency[1]), self.crash)
 
     def crash(self) -> None:
-        """kill -9: nothing more happens in this process; its warden ends its jobs."""
+        """kill -9: nothing more happens in this process; its supervisor ends its jobs."""
         if self.main.done():
             return
         self.world.killed_slots += self.slots.count

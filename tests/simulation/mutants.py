@@ -121,8 +121,8 @@ class NoEvidence(Claims):
 
 SAFETY = {
     "unknown_is_won": Mutant(ProtocolParts(create=unknown_is_won)),
-    "no_fence": Mutant(ProtocolParts(heart=NoFence), unwarded=True),
-    "no_warden": Mutant(unwarded=True),
+    "no_fence": Mutant(ProtocolParts(heart=NoFence), unsupervised=True),
+    "no_supervisor": Mutant(unsupervised=True),
     "no_epoch": Mutant(ProtocolParts(heart=NoEpoch)),
     "no_sequence": Mutant(ProtocolParts(observer=NoSequence)),
     "hasty": Mutant(ProtocolParts(observer=Hasty)),
@@ -140,7 +140,7 @@ SAFETY = {
 #: Seeds that caught one when all were tried: they are tried first, since the protocol rarely changes.
 CAUGHT = {
     "no_fence": 34,
-    "no_warden": 419,
+    "no_supervisor": 419,
     "no_epoch": 423,
     "hasty": 36,
     "unconfirmed": 104,

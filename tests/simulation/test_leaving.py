@@ -23,8 +23,8 @@ def left_at(outage: tuple[float, float]) -> float:
     world = World(1, Weather(outage=outage, **QUIET))
     asyncio.set_event_loop(world.loop)
     host = Host(world, "h")
-    post = AgentIdentity("p", "f", "h", "b", idle_timeout=10)
-    agent = AgentDaemon(Net(world, host), post, host, Body(world, host), Slots(1), random.Random(1))
+    identity = AgentIdentity("p", "f", "h", "b", idle_timeout=10)
+    agent = AgentDaemon(Net(world, host), identity, host, Body(world, host), Slots(1), random.Random(1))
     world.run(asyncio.wait_for(agent.run(), 5_000))
     return world.loop.time()
 

@@ -33,7 +33,7 @@ MUST_SEE = (
     "stale listing",
     "concurrent apply",
     "pause of a machine",
-    "freeze by the warden",
+    "freeze by the supervisor",
     "freeze",
     "resumption",
     "not launched",

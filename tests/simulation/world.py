@@ -54,8 +54,8 @@ class Mutant:
     parts: ProtocolParts = field(default_factory=ProtocolParts)
     #: An end entry replaces what is there.
     end_overwrites: bool = False
-    #: No warden freezes jobs at the deadline.
-    unwarded: bool = False
+    #: No supervisor freezes jobs at the deadline.
+    unsupervised: bool = False
     #: How attempts exited is forgotten when the agent is killed.
     forgetful: bool = False
     #: Nobody acts on a sweep that reached its goal.
@@ -223,7 +223,7 @@ class World:
                     if self.weather.power and self.random.random() < 0.2:
                         self._lose_power(life)
                     elif self.random.random() < 0.5:
-                        self.state.remove(KEYS.beat(life.agent.post.agent))  # as a clean-up might
+                        self.state.remove(KEYS.beat(life.agent.identity.agent))  # as a clean-up might
                     await asyncio.gather(life.main, return_exceptions=True)
                 elif self.weather.pauses:
                     self.counts["pause of a machine"] += 1
@@ -235,10 +235,10 @@ class World:
     def _lose_power(self, life: Life) -> None:
         """Cut short what the machine wrote last and did not sync: the agent's newest claim and heartbeat; exits."""
         life.host.exits.clear()
-        me = life.agent.post.agent.encode()
+        me = life.agent.identity.agent.encode()
         claims = [key for key, (data, _) in self.state.objects.items() if me in data and b'"claim"' in data]
         newest = max(claims, key=lambda key: self.state.objects[key][1], default=None)
-        for key in filter(None, (newest, KEYS.beat(life.agent.post.agent))):
+        for key in filter(None, (newest, KEYS.beat(life.agent.identity.agent))):
             log = key.rpartition("/")[0] + "/"
             if key in self.state.objects and (key.endswith("/beat") or self.log(log).head == int(key[-8:])):
                 self.counts["loss of power"] += 1

@@ -82,7 +82,7 @@ class CheckpointSaver:
         self._newest: Capture | None = None
         #: What the store has, as it was in the directory.
         self._sent: DirectoryScan | None = None
-        self._shelf: RemoteCheckpoints | None = None
+        self._remote: RemoteCheckpoints | None = None
         self._task: asyncio.Task[None] | None = None
         self._noted: set[str] = set()
         #: The job writes into its files instead of replacing them.
@@ -169,15 +169,15 @@ class CheckpointSaver:
         newest = self._newest
         if newest is None or newest.tree == self._sent:
             return True
-        if self._shelf is None:
-            self._shelf = RemoteCheckpoints(self._all.store, self._all.keys, self._attempt.job, self._attempt.k)
-        if not await self._shelf.publish(newest):
+        if self._remote is None:
+            self._remote = RemoteCheckpoints(self._all.store, self._all.keys, self._attempt.job, self._attempt.k)
+        if not await self._remote.publish(newest):
             self._newest, self._copies = None, True
             return False
         self._sent = newest.tree
         newest.mark_published()
         with contextlib.suppress(StoreError):
-            await self._shelf.prune(self._attempt.settings.checkpoint_keep)
+            await self._remote.prune(self._attempt.settings.checkpoint_keep)
         return True
 
     def _tell(self, text: str) -> None:
@@ -236,4 +236,4 @@ class CheckpointSaver:
     @property
     def left_any(self) -> bool:
         """May there be checkpoints of the job, here or in the store?"""
-        return self._attempt.number > 1 or self._newest is not None or self._shelf is not None
+        return self._attempt.number > 1 or self._newest is not None or self._remote is not None

@@ -22,7 +22,7 @@ _REMEMBERED_RECIPES = 64
 
 @dataclass
 class PreparedRecipe:
-    """A recipe, ready to run; `base` is its environment's number at the warden."""
+    """A recipe, ready to run; `base` is its environment's number at the supervisor."""
 
     recipe: Recipe
     code: UnpackedSnapshot

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import FleetError, JobFailed, StoreError
+from monkey.fleet.fleet_port import keep_silent
 from monkey.fleet.secret_values import WITHHELD, SecretValues
 from monkey.metrics.job_import_path import client_path
 from monkey.protocol.layout import Keys
@@ -61,20 +62,21 @@ class LocalRunner:
         gpus: bool = False,
         cache_size: int | None = None,
         machine: str = "",
+        errors: UnexpectedErrors | None = None,
+        on_os_error: Callable[[OSError], None] = keep_silent,
     ) -> None:
         """Run below the state directory `state`, whose lock is held and which holds no leftovers.
 
         `cache`: the user's, shared with other agents. `env`: what jobs inherit, ours by default. `gpus`: the machine
         has some, so a job that asked for none is to see none. `cache_size`: bytes that the cache may keep of what no
-        job uses. `machine`: its name, for metrics. Raises OSError where `state` cannot be written.
+        job uses. `machine`: its name, for metrics. `errors`: the agent's log. `on_os_error` receives each error
+        that keeps a job from being prepared. Raises OSError where `state` cannot be written.
         """
         given = os.environ if env is None else env
         withheld = set(given.get(WITHHELD, "").split(","))
         inherited = {k: v for k, v in given.items() if not k.startswith("MONKEY_") and k not in withheld}
-        self.store, self._keys, self._gpus = store, keys, gpus
-        self.clock, self.mishaps = MachineClock(), UnexpectedErrors()
-        #: Called when a job could not be prepared.
-        self.on_trouble: Callable[[OSError], None] = lambda exc: None
+        self.store, self._keys, self._gpus, self._on_os_error = store, keys, gpus, on_os_error
+        self.clock, self.errors = MachineClock(), errors or UnexpectedErrors()
         #: Seconds that a job may take to end at most, whatever its sweep says.
         self.most_grace = float("inf")
         self.left = UnrecordedAttempts(state, leftover_processes.read_exits(state))
@@ -82,21 +84,19 @@ class LocalRunner:
         self.spaces, self.checkpoints = Workspaces(state), CheckpointSavers(store, keys, LocalCheckpoints(state))
         self._launcher, self._cache = SupervisorClient(state, self.clock), Cache(cache, cache_size)
         self._code = CodeCache(store, self._cache)
-        # Marked, so that our successor ends a build that outlives us.
-        building = {**inherited, MARK: f"{state}:{BUILD}"}
+        building = {**inherited, MARK: f"{state}:{BUILD}"}  # so that our successor ends a build that outlives us
         environments, datasets = EnvironmentPool(self._cache, building), DatasetPool(store, self._cache)
         self._needs = JobNeeds(environments, datasets, SecretValues(env))
         self._preparer = RecipePreparer(self._launcher, inherited, lambda: str(client_path(cache)))
-        self._deadline, self._followed = 0.0, False
-        self._running: set[RunningAttempt] = set()
+        self._deadline, self._followed, self._running = 0.0, False, set[RunningAttempt]()
         self.sampler = Sampler(self._launcher, self._running, state)
         self._ticker: asyncio.Task[None] | None = None
-        self._cleaner: asyncio.Future[None] | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._cleaner: asyncio.Future[None] | None = None
         self._chores: set[asyncio.Task[None]] = set()
 
     async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> RunningAttempt | None:
-        """See `Runner.start`. Raises FleetError, too: where no warden can be started, nothing can."""
+        """See `Runner.start`. Raises FleetError, too: where no supervisor can be started, nothing can."""
         try:
             exited = self._exited(attempt)
             if exited:
@@ -127,7 +127,7 @@ class LocalRunner:
                 self.give(space)
                 raise
         except OSError as exc:
-            self.on_trouble(exc)
+            self._on_os_error(exc)
             raise JobFailed(f"the job could not be prepared: {explain_os_error(exc)}") from exc
         except CommandError as exc:
             hint = f" (hint: {exc.hint})" if exc.hint else ""
@@ -229,15 +229,15 @@ class LocalRunner:
         return running
 
     def renew(self, deadline: float) -> None:
-        """See `Runner.renew`. The first call starts the warden, so that the first job need not wait for it."""
+        """See `Runner.renew`. The first call starts the supervisor, so that the first job need not wait for it."""
         self._deadline = deadline
         self._launcher.renew(deadline)
         self._warming = self._warming or asyncio.get_running_loop().create_task(self._warm())
 
     async def _warm(self) -> None:
         self.spawn(self.checkpoints.tidy())
-        with contextlib.suppress(FleetError):  # the first job meets it again
-            await self._launcher.start()
+        with contextlib.suppress(FleetError):
+            await self._launcher.start()  # the first job meets the error again
 
     def follow(self, on: bool) -> None:
         """See `Runner.follow`."""
@@ -250,12 +250,12 @@ class LocalRunner:
             await asyncio.sleep(SHIP_FOLLOWED)
             waited += SHIP_FOLLOWED
             for running in self._running:
-                with self.mishaps.alone(f"job {running.job}"):
+                with self.errors.alone(f"job {running.job}"):
                     running.tick()
             if self._followed or waited >= SHIP:
                 waited = 0
                 for running in list(self._running):
-                    with contextlib.suppress(StoreError), self.mishaps.alone(f"job {running.job}"):
+                    with contextlib.suppress(StoreError), self.errors.alone(f"job {running.job}"):
                         await running.log.ship()
 
     def ended(self, running: RunningAttempt) -> None:
@@ -270,8 +270,8 @@ class LocalRunner:
         if self.spaces.has_trash and (self._cleaner is None or self._cleaner.done()):
             self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
 
-    def hurry(self, seconds: float) -> None:
-        """Give jobs no more than so many seconds to end, from now on: the machine is about to be taken away."""
+    def limit_grace(self, seconds: float) -> None:
+        """Give jobs at most so many seconds to end, from now on: the machine is about to be taken away."""
         self.most_grace = seconds
 
     def spawn(self, chore: Coroutine[Any, Any, None]) -> None:

@@ -119,7 +119,7 @@ class RunningAttempt:
         self.process.thaw()
 
     async def _time_out(self, limit: float) -> None:
-        """End it once it ran for `limit` seconds, by the warden's count: we may have stood still, and it not, or so."""
+        """End it once it ran for `limit` seconds by the supervisor's count: either of us may have stood still."""
         left = limit
         while left > 0:
             await asyncio.sleep(max(left, _MIN_PAUSE_SECONDS))
@@ -253,7 +253,7 @@ class RunningAttempt:
 
     def _verdict(self, how: ProcessExit) -> AttemptOutcome:
         if how.kind == "lost":
-            return AttemptOutcome(AttemptEnd.LOST, "the warden died, and the job with it")
+            return AttemptOutcome(AttemptEnd.LOST, "the supervisor died, and the job with it")
         if how.kind == "refused":
             why = self._why[1] if self._why else "out of touch with the store before it began"
             return AttemptOutcome(AttemptEnd.STOPPED, why)

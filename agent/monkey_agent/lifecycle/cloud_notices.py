@@ -45,10 +45,12 @@ async def be_heard(agent: AgentDaemon, directory: Path) -> None:
         await asyncio.sleep(_POLL_SECONDS if written else _POLL_SECONDS / 10)
 
 
-async def leave_on_notice(agent: AgentDaemon, cloud: str, directory: Path, hurry: Callable[[float], None]) -> None:
+async def leave_on_notice(
+    agent: AgentDaemon, cloud: str, directory: Path, limit_grace: Callable[[float], None]
+) -> None:
     """Have the agent leave when its machine is about to be taken away, and drain when it may be.
 
-    `hurry` is told how many seconds jobs then have to end.
+    `limit_grace` receives the seconds that jobs then have to end.
     """
     machine, known = CLOUDS[cloud]({}), ""
     while True:
@@ -56,7 +58,7 @@ async def leave_on_notice(agent: AgentDaemon, cloud: str, directory: Path, hurry
         with contextlib.suppress(ApiError, ApiDown):  # asked again in a moment
             found = await asyncio.to_thread(instance_metadata.read_notice, machine)
         if found in (instance_metadata.SPOT, instance_metadata.OVER):
-            hurry(read_grace(cloud))
+            limit_grace(read_grace(cloud))
             _depart(agent, directory, found)
             agent.stop(found)
             if found == instance_metadata.OVER:
@@ -83,7 +85,7 @@ def read_grace(cloud: str) -> float:
 def _depart(agent: AgentDaemon, directory: Path, why: str) -> None:
     """Write down why it leaves: somebody is to come in its place."""
     may = "may be" if why == instance_metadata.REBALANCE else "is"
-    agent.say(f"{why}: this machine {may} taken away")
+    agent.errors.say(f"{why}: this machine {may} taken away")
     _write(directory / GOODBYE, why)
 
 

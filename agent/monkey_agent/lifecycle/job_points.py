@@ -11,24 +11,25 @@ from monkey.spec.job.recipe import SweepSettings
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
+from monkey_agent.scheduling.attempts import AttemptListener
 from monkey_agent.telemetry.sampler import Sample
 from monkey_agent.telemetry.spooling import Telemetry
 
 
-class JobPoints:
+class JobPoints(AttemptListener):
     """Tells the InfluxDBs of the sweeps that an agent works for."""
 
     def __init__(self, telemetry: Telemetry, agent: AgentDaemon, slots: int) -> None:
         """Send by `telemetry`; `slots`: jobs that the machine has room for."""
         self._telemetry, self._agent, self._slots = telemetry, agent, slots
 
-    def claimed(self, work: ActiveAttempt) -> None:
-        """An attempt begins, under a claim that is in the log; one that only goes on is no change of state."""
+    def attempt_claimed(self, work: ActiveAttempt) -> None:
+        """See `AttemptListener.attempt_claimed`; a claim that only continues changes no state."""
         if work.held is not None and not work.held.claim.continues:
             self._tell(work, work.held, None)
 
-    def ended(self, work: ActiveAttempt, held: HeldClaim, end: EndEntry) -> None:
-        """The end of an attempt is in the log, behind the claim `held`."""
+    def end_recorded(self, work: ActiveAttempt, held: HeldClaim, end: EndEntry) -> None:
+        """See `AttemptListener.end_recorded`."""
         self._tell(work, held, end)
 
     def _tell(self, work: ActiveAttempt, held: HeldClaim, end: EndEntry | None) -> None:
@@ -55,14 +56,14 @@ class JobPoints:
         self._telemetry.add(settings.influx, line)
 
     def _sweep(self, work: ActiveAttempt) -> tuple[SweepSettings, int | None]:
-        state = self._agent.desk.sweeps.get(work.sweep)
+        state = self._agent.queue.sweeps.get(work.sweep)
         if state is None or state.revision is None:
             return work.attempt.settings, None
         return state.revision.settings, len(state.revision.table)
 
     def sampled(self, samples: list[Sample]) -> None:
         """Take the samples of one moment: the machine's for all, a job's for its sweep's InfluxDB."""
-        post = self._agent.post
+        identity = self._agent.identity
         busy = sum(work.slot is not None for work in self._agent.attempts.live)
         for influx in self._wanted():
             lines = []
@@ -73,15 +74,15 @@ class JobPoints:
                 if not sample.job and not sample.gpu:
                     fields |= {names.BUSY: busy, names.SLOTS: max(self._slots, busy)}
                 # Without this life of it: a series lasts as long as the machine.
-                agent = f"{post.fleet}/{post.name}"
-                whose = {"host": post.name, "fleet": post.fleet, "agent": agent}
+                agent = f"{identity.fleet}/{identity.name}"
+                whose = {"host": identity.name, "fleet": identity.fleet, "agent": agent}
                 lines.append(system_point(fields, sample.at, job=sample.job, gpu=sample.gpu, **whose))
             self._telemetry.add(influx, b"".join(lines))
 
     def _wanted(self) -> set[InfluxSettings]:
-        found = {self._influx(name) for name in self._agent.desk.sweeps}
+        found = {self._influx(name) for name in self._agent.queue.sweeps}
         return {influx for influx in found if influx is not None}
 
     def _influx(self, sweep: str) -> InfluxSettings | None:
-        state = self._agent.desk.sweeps.get(sweep)
+        state = self._agent.queue.sweeps.get(sweep)
         return state.revision.settings.influx if state is not None and state.revision is not None else None

@@ -6,24 +6,20 @@ import asyncio
 import hashlib
 import itertools
 import json
-import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from monkey.errors import CorruptObject, KeyMissing, StoreError
 from monkey.fleet.secret_values import SecretValues
-from monkey.protocol.claims import Claims, HeldClaim
-from monkey.protocol.clock import Clock
+from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.heartbeat import BEAT, HeartbeatWriter, decode_beat
-from monkey.protocol.layout import Keys
+from monkey.protocol.heartbeat import BEAT, decode_beat
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.spec.project.notify import NotifyChannel
 from monkey.spec.yaml.units import format_duration
-from monkey.store.store_port import Store
 from monkey_agent.notifications.notice import Notice, UndeliveredNotice
-from monkey_agent.unexpected_errors import UnexpectedErrors
+from monkey_agent.scheduling.agent_context import AgentContext
 
 #: Seconds between tries, doubling, and after which a notice is given up.
 FIRST, SLOWEST, GIVE_UP = 1.0, 60.0, 900.0
@@ -48,22 +44,13 @@ class FinishedJobs(Protocol):
 class Notifier:
     """Tells people what the sweeps of one fleet come to."""
 
-    def __init__(
-        self,
-        store: Store,
-        keys: Keys,
-        claims: Claims,
-        heart: HeartbeatWriter,
-        clock: Clock,
-        rng: random.Random,
-        spawn: Callable[[Coroutine[Any, Any, None]], Any],
-    ) -> None:
-        """Claim by `claims`; `spawn` starts a task that the agent looks after."""
-        self._store, self._keys, self._claims, self._heart = store, keys, claims, heart
-        self._clock, self._random, self._spawn = clock, rng, spawn
+    def __init__(self, context: AgentContext) -> None:
+        """Notify for the agent's fleet; agents claim each notice, so that one of them sends it."""
+        self._store, self._keys, self._claims, self._heart = context.store, context.keys, context.claims, context.heart
+        self._clock, self._random, self._spawn = context.clock, context.random, context.spawn
+        self._errors = context.errors
         #: Sends one notice; raises Undelivered.
         self.deliver: Callable[[NotifyChannel, Notice], Awaitable[None]] = _deliver
-        self.mishaps = UnexpectedErrors()
         #: Logs of notices that need no more thought, and those that a task of ours sees to.
         self._settled: set[str] = set()
         self._at_work: set[str] = set()
@@ -77,9 +64,9 @@ class Notifier:
 
     # -- what there is to tell ----------------------------------------------------------------------------------------
 
-    def told(self, state: SweepState, board: FinishedJobs | None) -> bool:
+    def told(self, state: SweepState, candidates: FinishedJobs | None) -> bool:
         """Say whether everybody knows what the sweep came to; if not, see to it."""
-        notice = self._ending(state, board)
+        notice = self._ending(state, candidates)
         done = notice is None or self._tell(state, notice)
         (self._telling.discard if done else self._telling.add)(state.name)
         return done
@@ -93,16 +80,16 @@ class Notifier:
         """Is somebody still to be told of something? The agent stays for that: it may be the last one."""
         return bool(self._telling or self._listening)
 
-    def _ending(self, state: SweepState, board: FinishedJobs | None) -> Notice | None:
+    def _ending(self, state: SweepState, candidates: FinishedJobs | None) -> Notice | None:
         """Return what to tell of a sweep with nothing left to do; nothing of one that people cancelled themselves."""
         if state.revision is None or not state.revision.settings.notify:
             return None
         if state.cancelled is not None:
             kind = "finished" if state.goal else "failed"
             return self._notice(state, kind, list(state.cause), state.cancelled) if state.cause else None
-        if board is None or not board.done:
+        if candidates is None or not candidates.done:
             return None
-        finals = sorted([job, *how] for job, how in board.finals.items())
+        finals = sorted([job, *how] for job, how in candidates.finals.items())
         ids = state.revision.table.ids
         kinds = [how for _, how, _ in finals]
         counts = {"total": len(ids), "failed": kinds.count("failed"), "stopped": kinds.count("stopped")}
@@ -228,7 +215,7 @@ class Notifier:
             pass  # looked at again with the next look
         except Exception as exc:
             self._settled.add(base)
-            self.troubles[base] = f"{base}: nobody is told: {self.mishaps.tell(base, exc)}"
+            self.troubles[base] = f"{base}: nobody is told: {self._errors.tell(base, exc)}"
         finally:
             self._at_work.discard(base)
 

@@ -46,7 +46,7 @@ async def deliver_notice(channel: NotifyChannel, notice: Mapping[str, Any], secr
     if channel.key:
         signature = hmac.new(values[channel.key].encode(), body, hashlib.sha256).hexdigest()
         headers["X-Monkey-Signature"] = f"sha256={signature}"
-    await _post(url, body, headers)
+    await _identity(url, body, headers)
 
 
 def _plain(text: str) -> str:
@@ -54,7 +54,7 @@ def _plain(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-async def _post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
+async def _identity(url: str, body: bytes, headers: Mapping[str, str]) -> None:
     """Post in a thread that nobody waits for at exit: a server may answer drop by drop."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()

@@ -9,13 +9,13 @@ from typing import Any
 
 from monkey.errors import MonkeyError, StoreError, StoreReplaced
 from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED
-from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.wakeup import wake_agents
 from monkey.store.store_port import Store
 from monkey_agent.notifications.notifier import Notifier
 from monkey_agent.ports import Clock, Runner
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
+from monkey_agent.scheduling.agent_context import make_context
 from monkey_agent.scheduling.agent_identity import PROTOCOL, AgentIdentity, ProtocolParts
 from monkey_agent.scheduling.attempts import Attempts
 from monkey_agent.scheduling.claiming import JobPicker
@@ -38,32 +38,32 @@ class AgentDaemon:
     def __init__(
         self,
         store: Store,
-        post: AgentIdentity,
+        identity: AgentIdentity,
         clock: Clock,
         runner: Runner,
         slots: SlotPort,
         rng: random.Random,
         parts: ProtocolParts = PROTOCOL,
+        errors: UnexpectedErrors | None = None,
     ) -> None:
-        """Work at `post`, by way of `store`; the others are its ways to the machine."""
-        self.store, self.post, self.clock, self.runner = store, post, clock, runner
-        self.random, self._create = rng, parts.create
-        self.keys = Keys(post.project)
-        self.heart = parts.heart(store, self.keys.beat(post.agent), clock)
-        self.heart.vitals = self._vitals
-        self.observer = parts.observer(store, self.keys, clock, post.agent, post.predecessors)
-        self.claims = parts.claims(store, parts.create, self.heart, self.observer, clock)
-        self.picker = JobPicker(store, self.keys, self.claims, self.heart, self.observer, clock)
-        self.permits = Permits(store, self.keys, self.claims, self.heart, self.observer, rng)
-        self.attempts = Attempts(runner, self.claims, self.permits, self.picker, self.heart, clock, self._spawn)
-        self.herald = Notifier(store, self.keys, self.claims, self.heart, clock, rng, self._spawn)
-        self.desk = SweepQueue(store, self.keys, post.fleet, self.observer, clock, rng, parts.create, self.herald)
-        self.dispatcher = Dispatcher(self.desk, self.picker, self.permits, slots, self.attempts, clock, self._ours)
-        self.mishaps = UnexpectedErrors(lambda line: self.say(line))
-        self._wire()
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        """Work as `identity` for the project in `store`; `clock`, `runner` and `slots` are the machine's.
+
+        `errors` writes to the agent's log.
+        """
+        self.identity, self.store, self.clock, self.runner = identity, store, clock, runner
+        self.errors, self._random = errors or UnexpectedErrors(), rng
+        context = make_context(identity, store, clock, rng, parts, self.errors, self._spawn)
+        self.keys, self.heart, self.observer = context.keys, context.heart, context.observer
+        self.heart.vitals, self.heart.on_trouble = self._vitals, self._trouble
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._sealing = asyncio.Lock()
+        self.permits = Permits(store, self.keys, context.claims, self.heart, self.observer, rng)
+        self.notifier = Notifier(context)
+        self.queue = SweepQueue(context, self.notifier)
+        self.picker = JobPicker(context, self.queue)
+        self.attempts = Attempts(context, runner, self.permits, self.picker)
+        self.dispatcher = Dispatcher(context, self.queue, self.picker, self.permits, slots, self.attempts, self._wake)
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._sealing, self._create = asyncio.Lock(), parts.create
         self._failure: BaseException | None = None
         self._idle_since: float | None = None
         #: Did it leave because there was nothing to do?
@@ -71,16 +71,8 @@ class AgentDaemon:
         self._why = "the agent leaves"
         #: What hinders it now, for people; told to the log as well, since a store that is away is told nothing.
         self.alert = ""
-        self.say: Callable[[str], None] = lambda line: None
+        #: More fields of heartbeats.
         self.more_vitals: Callable[[], dict[str, Any]] = dict
-
-    def _wire(self) -> None:
-        self.picker.in_hand = self.attempts.in_hand
-        self.desk.all_told = lambda: not self.heart.journal.open
-        self.picker.on_failed, self.picker.on_goal = self.desk.job_failed, self.desk.goal_reached
-        self.dispatcher.on_change = lambda: self._wake.set()
-        self.claims.on_trouble = self.heart.on_trouble = self._trouble
-        self.attempts.mishaps = self.desk.mishaps = self.herald.mishaps = self.mishaps
 
     # -- a life -------------------------------------------------------------------------------------------------------
 
@@ -88,8 +80,10 @@ class AgentDaemon:
         """Work until there has been nothing to do for a while, or stop() is called."""
         began = self.clock.now()
         while not await self.heart.beat():
-            if self._leaving.is_set() or self.clock.now() - began > _PATIENCE_SECONDS + (self.post.idle_timeout or 0):
-                self.say("the store did not take a first heartbeat: giving up")
+            if self._leaving.is_set() or self.clock.now() - began > _PATIENCE_SECONDS + (
+                self.identity.idle_timeout or 0
+            ):
+                self.errors.say("the store did not take a first heartbeat: giving up")
                 return
             await self.clock.sleep(BEAT_RETRY)
         self.runner.renew(self.heart.deadline)
@@ -151,7 +145,7 @@ class AgentDaemon:
             if self.heart.journal.full:
                 await self._seal()
             if await self.heart.beat():
-                # In this order: what must ask again is frozen before the warden's deadline moves.
+                # In this order: what must ask again is frozen before the supervisor's deadline moves.
                 self.attempts.check_all()
                 self.runner.renew(self.heart.deadline)
                 self._wake.set()
@@ -163,8 +157,8 @@ class AgentDaemon:
         if self.clock.now() >= self.heart.acknowledged + BEAT:
             return
         # Where looking costs nothing, beating does not either, and whoever looks in sees what is.
-        often = self.desk.watched or self.store.poll < 1
-        pause = BEAT_WATCHED if often else BEAT * self.random.uniform(0.8, 1.0)
+        often = self.queue.watched or self.store.poll < 1
+        pause = BEAT_WATCHED if often else BEAT * self._random.uniform(0.8, 1.0)
         waits = [asyncio.ensure_future(self.clock.sleep(pause)), asyncio.ensure_future(self._beat_now.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -180,7 +174,7 @@ class AgentDaemon:
             if not block:
                 return True
             try:
-                await self._create(self.store, self.keys.segment(self.post.agent, i), block.encode())
+                await self._create(self.store, self.keys.segment(self.identity.agent, i), block.encode())
             except StoreError as exc:
                 self._trouble(exc)
                 return False
@@ -195,12 +189,12 @@ class AgentDaemon:
             await self.clock.sleep(min(max(left, 0.05), FENCE) if left > 0 else FENCE)
 
     async def _looks(self) -> None:
-        pauses = PollSchedule(self.store, self.keys, self.clock, self.random)
+        pauses = PollSchedule(self.store, self.keys, self.clock, self._random)
         while True:
             try:
                 await self._look()
                 if self.alert:
-                    self.say("the store answers again")
+                    self.errors.say("the store answers again")
                 self.alert = self.attempts.trouble = ""
             except StoreReplaced as exc:
                 self._failure = exc  # nobody will ever ask what became of the jobs
@@ -208,8 +202,8 @@ class AgentDaemon:
             except StoreError as exc:
                 self._trouble(exc)
                 self._give_up_waiting()
-            shortly = None if self._idle_since is None else self.post.idle_timeout
-            await pauses.rest(idle=not self.desk.boards, shortly=shortly, every_second=self._tell_of_work)
+            shortly = None if self._idle_since is None else self.identity.idle_timeout
+            await pauses.rest(idle=not self.queue.by_sweep, shortly=shortly, every_second=self._tell_of_work)
 
     def _tell_of_work(self) -> bool:
         """Let who asks for the state see at once that work has begun; say whether there is reason to look."""
@@ -217,52 +211,49 @@ class AgentDaemon:
         if busy and not self._was_busy:
             self._beat_now.set()
         self._was_busy = busy
-        return self.desk.finished and not self.attempts.in_hand
+        return self.queue.finished and not self.attempts.in_hand
 
     def _give_up_waiting(self) -> None:
         """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""
         silent = self.clock.now() - self.heart.acknowledged
-        if not self.attempts.in_hand and silent > _PATIENCE_SECONDS + (self.post.idle_timeout or float("inf")):
-            self.say("the store is away, and nothing is in hand that would wait for it")
+        if not self.attempts.in_hand and silent > _PATIENCE_SECONDS + (self.identity.idle_timeout or float("inf")):
+            self.errors.say("the store is away, and nothing is in hand that would wait for it")
             self._leaving.set()
 
     async def _look(self) -> None:
-        watched = self.desk.watched
-        await self.desk.look(self._at_work())
+        watched = self.queue.watched
+        await self.queue.look(self._at_work())
         self.picker.look += 1
-        if self.desk.watched and not watched:
+        if self.queue.watched and not watched:
             self._beat_now.set()
-        self.runner.follow(self.desk.watched)
+        self.runner.follow(self.queue.watched)
         for work in list(self.attempts.live):
             self._mind(work)
-        if self.desk.finished:
+        if self.queue.finished:
             await self._seal()  # that nothing is left is said only once it is durable what became of it all
-        await self.desk.tidy(self._at_work())
+        await self.queue.tidy(self._at_work())
         self._idle()
         self._wake.set()
-
-    def _ours(self, agent: str) -> bool:
-        return agent == self.post.agent or self.observer.predecessor(agent)
 
     def _at_work(self) -> set[str]:
         return {work.sweep for work in self.attempts.in_hand.values()}
 
     def _mind(self, work: ActiveAttempt) -> None:
         """See that an attempt is still wanted by its sweep; else by another; else release it."""
-        if work.stopping or work.lock.locked() or self.desk.wanted(work.sweep, work.job):
+        if work.stopping or work.lock.locked() or self.queue.wanted(work.sweep, work.job):
             return
-        to = self.desk.wanted_by(work.job)
-        self._spawn(self.attempts.hand_over(work, to) if to else work.stop(self.desk.why_not(work.sweep)))
+        to = self.queue.wanted_by(work.job)
+        self._spawn(self.attempts.hand_over(work, to) if to else work.stop(self.queue.why_not(work.sweep)))
 
     def _idle(self) -> None:
         now = self.clock.now()
-        if self.attempts.in_hand or self.desk.busy:
+        if self.attempts.in_hand or self.queue.busy:
             self._idle_since = None
             return
         self._idle_since = now if self._idle_since is None else self._idle_since
-        patience = self.post.idle_timeout
+        patience = self.identity.idle_timeout
         # What has expired is not waited for: there are machines that are paid for until they go.
-        if patience is not None and (self.desk.expired or now - self._idle_since >= patience):
+        if patience is not None and (self.queue.expired or now - self._idle_since >= patience):
             self.found_nothing = True
             self._leaving.set()
 
@@ -276,14 +267,14 @@ class AgentDaemon:
                 await self.dispatcher.fill(self._leaving.is_set)
             except StoreError as exc:
                 self._trouble(exc)
-            if self.desk.finished and self.heart.told < self.heart.journal.total:
+            if self.queue.finished and self.heart.told < self.heart.journal.total:
                 self._beat_now.set()  # whoever waits for the sweep's end is told at once
 
     # -- for people ---------------------------------------------------------------------------------------------------
 
     def _trouble(self, exc: MonkeyError) -> None:
         if self.alert != exc.message:
-            self.say(exc.message)
+            self.errors.say(exc.message)
         self.alert = exc.message
 
     def _vitals(self) -> dict[str, Any]:
@@ -294,7 +285,7 @@ class AgentDaemon:
             "running": [work.vitals() for work in at_work],
             "idle": idle,
             "alert": "; ".join(filter(None, alerts)),
-            "unfit": sorted(self.desk.unfit),
+            "unfit": sorted(self.queue.unfit),
             **({"draining": True} if self.dispatcher.closed else {}),
             **self.more_vitals(),
         }

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 from monkey.errors import CorruptObject, FleetError, JobFailed, StoreError
-from monkey.protocol.claims import RETRY_SECONDS, Claims, HeldClaim
-from monkey.protocol.clock import Clock
+from monkey.protocol.claims import RETRY_SECONDS, HeldClaim
 from monkey.protocol.entries import ClaimEnd, EndEntry
-from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.journal import record_of
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey_agent.ports import AttemptEnd, AttemptOutcome, LiveAttempt, Runner, Slot, SlotGrant
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
+from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.claiming import JobPicker
-from monkey_agent.unexpected_errors import UnexpectedErrors
 
 ENDED = {
     AttemptEnd.SUCCEEDED: ClaimEnd.SUCCEEDED,
@@ -28,35 +24,39 @@ ENDED = {
 }
 
 
+class AttemptListener:
+    """Is told what becomes of attempts; a subclass overrides what it needs."""
+
+    def attempt_claimed(self, work: ActiveAttempt) -> None:
+        """Take note of an attempt that was claimed."""
+
+    def attempt_started(self) -> None:
+        """Take note that a process was started, or waits for its turn."""
+
+    def slot_vacated(self, work: ActiveAttempt) -> bool:
+        """Take back the slot of an attempt that no longer runs, if it has one; says whether another attempt got it."""
+        return False
+
+    def end_recorded(self, work: ActiveAttempt, held: HeldClaim, end: EndEntry) -> None:
+        """Take note that the end of an attempt is in the log, behind the claim `held`."""
+
+    def attempt_over(self, work: ActiveAttempt, held: HeldClaim | None) -> None:
+        """Take note that an attempt is over; `held`: its claim, if this agent recorded the end."""
+
+
 class Attempts:
     """All attempts in hand."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        claims: Claims,
-        permits: Permits,
-        picker: JobPicker,
-        heart: HeartbeatWriter,
-        clock: Clock,
-        spawn: Callable[[Coroutine[Any, Any, None]], Any],
-    ) -> None:
-        """Run attempts by `runner`; `spawn` starts a task that the agent looks after."""
-        self._runner, self._claims, self._permits, self._picker = runner, claims, permits, picker
-        self._heart, self._clock, self._spawn = heart, clock, spawn
+    def __init__(self, context: AgentContext, runner: Runner, permits: Permits, picker: JobPicker) -> None:
+        """Run attempts by `runner`."""
+        self._runner, self._permits, self._picker = runner, permits, picker
+        self._claims, self._heart, self._clock = context.claims, context.heart, context.clock
+        self._spawn, self._errors = context.spawn, context.errors
+        self.listeners: list[AttemptListener] = []
         self.in_hand: dict[str, ActiveAttempt] = {}
+        picker.in_hand = self.in_hand
         #: Attempts whose processes may still run, or may yet be started.
         self.live: dict[ActiveAttempt, None] = {}
-        #: Called when an attempt's process was started, or waits for its turn.
-        self.on_started: Callable[[], None] = lambda: None
-        #: Called when an attempt needs its slot no more, if it has one; says whether another was called to it.
-        self.on_vacant: Callable[[ActiveAttempt], bool] = lambda work: False
-        #: Called when an attempt was claimed, and when its end is in the log behind the claim.
-        self.on_claimed: Callable[[ActiveAttempt], None] = lambda work: None
-        self.on_recorded: Callable[[ActiveAttempt, HeldClaim, EndEntry], None] = lambda work, held, end: None
-        #: Called when an attempt has ended, whoever recorded it: (job, log as far as known).
-        self.on_over: Callable[[ActiveAttempt, HeldClaim | None], None] = lambda work, held: None
-        self.mishaps = UnexpectedErrors()
         #: What the store last refused to take, for people.
         self.trouble = ""
 
@@ -65,7 +65,8 @@ class Attempts:
         work.since = self._clock.now()
         self.in_hand[work.job] = work
         self.live[work] = None
-        self.on_claimed(work)
+        for listener in self.listeners:
+            listener.attempt_claimed(work)
         if work.slot:
             self.give_slot(work, work.slot)
         self._spawn(self._live(work))
@@ -85,16 +86,18 @@ class Attempts:
     async def _live(self, work: ActiveAttempt) -> None:
         outcome = await self._execute(work)
         self.live.pop(work)
-        if self.on_vacant(work):
+        called = [listener.slot_vacated(work) for listener in self.listeners]
+        if any(called):
             await asyncio.sleep(0)  # it begins before this one's end is written
         async with work.lock:
             held, work.held = work.held, None
             recorded = held is not None and await self._conclude(work, held, outcome)
-        with self.mishaps.alone(f"job {work.job}"):
+        with self._errors.alone(f"job {work.job}"):
             if work.running:
                 work.running.leave(recorded=recorded)
         self.in_hand.pop(work.job, None)
-        self.on_over(work, held)
+        for listener in self.listeners:
+            listener.attempt_over(work, held)
 
     async def _execute(self, work: ActiveAttempt) -> AttemptOutcome:
         try:
@@ -109,13 +112,13 @@ class Attempts:
                 AttemptEnd.STOPPED, reason=f"the store did not give what the job needs: {exc.message}"
             )
         except FleetError:
-            raise  # where no warden can be started, nothing can
+            raise  # where no supervisor can be started, nothing can
         except Exception as exc:
             return await self._broken(work, exc)
 
     async def _broken(self, work: ActiveAttempt, exc: Exception) -> AttemptOutcome:
         """End an attempt alone in which something happened that nobody expected."""
-        reason = self.mishaps.tell(f"job {work.job}", exc)
+        reason = self._errors.tell(f"job {work.job}", exc)
         if work.running:
             with contextlib.suppress(Exception):
                 await work.running.stop(reason)
@@ -144,7 +147,8 @@ class Attempts:
         if work.stopping:
             self._spawn(running.stop(work.stopping))
         self.check(work)
-        self.on_started()
+        for listener in self.listeners:
+            listener.attempt_started()
 
     async def _outcome(self, running: LiveAttempt) -> AttemptOutcome:
         while True:
@@ -164,7 +168,8 @@ class Attempts:
         recorded = await self._claims.end(held, end)
         if recorded:
             self._picker.journal(record_of(work.job, held.k + 1, end))
-            self.on_recorded(work, held, end)
+            for listener in self.listeners:
+                listener.end_recorded(work, held, end)
         return recorded
 
     def _end(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> EndEntry:

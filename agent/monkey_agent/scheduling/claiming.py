@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 
-from monkey.protocol.claims import Claims, HeldClaim
-from monkey.protocol.clock import Clock
+from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog, LogTally, got_on, newest_checkpoint, tally_log
-from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.journal import LOST, SAVED, JournalRecord, record_of
-from monkey.protocol.layout import Keys
-from monkey.protocol.observer import HeartbeatObserver
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
-from monkey.store.store_port import Store
+from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.job_candidates import JobCandidates
+from monkey_agent.scheduling.sweep_queue import SweepQueue
 
 #: Seconds before a failed job is tried again: doubles with each failure.
 _BACKOFF_SECONDS = 1.0
@@ -31,123 +28,112 @@ BREATH = 64
 class JobPicker:
     """Finds and claims jobs; keeps what was read of their logs while they are not final."""
 
-    def __init__(
-        self,
-        store: Store,
-        keys: Keys,
-        claims: Claims,
-        heart: HeartbeatWriter,
-        observer: HeartbeatObserver,
-        clock: Clock,
-    ) -> None:
-        """Pick for the agent whose heart and observer these are."""
-        self._store, self._keys, self._claims = store, keys, claims
-        self._heart, self._observer, self._clock = heart, observer, clock
+    def __init__(self, context: AgentContext, queue: SweepQueue) -> None:
+        """Pick jobs of the queue's sweeps, and report to `queue` how they end."""
+        self._store, self._keys, self._claims = context.store, context.keys, context.claims
+        self._heart, self._observer, self._clock = context.heart, context.observer, context.clock
+        self._queue = queue
         self._logs: dict[str, EntryLog] = {}
         self._journaled: set[tuple[str, int]] = set()
         #: Grows with every look at the other agents: what was busy is examined once a look.
         self.look = 0
         #: Jobs in hand here, whatever the sweep.
         self.in_hand: Container[str] = ()
-        #: Told of a job that is failed for a sweep: (board, job, position of its last failure).
-        self.on_failed: Callable[[JobCandidates, str, int], None] = lambda board, job, k: None
-        #: Told of a job that met a condition which ends its sweep: (board, job, position of its end, what it met).
-        self.on_goal: Callable[[JobCandidates, str, int, str], None] = lambda board, job, k, told: None
         #: Entries that could not be read.
         self.torn: set[str] = set()
 
-    async def find(self, board: JobCandidates) -> tuple[str, EntryLog] | None:
+    async def find(self, candidates: JobCandidates) -> tuple[str, EntryLog] | None:
         """Return the board's next job that can be claimed. None: nothing before the next look. Raises StoreError."""
         for turn in itertools.count(1):
             if turn % BREATH == 0:
                 await asyncio.sleep(0)
-            job = board.next(self._clock.now(), self.look)
+            job = candidates.next(self._clock.now(), self.look)
             if job is None:
                 return None
             if job in self._observer.succeeded:
                 self._logs.pop(job, None)
-                known = self._observer.record(job) if board.ends_early else None
+                known = self._observer.record(job) if candidates.ends_early else None
                 if known and "met" in known.extra:
-                    self._goal(board, job, {known.k: StopEvidence.from_json(known.extra["met"])})
+                    self._goal(candidates, job, {known.k: StopEvidence.from_json(known.extra["met"])})
                 continue
-            board.busy(job, self.look)
+            candidates.busy(job, self.look)
             if job not in self.in_hand:
-                log = await self._open(board, job)
+                log = await self._open(candidates, job)
                 if log:
                     return job, log
         raise AssertionError("unreachable")
 
-    async def _open(self, board: JobCandidates, job: str) -> EntryLog | None:
+    async def _open(self, candidates: JobCandidates, job: str) -> EntryLog | None:
         """Return the job's log if a claim may be appended to it."""
         log = self._logs.setdefault(job, EntryLog(self._keys.job_log(job)))
         if log.head or self._observer.tally(job):
             await log.refresh(self._store)
-        return None if self.settle(board, job, log) or not self._claims.free(log) else log
+        return None if self.settle(candidates, job, log) or not self._claims.free(log) else log
 
-    async def claim(self, board: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
+    async def claim(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
         """Claim a job that was found. None: another was faster, or the store does not answer."""
         for _ in range(ROUNDS):
             head = log.head
-            held = await self._claims.take(log, board.state.name, await self._checkpoint(job, log.tail))
+            held = await self._claims.take(log, candidates.state.name, await self._checkpoint(job, log.tail))
             if held:
-                self._mourn(job, log, held.k, board)
+                self._mourn(job, log, held.k, candidates)
                 return held
             if log.head == head:
                 return None  # the store does not answer, or we lost the right to work
             await log.refresh(self._store)
-            if self.settle(board, job, log) or not self._claims.free(log):
+            if self.settle(candidates, job, log) or not self._claims.free(log):
                 return None
         return None
 
-    def settle(self, board: JobCandidates, job: str, log: EntryLog) -> bool:
+    def settle(self, candidates: JobCandidates, job: str, log: EntryLog) -> bool:
         """Note what the log says of the job. True: it cannot be claimed now (final, or it must wait)."""
         self._index(job, log)
         counts = tally_log(log)
-        judged = judge_job(job, counts, board.state)
+        judged = judge_job(job, counts, candidates.state)
         if judged is not Verdict.OPEN:
-            board.drop(job)
+            candidates.drop(job)
             self._logs.pop(job, None)
-            self._final(board, job, judged, counts)
+            self._final(candidates, job, judged, counts)
             return True
         if log.head == 0:
             return False
-        due = self._due(board, job, log, counts.failed_at)
+        due = self._due(candidates, job, log, counts.failed_at)
         if due > self._clock.now():
-            board.wait(job, due)
+            candidates.wait(job, due)
             return True
         return False
 
-    def _final(self, board: JobCandidates, job: str, judged: Verdict, counts: LogTally) -> None:
+    def _final(self, candidates: JobCandidates, job: str, judged: Verdict, counts: LogTally) -> None:
         """Note how a job ended that will not be run again."""
         if judged is Verdict.FAILED:
             k = max(counts.failed_at + counts.lost_at + counts.saved_at)
-            board.finals[job] = str(judged), k
-            self.on_failed(board, job, k)
+            candidates.finals[job] = str(judged), k
+            self._queue.job_failed(candidates, job, k)
             return
         if judged is Verdict.STOPPED:
-            board.finals[job] = str(judged), max(counts.stopped)
-        if board.ends_early:
-            self._goal(board, job, counts.stopped)
+            candidates.finals[job] = str(judged), max(counts.stopped)
+        if candidates.ends_early:
+            self._goal(candidates, job, counts.stopped)
 
-    def _goal(self, board: JobCandidates, job: str, met: Mapping[int, StopEvidence]) -> None:
+    def _goal(self, candidates: JobCandidates, job: str, met: Mapping[int, StopEvidence]) -> None:
         """Tell of what ends the sweep, if the job met such a condition: it may have succeeded all the same."""
         for k, seen in met.items():
-            rule = find_met_rule(board.revision.settings.stop_when, seen)
+            rule = find_met_rule(candidates.revision.settings.stop_when, seen)
             if rule is not None and rule.sweep:
-                self.on_goal(board, job, k, rule.told(seen))
+                self._queue.goal_reached(candidates, job, k, rule.told(seen))
 
-    def _due(self, board: JobCandidates, job: str, log: EntryLog, failed_at: list[int]) -> float:
+    def _due(self, candidates: JobCandidates, job: str, log: EntryLog, failed_at: list[int]) -> float:
         """When the job may be tried again. Counted from when this agent saw it fail: clocks are not compared."""
         tail = log.tail
         if not isinstance(tail, EndEntry) or tail.outcome is ClaimEnd.SUCCEEDED:
             return 0.0
-        failures = sum(k > board.state.retries.get(job, 0) for k in failed_at)
+        failures = sum(k > candidates.state.retries.get(job, 0) for k in failed_at)
         ours = tail.agent == self._observer.me
         if tail.outcome is ClaimEnd.FAILED and failures:
             delay = min(_BACKOFF_SECONDS * 2.0 ** (failures - 1), BACKOFF_MAX)
         else:
             delay = _BACKOFF_SECONDS if ours and tail.outcome is ClaimEnd.RELEASED else 0.0
-        return board.due.setdefault((job, log.head), self._clock.now() + delay)
+        return candidates.due.setdefault((job, log.head), self._clock.now() + delay)
 
     def _index(self, job: str, log: EntryLog) -> None:
         """Journal an end that nobody's journal has: its agent may be gone for good."""
@@ -166,12 +152,12 @@ class JobPicker:
             return 0
         return await newest_checkpoint(self._store, self._keys.checkpoints(job))
 
-    def _mourn(self, job: str, log: EntryLog, k: int, board: JobCandidates) -> None:
+    def _mourn(self, job: str, log: EntryLog, k: int, candidates: JobCandidates) -> None:
         """Journal that the claim before the one at k was lost with its agent."""
         before = log.entries[k - 2] if k > 1 else None
         if isinstance(before, Claim | TornEntry):
             what, extra = SAVED if got_on(log, k) else LOST, {"agent": before.agent}
-            self.journal(JournalRecord(job, k - 1, what, board.state.name, 0.0, self._clock.wall(), extra))
+            self.journal(JournalRecord(job, k - 1, what, candidates.state.name, 0.0, self._clock.wall(), extra))
 
     def journal(self, record: JournalRecord) -> None:
         """Add to this agent's journal, and to what it knows itself."""

@@ -7,18 +7,19 @@ without asking. What got no slot for a while is released, so that others may hav
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
 from monkey.errors import StoreError
 from monkey.protocol.claims import HeldClaim
-from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim
 from monkey.protocol.sweeps.permits import Permits
 from monkey.spec.job.recipe import JobResources
 from monkey_agent.ports import Attempt, Slot
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
-from monkey_agent.scheduling.attempts import Attempts
+from monkey_agent.scheduling.agent_context import AgentContext
+from monkey_agent.scheduling.attempts import AttemptListener, Attempts
 from monkey_agent.scheduling.claiming import JobPicker
 from monkey_agent.scheduling.job_candidates import JobCandidates
 from monkey_agent.scheduling.sweep_queue import SweepQueue
@@ -49,45 +50,44 @@ class SlotPort(Protocol):
         """Could the machine ever have such a slot?"""
 
 
-class Dispatcher:
+class Dispatcher(AttemptListener):
     """Begins attempts, and puts back what they leave free."""
 
     def __init__(
         self,
-        desk: SweepQueue,
+        context: AgentContext,
+        queue: SweepQueue,
         picker: JobPicker,
         permits: Permits,
         slots: SlotPort,
         attempts: Attempts,
-        clock: Clock,
-        ours: Callable[[str], bool],
+        wake: asyncio.Event,
     ) -> None:
-        """Hand out `slots` to the jobs of the desk's sweeps.
-
-        `ours` says of an agent whether it is this one or an earlier life of it on this machine.
-        """
-        self._ours = ours
-        self._desk, self._picker, self._permits = desk, picker, permits
-        self._slots, self._attempts, self._clock = slots, attempts, clock
+        """Hand out `slots` to the jobs of the queue's sweeps; `wake` is set when slots may be filled again."""
+        self._identity, self._observer, self._clock = context.identity, context.observer, context.clock
+        self._queue, self._picker, self._permits = queue, picker, permits
+        self._slots, self._attempts, self._wake = slots, attempts, wake
         #: Claimed ahead: in the order in which they are called.
         self._ahead: list[ActiveAttempt] = []
         #: Sweep to the seconds that its last attempt here had a slot.
         self._lasted: dict[str, float] = {}
-        attempts.on_vacant, attempts.on_over, attempts.on_started = self._vacant, self._over, self._line_up
+        attempts.listeners.append(self)
         #: No job is begun any more.
         self.closed = False
-        #: Told that it is worth to fill the slots again.
-        self.on_change: Callable[[], None] = lambda: None
 
     def close(self) -> None:
         """Begin no job any more, and release what waits for a slot."""
         self.closed = True
-        self.on_change()
+        self.refill()
+
+    def refill(self) -> None:
+        """Fill the slots again soon."""
+        self._wake.set()
 
     @property
     def alerts(self) -> list[str]:
         """What people should know."""
-        return [*self._desk.alerts, self._slots.lacking]
+        return [*self._queue.alerts, self._slots.lacking]
 
     async def fill(self, leaving: Callable[[], bool]) -> None:
         """Begin attempts until no slot is free or no job is left before the next look. Raises StoreError."""
@@ -100,33 +100,33 @@ class Dispatcher:
 
     async def _begin_any(self) -> bool:
         urgent: int | None = None
-        for name in self._desk.order():
-            board = self._desk.boards.get(name)
-            if board is None:
+        for name in self._queue.order():
+            candidates = self._queue.by_sweep.get(name)
+            if candidates is None:
                 continue  # a look came between
-            if urgent is not None and board.revision.settings.priority < urgent:
+            if urgent is not None and candidates.revision.settings.priority < urgent:
                 return False  # slots are kept free for a larger job that is more urgent
             try:
-                if not self._slots.fits(board.revision.settings.resources):
-                    self._desk.unfit[name] = board.revision.settings.resources
+                if not self._slots.fits(candidates.revision.settings.resources):
+                    self._queue.unfit[name] = candidates.revision.settings.resources
                     continue
-                slot = self._slots.take(board.revision.settings.resources)
-                if (slot or self._may_claim_ahead(board)) and await self._begin(board, slot):
+                slot = self._slots.take(candidates.revision.settings.resources)
+                if (slot or self._may_claim_ahead(candidates)) and await self._begin(candidates, slot):
                     return True
-                if slot is None and len(self._desk.boards) > 1 and await self._waits(board):
-                    urgent = board.revision.settings.priority
+                if slot is None and len(self._queue.by_sweep) > 1 and await self._waits(candidates):
+                    urgent = candidates.revision.settings.priority
             except StoreError:
                 raise
             except Exception as exc:
-                self._desk.set_aside(name, exc)
+                self._queue.set_aside(name, exc)
         return False
 
-    def _may_claim_ahead(self, board: JobCandidates) -> bool:
+    def _may_claim_ahead(self, candidates: JobCandidates) -> bool:
         """Not of capped sweeps: what waits would hold a permit that another could use."""
-        lasted = self._lasted.get(board.state.name, SHORT)
+        lasted = self._lasted.get(candidates.state.name, SHORT)
         ahead = len(self._ahead)
         enough = (len(self._attempts.live) - ahead) * (_MANY if lasted < INSTANT else _FEW)
-        short = lasted < SHORT and ahead < enough and board.revision.settings.max_concurrent_jobs is None
+        short = lasted < SHORT and ahead < enough and candidates.revision.settings.max_concurrent_jobs is None
         return short and not self._slots.lacking
 
     def _call(self) -> bool:
@@ -143,8 +143,8 @@ class Dispatcher:
             called = True
         return called
 
-    def _line_up(self) -> None:
-        """Put those that wait for a slot in line behind attempts that will leave one in a moment."""
+    def attempt_started(self) -> None:
+        """See `AttemptListener.attempt_started`: jobs without a slot line up behind those that soon leave one."""
         for work in [] if self.closed else self._ahead:
             # A GPU is named when it begins, and datasets are looked at: who is there before may have altered them.
             if work.follows or work.running or work.attempt.settings.resources.gpus or work.attempt.recipe.datasets:
@@ -171,19 +171,21 @@ class Dispatcher:
             if (self.closed or now - work.since > _AHEAD) and not work.stopping and not begun:
                 self._attempts.dismiss(work, "it was claimed ahead, and no slot came free")
 
-    async def _waits(self, board: JobCandidates) -> bool:
+    async def _waits(self, candidates: JobCandidates) -> bool:
         """Has it a job that only a slot is missing for?"""
-        if board.revision.settings.max_concurrent_jobs is not None and not await self._permits.any_free(board.state):
+        if candidates.revision.settings.max_concurrent_jobs is not None and not await self._permits.any_free(
+            candidates.state
+        ):
             return False
-        found = await self._picker.find(board)
+        found = await self._picker.find(candidates)
         if found:
-            board.wait(found[0], 0)
+            candidates.wait(found[0], 0)
         return found is not None
 
-    async def _begin(self, board: JobCandidates, slot: Slot | None) -> bool:
+    async def _begin(self, candidates: JobCandidates, slot: Slot | None) -> bool:
         work = None
         try:
-            work = await self._claim(board, slot)
+            work = await self._claim(candidates, slot)
         finally:
             if work is None and slot:
                 self._slots.give(slot)
@@ -192,29 +194,32 @@ class Dispatcher:
                 self._ahead.append(work)
             self._attempts.begin(work)
             self._call()
-            self._line_up()
+            self.attempt_started()
         return work is not None
 
-    async def _claim(self, board: JobCandidates, slot: Slot | None) -> ActiveAttempt | None:
+    async def _claim(self, candidates: JobCandidates, slot: Slot | None) -> ActiveAttempt | None:
         """Claim a job of the board, and before it a permit where the sweep is capped."""
-        capped = board.revision.settings.max_concurrent_jobs is not None
+        capped = candidates.revision.settings.max_concurrent_jobs is not None
         permit = held = None
         try:
-            while found := await self._picker.find(board):
+            while found := await self._picker.find(candidates):
                 job, log = found
-                permit = permit or (await self._permits.take(board.state) if capped else None)
+                permit = permit or (await self._permits.take(candidates.state) if capped else None)
                 if capped and permit is None:
-                    board.wait(job, 0)
+                    candidates.wait(job, 0)
                     return None
-                held = await self._picker.claim(board, job, log)
+                held = await self._picker.claim(candidates, job, log)
                 if held:
-                    return ActiveAttempt(self._attempt(board, job, held), held, board.state.name, slot, permit=permit)
+                    return ActiveAttempt(
+                        self._attempt(candidates, job, held), held, candidates.state.name, slot, permit=permit
+                    )
             return None
         finally:
             if permit and not held:
-                self._permits.give(board.state.name, permit)
+                self._permits.give(candidates.state.name, permit)
 
-    def _vacant(self, work: ActiveAttempt) -> bool:
+    def slot_vacated(self, work: ActiveAttempt) -> bool:
+        """See `AttemptListener.slot_vacated`."""
         next_one, slot = work.follower, work.slot
         work.step_out()
         called = False
@@ -229,34 +234,39 @@ class Dispatcher:
             else:
                 self._slots.give(slot)
                 called = self._call()
-        self.on_change()  # last: who was called begins before the next is claimed
+        self.refill()  # last: who was called begins before the next is claimed
         return called
 
-    def _over(self, work: ActiveAttempt, held: HeldClaim | None) -> None:
+    def attempt_over(self, work: ActiveAttempt, held: HeldClaim | None) -> None:
+        """See `AttemptListener.attempt_over`."""
         if work.permit:
             self._permits.give(work.sweep, work.permit)
-        board = self._desk.boards.get(work.sweep)
-        if board and held and self._desk.wanted(work.sweep, work.job):
-            board.busy(work.job, self._picker.look)
-            self._picker.settle(board, work.job, held.log)
-        self.on_change()
+        candidates = self._queue.by_sweep.get(work.sweep)
+        if candidates and held and self._queue.wanted(work.sweep, work.job):
+            candidates.busy(work.job, self._picker.look)
+            self._picker.settle(candidates, work.job, held.log)
+        self.refill()
 
-    def _attempt(self, board: JobCandidates, job: str, held: HeldClaim) -> Attempt:
-        revision, claims = board.revision, held.log.entries
+    def _is_ours(self, agent: str) -> bool:
+        """Is it this agent, or an earlier life of it on this machine?"""
+        return agent == self._identity.agent or self._observer.predecessor(agent)
+
+    def _attempt(self, candidates: JobCandidates, job: str, held: HeldClaim) -> Attempt:
+        revision, claims = candidates.revision, held.log.entries
         since = held.k
         for entry in reversed(claims[:-1]):
-            if not (isinstance(entry, Claim) and self._ours(entry.agent)):
+            if not (isinstance(entry, Claim) and self._is_ours(entry.agent)):
                 break
             since -= 1
         return Attempt(
             job=job,
             k=held.k,
-            sweep=board.state.name,
+            sweep=candidates.state.name,
             recipe=revision.recipe,
             settings=revision.settings,
             parameters=revision.table.parameters(revision.rows[job]),
             # Claims that only went on with a job are no tries of their own.
             number=sum(isinstance(entry, Claim) and not entry.continues for entry in claims),
             ours_since=since,
-            withheld=self._desk.secrets,
+            withheld=self._queue.secrets,
         )

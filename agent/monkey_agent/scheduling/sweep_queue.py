@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-
 from monkey.errors import CorruptObject, StoreError
 from monkey.fleet.machine_capacity import format_count
-from monkey.protocol.clock import Clock
-from monkey.protocol.entry_log import Create
-from monkey.protocol.layout import Keys
-from monkey.protocol.observer import HeartbeatObserver
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.sweep_log import SweepState, append_order, end_marker, open_markers, read_sweep
 from monkey.spec.job.recipe import JobResources
-from monkey.store.store_port import Store
 from monkey_agent.notifications.notifier import Notifier
+from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.job_candidates import JobCandidates
-from monkey_agent.unexpected_errors import UnexpectedErrors
 
 #: Seconds after which a watcher's marker that does not change counts for nothing.
 WATCH = 10.0
@@ -26,25 +18,16 @@ WATCH = 10.0
 class SweepQueue:
     """The sweeps that have work for this fleet, as of the last look."""
 
-    def __init__(
-        self,
-        store: Store,
-        keys: Keys,
-        fleet: str,
-        observer: HeartbeatObserver,
-        clock: Clock,
-        rng: random.Random,
-        create: Create,
-        herald: Notifier,
-    ) -> None:
-        """Read for the fleet of that name; `herald` tells people what becomes of its sweeps."""
-        self.herald = herald
-        self._store, self._keys, self._fleet = store, keys, fleet
-        self._observer, self._clock, self._random, self._create = observer, clock, rng, create
+    def __init__(self, context: AgentContext, notifier: Notifier) -> None:
+        """Read the queue of the agent's fleet; `notifier` sends messages about its sweeps."""
+        self.notifier, self._errors = notifier, context.errors
+        self._store, self._keys, self._fleet = context.store, context.keys, context.identity.fleet
+        self._observer, self._clock, self._random = context.observer, context.clock, context.random
+        self._create, self._journal = context.create, context.heart.journal
         self._markers: dict[str, list[int]] = {}
         self.sweeps: dict[str, SweepState] = {}
         #: Boards of the sweeps that may have a job for us.
-        self.boards: dict[str, JobCandidates] = {}
+        self.by_sweep: dict[str, JobCandidates] = {}
         #: Sweep to what ends it: a job and the position of its end, why, and whether that is its goal.
         self._endings: dict[str, tuple[tuple[str, int], str, bool]] = {}
         self._watchers: dict[str, tuple[str, float]] = {}
@@ -52,9 +35,6 @@ class SweepQueue:
         self._unreadable: dict[str, str] = {}
         #: Sweep to the head of its log at which something happened here that nobody expected.
         self._aside: dict[str, int] = {}
-        self.mishaps = UnexpectedErrors()
-        #: Did the store acknowledge all that this agent knows of ends? Only then may it say that nothing is left.
-        self.all_told: Callable[[], bool] = lambda: True
         #: Names of all secrets that any sweep declared: who does not list one is not to inherit it.
         self.secrets: frozenset[str] = frozenset()
         #: Sweeps that ask for more than this machine could ever offer.
@@ -71,8 +51,8 @@ class SweepQueue:
                 raise
             except Exception as exc:
                 self.set_aside(name, exc)
-        for name in self.boards.keys() - self._markers.keys():
-            del self.boards[name]
+        for name in self.by_sweep.keys() - self._markers.keys():
+            del self.by_sweep[name]
         await self._watch()
 
     async def brought(self) -> bool:
@@ -99,21 +79,21 @@ class SweepQueue:
         ):
             self.secrets |= set(state.revision.settings.machine_secrets)
         if not self._ours(state):
-            self.boards.pop(name, None)
-        elif changed or name not in self.boards:
-            self.boards[name] = JobCandidates(state, self._random)
+            self.by_sweep.pop(name, None)
+        elif changed or name not in self.by_sweep:
+            self.by_sweep[name] = JobCandidates(state, self._random)
             self.unfit.pop(name, None)
 
     def _tell_corrupt(self, name: str, exc: CorruptObject) -> None:
-        self.mishaps.once(exc.message)
+        self._errors.once(exc.message)
         self._unreadable[name] = exc.message
 
     def set_aside(self, name: str, exc: Exception) -> None:
         """Leave a sweep alone in which something happened that nobody expected, until its log says more."""
         key, known = self._keys.sweep_log(name), self.sweeps.get(name)
         self._aside[name] = known.head if known else 0
-        self._unreadable[name] = f"{key}: this agent leaves it alone: {self.mishaps.tell(key, exc)}"
-        self.boards.pop(name, None)
+        self._unreadable[name] = f"{key}: this agent leaves it alone: {self._errors.tell(key, exc)}"
+        self.by_sweep.pop(name, None)
         self._endings.pop(name, None)
 
     def _ours(self, state: SweepState) -> bool:
@@ -137,10 +117,10 @@ class SweepQueue:
         """Return the sweeps to take work from, the most urgent first, in turn where they are equal."""
         names = self._open()
         self._random.shuffle(names)
-        return sorted(names, key=lambda name: -self.boards[name].revision.settings.priority)
+        return sorted(names, key=lambda name: -self.by_sweep[name].revision.settings.priority)
 
     def _open(self) -> list[str]:
-        return [name for name, of in self.boards.items() if name not in self.unfit and not self.over(of.state)]
+        return [name for name, of in self.by_sweep.items() if name not in self.unfit and not self.over(of.state)]
 
     def over(self, state: SweepState) -> bool:
         """Has the sweep expired, or is it about to?"""
@@ -153,12 +133,12 @@ class SweepQueue:
 
     def wanted_by(self, job: str) -> SweepState | None:
         """Return a sweep of this fleet that wants the job and for which it is not final."""
-        for name, board in self.boards.items():
+        for name, candidates in self.by_sweep.items():
             if not self.wanted(name, job):
                 continue
             known = self._observer.tally(job)
-            if known is None or judge_job(job, known, board.state) is Verdict.OPEN:
-                return board.state
+            if known is None or judge_job(job, known, candidates.state) is Verdict.OPEN:
+                return candidates.state
         return None
 
     def why_not(self, sweep: str) -> str:
@@ -173,18 +153,18 @@ class SweepQueue:
             return "paused"
         return "the sweep expires" if state.active and self.over(state) else "no longer part of the sweep"
 
-    def job_failed(self, board: JobCandidates, job: str, k: int) -> None:
+    def job_failed(self, candidates: JobCandidates, job: str, k: int) -> None:
         """Note a job that is failed for good, for sweeps that end with their first failure."""
-        state = board.state
-        if board.revision.settings.fail_fast and (job, k) not in state.acted:
-            board.ending = True
+        state = candidates.state
+        if candidates.revision.settings.fail_fast and (job, k) not in state.acted:
+            candidates.ending = True
             self._endings.setdefault(state.name, ((job, k), f"fail_fast: job {job} failed", False))
 
-    def goal_reached(self, board: JobCandidates, job: str, k: int, told: str) -> None:
+    def goal_reached(self, candidates: JobCandidates, job: str, k: int, told: str) -> None:
         """Note a job that met a condition which ends its sweep."""
-        if (job, k) not in board.state.acted:
-            board.ending = True
-            self._endings.setdefault(board.state.name, ((job, k), f"{told} (job {job})", True))
+        if (job, k) not in candidates.state.acted:
+            candidates.ending = True
+            self._endings.setdefault(candidates.state.name, ((job, k), f"{told} (job {job})", True))
 
     async def tidy(self, at_work: set[str]) -> None:
         """Act on what was noticed: end sweeps that fail fast or reached a goal; end markers with nothing behind."""
@@ -197,9 +177,9 @@ class SweepQueue:
                 self._tell_corrupt(name, exc)  # tried again with the next look: somebody may take the entry away
             except Exception as exc:
                 self.set_aside(name, exc)
-        self.herald.forget(self._markers)
-        left = [board.state for board in self.boards.values() if not board.done]
-        await self.herald.listen(left, self.unfit, self.over, busy=bool(at_work))
+        self.notifier.forget(self._markers)
+        left = [candidates.state for candidates in self.by_sweep.values() if not candidates.done]
+        await self.notifier.listen(left, self.unfit, self.over, busy=bool(at_work))
 
     async def _tidy(self, name: str, at_work: set[str]) -> None:
         if name in self._endings:
@@ -218,17 +198,17 @@ class SweepQueue:
             )
             del self._endings[name]
         idle = name in self._markers and name not in at_work and self._nothing_left(name)
-        if idle and self.herald.told(self.sweeps[name], self.boards.get(name)):
+        if idle and self.notifier.told(self.sweeps[name], self.by_sweep.get(name)):
             await self._end_markers(name)
 
     def _nothing_left(self, name: str) -> bool:
-        state, board = self.sweeps.get(name), self.boards.get(name)
+        state, candidates = self.sweeps.get(name), self.by_sweep.get(name)
         if state is None or state.revision is None or state.paused:
             return False
         if state.cancelled is not None or self._fleet not in state.revision.settings.providers:
             return True
         # Where its log is to say how it ended, people are told that, and nothing before the next look has read it.
-        return board is not None and board.done and not board.ending and self.all_told()
+        return candidates is not None and candidates.done and not candidates.ending and not self._journal.open
 
     async def _end_markers(self, name: str) -> None:
         head = self.sweeps[name].head
@@ -236,28 +216,28 @@ class SweepQueue:
             if n <= head:
                 await end_marker(self._store, self._keys, self._fleet, name, n, self._create)
         self._markers.pop(name, None)
-        self.boards.pop(name, None)
+        self.by_sweep.pop(name, None)
 
     @property
     def finished(self) -> bool:
         """Has a sweep no job left that is not final?"""
-        return any(board.done for board in self.boards.values())
+        return any(candidates.done for candidates in self.by_sweep.values())
 
     @property
     def busy(self) -> bool:
         """Is there a sweep that this machine may have to work on, or somebody to be told of one?"""
-        return bool(self._open()) or self.herald.waits
+        return bool(self._open()) or self.notifier.waits
 
     @property
     def expired(self) -> bool:
         """Is there work, and may none of it be done any more, since its sweeps expire?"""
-        return bool(self.boards) and all(self.over(board.state) for board in self.boards.values())
+        return bool(self.by_sweep) and all(self.over(candidates.state) for candidates in self.by_sweep.values())
 
     @property
     def alerts(self) -> list[str]:
         """What people should know."""
         unfit = [f"{name}: a job asks for {_words(need)}, more than there is here" for name, need in self.unfit.items()]
-        return [*self._unreadable.values(), *unfit, *self.herald.troubles.values()]
+        return [*self._unreadable.values(), *unfit, *self.notifier.troubles.values()]
 
 
 def _words(need: JobResources) -> str:

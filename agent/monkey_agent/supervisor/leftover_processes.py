@@ -1,4 +1,4 @@
-"""What an agent left running when it died together with its warden. Its successor ends that before it begins."""
+"""What an agent left running when it died together with its supervisor. Its successor ends that before it begins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from monkey_agent.supervisor import process_tree
 from monkey_agent.supervisor.process_tree import KILL
 from monkey_agent.supervisor.shared_state import GUARD, SharedState
 
-#: Seconds that a warden or guard that outlived its agent has to kill the jobs itself: it knows of more than we can see.
+#: Seconds in which a supervisor or guard that outlived its agent kills the jobs itself: it knows more of them than we.
 GRACE = 3.0
 #: Seconds that killed processes may take to go.
 _PATIENCE_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""Messages between agent and warden: marshalled tuples behind their length. Both ends are the same Python."""
+"""Messages between agent and supervisor: marshalled tuples behind their length. Both ends are the same Python."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import marshal
 import os
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the warden starts without typing
+if TYPE_CHECKING:  # the supervisor starts without typing
     from typing import Any
 
 
@@ -34,7 +34,7 @@ class Inbox:
 
 
 class Pipe:
-    """The warden's end of its socket: never waits for the agent, who may hang."""
+    """The supervisor's end of its socket: never waits for the agent, who may hang."""
 
     def __init__(self, fd: int) -> None:
         """Take a socket that does not block."""

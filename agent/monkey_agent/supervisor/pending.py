@@ -1,4 +1,4 @@
-"""Jobs that the warden is to start later: each in its turn, when the one that it follows has exited."""
+"""Jobs that the supervisor is to start later: each in its turn, when the one that it follows has exited."""
 
 from __future__ import annotations
 

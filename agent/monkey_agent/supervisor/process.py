@@ -1,4 +1,4 @@
-"""One job that the warden launched, and how it ended."""
+"""One job that the supervisor launched, and how it ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 class ProcessExit(NamedTuple):
     """How a process ended."""
 
-    #: "ended"; "failed": it could not be started; "refused": the deadline had passed; "lost": the warden died.
+    #: "ended"; "failed": it could not be started; "refused": the deadline had passed; "lost": the supervisor died.
     kind: str
     #: Exit code, or minus the signal's number; an errno for "failed".
     code: int = 0
@@ -42,7 +42,7 @@ class SupervisedProcess:
     """One launched job. Everything here takes effect in the order in which it is called."""
 
     def __init__(self, launcher: Supervisor, key: int, name: str, *, begun: bool) -> None:
-        """Stand for the attempt `name`, which the warden knows as `key`; not `begun`: it waits for its turn."""
+        """Stand for the attempt `name`, which the supervisor knows as `key`; not `begun`: it waits for its turn."""
         self._launcher, self.key, self.name, self.begun = launcher, key, name, begun
         self.ended: asyncio.Future[ProcessExit] = asyncio.get_running_loop().create_future()
         self._asked: asyncio.Future[float] | None = None
@@ -82,7 +82,7 @@ class SupervisedProcess:
         self._launcher.tell("signal", self.key, int(signal.SIGTERM))
 
     async def active(self) -> float:
-        """Return the seconds that it ran so far, or in all once it has ended: only the warden knows of all freezes."""
+        """Return the seconds that it ran so far, or in all once it has ended; only the supervisor knows all freezes."""
         if self._asked is None or self._asked.done():
             self._asked = asyncio.get_running_loop().create_future()
             self._launcher.tell("active", self.key)
@@ -91,7 +91,7 @@ class SupervisedProcess:
         return self.ended.result().seconds if self.ended.done() else self._asked.result()
 
     def answer(self, active: float) -> None:
-        """Take what the warden says to `active`."""
+        """Take what the supervisor says to `active`."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(active)
 

@@ -1,8 +1,8 @@
 # ruff: noqa: PTH110, PTH208
-# Paths are plain strings here: this is part of the warden, which starts without pathlib and runs once a job.
+# Paths are plain strings here: this is part of the supervisor, which starts without pathlib and runs once a job.
 """The processes of this machine, as the kernel shows them.
 
-Imports next to nothing: the warden starts with it. Where there is no /proc (macOS), only a job's process group is
+Imports next to nothing: the supervisor starts with it. Where there is no /proc (macOS), only a job's process group is
 known; a child that leaves it is not found.
 """
 
@@ -15,9 +15,9 @@ import sys
 #: The kernel lists a process's children (CONFIG_PROC_CHILDREN); else all of /proc is read for it.
 LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 HAS_PROC = os.path.exists("/proc/self/stat")
-#: In the environment of warden and jobs: "STATE_DIRECTORY:KEY", whose they are.
+#: In the environment of supervisor and jobs: "STATE_DIRECTORY:KEY", whose they are.
 MARK = "MONKEY_AGENT"
-#: The key of builds of environments ("build.TOKEN"), which are the agent's own children and outlive a warden.
+#: The key of builds of environments ("build.TOKEN"), which are the agent's own children and outlive a supervisor.
 BUILD = "build"
 
 KILL, STOP, CONT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT

@@ -1,8 +1,8 @@
-"""The guard: outlives the warden, to end what it leaves. It waits, and does nothing else.
+"""The guard: outlives the supervisor, to end what it leaves. It waits, and does nothing else.
 
 A process whose parent dies goes to the nearest ancestor that asked for such (Linux: PR_SET_CHILD_SUBREAPER): from jobs
-to the warden, and from a warden that is killed to the guard, wherever in sessions and groups it hides. Where nobody can
-ask for that (macOS), there is no guard.
+to the supervisor, and from a killed supervisor to the guard, whatever its session and group. Where a system has no
+such ancestors (macOS), there is no guard.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from monkey_agent.supervisor.process_tree import KILL, STOP, adopt_orphans, list
 
 #: Seconds after which we give up on what does not die though killed (a dead network disk).
 _PATIENCE_SECONDS = 10.0
-#: Signals that end others; we go when the warden has gone.
+#: Signals that end others; we go when the supervisor has gone.
 ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 def stand_guard(socket: int) -> int:
-    """Split in two: this returns in the warden only, with a descriptor that can be read when the guard is gone.
+    """Split in two: this returns in the supervisor only, with a descriptor that can be read when the guard is gone.
 
-    The guard closes `socket`, the warden's. Returns -1 where there is no guard.
+    The guard closes `socket`, the supervisor's. Returns -1 where there is no guard.
     """
     if not adopt_orphans():
         return -1
     for number in ENDINGS:
         signal.signal(number, signal.SIG_IGN)
     reading, writing = os.pipe()
-    warden = os.fork()
-    if not warden:
+    supervisor = os.fork()
+    if not supervisor:
         os.close(writing)
         return reading
     os.close(reading)
     os.close(socket)
-    os.waitpid(warden, 0)
+    os.waitpid(supervisor, 0)
     kill_all()
     os._exit(0)
 

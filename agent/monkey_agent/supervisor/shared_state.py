@@ -1,6 +1,6 @@
 # ruff: noqa: PTH105
-# Paths are plain strings here: this is part of the warden, which starts without pathlib.
-"""The register: a small file that agent and warden share, and that an agent's successor reads after a crash."""
+# Paths are plain strings here: this is part of the supervisor, which starts without pathlib.
+"""The register: a small file that agent and supervisor share, and that an agent's successor reads after a crash."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import struct
 _HEADER = struct.Struct("=40sd")
 _ENTRY = struct.Struct("=qdd")
 _EXIT = struct.Struct("=40sqqdq")
-#: The entries of the warden and of its guard.
+#: The entries of the supervisor and of its guard.
 WARDEN, GUARD = 0, 1
 #: Jobs that fit in; those beyond are found by their environment alone.
 ENTRIES = 1024
@@ -27,10 +27,10 @@ SIGNALLED = 128
 
 
 class SharedState:
-    """A small file, mapped by agent and warden: the deadline, and what runs, for the agent that comes after a crash.
+    """A small file, mapped by agent and supervisor: the deadline, and what runs, for the next agent after a crash.
 
     An entry is (pid, clock before it was started, clock after): together they tell a process from one that got its pid
-    later. The first two are the warden and its guard.
+    later. The first two are the supervisor and its guard.
 
     An exit tells how an attempt's process ended. It needs no sync: what a killed process wrote is there, and after a
     loss of power, when what the attempt left may be damaged as well, the boot is another.
@@ -67,7 +67,7 @@ class SharedState:
 
     @property
     def deadline(self) -> float:
-        """The clock's time at which the warden freezes all jobs."""
+        """The clock's time at which the supervisor freezes all jobs."""
         return float(_HEADER.unpack_from(self._map)[1])
 
     @deadline.setter
@@ -89,10 +89,10 @@ class SharedState:
             self._free.append(entry)
 
     def entries(self) -> list[tuple[int, float, float]]:
-        """Return (pid, before, after) of warden, guard, and all jobs that run; of the first two, pid is 0 for none."""
+        """Return (pid, before, after) of supervisor, guard and all running jobs; the pid of a missing one is 0."""
         data = self._map[_HEADER.size : _EXITS]
-        warden, guard, *jobs = _ENTRY.iter_unpack(data)
-        return [warden, guard, *(job for job in jobs if job[0])]
+        supervisor, guard, *jobs = _ENTRY.iter_unpack(data)
+        return [supervisor, guard, *(job for job in jobs if job[0])]
 
     def note_exit(self, name: str, worth: int, code: int, seconds: float, peak: int) -> int:
         """Note how the attempt `name` exited; returns where. The oldest is forgotten for it."""

@@ -1,5 +1,5 @@
 # ruff: noqa: PTH112, PTH113, PTH118
-# Paths are plain strings here: this is part of the warden, which starts without pathlib.
+# Paths are plain strings here: this is part of the supervisor, which starts without pathlib.
 """Starting a program in a session of its own, with its output in a file."""
 
 from __future__ import annotations
@@ -68,5 +68,5 @@ class ProgramStarter:
             child = Popen(
                 argv, executable=path, env=env, stdin=self._null, stdout=out, stderr=out, start_new_session=True
             )
-            child.returncode = 0  # the warden reaps it, not Popen
+            child.returncode = 0  # the supervisor reaps it, not Popen
             return child.pid

@@ -1,4 +1,4 @@
-"""The warden's jobs, and which processes belong to each, wherever those have wandered."""
+"""The supervisor's jobs, and which processes belong to each, wherever those have wandered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from monkey_agent.supervisor.process_tree import (
 )
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the warden starts without either
+if TYPE_CHECKING:  # the supervisor starts without either
     import resource
 
 #: Seconds by which the kernel's record of a process's start may lie before the truth: it counts in these.

@@ -1,6 +1,6 @@
 # ruff: noqa: PTH100, PTH120
-# Paths are plain strings here: the warden starts without pathlib.
-"""The warden: launches all jobs of one agent, and is their parent. Jobs do not outlive it, nor it the agent.
+# Paths are plain strings here: the supervisor starts without pathlib.
+"""The supervisor: launches all jobs of one agent, and is their parent. Jobs do not outlive it, nor it the agent.
 
 When the socket to the agent closes, however the agent ended, every descendant is killed; so it is when the guard dies,
 which is our parent and does the same for us. When the deadline that the agent keeps moving (in the shared register)
@@ -286,14 +286,14 @@ def run_supervisor(socket: str, register: str, clock: str, state: str) -> None:
     guard = stand_guard(int(socket))
     os.set_blocking(int(socket), False)
     os.set_inheritable(int(socket), False)
-    warden = SupervisorLoop(int(socket), guard, SharedState(register), int(clock), state)
-    now = warden.now()
-    warden.register.enter(os.getpid(), now - 10, now, WARDEN)
+    supervisor = SupervisorLoop(int(socket), guard, SharedState(register), int(clock), state)
+    now = supervisor.now()
+    supervisor.register.enter(os.getpid(), now - 10, now, WARDEN)
     if guard >= 0:
-        warden.register.enter(os.getppid(), now - 10, now, GUARD)
-    warden.pipe.tell("ready", adopt_orphans())
-    warden.flush()
-    warden.run()
+        supervisor.register.enter(os.getppid(), now - 10, now, GUARD)
+    supervisor.pipe.tell("ready", adopt_orphans())
+    supervisor.flush()
+    supervisor.run()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The agent's end of the warden: starts it, tells it what to launch, and hears how that ended."""
+"""The agent's end of the supervisor: starts it, tells it what to launch, and hears how that ended."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from monkey_agent.supervisor.process_tree import MARK
 from monkey_agent.supervisor.shared_state import WARDEN, SharedState
 
 PROGRAM = Path(__file__).with_name("supervisor.py")
-#: Seconds that a warden may take to say that it is ready, or to kill everything and go.
+#: Seconds that a supervisor may take to say that it is ready, or to kill everything and go.
 _PATIENCE_SECONDS = 30.0
-#: The key of what no warden of ours started.
+#: The key of what no supervisor of ours started.
 EARLIER = -1
 
 
 class SupervisorClient:
-    """Keeps a warden, starts a new one when it dies, and launches jobs by it."""
+    """Keeps a supervisor, starts a new one when it dies, and launches jobs by it."""
 
     def __init__(self, state: Path, clock: MachineClock) -> None:
         """Keep the register of what runs in the directory `state`, whose lock is held."""
         self._state, self._clock = state, clock
         self._register: SharedState | None = None
-        self._warden: subprocess.Popen[bytes] | None = None
+        self._supervisor: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._inbox, self._outbox = Inbox(), bytearray()
         self._processes: dict[int, SupervisedProcess] = {}
@@ -43,12 +43,12 @@ class SupervisorClient:
         self._ready: asyncio.Future[None] | None = None
         self._asked: asyncio.Future[dict[int, int]] | None = None
         self._gone: asyncio.Future[None] | None = None
-        #: The work of ending what a warden left that died.
+        #: The work of ending what a supervisor left that died.
         self._burial: asyncio.Future[None] | None = None
         self._closing = False
 
     async def start(self) -> None:
-        """See that a warden is there. Raises FleetError where none can be started."""
+        """See that a supervisor is there. Raises FleetError where none can be started."""
         if self._burial is not None:
             await asyncio.shield(self._burial)
         if self._ready is None:
@@ -57,12 +57,12 @@ class SupervisorClient:
                 self._begin()
             except OSError as exc:
                 self._ready = None
-                raise FleetError(f"the warden could not be started: {exc}") from exc
+                raise FleetError(f"the supervisor could not be started: {exc}") from exc
         if not self._ready.done():
             try:
                 await asyncio.wait_for(asyncio.shield(self._ready), _PATIENCE_SECONDS)
             except TimeoutError:
-                raise FleetError(f"the warden does not start ({PROGRAM})") from None
+                raise FleetError(f"the supervisor does not start ({PROGRAM})") from None
 
     def _begin(self) -> None:
         path = self._state / "register"
@@ -72,7 +72,7 @@ class SupervisorClient:
         command = [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", str(PROGRAM)]
         command += [str(its.fileno()), str(path), str(CLOCK), str(self._state)]
         with its:
-            self._warden = subprocess.Popen(
+            self._supervisor = subprocess.Popen(
                 command,
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -115,7 +115,7 @@ class SupervisorClient:
         """Have a job started in a session of its own: environment number `base` and `env` over it, output to `log`.
 
         `after`: it begins when this one has exited by itself, or when it is told to `begin`. Returns at once; whether
-        it could be started is told by its end. A warden must be `up`.
+        it could be started is told by its end. A supervisor must be `up`.
         """
         self._keys += 1
         process = SupervisedProcess(self, self._keys, name, begun=after is None)
@@ -145,7 +145,7 @@ class SupervisorClient:
             self.tell("renew")
 
     async def mains(self) -> tuple[int, dict[int, int]]:
-        """Return the warden's pid, and of each job, by its key, that of its first process; (0, {}) without a warden."""
+        """Return the supervisor's pid, and by each job's key its first process's; (0, {}) without a supervisor."""
         if not self._processes or self._socket is None or self._register is None:
             return 0, {}
         if self._asked is None or self._asked.done():
@@ -155,7 +155,7 @@ class SupervisorClient:
         return self._register.entries()[WARDEN][0], mains
 
     def tell(self, *message: Any) -> None:
-        """Send a message to the warden; lost if there is none, as are all jobs then."""
+        """Send a message to the supervisor; lost if there is none, as are all jobs then."""
         if self._socket is None:
             return
         waits = bool(self._outbox)
@@ -219,7 +219,7 @@ class SupervisorClient:
             process.end(ProcessExit(kind, *how))
 
     def _lost(self) -> None:
-        """The warden is gone, and its jobs have nobody: end them, then say so. The next launch starts a new one."""
+        """The supervisor is gone, and its jobs have nobody: end them, then say so. The next launch starts a new one."""
         assert self._socket is not None and self._gone is not None
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket.fileno())
@@ -233,15 +233,15 @@ class SupervisorClient:
         if self._asked is not None and not self._asked.done():
             self._asked.set_result({})
         if failed is not None and not failed.done():
-            failed.set_exception(FleetError("the warden ended as soon as it was started; agent.log may say why"))
+            failed.set_exception(FleetError("the supervisor ended as soon as it was started; agent.log may say why"))
         orphans, self._processes = list(self._processes.values()), {}
         self._burial = loop.run_in_executor(None, self._bury)
         self._burial.add_done_callback(lambda done: self._buried(done, orphans))
 
     def _bury(self) -> None:
-        if self._warden is not None:
+        if self._supervisor is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._warden.wait(_PATIENCE_SECONDS)
+                self._supervisor.wait(_PATIENCE_SECONDS)
         if not self._closing:
             leftover_processes.clear_leftovers(self._state, builds=False)
 
@@ -252,7 +252,7 @@ class SupervisorClient:
             process.end(ProcessExit("lost"))
 
     async def close(self) -> None:
-        """Have everything killed, and the warden go."""
+        """Have everything killed, and the supervisor go."""
         self._closing = True
         if self._socket is None:
             return
@@ -261,6 +261,6 @@ class SupervisorClient:
             self._socket.shutdown(socket.SHUT_WR)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._gone), _PATIENCE_SECONDS)
-        if self._warden is not None:
+        if self._supervisor is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._warden.wait(1)
+                self._supervisor.wait(1)

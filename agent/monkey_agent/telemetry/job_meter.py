@@ -1,7 +1,7 @@
 """What each job uses: CPU, memory and disk of all its processes, wherever those have wandered.
 
-A job's processes are what its first one started and, where their parents died, what came to the warden and is known by
-its session or its mark. What a process used that has ended and was waited for is in its parent's counts.
+A job's processes are what its first one started and, where their parents died, what came to the supervisor and is known
+by its session or its mark. What a process used that has ended and was waited for is in its parent's counts.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class ProcJobMeter:
         self._counted: dict[int, JobCounters] = {}
         self._shared: dict[int, SharedMemory] = {}
 
-    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
+    def read(self, supervisor: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
         """See `JobMeter.read`."""
         found = {}
-        for key, roots in self._roots(warden, mains).items():
+        for key, roots in self._roots(supervisor, mains).items():
             pids = roots + list_descendants(roots)
             told = [(pid, fields) for pid in pids if (fields := _stat(pid))]
             if told:
@@ -57,10 +57,10 @@ class ProcJobMeter:
                 del known[gone]
         return found
 
-    def _roots(self, warden: int, mains: Mapping[int, int]) -> dict[int, list[int]]:
+    def _roots(self, supervisor: int, mains: Mapping[int, int]) -> dict[int, list[int]]:
         roots = {key: [pid] for key, pid in mains.items()}
         keys = {pid: key for key, pid in mains.items()}
-        for stray in list_children(warden) if warden else ():
+        for stray in list_children(supervisor) if supervisor else ():
             if stray not in keys:
                 owner = keys.get(read_session(stray)) or self._marked(stray)
                 if owner in roots:

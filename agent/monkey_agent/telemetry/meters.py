@@ -20,7 +20,7 @@ class ProcessUsage(NamedTuple):
 class JobMeter(Protocol):
     """Reads what jobs use."""
 
-    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
+    def read(self, supervisor: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
         """Return what each job uses; `mains`: key to the first process. A job without processes is left out."""
 
 

@@ -36,7 +36,7 @@ class PortableHostMeter:
 class PortableJobMeter:
     """See `job_meter.JobMeter`; a process whose parent died is not found, memory that is shared counts twice."""
 
-    def read(self, warden: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
+    def read(self, supervisor: int, mains: Mapping[int, int]) -> dict[int, ProcessUsage]:
         """See `JobMeter.read`."""
         return {key: use for key, pid in mains.items() if (use := _use(pid)) is not None}
 

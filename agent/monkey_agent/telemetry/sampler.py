@@ -23,7 +23,7 @@ from monkey_agent.telemetry.samples import AttemptSamples
 
 #: Seconds between samples.
 EVERY = 15.0
-#: Seconds that the warden may take to name the jobs' processes.
+#: Seconds that the supervisor may take to name the jobs' processes.
 _PATIENCE_SECONDS = 5.0
 
 _T = TypeVar("_T")
@@ -105,20 +105,20 @@ class Sampler:
         if self._meters is None or (self._thread is not None and self._thread.is_alive()):
             return
         try:
-            warden, mains = await asyncio.wait_for(self._launcher.mains(), _PATIENCE_SECONDS)
+            supervisor, mains = await asyncio.wait_for(self._launcher.mains(), _PATIENCE_SECONDS)
         except TimeoutError:
             return
-        reading = await self._aside(lambda: self._read(warden, mains))
+        reading = await self._aside(lambda: self._read(supervisor, mains))
         host = Sample(reading.at, reading.host)
         gpus = [Sample(reading.at, told, gpu=str(gpu["index"])) for gpu in reading.gpus if (told := of_gpu(gpu))]
         self._tell_vitals(reading)
         self.on_samples([host, *gpus, *self._jobs(reading)])
 
-    def _read(self, warden: int, mains: dict[int, int]) -> MeterReading:
+    def _read(self, supervisor: int, mains: dict[int, int]) -> MeterReading:
         assert self._meters is not None
         host, jobs = self._meters
         at, clock = time.time_ns(), time.monotonic()
-        found, used = host.read(), jobs.read(warden, mains) if mains else {}
+        found, used = host.read(), jobs.read(supervisor, mains) if mains else {}
         return MeterReading(at, clock, found, used, self._gpus.read() if self._gpus else [])
 
     def _jobs(self, reading: MeterReading) -> list[Sample]:

@@ -72,7 +72,7 @@ for name, source in e[1]:
     module = sys.modules[name] = types.ModuleType(name)
     setattr(parent, parts[-1], module)
     exec(compile(source, name, "exec"), module.__dict__)
-module.serve(*e[2:])
+module.serve_operation(*e[2:])
 """
 #: Finds a Python that is new enough, or uv's. It is quoted for whatever shell the user has: one line, no single quote.
 _READ = "import sys, json; b = sys.stdin.buffer; e = json.loads(b.read(int(b.readline()))); exec(e[0])"

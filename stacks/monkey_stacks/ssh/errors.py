@@ -141,14 +141,14 @@ def make_reply_error(host: SshHost, reply: dict[str, Any]) -> FleetError:
             f"{host}: {message.lower()}{where}",
             hint="give the user there the right to write, or name another 'workdir:'",
         )
-    if kind == "Failed":
+    if kind == "agent":
         return FleetError(
             f"{host}: the agent was started, and does not live; its last words:\n{message}",
             hint="mend it, then `monkey apply`",
         )
-    if kind == "StoreAway":
+    if kind == "store":
         return no_store(host, reply["store"], message, reply.get("hint"))
-    if kind == "NoKeygen":
+    if kind == "keygen":
         return FleetError(f"{host}: {message}", hint="install OpenSSH's client there (openssh-client)")
     return FleetError(f"{host}: {message}{where}")
 

@@ -110,13 +110,13 @@ def alive(pid: int) -> bool:
     return not process_tree.is_dead(pid)
 
 
-def warden_of(state: Path) -> int:
-    """Return the warden's pid, as the register has it."""
+def supervisor_of(state: Path) -> int:
+    """Return the supervisor's pid, as the register has it."""
     return leftover_processes._entries(state)[0][0]
 
 
 def guard_of(state: Path) -> int:
-    """Return the pid of the warden's guard, 0 where there is none."""
+    """Return the pid of the supervisor's guard, 0 where there is none."""
     return leftover_processes._entries(state)[1][0]
 
 

@@ -18,7 +18,7 @@ from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
 from monkey_agent.ports import AttemptEnd
 from monkey_agent.supervisor import leftover_processes, process_tree
 from tests.loops import Run
-from tests.unit.monkey_agent.body import Body, alive, until, warden_of
+from tests.unit.monkey_agent.body import Body, alive, supervisor_of, until
 from tests.unit.monkey_agent.environment_answers import answer, path_of
 
 pytestmark = pytest.mark.slow
@@ -43,13 +43,13 @@ def steps(place: Path) -> list[int]:
     return [int(line) for line in (place / "steps").read_text().split()] if (place / "steps").exists() else []
 
 
-def test_a_build_outlives_a_warden_that_is_killed(tmp_path: Path, slow: dict[str, str], run: Run) -> None:
+def test_a_build_outlives_a_supervisor_that_is_killed(tmp_path: Path, slow: dict[str, str], run: Run) -> None:
     async def scenario() -> None:
         body = Body(tmp_path, env=slow)
         running = await body.start("sleep 1000")
         asking = asyncio.ensure_future(body.run("true", environment={"requirements": ""}))
         (builder,) = await until(lambda: steps(tmp_path))
-        os.kill(warden_of(body.state), 9)
+        os.kill(supervisor_of(body.state), 9)
         assert (await running.wait()).ending is AttemptEnd.LOST
         assert alive(builder)
         (tmp_path / "go").touch()

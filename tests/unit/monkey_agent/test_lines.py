@@ -1,4 +1,4 @@
-"""Jobs in line behind others: the warden begins each when the one before it has exited, without asking the agent."""
+"""Jobs in line behind others: the supervisor begins each once the one before it has exited, without the agent."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_begins_when_the_one_before_has_exited_though_the_agent_does_nothin
         (tmp_path / "go").touch()
         until_then = time.monotonic() + 10
         while len(begun(ledger)) < 4 and time.monotonic() < until_then:
-            time.sleep(0.01)  # the agent's only thread: nobody hears the warden  # noqa: ASYNC251
+            time.sleep(0.01)  # the agent's only thread: nobody hears the supervisor  # noqa: ASYNC251
         assert begun(ledger) == ["0", "1", "2", "3"]
         assert [(await job.wait()).ending for job in jobs] == [AttemptEnd.FAILED] + [AttemptEnd.SUCCEEDED] * 3
 
@@ -132,12 +132,12 @@ def test_the_time_of_a_job_in_line_does_not_run(body: Body, tmp_path: Path, run:
     run(scenario())
 
 
-def test_nobody_in_line_begins_when_the_warden_is_killed(body: Body, tmp_path: Path, run: Run) -> None:
+def test_nobody_in_line_begins_when_the_supervisor_is_killed(body: Body, tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         ledger = tmp_path / "ledger"
         jobs = await line(body, ledger, "true", count=3)
-        assert body.runner._launcher._warden is not None
-        os.kill(body.runner._launcher._warden.pid, signal.SIGKILL)
+        assert body.runner._launcher._supervisor is not None
+        os.kill(body.runner._launcher._supervisor.pid, signal.SIGKILL)
         (tmp_path / "go").touch()
         assert [(await job.wait()).ending for job in jobs] == [AttemptEnd.LOST] * 3
         assert begun(ledger) == ["0"]

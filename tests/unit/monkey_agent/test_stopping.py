@@ -58,7 +58,7 @@ def test_a_timeout_counts_only_what_ran(body: Body, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_a_timeout_does_not_count_what_the_warden_froze(body: Body, run: Run) -> None:
+def test_a_timeout_does_not_count_what_the_supervisor_froze(body: Body, run: Run) -> None:
     async def scenario() -> None:
         running = await body.start("sleep 2", settings={"timeout": 3})
         body.runner.renew(body.runner.clock.now() + 0.5)

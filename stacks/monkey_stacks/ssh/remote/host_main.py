@@ -15,6 +15,13 @@ from monkey_stacks.ssh.remote.paths import DirectoryBusy, FleetDirectory
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+#: Errors of ours → their names in a reply.
+_REFUSALS: dict[type[Exception], str] = {
+    DirectoryBusy: "busy",
+    agents.AgentNotAlive: "agent",
+    unpack.WrongBundle: "bundle",
+    authorized_keys.KeygenMissing: "keygen",
+}
 
 
 def _place(asked: dict[str, Any]) -> FleetDirectory:
@@ -41,10 +48,10 @@ def serve_operation(operation: str, asked: dict[str, Any], nonce: str) -> None:
     except OSError as exc:
         reply = {"error": _kind(exc), "message": exc.strerror or str(exc), "path": str(exc.filename or "")}
         reply["free"] = _free(str(exc.filename or os.path.expanduser("~")))  # noqa: PTH111
-    except (DirectoryBusy, agents.AgentNotAlive, unpack.WrongBundle, authorized_keys.KeygenMissing) as exc:
-        reply = {"error": type(exc).__name__, "message": str(exc)}
+    except tuple(_REFUSALS) as exc:
+        reply = {"error": _REFUSALS[type(exc)], "message": str(exc)}
     except host_setup.StoreUnreachableHere as exc:
-        reply = {"error": "StoreAway", "message": exc.args[0], "hint": exc.args[1], "store": asked["store"]}
+        reply = {"error": "store", "message": exc.args[0], "hint": exc.args[1], "store": asked["store"]}
     sys.stdout.write(f"\n{nonce} {json.dumps(reply)}\n")
     sys.stdout.flush()
 

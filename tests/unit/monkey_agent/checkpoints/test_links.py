@@ -175,7 +175,7 @@ def test_who_could_not_be_killed_is_not_beside_the_next(
         await until(Path(f"{done}.begun").exists)
         running.process.end(
             ProcessExit("ended", left=1)
-        )  # as the warden says it of a process that waits for a dead disk
+        )  # as the supervisor says it of a process that waits for a dead disk
         assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         running.leave(recorded=True)
         writes = f'touch {go}; until test -e {done}; do sleep 0.01; done; echo mine > "$MONKEY_OUTPUT_DIR/thesis.tex"'

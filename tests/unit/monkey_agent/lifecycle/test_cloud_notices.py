@@ -13,6 +13,7 @@ from monkey.fleet.cloud import instance_metadata
 from monkey.fleet.cloud.machine_paths import GOODBYE
 from monkey_agent.lifecycle import cloud_notices, draining
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
+from monkey_agent.unexpected_errors import UnexpectedErrors
 from tests.loops import Run
 from tests.rented.metadata import Metadata
 
@@ -24,7 +25,7 @@ class Noting:
 
     def __init__(self) -> None:
         self.told, self.stopped = list[str](), list[str]()
-        self.say, self.stop = self.told.append, self.stopped.append
+        self.errors, self.stop = UnexpectedErrors(self.told.append), self.stopped.append
 
 
 @pytest.fixture(params=["aws", "gcp"])

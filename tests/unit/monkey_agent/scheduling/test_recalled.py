@@ -18,19 +18,19 @@ KEYS = Keys("shop")
 
 def test_what_was_brought_since_the_last_look_is_told_from_what_was_there(run: Run) -> None:
     store, nobody = MemoryStore(), cast(Any, None)
-    post = AgentIdentity("shop", "cloud", "i-1", "a", [], 1.0)
-    agent = AgentDaemon(store, post, MachineClock(), nobody, nobody, random.Random(1))
+    identity = AgentIdentity("shop", "cloud", "i-1", "a", [], 1.0)
+    agent = AgentDaemon(store, identity, MachineClock(), nobody, nobody, random.Random(1))
 
     async def main() -> None:
         await mark_queue(store, KEYS, ["cloud"], "unfit", 1)  # and left for it
-        await agent.desk.look(set())
-        assert not await agent.desk.brought()
+        await agent.queue.look(set())
+        assert not await agent.queue.brought()
         await end_marker(store, KEYS, "cloud", "unfit", 1)
         await mark_queue(store, KEYS, ["other"], "theirs", 1)
-        assert not await agent.desk.brought()
+        assert not await agent.queue.brought()
         await mark_queue(store, KEYS, ["cloud"], "unfit", 2)
-        assert await agent.desk.brought()
-        await agent.desk.look(set())
-        assert not await agent.desk.brought()
+        assert await agent.queue.brought()
+        await agent.queue.look(set())
+        assert not await agent.queue.brought()
 
     run(main())

@@ -1,4 +1,4 @@
-"""The guard: what a warden launched ends with the warden, whoever killed it, and with whom."""
+"""The guard: what a supervisor launched ends with the supervisor, whoever killed it, and with whom."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.unit.monkey_agent.body import (
     hard_to_end,
     killed_after,
     pids,
+    supervisor_of,
     until,
-    warden_of,
 )
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a subreaper")
@@ -35,24 +35,24 @@ def held(pid: int) -> list[str]:
     return [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir() if int(fd.name) > 2]
 
 
-def test_agent_and_warden_killed_together_leave_nothing(victim: Callable[..., int], tmp_path: Path) -> None:
+def test_agent_and_supervisor_killed_together_leave_nothing(victim: Callable[..., int], tmp_path: Path) -> None:
     with hard_to_end(victim, tmp_path) as (agent, jobs):
-        warden, guard = warden_of(tmp_path / "state"), guard_of(tmp_path / "state")
-        os.kill(warden, signal.SIGSTOP)  # so that it cannot do it itself
+        supervisor, guard = supervisor_of(tmp_path / "state"), guard_of(tmp_path / "state")
+        os.kill(supervisor, signal.SIGSTOP)  # so that it cannot do it itself
         os.kill(agent, signal.SIGKILL)
-        os.kill(warden, signal.SIGKILL)
-        asyncio.run(until(lambda: not any(map(alive, [*jobs, warden, guard])), seconds=2.0))
+        os.kill(supervisor, signal.SIGKILL)
+        asyncio.run(until(lambda: not any(map(alive, [*jobs, supervisor, guard])), seconds=2.0))
 
 
-def test_a_fork_bomb_does_not_outlive_its_warden(victim: Callable[..., int], tmp_path: Path) -> None:
+def test_a_fork_bomb_does_not_outlive_its_supervisor(victim: Callable[..., int], tmp_path: Path) -> None:
     lines = ["import os, time", "for i in range(4): os.fork()", "while 1:", "  p = os.fork()"]
     lines += ["  if p == 0: os.setsid(); time.sleep(.05); os._exit(0)", "  os.waitpid(p, 0)"]
     (tmp_path / "bomb.py").write_text("\n".join(lines))
     agent = victim(f"exec env -i {sys.executable} {tmp_path}/bomb.py")
-    warden, guard = warden_of(tmp_path / "state"), guard_of(tmp_path / "state")
-    asyncio.run(until(lambda: len(process_tree.list_descendants([warden])) > 16))
+    supervisor, guard = supervisor_of(tmp_path / "state"), guard_of(tmp_path / "state")
+    asyncio.run(until(lambda: len(process_tree.list_descendants([supervisor])) > 16))
     os.kill(agent, signal.SIGKILL)
-    os.kill(warden, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     asyncio.run(until(lambda: not alive(guard), seconds=5.0))
     assert leftover_processes.clear_leftovers(tmp_path / "state") == 0
     bombs = [
@@ -61,14 +61,14 @@ def test_a_fork_bomb_does_not_outlive_its_warden(victim: Callable[..., int], tmp
     assert not any(str(tmp_path).encode() in process_tree.read_proc(f"/proc/{pid}/cmdline") for pid in bombs)
 
 
-def test_a_daemon_that_hides_ends_with_a_warden_that_is_killed(body: Body, tmp_path: Path, run: Run) -> None:
+def test_a_daemon_that_hides_ends_with_a_supervisor_that_is_killed(body: Body, tmp_path: Path, run: Run) -> None:
     plain, hidden = tmp_path / "plain", tmp_path / "hidden"
 
     async def scenario() -> None:
         with killed_after(plain, hidden):
             running = await body.start(["sh", "-c", HIDDEN.format(hidden) + STAY.format(plain)])
             jobs = await until(lambda: pids(plain, hidden))
-            os.kill(warden_of(body.state), signal.SIGKILL)
+            os.kill(supervisor_of(body.state), signal.SIGKILL)
             assert (await running.wait()).ending is AttemptEnd.LOST
             assert not any(map(alive, jobs))
             assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
@@ -76,17 +76,17 @@ def test_a_daemon_that_hides_ends_with_a_warden_that_is_killed(body: Body, tmp_p
     run(scenario())
 
 
-def test_without_its_guard_a_warden_ends_its_jobs_and_another_goes_on(body: Body, tmp_path: Path, run: Run) -> None:
+def test_without_its_guard_a_supervisor_ends_its_jobs_and_another_goes_on(body: Body, tmp_path: Path, run: Run) -> None:
     plain, hidden = tmp_path / "plain", tmp_path / "hidden"
 
     async def scenario() -> None:
         with killed_after(plain, hidden):
             running = await body.start(["sh", "-c", HIDDEN.format(hidden) + STAY.format(plain)])
             jobs = await until(lambda: pids(plain, hidden))
-            warden, guard = warden_of(body.state), guard_of(body.state)
+            supervisor, guard = supervisor_of(body.state), guard_of(body.state)
             os.kill(guard, signal.SIGKILL)
             assert (await running.wait()).ending is AttemptEnd.LOST
-            assert not any(map(alive, [*jobs, warden, guard]))
+            assert not any(map(alive, [*jobs, supervisor, guard]))
             assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
             assert guard_of(body.state) not in (0, guard)
 

@@ -1,4 +1,4 @@
-"""The warden: jobs die with their agent, stand still without its word, and leave nothing behind."""
+"""The supervisor: jobs die with their agent, stand still without its word, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests.unit.monkey_agent.body import (
     hard_to_end,
     killed_after,
     pids,
+    supervisor_of,
     until,
-    warden_of,
 )
 
 #: Without /proc only process groups are known, and daemons get away.
@@ -41,10 +41,10 @@ GROW = "while :; do echo x >> {0}; sleep 0.01; done"
 @knows_all
 def test_jobs_are_gone_within_a_second_of_their_agent(victim: Callable[..., int], tmp_path: Path) -> None:
     with hard_to_end(victim, tmp_path) as (agent, jobs):
-        warden = warden_of(tmp_path / "state")
-        assert all(map(alive, [*jobs, warden]))
+        supervisor = supervisor_of(tmp_path / "state")
+        assert all(map(alive, [*jobs, supervisor]))
         os.kill(agent, signal.SIGKILL)
-        asyncio.run(until(lambda: not any(map(alive, [*jobs, warden])), seconds=1.0))
+        asyncio.run(until(lambda: not any(map(alive, [*jobs, supervisor])), seconds=1.0))
 
 
 @knows_all
@@ -54,15 +54,15 @@ def test_a_fork_bomb_does_not_outlive_its_agent(victim: Callable[..., int], tmp_
     bomb = "\n".join(lines)
     (tmp_path / "bomb.py").write_text(bomb)
     agent = victim(f"exec {sys.executable} {tmp_path}/bomb.py")
-    warden = warden_of(tmp_path / "state")
-    asyncio.run(until(lambda: len(process_tree.list_descendants([warden])) > 60))
+    supervisor = supervisor_of(tmp_path / "state")
+    asyncio.run(until(lambda: len(process_tree.list_descendants([supervisor])) > 60))
     os.kill(agent, signal.SIGKILL)
-    asyncio.run(until(lambda: not alive(warden), seconds=3.0))
+    asyncio.run(until(lambda: not alive(supervisor), seconds=3.0))
     assert leftover_processes.clear_leftovers(tmp_path / "state") == 0
 
 
 @knows_all
-def test_a_successor_ends_what_agent_warden_and_guard_left(victim: Callable[..., int], tmp_path: Path) -> None:
+def test_a_successor_ends_what_agent_supervisor_and_guard_left(victim: Callable[..., int], tmp_path: Path) -> None:
     plain, daemon, below, other = (tmp_path / name for name in ("plain", "daemon", "below", "other"))
     # Somebody else's process, with a mark that only begins like ours.
     stranger = {**os.environ, process_tree.MARK: f"{tmp_path}/state2:1"}
@@ -72,13 +72,13 @@ def test_a_successor_ends_what_agent_warden_and_guard_left(victim: Callable[...,
         agent = victim(STAY.format(plain), DAEMON.format(daemon) + "sleep 1000", hidden_below)
         jobs = asyncio.run(until(lambda: pids(plain, daemon, below)))
         asyncio.run(until(lambda: pids(other)))
-        warden = warden_of(tmp_path / "state")
+        supervisor = supervisor_of(tmp_path / "state")
         guard = guard_of(tmp_path / "state")
-        for pid in (guard, warden):
+        for pid in (guard, supervisor):
             os.kill(pid, signal.SIGSTOP)
-        for pid in (agent, guard, warden):
+        for pid in (agent, guard, supervisor):
             os.kill(pid, signal.SIGKILL)
-        asyncio.run(until(lambda: not alive(warden) and not alive(guard)))
+        asyncio.run(until(lambda: not alive(supervisor) and not alive(guard)))
         assert all(map(alive, jobs)), "the test must leave something to clear"
         assert leftover_processes.clear_leftovers(tmp_path / "state") >= len(jobs)
         assert not any(map(alive, jobs))
@@ -193,7 +193,7 @@ def test_a_frozen_job_is_killed_without_a_word(body: Body, tmp_path: Path, run: 
 def test_nothing_is_launched_after_the_deadline(body: Body, tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         await body.run("true")
-        # The warden's own check: the agent's is passed by.
+        # The supervisor's own check: the agent's is passed by.
         body.runner._deadline = body.runner.clock.now() + 3600
         body.runner._launcher.renew(body.runner.clock.now() - 1)
         outcome = await body.run(["touch", str(tmp_path / "began")])
@@ -240,14 +240,14 @@ def test_what_another_job_made_is_left_alone(body: Body, tmp_path: Path, run: Ru
 
 
 @knows_all
-def test_when_the_warden_dies_its_jobs_do_and_another_goes_on(body: Body, tmp_path: Path, run: Run) -> None:
+def test_when_the_supervisor_dies_its_jobs_do_and_another_goes_on(body: Body, tmp_path: Path, run: Run) -> None:
     plain, daemon = tmp_path / "plain", tmp_path / "daemon"
 
     async def scenario() -> None:
         with killed_after(plain, daemon):
             running = await body.start(["sh", "-c", DAEMON.format(daemon) + STAY.format(plain)])
             jobs = await until(lambda: pids(plain, daemon))
-            os.kill(warden_of(body.state), signal.SIGKILL)
+            os.kill(supervisor_of(body.state), signal.SIGKILL)
             assert (await running.wait()).ending is AttemptEnd.LOST
             assert not any(map(alive, jobs))
             assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
@@ -255,14 +255,14 @@ def test_when_the_warden_dies_its_jobs_do_and_another_goes_on(body: Body, tmp_pa
     run(scenario())
 
 
-def test_the_signals_that_end_an_agent_do_not_end_its_warden(body: Body, run: Run) -> None:
+def test_the_signals_that_end_an_agent_do_not_end_its_supervisor(body: Body, run: Run) -> None:
     async def scenario() -> None:
         await body.run("true")
-        warden = warden_of(body.state)
+        supervisor = supervisor_of(body.state)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-            os.kill(warden, number)
+            os.kill(supervisor, number)
         assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
-        assert warden_of(body.state) == warden
+        assert supervisor_of(body.state) == supervisor
         # Nor do jobs inherit that.
         outcome = await body.run(["sh", "-c", "kill -TERM $$; sleep 1000"])
         assert outcome.reason == "killed by SIGTERM"
@@ -276,9 +276,9 @@ def test_closing_kills_what_runs(body: Body, tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         await body.start(["sh", "-c", STAY.format(plain)])
         (job,) = await until(lambda: pids(plain))
-        warden = warden_of(body.state)
+        supervisor = supervisor_of(body.state)
         await body.runner.close()
         assert not alive(job)
-        assert not alive(warden)
+        assert not alive(supervisor)
 
     run(scenario())

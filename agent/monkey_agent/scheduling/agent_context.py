@@ -1,0 +1,54 @@
+"""What all parts of an agent share: its store, its clock, its place in the protocol, and its tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from monkey.protocol.claims import Claims
+from monkey.protocol.entry_log import Create
+from monkey.protocol.heartbeat import HeartbeatWriter
+from monkey.protocol.layout import Keys
+from monkey.protocol.observer import HeartbeatObserver
+from monkey.store.store_port import Store
+from monkey_agent.ports import Clock
+from monkey_agent.scheduling.agent_identity import AgentIdentity, ProtocolParts
+from monkey_agent.unexpected_errors import UnexpectedErrors
+
+
+@dataclass(frozen=True)
+class AgentContext:
+    """The services that every part of one agent uses."""
+
+    identity: AgentIdentity
+    store: Store
+    keys: Keys
+    clock: Clock
+    random: random.Random
+    create: Create
+    heart: HeartbeatWriter
+    observer: HeartbeatObserver
+    claims: Claims
+    errors: UnexpectedErrors
+    #: Starts a task that ends with the agent; an exception in it ends the agent.
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+
+def make_context(
+    identity: AgentIdentity,
+    store: Store,
+    clock: Clock,
+    rng: random.Random,
+    parts: ProtocolParts,
+    errors: UnexpectedErrors,
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+) -> AgentContext:
+    """Return the context of an agent whose place in the protocol is made of `parts`."""
+    keys = Keys(identity.project)
+    heart = parts.heart(store, keys.beat(identity.agent), clock)
+    observer = parts.observer(store, keys, clock, identity.agent, identity.predecessors)
+    claims = parts.claims(store, parts.create, heart, observer, clock)
+    return AgentContext(identity, store, keys, clock, rng, parts.create, heart, observer, claims, errors, spawn)
