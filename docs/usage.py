@@ -10,7 +10,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).parent / "commands.md"
 #: The block of a command: its first line names it.
-BLOCK = re.compile(r"```text\nUsage: (monkey[a-z -]*?)(?= \[|\n| [A-Z{])(?:(?!```).)*```", re.DOTALL)
+BLOCK = re.compile(r"```text\n[Uu]sage: (monkey[a-z -]*?)(?= \[|\n| [A-Z{])(?:(?!```).)*```", re.DOTALL)
 
 
 def usage(words: str) -> str:

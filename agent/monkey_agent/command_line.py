@@ -18,15 +18,14 @@ from typing import Any
 
 from monkey.errors import FleetError, MonkeyError, StoreError
 from monkey.fleet import environment_digest
-from monkey.fleet.agent_state import cache_home, host_name, state_dir
+from monkey.fleet.agent_state import cache_home, state_dir
 from monkey.fleet.gpus import list_gpus, select_gpus
 from monkey.fleet.machine_capacity import Capacity, format_count, measure_capacity
 from monkey.process_exit import exit_now
-from monkey.protocol.layout import PROJECT_NAME, Keys
-from monkey.spec.yaml.mistakes import MistakesError
-from monkey.spec.yaml.units import parse_size
+from monkey.protocol.layout import Keys
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
+from monkey_agent.arguments import parse_arguments
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.lifecycle import draining, incarnations
 from monkey_agent.lifecycle.job_points import JobPoints
@@ -44,78 +43,6 @@ from monkey_agent.unexpected_errors import UnexpectedErrors
 
 #: New objects after which cycles are looked for (Python's own: 700).
 GARBAGE = 50_000
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(prog="monkey-agent", description="Work for a store until nothing is left to do.")
-    parser.add_argument("--store", required=True, help="URL or directory of the store")
-    parser.add_argument("--project", required=True, type=_name, help="the project whose sweeps to work on")
-    parser.add_argument("--fleet", default="local", type=_name, help="the provider entry that this agent belongs to")
-    parser.add_argument("--name", default=host_name(), type=_name, help="one a machine and fleet (default: host name)")
-    parser.add_argument("--max-slots", type=_count, help="how many jobs may run at once (default: as many as fit)")
-    parser.add_argument(
-        "--gpus",
-        type=_gpus,
-        metavar="auto|none|0,2",
-        help="auto: leave out those on which others compute now; or the driver's numbers of ours (default: all)",
-    )
-    parser.add_argument(
-        "--idle-timeout", type=float, default=10.0, metavar="SECONDS", help="leave after so long without work"
-    )
-    parser.add_argument(
-        "--cache-size",
-        type=_size,
-        default=os.environ.get("MONKEY_CACHE_SIZE"),
-        metavar="SIZE",
-        help="what this machine may keep of code, environments and datasets: 200GiB (default: half of the disk)",
-    )
-    parser.add_argument(
-        "--state", type=Path, metavar="DIRECTORY", help="where it keeps what must outlive it (default: by the store)"
-    )
-    parser.add_argument(
-        "--cache", type=Path, metavar="DIRECTORY", help="where it keeps what can be had again (default: the user's)"
-    )
-    parser.add_argument(
-        "--beside",
-        type=Path,
-        metavar="DIRECTORY",
-        action="append",
-        default=[],
-        help="another agent's: what its jobs hold of this machine is not handed out",
-    )
-    parser.add_argument("--cloud", choices=("aws", "gcp"), help="this machine is rented, and ends when it leaves")
-    parser.add_argument("--gate", action="store_true", help="begin when the path of the log comes on standard input")
-    return parser.parse_args(argv)
-
-
-def _name(text: str) -> str:
-    if not PROJECT_NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"expected letters, digits, '.', '_' and '-', found {text!r}")
-    return text
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of jobs from 1 on, found {text!r}")
-    return int(text)
-
-
-def _gpus(text: str) -> str | frozenset[int]:
-    if text == "auto":
-        return text
-    if text == "none":
-        return frozenset()
-    if not all(number.isdigit() for number in text.split(",")):
-        raise argparse.ArgumentTypeError(f"expected 'auto', 'none' or numbers as 0,2, found {text!r}")
-    return frozenset(map(int, text.split(",")))
-
-
-def _size(text: str) -> int:
-    try:
-        return parse_size(int(text) if text.isdigit() else text)
-    except MistakesError as error:
-        raise argparse.ArgumentTypeError(error.mistakes[0].message) from error
 
 
 def _machine(asked: argparse.Namespace) -> Capacity:

@@ -5,36 +5,36 @@ from __future__ import annotations
 #: Every verb by the group under which the help lists it; a verb's module is imported when it is called.
 VERBS = {
     "Write": {
-        "init": "Start a project: a spec, a training script, and nothing else.",
+        "init": "Create a project: an example spec and training script.",
         "schema": "Print the JSON schema of specs, for editors.",
     },
     "Run": {
-        "plan": "Show what apply would do.",
-        "apply": "Make it so, and watch.",
+        "plan": "Show what apply would change.",
+        "apply": "Apply the specs, and watch the jobs.",
         "run": "Run one command as a job: monkey run -- CMD.",
-        "push": "Upload the datasets of specs, and run nothing.",
+        "push": "Upload datasets without running jobs.",
     },
     "Look": {
-        "status": "Show how sweeps, agents and the store are doing.",
+        "status": "Show the state of sweeps, agents and the store.",
         "list": "List jobs, sweeps, providers or instances.",
-        "info": "Show all about one job or one sweep.",
-        "logs": "Show what jobs wrote; -f follows.",
+        "info": "Show the details of a job or a sweep.",
+        "logs": "Show the logs of jobs; -f follows.",
         "results": "Show jobs with their metrics, best first.",
-        "fetch": "Bring what jobs made into a directory.",
+        "fetch": "Download the outputs of jobs.",
     },
     "Steer": {
-        "cancel": "Stop a sweep, or some of its jobs' work, for good.",
-        "pause": "Stop a sweep until it is resumed.",
-        "resume": "Go on with a paused sweep.",
-        "retry": "Give failed jobs another chance.",
-        "extend": "Give a sweep that expires more time.",
-        "destroy": "Take machines away.",
+        "cancel": "Cancel a sweep.",
+        "pause": "Pause a sweep until it is resumed.",
+        "resume": "Resume a paused or cancelled sweep.",
+        "retry": "Run failed jobs again.",
+        "extend": "Set a later expiry for a sweep.",
+        "destroy": "Remove machines and their agents.",
     },
     "Machinery": {
-        "doctor": "Look at all that monkey needs, and say how to mend it.",
-        "metrics": "Send a sweep's metrics to InfluxDB anew: metrics backfill.",
-        "audit": "Hold what machines have against what we know of.",
-        "agent": "Run an agent here, in the foreground.",
+        "doctor": "Check the project, store, agents and clouds; suggest fixes.",
+        "metrics": "Resend metrics to InfluxDB: metrics backfill.",
+        "audit": "Compare what exists on machines with what monkey recorded.",
+        "agent": "Run an agent in the foreground.",
         "completion": "Print the completion script of a shell.",
     },
 }
@@ -49,9 +49,9 @@ def help_text() -> str:
         lines.append("")
     lines += [
         "Options:",
-        "  -C DIR      Work as if started in DIR.",
+        "  -C DIR      Run as if started in DIR.",
         "  --version   Print the version.",
-        "  -h, --help  Print this; `monkey VERB --help` tells about a verb.",
+        "  -h, --help  Print this; `monkey VERB --help` describes a verb.",
         "",
         "First steps: monkey init, monkey plan, monkey apply, monkey results.",
     ]

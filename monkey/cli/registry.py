@@ -57,7 +57,7 @@ def _go_to(ctx: click.Context, parameter: click.Parameter, directory: str | None
 
 
 @click.group(cls=VerbRegistry, name="monkey", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-C", "directory", metavar="DIR", expose_value=False, callback=_go_to, help="Work as if started in DIR.")
+@click.option("-C", "directory", metavar="DIR", expose_value=False, callback=_go_to, help="Run as if started in DIR.")
 @click.version_option(__version__, message="monkey %(version)s")
 def monkey_command() -> None:
     """Commit a sweep; the machines follow."""

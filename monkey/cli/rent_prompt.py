@@ -11,7 +11,7 @@ from monkey.cli.terminal.prompts import ask_consent
 from monkey.errors import MonkeyError
 from monkey.plan.cost import FleetCost, format_rentals
 
-yes_option = click.option("-y", "--yes", is_flag=True, help="Rent machines for it without asking.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before renting machines.")
 
 
 def make_rent_prompt(*, yes: bool) -> Agree:

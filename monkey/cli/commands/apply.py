@@ -50,16 +50,16 @@ class ApplyOrder:
     "-y",
     "--yes",
     is_flag=True,
-    help="Stop running jobs that are no longer wanted, or whose machine goes, and rent machines, without asking.",
+    help="Do not ask before stopping running jobs or renting machines.",
 )
-@click.option("-d", "--detach", is_flag=True, help="Return as soon as the work is handed over; nothing is watched.")
-@click.option("--rollback", is_flag=True, help="Apply a commit that does not descend from the one applied last.")
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as the jobs are queued; do not watch.")
+@click.option("--rollback", is_flag=True, help="Apply a commit that does not descend from the last applied one.")
 @keep_stale_option
 def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, keep_stale: tuple[str, ...]) -> int:
-    """Make what SPECs want so (default: all in specs/), and watch until it is done.
+    """Apply SPECs (default: all in specs/), and watch until their jobs are done.
 
-    PLAN.json, saved by `monkey plan -o`, is applied as it was shown, or refused. An interrupt (Ctrl-C) of the watching
-    detaches: the jobs go on. One before leaves what was done so far. Exits with 1 where jobs failed.
+    PLAN.json, saved by `monkey plan -o`, is applied exactly as shown, or refused. Ctrl-C while watching detaches: the
+    jobs continue. Ctrl-C before that keeps what was done so far. Exits with 1 if jobs failed.
     """
     order = ApplyOrder(specs, keep_stale, yes, detach, rollback)
     try:

@@ -14,10 +14,10 @@ from monkey.cli.terminal.text import detect_terminal, json_text
 @click.command("audit")
 @json_option
 def audit_command(as_json: bool) -> int:
-    """Ask every machine what is there, and every cloud, and compare it with what was written down.
+    """Compare what exists on machines and in clouds with what monkey recorded.
 
-    What clouds have that is tagged as ours is listed by region, with what it costs an hour. Exits with 1 where anything
-    is left over, missing, or could not be looked at; 0 says that nothing is astray.
+    Lists cloud resources with this project's tags by region, with their price per hour. Exits with 1 if anything is
+    left over, missing or unreachable, else with 0.
     """
     return in_world(lambda world: _audit(world, as_json))
 

@@ -11,8 +11,8 @@ from monkey.cli.session import in_world, names_complete
 
 @click.command("cancel")
 @click.argument("sweep", shell_complete=names_complete)
-@click.option("-m", "--reason", default="", metavar="TEXT", help="Say why, for whoever looks later.")
+@click.option("-m", "--reason", default="", metavar="TEXT", help="Record a reason, shown by `monkey info`.")
 def cancel_command(sweep: str, reason: str) -> None:
-    """Stop SWEEP for good: what runs is stopped, what is queued is never begun. What is finished stays."""
+    """Cancel SWEEP: running jobs are stopped, queued jobs never start. Finished jobs keep their results."""
     done = in_world(lambda world: cancel_sweep(world, sweep, reason))
     report_order(done, "cancel", "cancelled", f"`monkey resume {sweep}` would go on after all")

@@ -18,14 +18,14 @@ from monkey.fleet.fleet_records import Instance
 
 @click.command("destroy")
 @click.option(
-    "--fleet", "names", multiple=True, metavar="NAME", help="Only machines of this provider; may be repeated."
+    "--fleet", "names", multiple=True, metavar="NAME", help="Remove only this provider's machines; may be repeated."
 )
-@click.option("-y", "--yes", is_flag=True, help="Take them away without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before removing them.")
 def destroy_command(names: tuple[str, ...], yes: bool) -> int:
-    """Take away all machines of this project: agents end, and what was set up for them goes.
+    """Remove all machines of this project, their agents, and everything that was set up for them.
 
-    Jobs that run are stopped and queued again, for whatever machines are left or come. What is in the store stays. Also
-    takes away machines of providers that monkey.yaml no longer names.
+    Running jobs are stopped and queued again for other machines. The store keeps everything. Machines of providers that
+    monkey.yaml no longer names are removed, too.
     """
     return in_world(lambda world: _destroy(world, names, yes))
 

@@ -14,10 +14,9 @@ from monkey.cli.terminal.text import detect_terminal, format_plural, json_text, 
 @click.command("doctor")
 @json_option
 def doctor_command(as_json: bool) -> int:
-    """Look at the project's specs, its store, its agents, Pulumi, the clouds that it rents from, and InfluxDB, and say
-    how to mend what is wrong.
+    """Check specs, store, agents, Pulumi, clouds and InfluxDB, and suggest a fix for each problem.
 
-    Changes nothing but an object that it makes in the store, and removes. Exits with 1 where something is wrong.
+    Writes and removes one object in the store; changes nothing else. Exits with 1 if there is a problem.
     """
     import asyncio
     from dataclasses import asdict

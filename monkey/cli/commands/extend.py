@@ -21,9 +21,9 @@ from monkey.spec.yaml.mistakes import MistakesError
 @click.argument("time", metavar="TIME")
 @yes_option
 def extend_command(sweep: str, time: str, yes: bool) -> None:
-    """Let SWEEP expire later: by TIME (6h), or at a time with its zone (2026-12-01T18:00:00Z).
+    """Extend SWEEP by TIME (6h), or until a time with its zone (2026-12-01T18:00:00Z).
 
-    What a sweep that has expired already gets begins now.
+    For a sweep that has already expired, TIME counts from now.
     """
     from dataclasses import replace
 

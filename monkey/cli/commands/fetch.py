@@ -38,18 +38,24 @@ class _FetchOptions:
 
 @click.command("fetch")
 @click.argument("what", metavar="SWEEP|JOB", shell_complete=names_complete)
-@click.option("-o", "--output", type=_DIRECTORY, metavar="DIR", help="Where to (default: its name, or the job's id).")
-@click.option("--only", multiple=True, metavar="GLOB", help="Only such files: '*.npz', 'plots/'; may be repeated.")
-@click.option("--where", metavar="CONDITION", help="Only such jobs: 'lr < 0.1 and state == \"succeeded\"'.")
+@click.option(
+    "-o",
+    "--output",
+    type=_DIRECTORY,
+    metavar="DIR",
+    help="Output directory (default: sweep name or job id).",
+)
+@click.option("--only", multiple=True, metavar="GLOB", help="Only matching files: '*.npz', 'plots/'; may be repeated.")
+@click.option("--where", metavar="CONDITION", help="Only matching jobs: 'lr < 0.1 and state == \"succeeded\"'.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N jobs, as `results` ranks them.")
 @json_option
 def fetch_command(
     what: str, output: Path | None, only: tuple[str, ...], where: str | None, top: int | None, as_json: bool
 ) -> None:
-    """Bring the outputs of JOB, or of all jobs of SWEEP that succeeded or met stop_when, into a directory.
+    """Download the outputs of JOB, or of all jobs of SWEEP that succeeded or met stop_when.
 
-    Of a sweep, each job has a directory of its own, named by its id; results.csv and results.json say what each was
-    run with. Every file is held against the digest that its job recorded. What is there already is not fetched again.
+    A sweep's jobs get a directory each, named by job id; results.csv and results.json list their parameters. Every file
+    is checked against the digest that its job recorded. Files that exist already are not downloaded again.
     """
     asked = _FetchOptions(what, output, where, top, only, as_json)
     click.echo(in_world(lambda world: _fetch(world, asked)))

@@ -16,7 +16,7 @@ from monkey.cli.terminal.text import detect_terminal, json_text
 @click.argument("what", metavar="JOB|SWEEP", shell_complete=names_complete)
 @json_option
 def info_command(what: str, as_json: bool) -> None:
-    """Show all about JOB (its id, or the beginning of it) or SWEEP."""
+    """Show the details of JOB (an id, or a prefix of one) or SWEEP."""
     click.echo(in_world(lambda world: _info(world, what, as_json=as_json)))
 
 

@@ -91,12 +91,16 @@ if __name__ == "__main__":
 
 @click.command("init")
 @click.argument("directory", default=".", type=click.Path(file_okay=False))
-@click.option("--provider", type=click.Choice(["aws", "gcp"]), help="Rent machines there; prints the rights it takes.")
-@click.option("--region", help="Where: eu-central-1.")
-@click.option("--type", "kind", help="Which: g5.xlarge.")
-@click.option("--store", metavar="URL", help="Where its results go: s3://bucket/prefix.")
-@click.option("--gcp-project", metavar="ID", help="For gcp: the project that pays.")
-@click.option("--create-bucket", "bucket", is_flag=True, help="Make that bucket, if it is not there.")
+@click.option(
+    "--provider",
+    type=click.Choice(["aws", "gcp"]),
+    help="Cloud to rent machines from; prints its permissions.",
+)
+@click.option("--region", help="Region of the machines: eu-central-1.")
+@click.option("--type", "kind", help="Type of the machines: g5.xlarge.")
+@click.option("--store", metavar="URL", help="Store of the project: s3://bucket/prefix.")
+@click.option("--gcp-project", metavar="ID", help="Project at Google that pays (gcp only).")
+@click.option("--create-bucket", "bucket", is_flag=True, help="Create the store's bucket unless it exists.")
 def init_command(
     directory: str,
     provider: str | None,
@@ -106,10 +110,9 @@ def init_command(
     gcp_project: str | None,
     bucket: bool,
 ) -> None:
-    """Start a project in DIRECTORY (default: here): a spec, a training script, and nothing that is there is touched.
+    """Create a project in DIRECTORY (default: here): an example spec and training script. Existing files stay.
 
-    With --provider, machines of a cloud are added to a project that is there or just begins, and the rights are printed
-    that whoever applies needs.
+    --provider adds a cloud's machines to a new or existing project, and prints the permissions needed to apply.
     """
     root = Path(directory)
     if provider is None:

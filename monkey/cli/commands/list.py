@@ -70,7 +70,7 @@ def show_sweeps(as_json: bool) -> None:
 @list_command.command("providers")
 @json_option
 def show_providers(as_json: bool) -> None:
-    """List where jobs can run, and what is there now."""
+    """List the providers, and their living agents."""
 
     async def show(world: World) -> str:
         snapshot = await world.reader().read([]) if world.store is not None else None
@@ -85,7 +85,7 @@ def show_providers(as_json: bool) -> None:
 @list_command.command("instances")
 @json_option
 def show_instances(as_json: bool) -> None:
-    """List machines and the agents on them, by what is written down and by their heartbeats."""
+    """List recorded machines, and the agents on them by their heartbeats."""
 
     async def show(world: World) -> str:
         found = await list_instances(world)

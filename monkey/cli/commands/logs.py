@@ -19,14 +19,14 @@ from monkey.errors import NotFound
 
 @click.command("logs")
 @click.argument("what", metavar="JOB|SWEEP", shell_complete=names_complete)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job (or all of the sweep's) has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the job, or all jobs of the sweep, have ended.")
 @click.option("--attempt", type=int, metavar="N", help="Show the N-th attempt at JOB, from 1.")
 def logs_command(what: str, follow: bool, attempt: int | None) -> int:
-    """Show what JOB wrote to stdout and stderr, or what all jobs of SWEEP did, each line behind its job's id.
+    """Show the stdout and stderr of JOB, or of all jobs of SWEEP with each line behind its job's id.
 
-    Of a job that was tried more than once, its newest attempt is shown; `monkey info JOB` numbers them.
+    Shows a job's newest attempt; `monkey info JOB` numbers them all.
 
-    In a pipe a job's log comes byte for byte; on a terminal what would steer it is left out.
+    A pipe receives a job's log byte for byte; on a terminal, control sequences are removed.
     """
     try:
         return in_world(lambda world: _logs(world, what, attempt, follow=follow))

@@ -15,16 +15,16 @@ from monkey.metrics.influx_client import InfluxClient, InfluxDenied
 
 @click.group("metrics")
 def metrics_command() -> None:
-    """Look after the copy of metrics in InfluxDB."""
+    """Manage the copy of metrics in InfluxDB."""
 
 
 @metrics_command.command("backfill")
 @click.argument("sweep", shell_complete=names_complete)
 def backfill_metrics(sweep: str) -> int:
-    """Send SWEEP's metrics, and the states of its jobs, from the store to the InfluxDB that monkey.yaml names.
+    """Send SWEEP's metrics and job states from the store to the InfluxDB that monkey.yaml names.
 
-    It makes the points that agents send, so what is there already is no more for it: after InfluxDB lost its data, or
-    for a sweep that is older than it. What running attempts log is sent by their agents.
+    Sends the same points as agents do, so existing points are not doubled. Use it after InfluxDB lost data, or for a
+    sweep that is older than InfluxDB. Agents send the metrics of running attempts themselves.
     """
     done = in_world(lambda world: _backfill(world, sweep))
     click.echo(

@@ -12,6 +12,6 @@ from monkey.cli.session import in_world, names_complete
 @click.command("pause")
 @click.argument("sweep", shell_complete=names_complete)
 def pause_command(sweep: str) -> None:
-    """Stop SWEEP until it is resumed: what runs is stopped (its checkpoints stay), what is queued waits."""
+    """Pause SWEEP until it is resumed: running jobs stop and keep their checkpoints, queued jobs wait."""
     done = in_world(lambda world: pause_sweep(world, sweep))
     report_order(done, "pause", "paused", f"`monkey resume {sweep}` goes on")

@@ -25,17 +25,17 @@ keep_stale_option = click.option(
     "keep_stale",
     metavar="KIND",
     multiple=True,
-    help="Keep results that are stale only for this reason (code, command, env, …): the new jobs adopt them.",
+    help="Keep results that are stale only for this reason (code, command, env, …).",
 )
 
 
 @click.command("plan")
 @click.argument("specs", nargs=-1, metavar="[SPEC]...")
-@click.option("-o", "--output", metavar="FILE", help="Save the plan: `monkey apply FILE` does this and nothing else.")
+@click.option("-o", "--output", metavar="FILE", help="Save the plan; `monkey apply FILE` applies exactly this.")
 @json_option
 @click.option("--markdown", is_flag=True, help="Print Markdown, for a comment on a pull request.")
-@click.option("--detailed-exitcode", is_flag=True, help="Exit with 0: nothing to do, 1: an error, 2: changes.")
-@click.option("--all", "everything", is_flag=True, help="Show what stays as it is, too.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with 0: no changes, 1: error, 2: changes.")
+@click.option("--all", "everything", is_flag=True, help="Show what stays unchanged, too.")
 @keep_stale_option
 def plan_command(
     specs: tuple[str, ...],
@@ -46,12 +46,12 @@ def plan_command(
     everything: bool,
     keep_stale: tuple[str, ...],
 ) -> int:
-    """Show what apply would do for SPECs (default: all in specs/); changes nothing.
+    """Show what apply would change for SPECs (default: all in specs/); changes nothing.
 
     \b
     +  new job        ~  stale job, and why    =  kept        -  removed
-    *  setting        ↑  upload                @  machines    !  to be mended
-    $  what machines that are paid for cost at the worst
+    *  setting        ↑  upload                @  machines    !  problem
+    $  maximum cost of rented machines
     """
     one_format(**{"--json": as_json, "--markdown": markdown})
     planned = in_world(lambda world: make_plan(world, specs, keep_stale))

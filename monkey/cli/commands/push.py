@@ -15,11 +15,18 @@ if TYPE_CHECKING:
 
 @click.command("push")
 @click.argument("specs", nargs=-1, metavar="[SPEC]...")
-@click.option("-p", "--path", "paths", multiple=True, metavar="PATH", help="Send this file or directory instead.")
+@click.option(
+    "-p",
+    "--path",
+    "paths",
+    multiple=True,
+    metavar="PATH",
+    help="Upload this path instead; may be repeated.",
+)
 def push_command(specs: tuple[str, ...], paths: tuple[str, ...]) -> int:
-    """Upload the datasets of SPECs (default: all in specs/) to the store, and run nothing.
+    """Upload the datasets of SPECs (default: all in specs/) to the store; runs no job.
 
-    What the store has is not sent again. Prints each dataset's hash, by which `dvc pull` finds it there, too.
+    Files that the store has are not sent again. Prints each dataset's hash, by which `dvc pull` finds it, too.
     """
     if specs and paths:
         raise click.UsageError("SPEC and --path exclude each other")

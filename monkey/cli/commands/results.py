@@ -32,9 +32,9 @@ class _ResultsOptions:
 
 @click.command("results")
 @click.argument("sweep", required=False, shell_complete=names_complete)
-@click.option("--group-by", metavar="NAME,…", help="Mean and spread over jobs that agree on these parameters.")
-@click.option("--where", metavar="CONDITION", help="Only such jobs: 'lr < 0.1 and state == \"succeeded\"'.")
-@click.option("--best", is_flag=True, help="Rank by the best value that a job ever had, not by its last.")
+@click.option("--group-by", metavar="NAME,…", help="Show mean and spread over jobs that share these parameters.")
+@click.option("--where", metavar="CONDITION", help="Only matching jobs: 'lr < 0.1 and state == \"succeeded\"'.")
+@click.option("--best", is_flag=True, help="Rank by each job's best value instead of its last.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
 @click.option("--all", "everything", is_flag=True, help="Show all columns.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")

@@ -16,7 +16,7 @@ from monkey.plan.advice import suggest_extension, suggest_retry
 @click.argument("sweep", shell_complete=names_complete)
 @yes_option
 def resume_command(sweep: str, yes: bool) -> None:
-    """Go on with SWEEP, which was paused or cancelled."""
+    """Resume SWEEP after a pause or a cancellation."""
     done = in_world(lambda world: resume_sweep(world, sweep, make_rent_prompt(yes=yes), print_order))
     report_order(done, "resume", "goes on", _then(done))
 

@@ -14,10 +14,10 @@ from monkey.plan.advice import suggest_extension
 @click.command("retry")
 @click.argument("sweep", shell_complete=names_complete)
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
-@click.option("--stopped", is_flag=True, help="All that met a condition of stop_when, too.")
+@click.option("--stopped", is_flag=True, help="Also retry all jobs that met a condition of stop_when.")
 @yes_option
 def retry_command(sweep: str, jobs: tuple[str, ...], stopped: bool, yes: bool) -> None:
-    """Give failed or stopped JOBs of SWEEP (default: all that failed) another chance, as if nothing had been."""
+    """Run failed or stopped JOBs of SWEEP again (default: all failed jobs), with a fresh count of attempts."""
     done = in_world(
         lambda world: retry_jobs(world, sweep, jobs, stopped=stopped, agree=make_rent_prompt(yes=yes), say=print_order)
     )

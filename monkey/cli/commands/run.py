@@ -49,23 +49,28 @@ class _RunOptions:
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="-- CMD [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--name", help="Name the sweep that the job becomes (default: run- and something random).")
-@click.option("--cpus", type=float, help="CPUs that the job takes.")
-@click.option("--gpus", type=int, help="GPUs that the job takes.")
-@click.option("--memory", metavar="SIZE", help="Memory that the job takes: 2GiB.")
-@click.option("--timeout", metavar="TIME", help="Stop it after so long: 90s, 2h.")
-@click.option("--requirements", metavar="FILE", help="Run in an environment with these Python packages.")
-@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="Give it this secret of the machine.")
-@click.option("--output", "outputs", multiple=True, metavar="GLOB", help="Keep these files.")
-@click.option("--provider", help="Run it there.")
-@click.option("--expires", metavar="TIME", help="Nothing of it runs after so long, or after this time: 12h.")
+@click.option("--name", help="Name of the job's sweep (default: run- and random letters).")
+@click.option("--cpus", type=float, help="CPUs for the job.")
+@click.option("--gpus", type=int, help="GPUs for the job.")
+@click.option("--memory", metavar="SIZE", help="Memory for the job: 2GiB.")
+@click.option("--timeout", metavar="TIME", help="Stop the job after this time: 90s, 2h.")
+@click.option("--requirements", metavar="FILE", help="Requirements file of the job's Python environment.")
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="NAME",
+    help="Secret for the job; may be repeated.",
+)
+@click.option("--output", "outputs", multiple=True, metavar="GLOB", help="Files to keep as outputs; may be repeated.")
+@click.option("--provider", help="Provider to run the job on.")
+@click.option("--expires", metavar="TIME", help="Time after which the job is stopped: 12h, or a date.")
 @yes_option
-@click.option("-d", "--detach", is_flag=True, help="Do not wait for it.")
+@click.option("-d", "--detach", is_flag=True, help="Do not wait for the job.")
 def run_command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any) -> int:
-    """Run CMD once, as a job: in a copy of the project's code, its output shown here and kept in the store.
+    """Run CMD once as a job, in a copy of the project's code; shows its output and keeps it in the store.
 
-    CMD's stdin is empty. Exits with CMD's exit code, or with 125 where it could not be run. An interrupt (Ctrl-C)
-    detaches.
+    CMD's stdin is empty. Exits with CMD's exit code, or with 125 if CMD could not be run. Ctrl-C detaches.
     """
     asked = _RunOptions(_spec(words, options), detach, make_rent_prompt(yes=yes))
     try:

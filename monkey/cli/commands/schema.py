@@ -12,7 +12,7 @@ from monkey.spec.sweep.json_schema import build_spec_schema
 def schema_command() -> None:
     """Print the JSON schema of specs.
 
-    An editor with the YAML language server checks a spec that begins with
-    `# yaml-language-server: $schema=schema.json` against that file.
+    Editors with the YAML language server use it for a spec whose first line is
+    `# yaml-language-server: $schema=schema.json`.
     """
     click.echo(json_text(build_spec_schema(), indent=2))

@@ -14,10 +14,10 @@ from monkey.cli.terminal.text import detect_terminal, json_text
 
 @click.command("status")
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=names_complete)
-@click.option("-w", "--watch", is_flag=True, help="Watch until nothing is being worked on, as apply does.")
+@click.option("-w", "--watch", is_flag=True, help="Watch until no job is running or queued, as apply does.")
 @json_option
 def status_command(sweeps: tuple[str, ...], watch: bool, as_json: bool) -> int:
-    """Show how SWEEPs (default: all) are doing, who works on them, and what needs attention."""
+    """Show the state of SWEEPs (default: all), their agents, and what needs attention."""
     try:
         return in_world(lambda world: _status(world, sweeps, watch=watch, as_json=as_json))
     except KeyboardInterrupt:  # how one leaves; there is nothing to say

@@ -1,0 +1,97 @@
+"""The arguments of `monkey-agent`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from monkey.fleet.agent_state import host_name
+from monkey.protocol.layout import PROJECT_NAME
+from monkey.spec.yaml.mistakes import MistakesError
+from monkey.spec.yaml.units import parse_size
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="monkey-agent", description="Run jobs from a store until no work is left.")
+    parser.add_argument("--store", required=True, help="URL or directory of the store")
+    parser.add_argument("--project", required=True, type=_name, help="project whose sweeps to run")
+    parser.add_argument(
+        "--fleet", default="local", type=_name, help="provider in monkey.yaml that this agent belongs to"
+    )
+    parser.add_argument(
+        "--name", default=host_name(), type=_name, help="agent name, unique per machine and fleet (default: host name)"
+    )
+    _add_limits(parser)
+    parser.add_argument(
+        "--state", type=Path, metavar="DIRECTORY", help="state directory (default: derived from the store)"
+    )
+    parser.add_argument("--cache", type=Path, metavar="DIRECTORY", help="cache directory (default: the user's)")
+    parser.add_argument(
+        "--beside",
+        type=Path,
+        metavar="DIRECTORY",
+        action="append",
+        default=[],
+        help="state directory of another agent here; resources its jobs use stay reserved",
+    )
+    parser.add_argument(
+        "--cloud", choices=("aws", "gcp"), help="cloud of this rented machine, which ends when the agent leaves"
+    )
+    parser.add_argument("--gate", action="store_true", help="wait for the log file's path on stdin before starting")
+    return parser.parse_args(argv)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--max-slots", type=_count, help="maximum number of jobs at once (default: as many as fit)")
+    parser.add_argument(
+        "--gpus",
+        type=_gpus,
+        metavar="auto|none|0,2",
+        help="auto: skip GPUs in use by other processes; none; or a list of indices (default: all)",
+    )
+    parser.add_argument(
+        "--idle-timeout",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="seconds without work before the agent leaves",
+    )
+    parser.add_argument(
+        "--cache-size",
+        type=_size,
+        default=os.environ.get("MONKEY_CACHE_SIZE"),
+        metavar="SIZE",
+        help="maximum size of the cache: 200GiB (default: half of the disk)",
+    )
+
+
+def _name(text: str) -> str:
+    if not PROJECT_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"expected letters, digits, '.', '_' and '-', found {text!r}")
+    return text
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of jobs from 1 on, found {text!r}")
+    return int(text)
+
+
+def _gpus(text: str) -> str | frozenset[int]:
+    if text == "auto":
+        return text
+    if text == "none":
+        return frozenset()
+    if not all(number.isdigit() for number in text.split(",")):
+        raise argparse.ArgumentTypeError(f"expected 'auto', 'none' or numbers as 0,2, found {text!r}")
+    return frozenset(map(int, text.split(",")))
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(int(text) if text.isdigit() else text)
+    except MistakesError as error:
+        raise argparse.ArgumentTypeError(error.mistakes[0].message) from error
