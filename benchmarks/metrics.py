@@ -1,4 +1,4 @@
-"""What jobs log on its way to InfluxDB: field values a second through one agent's courier, and its CPU time a value.
+"""What jobs log on its way to InfluxDB: field values a second through one agent's exporter, and its CPU time a value.
 
 Beside raw HTTP of batches that were made before, to the same server in the same run (the bar: half as many values a
 second), and influxdb-client's batching writer, whose losses are counted. Two shapes: four metrics a record, and one.
@@ -59,7 +59,7 @@ def written(directory: Path, names: tuple[str, ...]) -> int:
 
 
 def bodies(directory: Path, scratch: Path) -> list[bytes]:
-    """Return the same as batches, such as the courier makes them."""
+    """Return the same as batches, such as the exporter makes them."""
     from monkey.metrics.spool import Spool
     from monkey.metrics.spool_reader import SpoolBacklog
     from monkey.spec.project.influx_settings import InfluxSettings
@@ -80,7 +80,7 @@ class Contest:
         self.server, self.place = server, place
         self.values = written(place / "metrics", names)
         self.bodies = bodies(place / "metrics", place / "scratch")
-        #: CPU time of the courier, seconds a value; values that never arrived, of the batching writer.
+        #: CPU time of the exporter, seconds a value; values that never arrived, of the batching writer.
         self.cpu: list[float] = []
         self.lost: list[int] = []
         self._turn = 0
@@ -106,8 +106,8 @@ class Contest:
             assert answer.status == 204, answer.status
         return self.values / (time.perf_counter() - begun)
 
-    def courier(self) -> float:
-        """Send what is in the files, by a courier that has sent something before; until the last confirmation."""
+    def exporter(self) -> float:
+        """Send what is in the files, by an exporter that has sent something before; until the last confirmation."""
         from monkey.metrics.spool import Spool
         from monkey.spec.project.influx_settings import parse_influx_settings
 
@@ -179,18 +179,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, influx.serve(program, _made(Path(place, "server"))) as server:
         for names in [names for names in (NAMES, NAMES[:1]) if shape in ("", f"{len(names)}")]:
             contest = Contest(server, Path(place, f"{len(names)}"), names)
-            contestants: dict[str, Callable[[], float]] = {"courier": contest.courier, "raw": contest.raw}
+            contestants: dict[str, Callable[[], float]] = {"exporter": contest.exporter, "raw": contest.raw}
             if "batching" in sys.argv:
                 contestants["batching writer"] = contest.batching
             found = take_turns(contestants, ROUNDS)
             for name, value in found.items():
                 print(f"{name:>16}: {value:10,.0f} values/s", flush=True)
             cpu = sorted(contest.cpu)[len(contest.cpu) // 2] * 1e6
-            print(f"{'courier':>16}: {cpu:.2f} µs of CPU a value, its start not counted", flush=True)
+            print(f"{'exporter':>16}: {cpu:.2f} µs of CPU a value, its start not counted", flush=True)
             if contest.lost:
                 print(f"{'batching writer':>16}: lost {contest.lost} of {contest.values}; ", end="")
                 print(f"{contest.batching_killed()} where it is killed when it was told all", flush=True)
-            ours = found.pop("courier")
+            ours = found.pop("exporter")
             what = f"field values a second to {program}, {len(names)} a record; {cpu:.2f} µs of CPU a value"
             report("metrics", what, ours, found, ours / found["raw"])
 

@@ -16,7 +16,7 @@ ROUNDS, ROUNDS_SECONDS = 5_000_000, 0.17
 #: How the names of quick tests begin that may take more, with the reason.
 DEARER = {
     "tests/acceptance/": "the main job, by the real CLI and agents",
-    "tests/conformance/test_courier.py": "kills real servers and couriers",
+    "tests/conformance/test_exporter.py": "kills real servers and exporters",
     "tests/conformance/test_create.py::test_against_a_rival_one_wins": "writers race many times",
     "tests/simulation/test_protocol.py::test_a_few_seeds_break_nothing_and_replay": "a short simulation",
     "tests/unit/cli/test_cloud_setup.py": "imports the clouds' libraries",

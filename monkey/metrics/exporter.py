@@ -1,4 +1,4 @@
-"""The courier: takes what lies in an agent's spool to InfluxDB. A process of its own, that may be killed at any time.
+"""The exporter: takes what lies in an agent's spool to InfluxDB. A process of its own, that may be killed at any time.
 
 Runs as `python -m monkey.metrics.exporter SPOOL`. On its standard input come lines of JSON, {"secrets": {name: value}}
 and {"drain": seconds}; when that closes, so that the agent is gone, it ends after what it has in hand.
@@ -273,7 +273,7 @@ def export_spools(root: str) -> None:
 
 
 def run_exporter() -> None:
-    """Run the courier of the directory that the command line names."""
+    """Run the exporter of the directory that the command line names."""
     export_spools(sys.argv[1])
     os._exit(0)  # a thread may wait for a server that does not answer
 

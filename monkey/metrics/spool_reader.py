@@ -1,6 +1,6 @@
 # ruff: noqa: PTH108, PTH112, PTH116
 # Paths are plain strings here, as those of workspaces are.
-"""The courier's side of a spool: what is to be sent next, and how far everything was confirmed."""
+"""The exporter's side of a spool: what is to be sent next, and how far everything was confirmed."""
 
 from __future__ import annotations
 

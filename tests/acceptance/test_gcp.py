@@ -88,7 +88,7 @@ def test_from_a_plan_to_nothing_left(shop: Shop, gcp: Google) -> None:
     printed = json.loads(run(shop, "init", "--provider", "gcp"))
     (shop.root / "monkey.yaml").write_text(f"project: shop\nstore: {gcp.url}\n")
     assert "no longer names its provider" in run(shop, "audit", code=1)
-    gcp.rest.stray("zz99")
+    gcp.rest.orphan("zz99")
     run(shop, "destroy", "--yes")
     assert gcp.shelf.things == {}
     assert "There are no machines" in run(shop, "destroy", "--yes")

@@ -64,7 +64,7 @@ runpy.run_path("job.py", run_name="__main__")
 
 
 def test_metrics_of_a_host(lab_site: LabSite, require: Callable[[str], str], tmp_path: Path) -> None:
-    """The host's courier sends them by what came with the agent; dropped, they are made anew from the bucket."""
+    """The host's exporter sends them by what came with the agent; dropped, they are made anew from the bucket."""
     require("moto"), require("influxd1")
     site = lab_site
     (host,) = site.hosts("h2")

@@ -92,11 +92,13 @@ def check(shop: Shop, database: influx.Database, kills: int) -> None:
 def test_nothing_is_lost_though_all_are_killed(
     shop: Shop, require: Callable[[str], str], tmp_path: Path, program: str
 ) -> None:
-    """Agents with their jobs, couriers, the server, a writer alone; and a writer's clock is set back by an hour."""
+    """Agents with their jobs, exporters, the server, a writer alone; and a writer's clock is set back by an hour."""
     require(program)
     # Four (two) at once; a job that loses its machine eleven times has failed, and twelve agents are killed.
     writers, jobs = (4, 12) if LONG else (2, 2)
-    orders = ["agent"] * 12 + ["courier"] * 12 + ["server"] * 4 if LONG else ["agent", "courier", "courier", "server"]
+    orders = (
+        ["agent"] * 12 + ["exporter"] * 12 + ["server"] * 4 if LONG else ["agent", "exporter", "exporter", "server"]
+    )
     random.Random(6).shuffle(orders)
     data = tmp_path / "server"
     data.mkdir()
@@ -114,8 +116,8 @@ def test_nothing_is_lost_though_all_are_killed(
             if order == "server":
                 server.kill()
                 server.start()
-            elif order == "courier":
-                until(lambda: shop.processes("monkey.metrics.exporter"), "a courier is there")
+            elif order == "exporter":
+                until(lambda: shop.processes("monkey.metrics.exporter"), "an exporter is there")
                 shop.kill(shop.processes("monkey.metrics.exporter"))
             else:
                 shop.kill(shop.agents)

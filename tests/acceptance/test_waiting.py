@@ -16,7 +16,7 @@ HANGS = """\
 environment:
   setup: |
     echo $$ >> {0}/setups
-    (setsid sh -c 'echo $$ >> {0}/strays; exec sleep 1000' &)
+    (setsid sh -c 'echo $$ >> {0}/orphans; exec sleep 1000' &)
     sleep 1000
 """
 
@@ -35,19 +35,19 @@ def gone(*files: Path) -> bool:
 def test_a_setup_that_hangs_ends_with_the_last_job_that_wants_it(shop: Shop) -> None:
     shop.spec(HANGS.format(shop.ledger.directory), jobs=3)
     shop.run("apply", "--detach")
-    setups, strays = shop.ledger.directory / "setups", shop.ledger.directory / "strays"
-    until(lambda: numbers(setups) and numbers(strays), "the setup hangs")
+    setups, orphans = shop.ledger.directory / "setups", shop.ledger.directory / "orphans"
+    until(lambda: numbers(setups) and numbers(orphans), "the setup hangs")
     shop.run("cancel", "sweep")
-    until(lambda: gone(setups, strays), "all of the setup is gone", 20)
+    until(lambda: gone(setups, orphans), "all of the setup is gone", 20)
     until(lambda: not shop.states().get("running"), "the jobs are released", 20)
     assert not list(Path(shop.env["XDG_CACHE_HOME"]).glob("monkey/environments/*/bin"))
     # It is begun anew, and the agent leaves in the middle of it when it is asked to.
     shop.run("resume", "sweep")
-    until(lambda: len(numbers(setups)) == len(numbers(strays)) == 2, "the setup hangs again")
+    until(lambda: len(numbers(setups)) == len(numbers(orphans)) == 2, "the setup hangs again")
     (agent,) = shop.agents
     os.kill(agent, signal.SIGTERM)
     until(lambda: not shop.processes(), "the agent has left, and nothing of it is here", 20)
-    assert gone(setups, strays)
+    assert gone(setups, orphans)
     assert not shop.ledger.begins
 
 

@@ -145,12 +145,12 @@ def test_what_google_refuses_pulumi_is_told_and_why_machines_do_not_come(renter:
 @pytest.mark.slow
 def test_machines_and_disks_that_no_group_counts_are_taken_away(renter: Renter, gcp: Google) -> None:
     renter.converge()
-    gcp.rest.stray("aa01")
+    gcp.rest.orphan("aa01")
     foreseen = {(each.op, each.machine.partition(" ")[0], each.machine[-4:]) for each in renter.preview().changes}
     assert foreseen == {("delete", "instance", "aa01"), ("delete", "disk", "aa01")}
     renter.converge()
     assert len(gcp.rest.machines()) == 4 and not renter.run(lambda fleet: fleet.audit(busy=False))
-    gcp.rest.stray("aa02")
+    gcp.rest.orphan("aa02")
     found = renter.run(lambda fleet: fleet.audit(busy=False))
     assert [each.machine[-4:] for each in found] == ["aa02"] * 2
     assert all(f"--zone {ZONES[0]} " in each.hint for each in found)

@@ -197,12 +197,12 @@ class EnvironmentBuild:
     def _sweep(self) -> None:
         """Kill what left the sessions of its steps: it would hold the lock, and work beside the next build."""
         until = time.monotonic() + _PATIENCE_SECONDS
-        while (left := self._strays()) and time.monotonic() < until:
+        while (left := self._orphans()) and time.monotonic() < until:
             for pid in left:
                 process_tree.send_signal(pid, process_tree.KILL)
             time.sleep(0.005)
 
-    def _strays(self) -> list[int]:
+    def _orphans(self) -> list[int]:
         ours = os.getpid()
         found = {
             pid for pid in process_tree.list_processes() if pid != ours and process_tree.read_mark(pid) == self._mark

@@ -83,14 +83,14 @@ class SupervisedJobs:
 
     def __init__(self, state: str) -> None:
         self.state = state
-        self.jobs: dict[int, SupervisedJob] = {}
+        self.by_key: dict[int, SupervisedJob] = {}
         self.mains: dict[int, SupervisedJob] = {}
         #: Processes that did not die when killed (a dead network disk): no later job waits for them.
         self.hopeless: set[int] = set()
         own = f"/proc/self/task/{os.getpid()}/children"
         self._children = os.open(own, os.O_RDONLY | os.O_CLOEXEC) if LISTS_CHILDREN else -1
 
-    def strays(self) -> list[int]:
+    def orphans(self) -> list[int]:
         """Return our children that are no job's first process: their parent died, and they came to us."""
         if self._children >= 0:
             pids = [int(pid) for pid in os.pread(self._children, 1 << 20, 0).split()]
@@ -104,15 +104,15 @@ class SupervisedJobs:
 
     def members(self, job: SupervisedJob) -> list[int]:
         """Return all processes of a job but a reaped first one."""
-        roots = [pid for pid in self.strays() if self._belongs(pid, job)]
+        roots = [pid for pid in self.orphans() if self._belongs(pid, job)]
         if job.status is None:
             roots.append(job.pid)
         return roots + list_descendants(roots)
 
     def _belongs(self, pid: int, job: SupervisedJob) -> bool:
-        """Say whether a stray is this job's: by its session, its mark, or because no other can have made it."""
+        """Say whether an orphan is this job's: by its session, its mark, or because no other can have made it."""
         leader = read_session(pid)
-        for other in self.jobs.values():
+        for other in self.by_key.values():
             if other.pid == leader:
                 return other is job
         over = job.status is not None
@@ -120,10 +120,10 @@ class SupervisedJobs:
         if marked[0] == self.state and marked[2].isdigit():
             key = int(marked[2])
             # Of a job that is not known any more: it goes with whoever ends next.
-            return key == job.key or (over and key not in self.jobs)
+            return key == job.key or (over and key not in self.by_key)
         # It hides whose it is (`env -i`, a title over its environment). Never take it from a job that may be its own.
         born = read_start_time(pid)
-        rivals = (other for other in self.jobs.values() if other is not job and other.status is None)
+        rivals = (other for other in self.by_key.values() if other is not job and other.status is None)
         return over and born is not None and all(other.began > born + TICK for other in rivals)
 
     def signal(self, job: SupervisedJob, number: int) -> None:
@@ -147,7 +147,7 @@ class SupervisedJobs:
 
     def freeze_all(self) -> None:
         """Stop every descendant, whosever it is."""
-        for job in self.jobs.values():
+        for job in self.by_key.values():
             self.freeze(job)
         stopped: set[int] = set()
         while new := set(list_descendants([os.getpid()])) - stopped:
@@ -162,7 +162,7 @@ class SupervisedJobs:
         self.signal(job, CONT)
 
     def go_on_unknown(self) -> None:
-        """Let strays go on that no job can be told to own (`freeze_all` stopped them)."""
-        known = {pid for job in self.jobs.values() for pid in self.members(job)}
+        """Let orphans go on that no job can be told to own (`freeze_all` stopped them)."""
+        known = {pid for job in self.by_key.values() for pid in self.members(job)}
         for pid in set(list_descendants([os.getpid()])) - known:
             send_signal(pid, CONT)

@@ -42,7 +42,7 @@ class SupervisorLoop:
 
     def __init__(self, socket: int, guard: int, register: SharedState, clock: int, state: str) -> None:
         self.socket, self.guard, self.register, self.clock, self.state = socket, guard, register, clock, state
-        self.wards, self.launch = SupervisedJobs(state), ProgramStarter()
+        self.jobs, self.launch = SupervisedJobs(state), ProgramStarter()
         self.hunted: dict[int, SupervisedJob] = {}
         self.turns = PendingJobs()
         #: Environments by number. As bytes: they are handed to a new process many times over.
@@ -65,7 +65,7 @@ class SupervisorLoop:
             while self.turn():
                 pass
         finally:
-            for pid in self.wards.mains:
+            for pid in self.jobs.mains:
                 send_group(pid, KILL)
             kill_all()
 
@@ -80,7 +80,7 @@ class SupervisorLoop:
             else:
                 alive = self.receive()
         self.reap()
-        if self.wards.jobs:
+        if self.jobs.by_key:
             self.check_deadline()
         self.hunt()
         return alive and self.flush()
@@ -88,7 +88,7 @@ class SupervisorLoop:
     def timeout(self) -> float | None:
         if self.hunted:
             return HUNT
-        if not self.wards.jobs or self.late:
+        if not self.jobs.by_key or self.late:
             return None
         return max(0.0, min(_POLL_MILLISECONDS, (self.register.deadline - self.now()) * 1000 + 1))
 
@@ -150,14 +150,14 @@ class SupervisorLoop:
             self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or repr(exc))
             return
         entry = self.register.enter(pid, before, self.now())
-        self.wards.jobs[key] = self.wards.mains[pid] = SupervisedJob(key, name, pid, before, entry)
+        self.jobs.by_key[key] = self.jobs.mains[pid] = SupervisedJob(key, name, pid, before, entry)
 
     def do_signal(self, key: int, number: int) -> None:
         """Signal everything of a job."""
-        job = self.wards.jobs.get(key)
+        job = self.jobs.by_key.get(key)
         if job:
             job.touched = True
-            self.wards.signal(job, number)
+            self.jobs.signal(job, number)
         self.drop(key)
 
     def drop(self, key: int) -> None:
@@ -169,17 +169,17 @@ class SupervisorLoop:
 
     def do_active(self, key: int) -> None:
         """Tell how long a job ran so far. One that has ended told that with its end."""
-        job = self.wards.jobs.get(key)
+        job = self.jobs.by_key.get(key)
         if job or self.turns.find(key):
             self.pipe.tell("active", key, job.ran() if job else 0.0)
 
     def do_mains(self) -> None:
         """Tell the first processes of all jobs."""
-        self.pipe.tell("mains", {job.key: pid for pid, job in self.wards.mains.items()})
+        self.pipe.tell("mains", {job.key: pid for pid, job in self.jobs.mains.items()})
 
     def do_kill(self, key: int) -> None:
         """Kill everything of a job, and see that it goes."""
-        job = self.wards.jobs.get(key)
+        job = self.jobs.by_key.get(key)
         if job:
             job.touched = True
             self.begin_hunt(job)
@@ -187,20 +187,20 @@ class SupervisorLoop:
 
     def do_freeze(self, key: int) -> None:
         """Freeze a job until `thaw`."""
-        job = self.wards.jobs.get(key) or self.turns.find(key)
+        job = self.jobs.by_key.get(key) or self.turns.find(key)
         if job:
             job.held = True
         if isinstance(job, SupervisedJob):
-            self.wards.freeze(job)
+            self.jobs.freeze(job)
 
     def do_thaw(self, key: int) -> None:
         """Let a job go on, unless the deadline has passed."""
-        job = self.wards.jobs.get(key)
+        job = self.jobs.by_key.get(key)
         if job:
             job.held = False
             self.check_deadline()
             if not self.late:
-                self.wards.go_on(job)
+                self.jobs.go_on(job)
         waiting = self.turns.find(key)
         if waiting:
             waiting.held = False
@@ -215,16 +215,16 @@ class SupervisorLoop:
         now = self.now()
         if self.late and now < self.register.deadline:
             self.late = False
-            for job in self.wards.jobs.values():
+            for job in self.jobs.by_key.values():
                 if not job.held:
-                    self.wards.go_on(job)
-            self.wards.go_on_unknown()
+                    self.jobs.go_on(job)
+            self.jobs.go_on_unknown()
 
     def check_deadline(self) -> None:
         now = self.now()  # before the deadline is read: whoever renews looks at the clock after it wrote
         if not self.late and now >= self.register.deadline:
             self.late = True
-            self.wards.freeze_all()
+            self.jobs.freeze_all()
 
     def reap(self) -> None:
         """Take in all who died; a job's end is reported when nothing of it is left."""
@@ -236,16 +236,16 @@ class SupervisorLoop:
                 break
             if not pid:
                 break
-            self.wards.hopeless.discard(pid)
-            job = self.wards.mains.pop(pid, None)
+            self.jobs.hopeless.discard(pid)
+            job = self.jobs.mains.pop(pid, None)
             if job:
                 send_group(pid, KILL)
                 job.exited(status, usage)
                 ended.append(job)
         if ended:
-            strays = self.wards.strays()
+            orphans = self.jobs.orphans()
             for job in ended:
-                if strays:
+                if orphans:
                     self.begin_hunt(job)
                 else:
                     self.report(job, 0)
@@ -259,16 +259,16 @@ class SupervisorLoop:
         for job in list(self.hunted.values()):
             if job.status is None:
                 send_group(job.pid, KILL)
-            left = self.wards.members(job)
+            left = self.jobs.members(job)
             for pid in left:
                 send_signal(pid, KILL)
             if job.status is not None and (not left or self.now() - job.hunted > _PATIENCE_SECONDS):
-                self.wards.hopeless.update(left)
+                self.jobs.hopeless.update(left)
                 self.report(job, len(left))
 
     def report(self, job: SupervisedJob, left: int) -> None:
         self.hunted.pop(job.key, None)
-        del self.wards.jobs[job.key]
+        del self.jobs.by_key[job.key]
         assert job.status is not None
         # Not what a signal ended, unless the agent lives to hear of it: whoever kills everything kills jobs, too.
         own = not job.touched and 0 <= job.status < SIGNALLED

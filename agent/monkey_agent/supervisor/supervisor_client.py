@@ -44,13 +44,13 @@ class SupervisorClient:
         self._asked: asyncio.Future[dict[int, int]] | None = None
         self._gone: asyncio.Future[None] | None = None
         #: The work of ending what a supervisor left that died.
-        self._burial: asyncio.Future[None] | None = None
+        self._cleanup: asyncio.Future[None] | None = None
         self._closing = False
 
     async def start(self) -> None:
         """See that a supervisor is there. Raises FleetError where none can be started."""
-        if self._burial is not None:
-            await asyncio.shield(self._burial)
+        if self._cleanup is not None:
+            await asyncio.shield(self._cleanup)
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
             try:
@@ -235,19 +235,19 @@ class SupervisorClient:
         if failed is not None and not failed.done():
             failed.set_exception(FleetError("the supervisor ended as soon as it was started; agent.log may say why"))
         orphans, self._processes = list(self._processes.values()), {}
-        self._burial = loop.run_in_executor(None, self._bury)
-        self._burial.add_done_callback(lambda done: self._buried(done, orphans))
+        self._cleanup = loop.run_in_executor(None, self._end_supervisor)
+        self._cleanup.add_done_callback(lambda done: self._report_lost(done, orphans))
 
-    def _bury(self) -> None:
+    def _end_supervisor(self) -> None:
         if self._supervisor is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._supervisor.wait(_PATIENCE_SECONDS)
         if not self._closing:
             leftover_processes.clear_leftovers(self._state, builds=False)
 
-    def _buried(self, burial: asyncio.Future[None], orphans: list[SupervisedProcess]) -> None:
-        if burial.exception() is None:
-            self._burial = None
+    def _report_lost(self, cleanup: asyncio.Future[None], orphans: list[SupervisedProcess]) -> None:
+        if cleanup.exception() is None:
+            self._cleanup = None
         for process in orphans:
             process.end(ProcessExit("lost"))
 

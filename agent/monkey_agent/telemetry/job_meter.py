@@ -60,11 +60,11 @@ class ProcJobMeter:
     def _roots(self, supervisor: int, mains: Mapping[int, int]) -> dict[int, list[int]]:
         roots = {key: [pid] for key, pid in mains.items()}
         keys = {pid: key for key, pid in mains.items()}
-        for stray in list_children(supervisor) if supervisor else ():
-            if stray not in keys:
-                owner = keys.get(read_session(stray)) or self._marked(stray)
+        for orphan in list_children(supervisor) if supervisor else ():
+            if orphan not in keys:
+                owner = keys.get(read_session(orphan)) or self._marked(orphan)
                 if owner in roots:
-                    roots[owner].append(stray)
+                    roots[owner].append(orphan)
         return roots
 
     def _marked(self, pid: int) -> int:

@@ -1,4 +1,4 @@
-"""What goes to InfluxDB: attempts' metrics, jobs and machines as points, by way of a spool on this disk and a courier.
+"""What goes to InfluxDB: attempts' metrics, jobs and machines as points, by way of a spool and an exporter.
 
 Nothing here waits for a server, and nothing that fails here does any harm to a job: what is lost is counted and told,
 and made again from the store by `monkey metrics backfill`.
@@ -28,16 +28,16 @@ from monkey_agent.local_files import is_touched
 from monkey_agent.ports import Attempt
 from monkey_agent.supervisor.process_tree import MARK
 
-#: Seconds between looks at the courier; between looks whether secrets have changed.
+#: Seconds between looks at the exporter; between looks whether secrets have changed.
 _POLL_SECONDS, SECRETS = 1.0, 30.0
-#: Seconds that a courier must have lived to be started again at once; the pause where it has not, doubled each time.
+#: Seconds that an exporter must have lived to be started again at once; the pause where it has not, doubled each time.
 LIVED, PAUSE, _MOST = 10.0, 0.5, 60.0
 #: Seconds that an agent which leaves gives to what was not sent yet.
 DRAIN = 10.0
 
 
 class Telemetry:
-    """The spools of one agent, and the courier that takes away what is in them."""
+    """The spools of one agent, and the exporter that takes away what is in them."""
 
     def __init__(self, state: Path, machine: str, secrets: SecretValues) -> None:
         """Go on with what a predecessor left in the directory `state`; `machine`: the agent's name.
@@ -53,7 +53,7 @@ class Telemetry:
         #: What the disk refused last, for people.
         self.trouble = ""
         self._keeper: asyncio.Task[None] | None = None
-        self._courier: subprocess.Popen[bytes] | None = None
+        self._exporter: subprocess.Popen[bytes] | None = None
         self._began = 0.0
         self._told: dict[str, str] = {}
         for path in list_spools(self._root):
@@ -110,18 +110,18 @@ class Telemetry:
         except OSError as exc:
             self.trouble = f"the spool cannot be written: {exc.strerror}"
 
-    # -- the courier --------------------------------------------------------------------------------------------------
+    # -- the exporter --------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """See that a courier is there if there is anything to send."""
+        """See that an exporter is there if there is anything to send."""
         if self._keeper is None and any(is_owed(spool.path) for spool in self._spools.values()):
             self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def _keep(self) -> None:
         due, pause = 0.0, PAUSE
         while True:
-            if self._courier is None or self._courier.poll() is not None:
-                if self._courier is not None:
+            if self._exporter is None or self._exporter.poll() is not None:
+                if self._exporter is not None:
                     pause = PAUSE if time.monotonic() - self._began >= LIVED else min(2 * pause, _MOST)
                     await asyncio.sleep(pause)
                 self._start()
@@ -138,7 +138,7 @@ class Telemetry:
         # Marked, so that our successor ends it; in a session of its own, so that ^C does not.
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), MARK: f"{self._state}:0"}
         try:
-            self._courier = subprocess.Popen(
+            self._exporter = subprocess.Popen(
                 [sys.executable, "-m", "monkey.metrics.exporter", self._root],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -147,10 +147,10 @@ class Telemetry:
                 start_new_session=True,
             )
         except OSError as exc:
-            self.trouble = f"the courier cannot be started: {exc.strerror}"
+            self.trouble = f"the exporter cannot be started: {exc.strerror}"
 
     def _tell_secrets(self, *, again: bool) -> None:
-        """Tell the courier the secrets' values, if they are others than it knows; by a pipe, which nobody reads."""
+        """Tell the exporter the secrets' values, if they are others than it knows; by a pipe, which nobody reads."""
         found = self._values({name for influx in self._spools for name in influx.secrets})
         if again or found != self._told:
             self._told = found
@@ -159,38 +159,38 @@ class Telemetry:
     def _values(self, wanted: Iterable[str]) -> dict[str, str]:
         found: dict[str, str] = {}
         for name in wanted:
-            with contextlib.suppress(FleetError):  # the courier says which one is missing
+            with contextlib.suppress(FleetError):  # the exporter says which one is missing
                 found |= self._secrets.get([name])
         return found
 
     def _say(self, order: dict[str, Any]) -> None:
-        if self._courier is not None and self._courier.stdin is not None:
+        if self._exporter is not None and self._exporter.stdin is not None:
             with contextlib.suppress(OSError):
-                self._courier.stdin.write(json.dumps(order).encode() + b"\n")
-                self._courier.stdin.flush()
+                self._exporter.stdin.write(json.dumps(order).encode() + b"\n")
+                self._exporter.stdin.flush()
 
     async def close(self) -> None:
-        """Give what is owed a last while, and let the courier go; what is left is sent by the agent's next life."""
+        """Give what is owed a last while, and let the exporter go; what is left is sent by the agent's next life."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
             self._keeper = None
-        if self._courier is not None:
+        if self._exporter is not None:
             self._say({"drain": DRAIN if any(is_owed(spool.path) for spool in self._spools.values()) else 0})
-            await asyncio.to_thread(self._end, self._courier)
-            self._courier = None
+            await asyncio.to_thread(self._end, self._exporter)
+            self._exporter = None
         for spool in self._spools.values():
             spool.close()
 
     @staticmethod
-    def _end(courier: subprocess.Popen[bytes]) -> None:
+    def _end(exporter: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            courier.wait(DRAIN + 1)
-        courier.kill()
-        courier.wait()
-        if courier.stdin is not None:
+            exporter.wait(DRAIN + 1)
+        exporter.kill()
+        exporter.wait()
+        if exporter.stdin is not None:
             with contextlib.suppress(OSError):
-                courier.stdin.close()
+                exporter.stdin.close()
 
     # -- for people ---------------------------------------------------------------------------------------------------
 

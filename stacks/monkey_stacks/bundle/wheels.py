@@ -24,7 +24,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "az": ("obstore",),
     "ssh": ("asyncssh",),
 }
-#: What every agent needs: its courier imports it.
+#: What every agent needs: its exporter imports it.
 ALWAYS = ("influxdb-client",)
 #: What an agent does without where it is not here: Python alone, so it fits everywhere.
 WELCOME = ("nvidia-ml-py",)

@@ -130,7 +130,7 @@ class ObservedHost:
     #: The newest last: it is the one that takes claims.
     agents: tuple[HostAgent, ...]
     #: Units that belong to no agent.
-    strays: tuple[str, ...]
+    orphans: tuple[str, ...]
     #: A key, and names of secrets to digests of what the host has of them under it.
     secrets: tuple[str, Mapping[str, str]] = field(repr=False)
     #: The public key by which agents reach a store on an SSH host, "" for none.
@@ -154,7 +154,7 @@ class ObservedHost:
     @property
     def empty(self) -> bool:
         """Say whether nothing of the fleet is here."""
-        return not (self.agents or self.strays or self.key or self.secrets[1])
+        return not (self.agents or self.orphans or self.key or self.secrets[1])
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def read_facts(facts: Mapping[str, Any]) -> ObservedHost:
         gpus=tuple(facts["gpus"]),
         bundles=tuple(facts["bundles"]),
         agents=agents,
-        strays=tuple(facts["strays"]),
+        orphans=tuple(facts["orphans"]),
         secrets=(facts["secrets"][0], dict(facts["secrets"][1])),
     )
 
@@ -221,7 +221,7 @@ def list_differences(seen: ObservedHost, wanted: HostPlan, bundle: str, *, idle:
         found.append("other secrets")
     if any(agent.alive and not agent.draining for agent in seen.agents[:-1]):
         found.append("more than one agent takes claims")
-    return (*found, *(f"a stray unit {name}" for name in seen.strays))
+    return (*found, *(f"an orphan unit {name}" for name in seen.orphans))
 
 
 def _missing(seen: ObservedHost) -> str:

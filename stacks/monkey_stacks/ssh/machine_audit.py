@@ -52,9 +52,9 @@ def _compare(
     if known is not None and busy and name in found.directories and name not in found.living:
         yield AuditFinding(host, "no agent lives here, though there is work", "`monkey apply` begins it again")
     for unit in sorted({*found.units} - {*found.directories}):
-        yield AuditFinding(host, f"a stray unit of systemd, of the fleet {unit}", _APPLY)
+        yield AuditFinding(host, f"an orphan unit of systemd, of the fleet {unit}", _APPLY)
     for line in sorted({*found.crontab} - {*found.directories}):
-        yield AuditFinding(host, f"a stray line in the crontab, of the fleet {line}", "`crontab -e` there removes it")
+        yield AuditFinding(host, f"an orphan line in the crontab, of the fleet {line}", "`crontab -e` there removes it")
     if found.processes and not found.directories:
         pids = ", ".join(map(str, found.processes))
         yield AuditFinding(

@@ -208,7 +208,7 @@ class Rest:
             if "GroupManager" in props["type"]:
                 self._sized(id_, props, int(props["targetSize"]))
 
-    def stray(self, end: str) -> None:
+    def orphan(self, end: str) -> None:
         """Make a machine like one of a group in its network, and the disk of one that is gone: no group counts them."""
         id_, like = next(iter(self.machines().items()))
         name = f"{id_.rpartition('/')[2][:-4]}{end}"

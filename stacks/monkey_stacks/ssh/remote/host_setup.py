@@ -39,7 +39,7 @@ def observe_fleet(place: FleetDirectory, said: str, store: str) -> dict[str, Any
         "agents": [agents.inspect_agent(place, agent) for agent in place.agents()],
         "secrets": _secrets_digests(place),
         "key": key.read_text().strip() if key.exists() else "",
-        "strays": _strays(place),
+        "orphans": _orphans(place),
         "lacks": _lacks(store) if store else "",
     }
 
@@ -66,7 +66,7 @@ def _secret_lines(place: FleetDirectory) -> dict[str, str]:
     return {line.partition("=")[0]: line for line in lines if line}
 
 
-def _strays(place: FleetDirectory) -> list[str]:
+def _orphans(place: FleetDirectory) -> list[str]:
     """Return units of this fleet that belong to no agent's directory."""
     known = {keep_alive.name_unit(place, agent) for agent in place.agents()}
     prefix = f"monkey-{place.fleet}-{place.host.name}-"
@@ -144,7 +144,7 @@ def converge_agent(place: FleetDirectory, asked: dict[str, Any]) -> str:
         for agent in place.agents():
             if agent != newest:
                 agents.drain_agent(place, agent)
-        _remove_strays(place)
+        _remove_orphans(place)
         with place.bundles_locked():
             bundles.remove_old_bundles(place)
     return ""
@@ -251,8 +251,8 @@ def _check_store(place: FleetDirectory, asked: dict[str, Any]) -> None:
         raise StoreUnreachableHere(f"the agent cannot be run: {words}", None)
 
 
-def _remove_strays(place: FleetDirectory) -> None:
-    for name in _strays(place):
+def _remove_orphans(place: FleetDirectory) -> None:
+    for name in _orphans(place):
         number = name.removesuffix(".service").rpartition("-")[2]
         keep_alive.stop_by_systemd(place, place.directory / number)
 
@@ -262,7 +262,7 @@ def remove_agents(place: FleetDirectory) -> None:
     if place.host.is_dir():
         with place.locked():
             agents.end_agents(place.agents(), place)
-            _remove_strays(place)
+            _remove_orphans(place)
             keep_alive.remove_from_crontab(place)
             clear_tree(place.directory)
         place.clear_stray_locks()

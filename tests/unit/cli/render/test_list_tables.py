@@ -84,12 +84,12 @@ def test_where_nothing_is_there_is_nothing_to_do(tmp_path: Path, capsys: pytest.
 
 
 def test_findings_steer_no_terminal() -> None:
-    found = [("lab", AuditFinding("gpu1", f"a stray unit {HOSTILE}", "remove it"))]
+    found = [("lab", AuditFinding("gpu1", f"an orphan unit {HOSTILE}", "remove it"))]
     first, second = findings_lines(found, Terminal())
-    assert first.startswith("! lab/gpu1: a stray unit ") and second.strip() == "remove it"
+    assert first.startswith("! lab/gpu1: an orphan unit ") and second.strip() == "remove it"
     assert "\x1b" not in first and "\n" not in first
     (told,) = findings_json(found)
-    assert told == {"provider": "lab", "machine": "gpu1", "text": f"a stray unit {HOSTILE}", "hint": "remove it"}
+    assert told == {"provider": "lab", "machine": "gpu1", "text": f"an orphan unit {HOSTILE}", "hint": "remove it"}
 
 
 def test_instances_are_a_table() -> None:

@@ -47,7 +47,7 @@ if os.fork() == 0:
     with open("written", "wb", buffering=0) as file:
         file.write(more[:20_000_000]); os.fsync(file.fileno())
     burn(1)
-    there("stray")
+    there("orphan")
     time.sleep(1000)
 os.wait()
 there("first")
@@ -66,7 +66,7 @@ def test_all_processes_of_a_job_count_and_what_they_share_counts_once(body: Body
         bystander = await body.start("sleep 1000")
         settings = {"resources": JobResources(memory=1_000 * MB)}
         running = await body.start([*script(FAMILY), str(tmp_path)], settings=settings)
-        family = await until(lambda: pids(tmp_path / "first", tmp_path / "stray"))
+        family = await until(lambda: pids(tmp_path / "first", tmp_path / "orphan"))
         assert running.usage() == {}
         await sampler.sample()
         [sample] = [sample for sample in told if sample.job == running.job]

@@ -18,7 +18,7 @@ LOGS = "import monkey\nfor i in range(3): monkey.log('loss', i + 0.5, step=i)\n"
 
 
 def waiting(body: Body) -> bytes:
-    """Return the points that a courier would send now."""
+    """Return the points that an exporter would send now."""
     found = b""
     for path in sorted((body.state / "metrics").glob("*/influx.json")):
         backlog = SpoolBacklog(str(path.parent))
@@ -62,12 +62,12 @@ def test_it_is_told_that_nobody_answers_and_the_token_is_nowhere(tmp_path: Path,
         )
         assert "connection refused" in told[0]["error"] and told[0]["owed"] > 0
         running.leave(recorded=True)
-        courier = body.runner.telemetry._courier
-        assert courier is not None
-        assert b"grauer-hase" not in command_line(courier.pid)
+        exporter = body.runner.telemetry._exporter
+        assert exporter is not None
+        assert b"grauer-hase" not in command_line(exporter.pid)
         await body.runner.close()
         await body.runner.telemetry.close()
-        assert courier.poll() is not None
+        assert exporter.poll() is not None
         log = (await body.stored(running))["log/000000"]
         assert b"grauer-hase" not in log and b"MONKEY_METRICS_DIR" in log
         kept = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file())

@@ -90,8 +90,8 @@ EMPTY = inventory(directories=(), units=(), processes=())
         (inventory(directories=(NAME, "other-1"), crontab=("other-1",)), True, []),
         (inventory(), False, ["an agent of this fleet is set up here that no apply has written down"]),
         (EMPTY, True, ["nothing of this fleet is here any more, though it was set up"]),
-        (inventory(units=(NAME, "gone-1")), True, ["a stray unit of systemd, of the fleet gone-1"]),
-        (inventory(crontab=("gone-1",)), True, ["a stray line in the crontab, of the fleet gone-1"]),
+        (inventory(units=(NAME, "gone-1")), True, ["an orphan unit of systemd, of the fleet gone-1"]),
+        (inventory(crontab=("gone-1",)), True, ["an orphan line in the crontab, of the fleet gone-1"]),
         (
             inventory(directories=(), units=(), processes=(7, 8)),
             False,

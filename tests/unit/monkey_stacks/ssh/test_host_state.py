@@ -40,7 +40,7 @@ SEEN = ObservedHost(
     gpus=(),
     bundles=("b",),
     agents=(AGENT,),
-    strays=(),
+    orphans=(),
     secrets=(KEY, {name: digest_secret(KEY, line) for name, line in WANTED.secret_lines.items()}),
     key="",
 )
@@ -76,7 +76,7 @@ def test_nothing_differs() -> None:
         ),
         (replace(SEEN, agents=(replace(AGENT, draining=True),)), WANTED, "b", ("no agent lives",)),
         (replace(SEEN, agents=(AGENT, replace(AGENT, number=2))), WANTED, "b", ("more than one agent takes claims",)),
-        (replace(SEEN, strays=("monkey-x.service",)), WANTED, "b", ("a stray unit monkey-x.service",)),
+        (replace(SEEN, orphans=("monkey-x.service",)), WANTED, "b", ("an orphan unit monkey-x.service",)),
     ],
 )
 def test_what_differs(seen: ObservedHost, wanted: HostPlan, bundle: str, expected: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The courier against real servers: all arrives, once, whatever is wrong with the server, the token or the lines."""
+"""The exporter against real servers: all arrives, once, whatever is wrong with the server, the token or the lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def line(i: int, name: str = "loss") -> bytes:
 
 
 class Site:
-    """A spool with an attempt that writes, and a courier."""
+    """A spool with an attempt that writes, and an exporter."""
 
     def __init__(self, place: Path, database: influx.Database, **settings: Any) -> None:
         said = parse_influx_settings({"influxdb": {**database.settings, **settings}})
@@ -39,7 +39,7 @@ class Site:
         self.directory = place / "attempt"
         self.directory.mkdir()
         self.spool.register("j.1", str(self.directory), TAGS)
-        self._courier: subprocess.Popen[bytes] | None = None
+        self._exporter: subprocess.Popen[bytes] | None = None
 
     def write(self, data: bytes, name: str = "0.jsonl") -> None:
         with (self.directory / name).open("ab") as file:
@@ -47,28 +47,28 @@ class Site:
 
     def start(self, secrets: dict[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "monkey.metrics.exporter", self.root]
-        self._courier = subprocess.Popen(command, stdin=subprocess.PIPE)
+        self._exporter = subprocess.Popen(command, stdin=subprocess.PIPE)
         self.say(secrets=self.database.secrets if secrets is None else secrets)
 
     def say(self, **order: Any) -> None:
-        assert self._courier is not None and self._courier.stdin is not None
-        self._courier.stdin.write(json.dumps(order).encode() + b"\n")
-        self._courier.stdin.flush()
+        assert self._exporter is not None and self._exporter.stdin is not None
+        self._exporter.stdin.write(json.dumps(order).encode() + b"\n")
+        self._exporter.stdin.flush()
 
     def kill(self) -> None:
-        if self._courier is not None:
-            self._courier.kill()
-            self._courier.communicate()
+        if self._exporter is not None:
+            self._exporter.kill()
+            self._exporter.communicate()
 
     def leave(self) -> int:
         """The agent is gone."""
-        assert self._courier is not None
-        self._courier.communicate(timeout=NEVER)
-        return self._courier.returncode
+        assert self._exporter is not None
+        self._exporter.communicate(timeout=NEVER)
+        return self._exporter.returncode
 
     def drain(self) -> None:
         self.say(drain=NEVER)
-        assert self._courier is not None and self._courier.wait(NEVER) == 0
+        assert self._exporter is not None and self._exporter.wait(NEVER) == 0
         self.leave()
 
     @property
@@ -125,7 +125,7 @@ def test_all_that_was_logged_is_there_with_its_tags_and_types(make: Callable[...
     assert (site.state["sent"], site.state["dead"], site.state["error"]) == (9, 0, "")
 
 
-def test_a_courier_that_is_killed_loses_nothing_and_doubles_nothing(make: Callable[..., Site]) -> None:
+def test_an_exporter_that_is_killed_loses_nothing_and_doubles_nothing(make: Callable[..., Site]) -> None:
     site = make()
     for kill in range(2):
         site.write(b"".join(line(i) for i in range(kill * 10_000, (kill + 1) * 10_000)))

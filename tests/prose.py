@@ -1,0 +1,98 @@
+"""Plain English, counted: banned words and long sentences of the docs and of docstrings.
+
+`python -m tests.prose` prints each fault with its place; `--write` lowers the numbers in `prose_debt.json`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+#: File to the number of its faults: may only shrink.
+DEBT = Path(__file__).with_name("prose_debt.json")
+PACKAGES = ("monkey", "agent/monkey_agent", "stacks/monkey_stacks")
+#: Words of a sentence at most.
+LONGEST = 25
+#: Words that hide who does what. The field has better ones: report, fix, continue, lost, everyone, again, started.
+BANNED = re.compile(
+    r"\b(told|mend(s|ed|ing)?|astray|whoever|nobody|somebody|anew|begun|(goes|go|went|going) on)\b"
+    r"|\b(warden|courier|stray|seat)s?\b",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+
+
+def list_files() -> list[Path]:
+    """Return the files whose prose is counted."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    return pages + [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def find_faults(path: Path) -> list[str]:
+    """Return the faults of a file, each with its line."""
+    text = path.read_text()
+    parts = _docstrings(text) if path.suffix == ".py" else [(1, _FENCE.sub(_blank, text))]
+    return [f"{line}: {fault}" for start, part in parts for line, fault in _find_in(part, start)]
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n")
+
+
+def _docstrings(source: str) -> list[tuple[int, str]]:
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                found.append((node.body[0].lineno, text))
+    return found
+
+
+def _find_in(text: str, start: int) -> Iterator[tuple[int, str]]:
+    for at, line in enumerate(text.splitlines()):
+        for match in BANNED.finditer(re.sub(r"`[^`]*`", "x", line)):
+            yield start + at, f"banned word {match[0]!r}"
+    for at, paragraph in _paragraphs(text):
+        plain = _LINK.sub(r"\1", re.sub(r"`[^`]*`", "x", paragraph))
+        for sentence in re.split(r"(?<=[.!?])\s+", plain):
+            words = len(re.findall(r"[\w'’]+", sentence))
+            if words > LONGEST:
+                yield start + at, f"{words} words: {sentence[:60]}…"
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Yield paragraphs, items of lists and cells of tables, each with its first line's number from 0."""
+    lines: list[str] = []
+    first = 0
+    for at, line in enumerate([*text.splitlines(), ""]):
+        bare = line.strip()
+        if not bare or re.match(r"([-*#>|]|\d+\.|!!!)", bare):
+            if lines:
+                yield first, " ".join(lines)
+            lines, first = [], at
+        if bare.startswith("|"):
+            yield from ((at, cell) for cell in bare.split("|"))
+        elif bare:
+            lines.append(bare.lstrip("-*#> "))
+
+
+def count_faults() -> dict[str, int]:
+    """Return file to the number of its faults, of those that have any."""
+    counts = {path.relative_to(ROOT).as_posix(): len(find_faults(path)) for path in list_files()}
+    return {name: count for name, count in counts.items() if count}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        DEBT.write_text(json.dumps(count_faults(), indent=1) + "\n")
+    else:
+        for page in map(Path, sys.argv[1:]) if sys.argv[1:] else list_files():
+            for fault in find_faults(ROOT / page):
+                print(f"{page}:{fault}")
