@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import FleetError, MonkeyError, StoreError
-from monkey.fleet import environment_digest
+from monkey.fleet import environment_digest, incarnations
 from monkey.fleet.agent_state import cache_home, state_dir
 from monkey.fleet.gpus import list_gpus, select_gpus
 from monkey.fleet.machine_capacity import Capacity, format_count, measure_capacity
@@ -27,7 +27,7 @@ from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_agent.arguments import parse_arguments
 from monkey_agent.execution.runner import LocalRunner
-from monkey_agent.lifecycle import draining, incarnations
+from monkey_agent.lifecycle import draining
 from monkey_agent.lifecycle.job_points import JobPoints
 from monkey_agent.lifecycle.state_directory import StateDirectory
 from monkey_agent.machine import MachineClock

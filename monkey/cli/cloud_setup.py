@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from monkey.atomic_write import write_atomically
 from monkey.errors import MonkeyError
 from monkey.spec.project.cloud import MACHINE_TYPE_KEYS
 from monkey.spec.project.project import PROJECT_FILE
@@ -113,9 +114,7 @@ def add_provider(path: Path, wanted: CloudOptions) -> bool:
             + "".join(wanted.lines[key] for key in taken),
             hint="write it there by hand, then say it again",
         )
-    aside = path.with_name(f".{path.name}.part")
-    aside.write_text(text.rstrip("\n") + "\n" + "".join(wanted.lines.values()), encoding="utf-8")
-    aside.replace(path)
+    write_atomically(path, text.rstrip("\n") + "\n" + "".join(wanted.lines.values()))
     return True
 
 

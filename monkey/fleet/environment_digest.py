@@ -11,11 +11,11 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
 from monkey import __version__
+from monkey.atomic_write import write_atomically
 from monkey.fleet.agent_state import agent_pid
 from monkey.fleet.fleet_records import OutdatedAgent
 
@@ -53,12 +53,7 @@ def record_environment(directory: Path, agent: str) -> None:
     """Write down what this process was started with; `agent` names it as its heartbeats do. Raises OSError."""
     key = secrets.token_bytes(16)
     said = {"agent": agent, "pid": os.getpid(), "key": key.hex(), "digests": digest_environment(key, os.environ)}
-    aside = directory / f"{_DIGEST_FILE}.new"
-    with suppress(FileNotFoundError):
-        aside.unlink()
-    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:  # noqa: PTH123
-        json.dump(said, file)
-    aside.replace(directory / _DIGEST_FILE)
+    write_atomically(directory / _DIGEST_FILE, json.dumps(said), mode=0o600)
 
 
 def compare_environment(directory: Path) -> OutdatedAgent | None:

@@ -21,8 +21,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
+from monkey.atomic_write import write_atomically
 from monkey.metrics.influx_client import InfluxClient, InfluxDenied, InfluxUnavailable, LinesRefused
-from monkey.metrics.spool import influx_of, list_spools, publish_file
+from monkey.metrics.spool import influx_of, list_spools
 from monkey.metrics.spool_reader import BATCH_BYTES, PointBatch, SpoolBacklog
 
 #: Seconds between looks for more.
@@ -234,7 +235,7 @@ class InfluxRoute(threading.Thread):
             }
             if told != self._told:
                 self._told = told
-                self._guard(lambda: publish_file(f"{self._path}/state.json", json.dumps(told).encode()))
+                self._guard(partial(write_atomically, f"{self._path}/state.json", json.dumps(told), mode=0o600))
 
 
 def _halves(body: bytes) -> list[bytes]:

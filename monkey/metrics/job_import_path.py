@@ -8,9 +8,9 @@ anything but Python, are copied to a directory of their own.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from pathlib import Path
+
+from monkey.atomic_write import write_atomically
 
 #: What `import monkey` needs inside a job, relative to the package. tests/unit/metrics holds the list to account.
 _CLIENT_FILES = ("__init__.py", "job.py", "metrics/__init__.py", "metrics/metric_log.py")
@@ -28,7 +28,8 @@ def client_path(cache: Path) -> Path:
     for name, data in sources.items():
         path = target / "monkey" / name
         if not _holds(path, data):
-            _publish(path, data)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, data)
     return target
 
 
@@ -45,16 +46,3 @@ def _holds(path: Path, data: bytes) -> bool:
         return path.read_bytes() == data
     except OSError:
         return False
-
-
-def _publish(path: Path, data: bytes) -> None:
-    """Write the file aside, then rename it over: file by file, so that a job that reads there never misses one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, aside = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        Path(aside).replace(path)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH102, PTH103, PTH104, PTH108, PTH110, PTH112, PTH123, PTH208
+# ruff: noqa: PTH102, PTH103, PTH108, PTH110, PTH112, PTH123, PTH208
 # Paths are plain strings here, as those of workspaces are.
 """What InfluxDB has not confirmed yet, on the disk of the machine where it came to be.
 
@@ -24,6 +24,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from monkey.atomic_write import write_atomically
 from monkey.files import move_directory, stat_directory
 from monkey.spec.project.influx_settings import InfluxSettings
 
@@ -41,7 +42,7 @@ class Spool:
         self.path = f"{root}/{hashlib.sha256(told).hexdigest()[:16]}"
         for name in ("sources", "kept", "points"):
             os.makedirs(f"{self.path}/{name}", mode=0o700, exist_ok=True)
-        publish_file(f"{self.path}/influx.json", told)
+        write_atomically(f"{self.path}/influx.json", told, mode=0o600)
         self._number = max(list_segments(self.path), default=0)
         self._fd = -1
         self._size = 0
@@ -50,7 +51,9 @@ class Spool:
 
     def register(self, name: str, directory: str, tags: Mapping[str, str]) -> None:
         """Have the metrics files of an attempt sent from `directory`, as they grow. Raises OSError."""
-        publish_file(f"{self.path}/sources/{name}", json.dumps({"directory": directory, "tags": dict(tags)}).encode())
+        write_atomically(
+            f"{self.path}/sources/{name}", json.dumps({"directory": directory, "tags": dict(tags)}).encode(), mode=0o600
+        )
 
     def keep(self, name: str, directory: str) -> None:
         """Take the directory of an attempt that is over; there is an empty one in its place. Raises OSError."""
@@ -114,7 +117,7 @@ def rescue_points(state: str, root: str) -> None:
                 left = f"{state}/left/{name}/metrics"
                 if os.path.isdir(left):
                     told = load_json(f"{path}/sources/{name}") | {"directory": left}
-                    publish_file(f"{path}/sources/{name}", json.dumps(told).encode())
+                    write_atomically(f"{path}/sources/{name}", json.dumps(told).encode(), mode=0o600)
                 elif not os.path.isdir(f"{path}/kept/{name}"):
                     stat_directory(metrics := f"{state}/attempts/{name}/metrics")
                     move_directory(metrics, f"{path}/kept/{name}")
@@ -146,20 +149,3 @@ def load_json(path: str) -> dict[str, Any]:
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def publish_file(path: str, data: bytes, *, sync: bool = False) -> None:
-    """Write a file aside, then rename it over. Raises OSError."""
-    directory, _, name = path.rpartition("/")
-    aside = f"{directory}/.{name}.{os.getpid()}"
-    try:
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(data)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.rename(aside, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(aside)
-        raise

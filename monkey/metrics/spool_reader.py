@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from monkey.atomic_write import write_atomically
 from monkey.files import is_directory, open_regular
 from monkey.metrics.influx_points import metric_tags
 from monkey.metrics.records import Records
-from monkey.metrics.spool import list_names, list_segments, load_json, publish_file
+from monkey.metrics.spool import list_names, list_segments, load_json
 from monkey.metrics.summary import MAX_LINE
 
 #: Bytes of a file that are read at once.
@@ -226,7 +227,9 @@ class SpoolBacklog:
     def save(self) -> None:
         """Write down what was confirmed, durably. Raises OSError."""
         told = {"counts": self.counts, "files": self._confirmed}
-        publish_file(f"{self._path}/offsets.json", json.dumps(told, separators=(",", ":")).encode(), sync=True)
+        write_atomically(
+            f"{self._path}/offsets.json", json.dumps(told, separators=(",", ":")).encode(), mode=0o600, durable=True
+        )
 
     # -- what is removed ----------------------------------------------------------------------------------------------
 

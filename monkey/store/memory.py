@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from monkey.atomic_write import write_atomically
 from monkey.errors import KeyMissing
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.keys import check_key, check_prefix
@@ -92,7 +92,7 @@ class MemoryStore(Store):
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`."""
-        _write(path, await self.get(key))
+        write_atomically(path, await self.get(key))
 
     async def close(self) -> None:
         """See `Store.close`."""
@@ -100,9 +100,3 @@ class MemoryStore(Store):
 
 def _read(path: Path) -> bytes:
     return path.read_bytes()
-
-
-def _write(path: Path, data: bytes) -> None:
-    aside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
-    aside.write_bytes(data)
-    aside.replace(path)

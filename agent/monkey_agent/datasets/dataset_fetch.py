@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from monkey.atomic_write import write_atomically
 from monkey.errors import CorruptObject, JobFailed, KeyMissing, StoreError
 from monkey.store.content.objects import DAMAGED, SEND_AGAIN
 from monkey.store.store_port import Store
@@ -101,13 +102,8 @@ class DatasetFetch:
         if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
             raise await self._damaged(self._oid)
         files = await asyncio.to_thread(dataset_listing.parse_listing, self._oid, data)
-        await to_its_end(lambda: self._keep(data, kept))
+        await to_its_end(lambda: write_atomically(kept, data))
         return files
-
-    def _keep(self, data: bytes, kept: Path) -> None:
-        aside = Path(f"{self._incoming}/list")
-        aside.write_bytes(data)
-        aside.replace(kept)
 
     async def _fill(self, place: str, files: dict[str, str]) -> None:
         paths: dict[str, list[str]] = {}

@@ -20,6 +20,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
+from monkey.atomic_write import write_atomically
 from monkey.tree_removal import remove_tree
 from monkey_agent.datasets.dataset_listing import list_directories
 from monkey_agent.machine import boot_id
@@ -71,10 +72,7 @@ def is_sound(tree: str, stamp: TreeStamp | None) -> bool:
 def write_stamp(tree: str) -> None:
     """Stamp a tree whose files were all verified; raises OSError."""
     files, digest = _look(tree)
-    aside = f"{tree}.stamp.{secrets.token_hex(4)}"
-    with open(aside, "w") as file:
-        json.dump(TreeStamp(boot_id(), files, digest)._asdict(), file)
-    os.replace(aside, f"{tree}.stamp")
+    write_atomically(f"{tree}.stamp", json.dumps(TreeStamp(boot_id(), files, digest)._asdict()))
 
 
 def _look(tree: str) -> tuple[int, str]:

@@ -1,1 +1,1 @@
-"""The agent's own life: state directory, incarnations, draining, notices of the cloud."""
+"""The agent's own life: state directory, draining, notices of the cloud, points."""

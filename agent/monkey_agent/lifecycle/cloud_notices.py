@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from monkey.atomic_write import write_atomically
 from monkey.errors import FleetError
 from monkey.fleet.cloud import instance_metadata
 from monkey.fleet.cloud.aws_machine import AwsMachine
@@ -40,7 +41,7 @@ async def be_heard(agent: AgentDaemon, directory: Path) -> None:
         heard = agent.heart.acknowledged
         if heard > written:
             with contextlib.suppress(OSError):  # a full disk: then nobody is heard, which is told, and it ends
-                _write(directory / HEARD, f"{heard:.3f}")
+                write_atomically(directory / HEARD, f"{heard:.3f}")
                 written = heard
         await asyncio.sleep(_POLL_SECONDS if written else _POLL_SECONDS / 10)
 
@@ -86,13 +87,7 @@ def _depart(agent: AgentDaemon, directory: Path, why: str) -> None:
     """Write down why it leaves: somebody is to come in its place."""
     may = "may be" if why == instance_metadata.REBALANCE else "is"
     agent.errors.say(f"{why}: this machine {may} taken away")
-    _write(directory / GOODBYE, why)
-
-
-def _write(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.aside")
-    aside.write_text(text)
-    aside.replace(path)
+    write_atomically(directory / GOODBYE, why)
 
 
 def read_secrets(settings: Mapping[str, Any]) -> dict[str, str]:

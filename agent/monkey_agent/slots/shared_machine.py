@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from monkey.atomic_write import write_atomically
 from monkey.fleet.agent_state import is_agent_alive
 
 #: The file, in an agent's directory.
@@ -38,10 +39,8 @@ class TakenResources:
 
 def write_slots(directory: Path, taken: TakenResources) -> None:
     """Write down what the jobs of the agent of this directory hold; what cannot be written is not told."""
-    aside = directory / f"{_SLOTS_FILE}.new"
     with contextlib.suppress(OSError):
-        aside.write_text(json.dumps(asdict(taken)))
-        aside.replace(directory / _SLOTS_FILE)
+        write_atomically(directory / _SLOTS_FILE, json.dumps(asdict(taken)))
 
 
 class SharedMachine:

@@ -6,10 +6,10 @@ It lies beside the default store, in the project's `.monkey/`: whoever removes a
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 
+from monkey.atomic_write import write_atomically
 from monkey.errors import StoreMissing
 
 #: A store's URL to its id, as JSON.
@@ -57,14 +57,9 @@ class KnownStores:
 
     def _save(self) -> None:
         """Write it down; where nothing can be written (a read-only checkout), that is not worth failing for."""
-        aside = self.path.with_suffix(f".{os.getpid()}")
-        try:
+        with suppress(OSError):
             ignore_all(self.path.parent)
-            aside.write_text(json.dumps(self._known, indent=1) + "\n")
-            aside.replace(self.path)
-        except OSError:
-            with suppress(OSError):
-                aside.unlink()
+            write_atomically(self.path, json.dumps(self._known, indent=1) + "\n")
 
 
 def ignore_all(directory: Path) -> None:

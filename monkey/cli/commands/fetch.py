@@ -9,6 +9,7 @@ import click
 
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
+from monkey.atomic_write import write_atomically
 from monkey.cli.render.fetch_report import FetchBar, brought_lines, failed_text
 from monkey.cli.session import in_world, json_option, names_complete
 from monkey.cli.terminal.text import json_text
@@ -145,9 +146,7 @@ def _index(directory: Path, results: Results, files: dict[str, list[DownloadFile
     directory.mkdir(parents=True, exist_ok=True)
     rows = [row_json(row) | {"files": {f.path: f.sha256 for f in files[row.job]}} for row in results.rows]
     for name, text in (("results.csv", rows_csv(results)), ("results.json", json_text(rows, indent=1) + "\n")):
-        aside = directory / f".{name}.new"
-        aside.write_text(text, newline="")
-        aside.replace(directory / name)
+        write_atomically(directory / name, text)
 
 
 def _told(brought: DownloadResult, files: dict[str, list[DownloadFile]], directory: Path, *, as_json: bool) -> str:

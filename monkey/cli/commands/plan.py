@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from monkey.apply.planning import PlanningResult, make_plan
+from monkey.atomic_write import write_atomically
 from monkey.cli.render.plan_lines import plan_lines
 from monkey.cli.session import find_project, in_world, json_option, one_format
 from monkey.cli.terminal.text import detect_terminal, json_text
@@ -79,9 +80,7 @@ def _save(planned: PlanningResult, output: str, keep_stale: Sequence[str]) -> No
             hint=f"call it {PLAN} or NAME.{PLAN}, which never are code; or save it outside of the project",
         )
     text = dump_saved_plan(planned.plan, [os.path.relpath(path, root) for path in planned.files], keep_stale)
-    aside = target.with_name(f".{target.name}.part")
     try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(target)
+        write_atomically(target, text)
     except OSError as exc:
         raise MonkeyError(f"the plan cannot be saved to {output!r}: {exc.strerror}") from exc

@@ -8,7 +8,6 @@ of the column that was merged, and stays the only one. Fewest is a hard problem;
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import product
 from math import prod
 
 from monkey.spec.job.job_table import JobTable
@@ -153,12 +152,3 @@ class JobRectangles:
         if number == self._limit(column):
             self._sets[column].append(members)
         return number
-
-
-def expand_points(rectangles: JobRectangles) -> list[tuple[int, ...]]:
-    """Return every combination again, as indexes of the table's columns: what the rectangles must equal."""
-    return [
-        point
-        for numbers in zip(*rectangles.columns, strict=True)
-        for point in product(*(rectangles.axis(at, number) for at, number in enumerate(numbers)))
-    ]

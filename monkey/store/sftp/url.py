@@ -22,11 +22,6 @@ class SftpTarget:
     directory: str
 
     @property
-    def login(self) -> str:
-        """The host as people and `ssh` write it."""
-        return f"{self.user}@{self.host}" if self.user else self.host
-
-    @property
     def url(self) -> str:
         """The one form of the URL."""
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+from monkey.atomic_write import write_atomically
 from monkey.store.content.hash_worker import Signature
 from monkey.transfer.datasets.dataset import Told
 from monkey.transfer.datasets.dataset_scan import FileRow
@@ -91,14 +92,9 @@ class HashState:
             for (_, signature), md5 in zip(rows, md5s, strict=True)
         )
         body = marshal.dumps((self.root, "\0".join(name for name, _ in rows), packed, digests, told))
-        aside = self._path.with_name(f".{self._path.name}.{os.urandom(6).hex()}.part")
-        try:
+        with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_bytes(MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
-            aside.replace(self._path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                aside.unlink()
+            write_atomically(self._path, MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
 
     def _load(self) -> tuple[list[str], bytes, bytes, Told | None]:
         """Return what was saved: names, signatures, MD5s; nothing where there is nothing, or it is not whole."""

@@ -20,7 +20,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from monkey import __version__, origin
-from monkey.errors import FleetError, KeyMissing
+from monkey.atomic_write import write_atomically
+from monkey.errors import FleetError
 from monkey.fleet.agent_state import cache_home
 from monkey.store.create import create_object
 from monkey.store.store_port import Store
@@ -74,8 +75,8 @@ def build_bundle(scheme: str, target: WheelTarget, cache: Path | None = None, to
         tar = pack_files({**collect_contents(found, target, Path(scratch)), **beside})
     sha256 = hashlib.sha256(tar).hexdigest()
     cache.mkdir(parents=True, exist_ok=True)
-    _publish(kept.with_suffix(".tar.gz"), gzip.compress(tar, 6, mtime=0))
-    _publish(kept, json.dumps({"sha256": sha256}).encode())
+    write_atomically(kept.with_suffix(".tar.gz"), gzip.compress(tar, 6, mtime=0))
+    write_atomically(kept, json.dumps({"sha256": sha256}).encode())
     _tidy(cache)
     return Bundle(sha256, kept.with_suffix(".tar.gz"))
 
@@ -132,17 +133,6 @@ def _fingerprint(found: list[importlib.metadata.Distribution], scheme: str, targ
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
 
-def _publish(path: Path, data: bytes) -> None:
-    fd, aside = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-        Path(aside).replace(path)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
-
-
 def _tidy(cache: Path) -> None:
     for kept in sorted(cache.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
         for path in (kept, kept.with_suffix(".tar.gz")):
@@ -154,14 +144,3 @@ async def publish_bundle(store: Store, bundle: Bundle) -> None:
     if any(item.key == bundle.key for item in await store.list(bundle.key)):
         return
     await create_object(store, bundle.key, bundle.path.read_bytes())
-
-
-async def fetch_bundle(store: Store, sha256: str) -> bytes:
-    """Return a bundle's gzipped tar from the store, after a look at its hash. Raises FleetError, StoreError."""
-    try:
-        data = await store.get(spell_bundle_key(sha256))
-    except KeyMissing:
-        raise FleetError(f"the store has no bundle {sha256}", hint="`monkey apply` puts it there") from None
-    if hashlib.sha256(gzip.decompress(data)).hexdigest() != sha256:
-        raise FleetError(f"the bundle {sha256} in the store is damaged", hint="remove it; `monkey apply` puts it there")
-    return data

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
+from monkey.fleet.incarnations import record_life
 
 #: In the environment of all that a holder starts: where it was started.
 MARK = "MONKEY_STACK"
@@ -19,8 +20,6 @@ MARK = "MONKEY_STACK"
 _POLL_SECONDS = 0.1
 #: Seconds that processes may take to go that were killed.
 _PATIENCE_SECONDS = 10.0
-#: Earlier holders that are remembered.
-_REMEMBERED_LOCKS = 200
 
 
 class LockDirectory:
@@ -78,16 +77,7 @@ class LockDirectory:
     def begin(self, life: str) -> frozenset[str]:
         """Write down that `life` begins, and return those that began here before: of them nothing runs any more."""
         self._end()
-        path, aside = self.directory / "lives", self.directory / "lives.new"
-        before: list[str] = []
-        with contextlib.suppress(FileNotFoundError):
-            before = path.read_text(errors="replace").splitlines()[-_REMEMBERED_LOCKS:]
-        with aside.open("w") as file:
-            file.write("".join(f"{each}\n" for each in [*before, life]))
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-        return frozenset(before)
+        return record_life(self.directory, life)
 
     def leave(self) -> None:
         """Unlock it."""

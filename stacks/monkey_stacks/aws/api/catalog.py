@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from monkey.atomic_write import write_atomically
 from monkey.errors import FleetError
 from monkey.fleet.agent_state import cache_home
 from monkey.spec.project.cloud import CloudSettings
@@ -88,21 +87,9 @@ def _remembered(region: str) -> dict[str, MachineType]:
 def _remember(region: str, known: dict[str, MachineType]) -> None:
     """Keep what is known, where there is a place for it: the next one asks again otherwise."""
     with contextlib.suppress(OSError):
-        _write(_file(region), known)
-
-
-def _write(path: Path, known: dict[str, MachineType]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd, aside = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(fd, "w") as file:
-        json.dump({name: asdict(each) for name, each in known.items()}, file)
-    Path(aside).replace(path)
-
-
-def list_known_types(region: str, types: Sequence[str]) -> tuple[MachineType, ...]:
-    """Return those of the types that are known without asking."""
-    known = _remembered(region)
-    return tuple(known[type_] for type_ in types if type_ in known)
+        path = _file(region)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps({name: asdict(each) for name, each in known.items()}), mode=0o600)
 
 
 def image_name(cloud: CloudSettings, types: Sequence[MachineType]) -> str:

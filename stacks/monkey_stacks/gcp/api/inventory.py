@@ -66,11 +66,6 @@ class GcpResource:
         return f"{self.kind.replace('-', ' ')} {self.id.rpartition('/')[2]}"
 
 
-def name_member(account: GcpAccount, stack: GcpStack) -> str:
-    """Return who machines are, as rights are given to them."""
-    return f"serviceAccount:{name_service_account(account, stack)}"
-
-
 def name_service_account(account: GcpAccount, stack: GcpStack) -> str:
     """Return the address of the machines' service account; a project of a domain's is "domain:name"."""
     project = ".".join(reversed(account.project.split(":")))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.plan.text.describe import describe_jobs, format_value
-from monkey.plan.text.rectangles import expand_points, factor_rows
+from monkey.plan.text.rectangles import JobRectangles, factor_rows
 from tests.unit.plan.making import grid, table
 
 GRID = grid(lr=[0.01, 0.03, 0.1], hidden=[32, 128], seed=range(5))
@@ -168,3 +168,12 @@ def test_a_few_choices_are_told_apart_and_many_are_summed_up() -> None:
 
 def test_values_of_the_longest_length_are_whole() -> None:
     assert format_value("x" * 32) == "x" * 32 and len(format_value("x" * 33)) == 32
+
+
+def expand_points(rectangles: JobRectangles) -> list[tuple[int, ...]]:
+    """Return every combination again, as indexes of the table's columns: what the rectangles must equal."""
+    return [
+        point
+        for numbers in zip(*rectangles.columns, strict=True)
+        for point in product(*(rectangles.axis(at, number) for at, number in enumerate(numbers)))
+    ]
