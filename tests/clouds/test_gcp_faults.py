@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 
 from monkey.errors import FleetError
 from monkey_stacks.cloud.cloud_fleet import CloudFleet
+from monkey_stacks.gcp.fleet import GcpApi
 from tests.clouds.gcp.desk import Google
 from tests.clouds.gcp.offers import REGION, ZONES
 from tests.clouds.gcp.renter import Renter
@@ -99,6 +100,11 @@ def test_what_monkey_yaml_asks_for_must_be_there(
     assert error.message == told(lambda: renter.run(CloudFleet.check_offer)).message
 
 
+def elsewhere(fleet: CloudFleet) -> CloudFleet:
+    """Return the fleet of the same name of another store."""
+    return replace(fleet, api=replace(cast(GcpApi, fleet.api), store_url="gs://other/team"))
+
+
 @pytest.mark.slow
 def test_what_google_refuses_pulumi_is_told_and_why_machines_do_not_come(renter: Renter, gcp: Google) -> None:
     fail(gcp, {"match": "create .*network:Network", "say": FULL}, {"match": "create .*Account", "say": DENIED})
@@ -131,7 +137,7 @@ def test_what_google_refuses_pulumi_is_told_and_why_machines_do_not_come(renter:
     [firewall] = [each for each in things.values() if each["type"].endswith("Firewall")]
     assert firewall["network"].endswith("/theirs") and len([id_ for id_ in things if "networks/" in id_]) == 2
     # Who has another store finds it all, as somebody else's.
-    held = renter.run(lambda fleet: replace(fleet, store_url="gs://other/team").holdings())
+    held = renter.run(lambda fleet: elsewhere(fleet).tagged_resources())
     assert {each.of.provider for each in held if each.of is not None} == {"cloud"} and all(each.of for each in held)
     kinds = {each.kind for each in held}
     assert {"instance group", "instance template", "firewall", "instance e2-standard-2"} <= kinds

@@ -43,7 +43,7 @@ def test_amazons_own_words_are_told_without_its_librarys() -> None:
 
 @pytest.mark.parametrize(("disk", "gibibytes", "notes"), [(8 << 30, 8, 0), ((8 << 30) - 5, 8, 0), (8 << 30, 15, 1)])
 def test_a_disk_that_the_image_makes_larger_is_noted(disk: int, gibibytes: int, notes: int) -> None:
-    wanted = cast("words.Wanted", SimpleNamespace(disk=disk, gibibytes=gibibytes))
+    wanted = cast("words.CloudFleetPlan", SimpleNamespace(disk=disk, gibibytes=gibibytes))
     said = words.describe_larger_disk(wanted)
     assert said == ["disk: 8 GiB is too small for the image: machines have 15 GiB"][:notes]
 
