@@ -19,9 +19,9 @@ MonkeyError
 │   ├── StoreUnsafe         its put-if-absent lies: two writers won one key
 │   └── StoreFormat         written by a newer monkey
 ├── CorruptObject           stored bytes that are not what their key promises
-├── ConcurrentApply         somebody else's apply came first
+├── ConcurrentApply         Another apply came first
 ├── FleetError              a machine or its agent could not be started
-│   └── HostAway            a host does not answer: others go on without it
+│   └── HostAway            a host does not answer: others continue without it
 └── JobFailed               a job could not be run; its message becomes the attempt's reason
 """
 
@@ -160,7 +160,7 @@ class CorruptObject(MonkeyError):
 
 
 class ConcurrentApply(MonkeyError):
-    """Somebody else's apply came first."""
+    """Another apply came first."""
 
 
 class FleetError(MonkeyError):

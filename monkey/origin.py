@@ -1,6 +1,6 @@
 """Where the monkey that runs was installed from, and what installs it from there again.
 
-The name of our distribution alone will not do: whoever registers it at an index has what they like installed.
+The name of our distribution alone will not do: its owner at an index could have anything installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DISTRIBUTION = "monkey-sweep"
 
 
 def hint_install(extra: str = "") -> str:
-    """Return what to run so that the monkey that runs is installed anew, with an extra where one is named."""
+    """Return what to run so that the monkey that runs is installed again, with an extra where one is named."""
     extras = f"[{extra}]" if extra else ""
     found = _record()
     if not found:

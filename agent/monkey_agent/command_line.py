@@ -52,7 +52,7 @@ def _machine(asked: argparse.Namespace) -> Capacity:
 
 
 async def run_life(asked: argparse.Namespace) -> bool:
-    """Live one life, and say whether work came as it ended. Raises MonkeyError where it cannot begin, or go on."""
+    """Live one life, and say whether work came as it ended. Raises MonkeyError where it cannot begin, or continue."""
     store = await open_store(asked.store)
     try:
         return await _live(asked, store)
@@ -110,7 +110,7 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
 async def _recalled(agent: AgentDaemon) -> bool:
     """Say whether work came while the agent left because there was none.
 
-    Whoever brings work looks afterwards who is there: either he sees that the agent is gone, or it sees the work.
+    `apply` looks for agents after it queued work: either it sees that the agent is gone, or the agent sees the work.
     """
     try:
         return await agent.queue.brought()
@@ -132,7 +132,7 @@ def _chores(
 
 
 def _tell_more(agent: AgentDaemon, runner: LocalRunner, slots: int) -> None:
-    """Have what becomes of jobs, and what this machine does, told as points, and by heartbeats."""
+    """Send the states of jobs and the load of this machine to InfluxDB, and by heartbeats."""
     agent.more_vitals = lambda: {
         **({"system": runner.sampler.vitals} if runner.sampler.vitals else {}),
         **runner.telemetry.vitals(),

@@ -92,7 +92,7 @@ class LiveAttempt(Protocol):
     """An attempt whose process was started.
 
     It runs while two things hold: the deadline of `Runner.renew` is in the future, and it is not frozen. Calls of
-    freeze, thaw and renew take effect in their order: what must not go on is frozen before the deadline moves.
+    freeze, thaw and renew take effect in their order: what must not continue is frozen before the deadline moves.
     """
 
     @property
@@ -106,7 +106,7 @@ class LiveAttempt(Protocol):
         """Stop everything of the job where it stands (SIGSTOP); returns at once, and may be called again."""
 
     def thaw(self) -> None:
-        """Let it go on, unless the deadline of `Runner.renew` has passed."""
+        """Let it continue, unless the deadline of `Runner.renew` has passed."""
 
     async def stop(self, reason: str) -> None:
         """Ask everything of the job to end (SIGTERM), after settings.grace end it (SIGKILL).
@@ -119,7 +119,7 @@ class LiveAttempt(Protocol):
         """Return when the process has ended, what it left behind is killed, and what it made is in the store, synced.
 
         From the moment when it exited, and until `leave`, an agent that comes after ours was killed does not start the
-        job again, but goes on from here. Raises StoreError where the store does not take it: the attempt stays, and
+        job again, but continues from here. Raises StoreError where the store does not take it: the attempt stays, and
         `wait` may be called again.
         """
 
@@ -144,11 +144,11 @@ class Runner(Protocol):
 
         `turn` is awaited right before the launch (a workspace or an environment may take minutes): where it gives none,
         or the deadline of `renew` is past, nothing is launched and None returned. An attempt that exited in an earlier
-        life of the agent, and may have run nowhere since, is not started again: what is returned goes on from there.
+        life of the agent, and may have run nowhere since, is not started again: what is returned continues from there.
         Raises JobFailed with the reason
         where it cannot run here: broken code snapshot, environment that does not build, command not found, disk full;
-        StoreError where the store does not give the snapshot. Whoever is cancelled while it waits leaves nothing that
-        runs: what is made for it alone (an environment, a dataset) is given up.
+        StoreError where the store does not give the snapshot. A caller that is cancelled while it waits leaves nothing
+        that runs: what is made for it alone (an environment, a dataset) is given up.
         """
 
     def renew(self, deadline: float) -> None:
@@ -158,7 +158,7 @@ class Runner(Protocol):
         """
 
     def follow(self, on: bool) -> None:
-        """Say whether somebody watches: logs are then shipped every second instead of every 30."""
+        """Say whether a user watches: logs are then shipped every second instead of every 30."""
 
     async def close(self) -> None:
         """Kill whatever still runs, and give back what is held. Nothing is started afterwards."""

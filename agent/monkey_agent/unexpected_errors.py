@@ -1,4 +1,4 @@
-"""Exceptions that nobody expected: each ends what it came from, alone, and is told in the agent's log."""
+"""Unexpected exceptions: each ends only what raised it, and goes to the agent's log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class UnexpectedErrors:
 
     @contextmanager
     def alone(self, where: str) -> Iterator[None]:
-        """End what is done here by an exception, and nothing else. StoreError goes on: it is expected everywhere."""
+        """End what is done here by an exception, and nothing else. StoreError continues: it is expected everywhere."""
         try:
             yield
         except StoreError:

@@ -1,4 +1,4 @@
-"""Making it so: the only hand. In an order in which a crash anywhere leaves what the next apply mends."""
+"""Making it so: the only hand. In an order in which a crash anywhere leaves what the next apply repairs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ async def execute_plan(
     world: World, plan: Plan, wanted: Sequence[LoadedSpec], say: Say, *, rollback: bool = False
 ) -> None:
     """Apply the plan: datasets first, which may take hours; then machines, since an agent may claim a job as soon as a
-    revision has it, and its machine must have the job's secrets by then; then code, revision, queue markers. Whoever
-    finds that somebody else did the same meanwhile goes on as if he had.
+    revision has it, and its machine must have the job's secrets by then; then code, revision, queue markers. Where
+    another apply did the same meanwhile, this one continues as if it had.
 
     Raises DatasetError where a dataset changes meanwhile, NotADescendant (unless `rollback`), ConcurrentApply where the
-    sweep's log went on to something else, FleetError, StoreError.
+    sweep's log moved on to something else, FleetError, StoreError.
     """
     if not rollback:
         check_descent(plan)
@@ -101,7 +101,7 @@ async def _append(world: World, plan: SweepPlan, revision: Revision, say: Say) -
 
 
 def _is_so(there: SweepState, newest: Revision, plan: SweepPlan, ours: Revision) -> bool:
-    """Say whether a sweep is as the plan would have made it, whoever did it."""
+    """Say whether a sweep is as the plan would have made it, by this apply or another."""
     steered = there.cancelled is not None or there.paused != (plan.observed is not None and plan.observed.paused)
     same = newest.table.ids == ours.table.ids and newest.adopted == ours.adopted
     return same and not steered and not find_setting_changes(newest.settings, ours.settings)

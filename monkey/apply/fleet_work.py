@@ -1,4 +1,4 @@
-"""The fleets of a project: made from its providers, told of their work, asked what a plan means for their machines."""
+"""The work of a project's fleets, and what a plan means for their machines."""
 
 from __future__ import annotations
 

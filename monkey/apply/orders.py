@@ -35,7 +35,7 @@ class OrderOutcome:
     jobs: int = 0
     #: Of these, how many were running.
     running: int = 0
-    #: Jobs that were cancelled, and go on besides those that are tried again.
+    #: Jobs that were cancelled, and continue beside those that are tried again.
     besides: int = 0
 
 
@@ -53,7 +53,7 @@ async def pause_sweep(world: World, name: str) -> OrderOutcome:
 
 
 async def cancel_sweep(world: World, name: str, reason: str) -> OrderOutcome:
-    """Stop the sweep for good: what runs is stopped, what is queued is never begun. Raises NotFound.
+    """Stop the sweep for good: what runs is stopped, what is queued is never started. Raises NotFound.
 
     A sweep of which nothing is left to stop stays as it is.
     """
@@ -66,7 +66,7 @@ async def cancel_sweep(world: World, name: str, reason: str) -> OrderOutcome:
 
 
 async def resume_sweep(world: World, name: str, agree: Agree = refuse_cost, say: Say = say_nothing) -> OrderOutcome:
-    """Go on with a sweep that was paused or cancelled, if `agree` does where that costs. Raises NotFound."""
+    """Continue a sweep that was paused or cancelled, if `agree` does where that costs. Raises NotFound."""
     view = find_sweep(await world.reader().read(), name)
     if view.state.active:
         return OrderOutcome(view, changed=False)
@@ -108,10 +108,10 @@ async def retry_jobs(
     agree: Agree = refuse_cost,
     say: Say = say_nothing,
 ) -> OrderOutcome:
-    """Let jobs that failed, or met a condition of `stop_when`, go on as if nothing had been. Raises NotFound.
+    """Run jobs again that failed, or met a condition of `stop_when`, with a fresh count of attempts. Raises NotFound.
 
     Without `jobs`, it is all that failed, and with `stopped` those that met a condition, too. A sweep that was
-    cancelled goes on; one that is paused waits for `resume_sweep`. `agree`: where that costs.
+    cancelled continues; one that is paused waits for `resume_sweep`. `agree`: where that costs.
     """
     view = find_sweep(await world.reader().read(), name)
     chosen = [_ended(view, job) for job in jobs] or [job for job in view.ids if _again(view, job, stopped=stopped)]

@@ -53,7 +53,7 @@ async def push_specs(world: World, specs: Sequence[str]) -> list[PushedDataset]:
 
 
 def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int, int], Moved]) -> list[PushedDataset]:
-    """Send these files and directories, reading each once; `begin` is told of each. Raises MonkeyError of every kind.
+    """Send these files and directories, reading each once; `begin` receives each. Raises MonkeyError of every kind.
 
     Nothing but the store is opened, and not even that where a look says that all is there: what observing sweeps and
     fleets needs would take longer than a small upload, and so does importing asyncio.
@@ -119,7 +119,7 @@ async def _send(
     begin: Callable[[str, int, int], Moved],
     crew: HashWorkers,
 ) -> list[PushedDataset]:
-    """Send the data at these places; `seen`: the first of them, where it was looked at already, or that was begun."""
+    """Send the data at these places; `seen`: the first of them, where it was looked at already, or that was started."""
     from monkey.transfer.datasets.dataset_push import hash_into
     from monkey.transfer.datasets.dataset_upload import find_missing_files, upload_dataset
 

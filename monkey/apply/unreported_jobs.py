@@ -1,4 +1,4 @@
-"""Jobs that run although no heartbeat has said so yet: before running jobs are taken away, whoever asked is asked."""
+"""Jobs that run although no heartbeat has said so yet: the user is asked before they are taken away."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def list_next_steps(spec: str) -> list[str]:
 
 
 def prepare_cloud(root: Path, provider: str, *, bucket: bool) -> None:
-    """Print the policy that whoever applies needs, on stdout and alone; before it, with `bucket`, make the store's.
+    """Print the policy that `apply` needs, alone on stdout; before it, with `bucket`, make the store's.
 
     Raises FleetError, StoreError.
     """

@@ -33,7 +33,7 @@ class VerbRegistry(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; an unknown one is told the nearest."""
+        """Find the verb; the error of an unknown one names the nearest."""
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
             from difflib import get_close_matches
 

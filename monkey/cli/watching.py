@@ -29,8 +29,8 @@ async def watch_to_end(
 ) -> int:
     """Watch the sweeps until none is worked on, print what came of them, and return the exit code.
 
-    `looked`: is told how far they are at each look; `changed`: something was applied just now; without it an end that
-    is there at once is told in a word.
+    `looked`: receives their progress at each look; `changed`: something was applied just now; without it an end that
+    is there at once is shown in a word.
     """
     with LiveView(find_best) as live:
 

@@ -46,7 +46,7 @@ async def _read(store: Store, prefix: str, key: str) -> BootFailure | None:
 
 
 async def forget_boot_failures(store: Store, prefix: str, fleet: str) -> None:
-    """Take a fleet's notes away: it is set up anew. Raises StoreError."""
+    """Take a fleet's notes away: it is set up again. Raises StoreError."""
     for item in await store.list(f"{prefix}{fleet}/"):
         await store.delete(item.key)
 

@@ -1,6 +1,6 @@
 """What an agent was started with, so far as its jobs get it: the environment, its Python, the version of monkey.
 
-The agent writes digests of it beside its lock; whoever applies compares. Of values only digests are kept, under a key
+The agent writes digests of it beside its lock; `apply` compares. Of values only digests are kept, under a key
 that is drawn for each agent: the file tells names, and nothing of what they hold.
 """
 

@@ -82,7 +82,7 @@ class TaggedResource:
 
 @dataclass(frozen=True)
 class Instance:
-    """A machine that a fleet made, by what is written down: nobody was asked."""
+    """A machine that a fleet made, from the records, without asking it."""
 
     #: As monkey.yaml names it.
     machine: str

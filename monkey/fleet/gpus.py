@@ -30,7 +30,7 @@ def select_gpus(numbers: Collection[int]) -> tuple[str, ...]:
 
 
 def list_busy_gpus() -> frozenset[str]:
-    """Return the GPUs on which some process computes now, whoever's it is."""
+    """Return the GPUs on which any process computes now."""
     return frozenset(re.findall(r"GPU-[^\s,]+", _ask("--query-compute-apps=gpu_uuid", "--format=csv,noheader")))
 
 

@@ -26,7 +26,7 @@ from monkey.spec.job.recipe import JobResources
 LAST_WORDS = 15
 #: Seconds within which an agent that ends with an error never began: starting another would not help.
 STILLBORN = 5.0
-#: Bytes of agent.log after which it is begun anew when an agent starts (the old one stays beside it).
+#: Bytes of agent.log after which it is started again when an agent starts (the old one stays beside it).
 LOG_LIMIT = 10_000_000
 
 

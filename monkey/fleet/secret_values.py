@@ -41,7 +41,7 @@ class SecretValues:
     def get(self, names: Iterable[str]) -> dict[str, str]:
         """Return the values; raises FleetError that tells which are not here, or what is wrong with the file.
 
-        An empty value counts as none: that is what a variable of a CI system is that nobody set.
+        An empty value counts as none: that is what a variable of a CI system is that is unset.
         """
         found = {name: self._environ.get(name, "") for name in names}
         if not all(found.values()):

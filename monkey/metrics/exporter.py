@@ -137,7 +137,7 @@ class InfluxRoute(threading.Thread):
         return full
 
     def _outcome(self, delivery: Future[bool]) -> bool:
-        """Wait for what becomes of a batch; that may take as long as InfluxDB is away, and jobs go on meanwhile."""
+        """Wait for what becomes of a batch; that may take as long as InfluxDB is away, and jobs continue meanwhile."""
         while not wait([delivery], POLL).done:
             self._tend()
         return delivery.result()
@@ -200,7 +200,7 @@ class InfluxRoute(threading.Thread):
         return self._orders.wait(max(pause, min(exc.after, _MOST)))
 
     def _wait_for_somebody(self) -> bool:
-        """Wait until a person may have mended it, or other secrets came."""
+        """Wait until a person may have repaired it, or other secrets came."""
         until = time.monotonic() + PERSON
         # Others may have come since they were refused: it is looked first.
         while (left := until - time.monotonic()) > 0 and self._orders.secrets == self._secrets:

@@ -39,14 +39,15 @@ class LinesRefused(Exception):
 
 
 class InfluxDenied(Exception):
-    """InfluxDB does not want us: the token, the bucket or the address is wrong, which somebody may mend."""
+    """InfluxDB does not want us: the token, the bucket or the address is wrong, which somebody may fix."""
 
 
 class InfluxClient:
     """A connection to one InfluxDB."""
 
     def __init__(self, influx: InfluxSettings, secrets: Mapping[str, str]) -> None:
-        """Write to `influx`; `secrets`: name to value of those that it names. Raises Denied for an address of none.
+        """Write to `influx`; `secrets`: name to value of those that it names. Raises InfluxDenied for an address of
+        none.
 
         To InfluxDB 1.8 influxdb-client speaks as to 2.x: "user:password" is its token, and "database" or
         "database/retention policy" its bucket.
@@ -70,7 +71,7 @@ class InfluxClient:
         self._api = client.write_api(write_options=SYNCHRONOUS)
 
     def write(self, lines: bytes) -> None:
-        """Write whole lines of points. Raises Unavailable, Refused, Denied."""
+        """Write whole lines of points. Raises InfluxUnavailable, LinesRefused, InfluxDenied."""
         from influxdb_client.rest import ApiException
         from urllib3.exceptions import HTTPError
 

@@ -148,7 +148,7 @@ def job_point(
 
 
 def entry_time(at: float, k: int) -> int:
-    """Return the timestamp, in ns, of a log's k-th entry: entries are told to the ms, and many may fall into one."""
+    """Return the timestamp, in ns, of a log's k-th entry: entries have times in ms, and many may fall into one."""
     return round(at * 1_000) * 1_000_000 + k
 
 

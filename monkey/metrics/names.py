@@ -1,4 +1,4 @@
-"""What is in InfluxDB is called this: measurements, tags and fields, once, for whoever writes, reads or draws them.
+"""Names of measurements, tags and fields in InfluxDB, for the code that writes, reads or draws them.
 
 `metrics`: what jobs log. Each metric is a float field of its own name, beside the integer field `step`; tags sweep,
 job, attempt, host, rank. A series is what one process of one attempt logged.

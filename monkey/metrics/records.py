@@ -56,7 +56,7 @@ class Records:
     """The records of one file, in their order."""
 
     def __init__(self, tags: Mapping[str, str], state: Mapping[str, Any] | None = None) -> None:
-        """Begin with the file, or go on from a `state` of an earlier one; `tags`: see `points.metric_tags`."""
+        """Begin with the file, or continue from a `state` of an earlier one; `tags`: see `points.metric_tags`."""
         state = state or {}
         self._head = write_tags(names.METRICS, tags) + b" "
         self._last: int = state.get("last", 0)
@@ -68,7 +68,7 @@ class Records:
         self.nonfinite: int = state.get("nonfinite", 0)
 
     def state(self) -> dict[str, Any]:
-        """Return what `__init__` goes on from, as JSON."""
+        """Return what `__init__` continues from, as JSON."""
         names_ = sorted(self._names)
         return {"last": self._last, "names": names_, "garbage": self.garbage, "nonfinite": self.nonfinite}
 

@@ -7,10 +7,10 @@ Below an agent's directory, `metrics/`: one directory for each InfluxDB that its
     influx.json      which one it is: names of secrets, never their values
     sources/NAME     an attempt's tags, and where its metrics files are while it runs
     kept/NAME/       its metrics files when it is over: the directory itself, moved out of the attempt's workspace
-    points/N         lines of points; a new file is begun when one has a mebibyte
+    points/N         lines of points; a new file is started when one has a mebibyte
     offsets.json     how far each file was confirmed; the exporter's, as all below
     dead.lp          lines that were refused for good, with the reason
-    state.json       what is to be told of all this
+    state.json       the exporter's state, for heartbeats
 
 The agent adds, the exporter takes away. Either may be killed at any moment.
 """

@@ -30,7 +30,7 @@ class SpooledFile:
     """One file: how far it was read, and what must be known to read on."""
 
     def __init__(self, tags: dict[str, str] | None, state: dict[str, Any] | None = None) -> None:
-        """Begin with a file of records with these tags, or of points (None); go on from a `state` of an earlier one."""
+        """Begin with a file of records with these tags, or of points (None); continue from an earlier `state`."""
         state = state or {}
         self.at: int = state.get("at", 0)
         #: In the middle of a line that is too long to be anything.
@@ -38,7 +38,7 @@ class SpooledFile:
         self._records = Records(tags, state.get("records")) if tags is not None else None
 
     def state(self) -> dict[str, Any]:
-        """Return what `__init__` goes on from."""
+        """Return what `__init__` continues from."""
         told: dict[str, Any] = {"at": self.at}
         if self._skipping:
             told["skipping"] = True
@@ -105,7 +105,7 @@ class SpoolBacklog:
     """All that one InfluxDB's directory holds."""
 
     def __init__(self, path: str) -> None:
-        """Go on from what was confirmed. Raises OSError."""
+        """Continue from what was confirmed. Raises OSError."""
         self._path = path
         told = load_json(f"{path}/offsets.json")
         self._confirmed: dict[str, dict[str, Any]] = told.get("files", {})

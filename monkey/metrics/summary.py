@@ -35,7 +35,7 @@ class MetricSummary:
     ) -> None:
         """Start with nothing seen; `needed`: metrics that are kept however many others there are.
 
-        `watch` is told of every value that is kept, finite or not: its metric, it, its step.
+        `watch` receives every value that is kept, finite or not: its metric, it, its step.
         """
         #: Lines passed over because they were no records, and values that were no numbers.
         self.garbage = 0

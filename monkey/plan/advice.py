@@ -1,4 +1,4 @@
-"""What helps a sweep that does not go on by itself: said here once, for the plan, the screens and the verbs."""
+"""What helps a sweep that does not continue by itself: said here once, for the plan, the screens and the verbs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def suggest_extension(name: str) -> str:
 
 
 def suggest_reopening(at: SweepSituation) -> str:
-    """Return the verb that has a cancelled sweep go on to its end."""
+    """Return the verb that has a cancelled sweep continue to its end."""
     return f"`monkey {'retry' if _would_cancel_again(at) else 'resume'} {at.name}`"
 
 

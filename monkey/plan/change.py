@@ -140,7 +140,7 @@ class SweepPlan:
 
     @property
     def released(self) -> int:
-        """How many jobs run that nobody wants any more: applying stops them."""
+        """How many unwanted jobs run: applying stops them."""
         return self.jobs.removed_states.get("running", 0) + self.jobs.replaced_states.get("running", 0)
 
     @property

@@ -1,4 +1,4 @@
-"""What machines may cost at the worst: how many, for how long, at which price. Values; nobody is asked."""
+"""What machines may cost at the worst: how many, for how long, at which price. Pure values."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class FleetCost:
 
 
 def round_up_hours(hours: float) -> float:
-    """Return hours as they are counted: begun tenths, so that whoever checks the sum comes to the same."""
+    """Return hours as they are counted: started tenths, so that a reader who checks the sum gets the same."""
     return math.ceil(round(max(hours, 0.0) * 10, 3)) / 10
 
 

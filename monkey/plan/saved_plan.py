@@ -6,7 +6,7 @@ The document, one object:
 - `sweeps`: a list of
   - `name`, `source` (the spec's path), `head` (last entry of its log, 0 for none), `revision` (the newest, or null),
     `changes`
-  - `jobs`: {`new`, `stale`, `kept`, `removed`} as counts, `kept` and `removed` further told in `states`:
+  - `jobs`: {`new`, `stale`, `kept`, `removed`} as counts, `kept` and `removed` further split in `states`:
     {`kept`, `removed`, `replaced`: {state: count}}; `elsewhere`: {sweep or "": kept jobs that were finished there}
   - `reasons`: a list of {`kind`, `text`, `jobs`}: why jobs are stale; a job counts for each of its reasons
   - `lines`: a list of {`mark`, `text`}: the lots as people read them, factored
@@ -27,7 +27,7 @@ The document, one object:
 - `warnings`: sentences, of what is of none of these sweeps and fleets
 
 The saved plan is the same object with `saved`: what it is bound to (see `dump_saved_plan`), and `specs`, `keep_stale`:
-what to plan anew to compare with.
+what to plan again to compare with.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _serialize_fleet(fleet: FleetPlan) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SavedPlan:
-    """A saved plan as it was read: what to plan anew, and what that must be bound to."""
+    """A saved plan as it was read: what to plan again, and what that must be bound to."""
 
     specs: tuple[str, ...]
     keep_stale: tuple[str, ...]

@@ -103,7 +103,7 @@ class Claims:
             self.drop(held)
 
     async def release(self, held: HeldClaim, reason: str) -> bool:
-        """End a claim without a verdict, so that others go on at once."""
+        """End a claim without a verdict, so that others continue at once."""
         return await self.end(held, self.ending(held, ClaimEnd.RELEASED, reason))
 
     def ending(self, held: HeldClaim, outcome: ClaimEnd, reason: str) -> EndEntry:

@@ -67,7 +67,7 @@ class EntryLog:
     ) -> bool:
         """Append the entry as number `k`, the next one. False: another's is there (and is known now).
 
-        Raises Unresolved where the outcome could not be found out, and whatever else the store raises.
+        Raises CreateUnresolved where the outcome could not be found out, and whatever else the store raises.
         """
         if self.head + 1 != k:  # pragma: no cover - another task of this process has read on; none should have
             return False

@@ -34,7 +34,7 @@ def parse_object(data: bytes) -> dict[str, Any]:
 
 
 def check_shape(body: dict[str, Any], shape: Mapping[str, Test]) -> None:
-    """Check every field that is there. Raises Misshapen for one of another type, or one that is not known."""
+    """Check every field that is there. Raises MalformedEntry for one of another type, or one that is not known."""
     for name, value in body.items():
         test = shape.get(name)
         if test is None or not test(value):

@@ -24,7 +24,7 @@ BEAT_WATCHED = 1.0
 OWN = 60.0
 #: A claim may be taken over when its owner's beat was seen unchanged for longer than this, on the observer's clock.
 TAKE = 90.0
-#: An observer that did not look for this many seconds starts its observations anew.
+#: An observer that did not look for this many seconds starts its observations again.
 GAP = 45.0
 
 
@@ -80,7 +80,7 @@ def _of_machine(told: Any) -> bool:
 
 
 def decode_beat(agent: str, key: str, data: bytes) -> Heartbeat:
-    """Read a heartbeat; raises Corrupt (an empty or cut one: power was lost while it was written)."""
+    """Read a heartbeat; raises CorruptObject (an empty or cut one: power was lost while it was written)."""
     try:
         body = entry_shape.parse_object(data)
         entry_shape.check_shape(body, _SHAPE)
@@ -101,7 +101,7 @@ def decode_beat(agent: str, key: str, data: bytes) -> Heartbeat:
 
 
 def ignore_trouble(exc: StoreError) -> None:
-    """Tell nobody."""
+    """Ignore it."""
 
 
 class HeartbeatWriter:

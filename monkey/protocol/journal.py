@@ -157,7 +157,7 @@ class JournalBlock:
 
     @classmethod
     def decode(cls, key: str, data: bytes) -> JournalBlock:
-        """Read a segment; raises Corrupt."""
+        """Read a segment; raises CorruptObject."""
         try:
             return cls.from_json(entry_shape.parse_object(data))
         except (ValueError, KeyError, TypeError, IndexError) as exc:

@@ -18,7 +18,7 @@ def spell_number(n: int) -> str:
 def log_segment(log: str, i: int) -> str:
     """Return the key of segment i, from 0, of an attempt's log; `log`: the prefix of all of them.
 
-    Keys sort as segments do up to a million of them: terabytes, or eleven days of one a second while somebody follows.
+    Keys sort as segments do up to a million of them: terabytes, or eleven days of one a second while a user follows.
     """
     return f"{log}{i:06d}"
 
@@ -52,7 +52,7 @@ class Keys:
         return f"{self.jobs}{job}/"
 
     def notice_log(self, sweep: str, event: str, way: str) -> str:
-        """Return the base of a notice's log: of what people are told of a sweep, and by which way."""
+        """Return the base of a notice's log: of one message about a sweep by one channel."""
         return f"{self.root}notices/{sweep}/{event}/{way}/"
 
     def permit_log(self, sweep: str, i: int) -> str:
@@ -92,7 +92,7 @@ class Keys:
         return f"{self.agents}{agent}/{spell_number(i)}"
 
     def watcher(self, who: str) -> str:
-        """Return the marker of somebody who watches now."""
+        """Return the marker of a user who watches now."""
         return f"{self.watchers}{who}"
 
     def code(self, sha256: str) -> str:

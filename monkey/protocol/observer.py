@@ -177,7 +177,7 @@ class HeartbeatObserver(JournalIndex):
         self._started = float("-inf")
 
     async def look(self) -> None:
-        """Refresh, and note whose heartbeat moved. After a gap all observations begin anew."""
+        """Refresh, and note whose heartbeat moved. After a gap all observations start again."""
         started = self._clock.now()
         await self.refresh()
         if started - self._looked > GAP:

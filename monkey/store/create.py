@@ -40,9 +40,9 @@ async def create_object(
     """Write `data` under `key` if nothing is there, and find out who won.
 
     `data` tells the writers apart: put a nonce into it, or have every writer of the key write the same.
-    Raises Unresolved where the outcome cannot be found out in `tries` rounds: the entry may be there now, later, or
-    never. Whatever the store raises in the first round and is not StoreUnavailable (StoreRefused, StoreMissing) passes
-    through, and nothing was written.
+    Raises CreateUnresolved where the outcome cannot be found out in `tries` rounds: the entry may be there now, later,
+    or never. Whatever the store raises in the first round and is not StoreUnavailable (StoreRefused, StoreMissing)
+    passes through, and nothing was written.
     """
     attempt = _Attempt(store, key, data, durable)
     for round_ in range(tries):
@@ -70,7 +70,7 @@ class _Attempt:
         self.trouble: Exception | None = None
 
     async def once(self) -> Won | Lost | None:
-        """Try, and read back unless the answer was success; None where that told nothing."""
+        """Try, and read back unless the answer was success; None where the outcome stays unknown."""
         answered = True
         try:
             if await self.store.create(self.key, self.data, durable=self.durable):

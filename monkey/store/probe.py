@@ -1,4 +1,4 @@
-"""Does this place keep its word? Asked once, before a store is begun in it."""
+"""Does this place keep its word? Asked once, before a store is created in it."""
 
 from __future__ import annotations
 

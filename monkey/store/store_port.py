@@ -63,9 +63,9 @@ class Store(Protocol):
     async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
         """Store files under the MD5s of their bytes (`contents.object_key`), and return these, in order.
 
-        All are durable when this returns, several travel at once, and a key never holds bytes of another MD5, whoever
-        writes the files meanwhile. Raises DatasetError where a file is not what its Source says, or cannot be read;
-        what was stored before stays.
+        All are durable when this returns, several travel at once, and a key never holds bytes of another MD5, even if
+        a process writes the files meanwhile. Raises DatasetError where a file is not what its Source says, or cannot be
+        read; what was stored before stays.
         """
 
     async def get_file(self, key: str, path: Path) -> None:

@@ -59,7 +59,7 @@ def read_whole(source: SourceFile) -> tuple[str, bytes]:
 async def put_large(store: Store, source: SourceFile) -> str:
     """Store a copy by `put_file`, and return its MD5; raises DatasetError as `read_whole`.
 
-    A copy: what was hashed is what is sent, whoever writes the file meanwhile."""
+    A copy: what was hashed is what is sent, even if a process writes the file meanwhile."""
     import tempfile  # slow to import, and most never get here
 
     from monkey.store.content.large_files import copy_hashed

@@ -49,12 +49,12 @@ class DownloadResult:
 
 
 class Download:
-    """Brings files; what is there stays there, so one that was cut short goes on where it was."""
+    """Brings files; what is there stays there, so one that was cut short continues where it was."""
 
     def __init__(
         self, store: Store, directory: Path, progress: Callable[[DownloadResult], None] = lambda brought: None
     ):
-        """Write below `directory`, which is made; `progress` is told after each file."""
+        """Write below `directory`, which is made; `progress` is called after each file."""
         self._store, self._directory, self._progress = store, directory, progress
         self.brought = DownloadResult()
 

@@ -1,4 +1,4 @@
-"""Fleets that have machines and that monkey.yaml no longer names: what they are is told by their state."""
+"""Fleets that have machines and that monkey.yaml no longer names: their state tells what they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from monkey_stacks.ssh.fleet import make_fleet as make_ssh_fleet
 async def open_unlisted_fleet(
     name: str, project: str, store_url: str, opened: Callable[[], Store | None]
 ) -> Fleet | None:
-    """Return the fleet whose state is under this name; None where it has nothing. Raises StoreError, Corrupt."""
+    """Return the fleet whose state is under this name; None where it has nothing. Raises StoreError, CorruptObject."""
     store = opened()
     known = await PulumiEngine(store, project, name).resources() if store is not None else ()
     if not known:

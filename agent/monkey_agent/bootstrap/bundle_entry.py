@@ -21,11 +21,11 @@ from monkey.process_exit import exit_now
 from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS, UNFIT
 
 LOG = "agent.log"
-#: Bytes of agent.log after which it is begun anew when an agent starts (the old one stays beside it).
+#: Bytes of agent.log after which it is started again when an agent starts (the old one stays beside it).
 LOG_LIMIT = 10_000_000
 #: Seconds between looks for a store that does not answer after a boot, and for how long: networks come up late.
 _POLL_SECONDS, BOOT = 10, 3600
-#: In the environment of the process that was begun anew with the right variables.
+#: In the environment of the process that was started again with the right variables.
 _READY = "MONKEY_HOSTED"
 
 
@@ -54,7 +54,7 @@ def run_bundle(argv: Sequence[str] | None = None) -> None:
 
 
 def _begin_anew(directory: Path, settings: dict[str, Any], words: list[str]) -> None:
-    """Replace this process by one that has the agent's variables, whoever started it: cron knows others than systemd.
+    """Replace this process by one that has the agent's variables: cron sets others than systemd.
 
     Its output goes to the log of the agent.
     """
@@ -86,7 +86,7 @@ def _read_secrets(machine: dict[str, Any]) -> dict[str, str]:
 
 
 def _detach() -> None:
-    """Go on without a terminal, a session or a parent that could take us along."""
+    """Continue without a terminal, a session or a parent that could take us along."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -108,7 +108,7 @@ def check_store(url: str) -> int:
 
 
 async def _await_store(url: str) -> None:
-    """Wait until the store answers; what else hinders is met, and told, by the agent."""
+    """Wait until the store answers; the agent reports all other trouble."""
     from monkey.store.open import open_store
 
     until = time.monotonic() + BOOT

@@ -2,7 +2,7 @@
 # Paths are plain strings here: a job that uses what is cached takes and returns a right to it.
 """What this machine keeps for all agents of the user (code, environments, datasets), and the rights to use it.
 
-An entry is a path below the cache. Beside it lies NAME.use: whoever uses the entry holds it locked (shared), and its
+An entry is a path below the cache. Beside it lies NAME.use: each user of the entry holds it locked (shared), and its
 time of change says when that was last; NAME.lock is held by who makes the entry. Locks go with the process that holds
 them, however it ends, so nothing has to be cleared up after a kill -9.
 """
@@ -60,7 +60,7 @@ class Cache:
     """The cache of this machine and user."""
 
     def __init__(self, root: Path, most: int | None = None) -> None:
-        """Keep everything in `root`, and at most `most` bytes of what nobody uses (default: half of the disk)."""
+        """Keep everything in `root`, and at most `most` bytes of unused entries (default: half of the disk)."""
         self.root, self._most = root, most
         self._trimming: asyncio.Task[bool] | None = None
 
@@ -91,7 +91,7 @@ class Cache:
         return await asyncio.to_thread(eviction.trim_cache, str(self.root), self.most(), urgent=urgent)
 
     def trim_soon(self) -> None:
-        """Trim beside what goes on: whoever needs what was just added must not wait for it."""
+        """Trim in the background: the job that needs the new entry must not wait."""
         if self._trimming is None or self._trimming.done():
             self._trimming = asyncio.get_running_loop().create_task(self.trim())
 
@@ -147,7 +147,7 @@ async def _acquire(file: str, kind: int, within: float = math.inf) -> int:
 def try_lock(file: str, kind: int) -> int:
     """Return a descriptor of `file` that holds a lock of that kind, -1 where somebody holds it otherwise.
 
-    Whoever removes an entry removes its lock files, too: one that was removed meanwhile protects nothing.
+    An entry is removed with its lock files: one that was removed meanwhile protects nothing.
     """
     while True:
         fd = _open(file)

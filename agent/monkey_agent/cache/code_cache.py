@@ -134,7 +134,7 @@ class CodeCache:
     async def get(self, sha: str, key: str) -> UnpackedSnapshot:
         """Return the snapshot `sha`, fetched from the store's `key` if need be.
 
-        Raises StoreError, Corrupt, JobFailed (it is not in the store), OSError (the cache cannot be written).
+        Raises StoreError, CorruptObject, JobFailed (it is not in the store), OSError (the cache cannot be written).
         """
         if sha not in self._known:
             self._known[sha] = await self._flights.join(sha, lambda: self._load(sha, key))

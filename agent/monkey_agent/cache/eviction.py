@@ -149,7 +149,7 @@ def _objects(root: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _evict(root: str, entry: CacheEntry) -> int:
-    """Remove an entry unless somebody uses or makes it; returns how many bytes that gave."""
+    """Remove an entry unless it is being used or made; returns how many bytes that gave."""
     use = _try_lock(f"{entry.path}.use")
     if use < 0:
         return 0
@@ -171,7 +171,7 @@ def _evict(root: str, entry: CacheEntry) -> int:
 
 
 def _drop_unfinished(root: str) -> int:
-    """Remove trees that somebody began to make who is gone."""
+    """Remove trees whose maker is gone."""
     with contextlib.suppress(FileNotFoundError), os.scandir(f"{root}/{ASIDE}") as found:
         for item in list(found):
             making = _try_lock(f"{root}/datasets/trees/{item.name}.lock")

@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class _Flight(Generic[_T]):
-    """One piece of work under way; `ending` when nobody waits for it any more."""
+    """One piece of work under way; `ending` when no caller waits for it any more."""
 
     __slots__ = ("ending", "task", "waiting")
 
@@ -69,7 +69,7 @@ async def _run(work: Callable[[], Awaitable[_T]]) -> _T:
 async def to_its_end(work: Callable[[], _T]) -> _T:
     """Return what `work` does in another thread, which cannot be cancelled: who is waits for it, then goes.
 
-    For work under a lock: nobody is to have that while the thread goes on.
+    For work under a lock: nobody is to have that while the thread continues.
     """
     thread = asyncio.ensure_future(asyncio.to_thread(work))
     try:

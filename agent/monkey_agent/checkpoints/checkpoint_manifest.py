@@ -1,4 +1,4 @@
-"""What a checkpoint in the store consists of. It is read as foreign bytes: whoever wrote it may mean no good."""
+"""What a checkpoint in the store consists of. It is read as hostile input."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CheckpointManifest:
 
 
 def decode_manifest(key: str, data: bytes) -> CheckpointManifest:
-    """Read a manifest; raises Corrupt for anything that is none, or that would leave the job's directory."""
+    """Read a manifest; raises CorruptObject for anything that is none, or that would leave the job's directory."""
     try:
         body = json.loads(data)
         files = {_path(path): _piece(*piece) for path, piece in body["files"].items()}

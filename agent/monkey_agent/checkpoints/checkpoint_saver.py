@@ -1,7 +1,7 @@
 """Checkpoints of running jobs: captured when they are whole, sent to the store now and then and at the end.
 
 What a job's directory holds when the job was killed may be half-written, so it is never relied on. Relied on is what
-was captured while nobody wrote, and what a job left that ended by itself.
+was captured while no process wrote, and what a job left that ended by itself.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ def is_inner(target: str) -> bool:
 def is_written(path: str) -> bool:
     """Has anybody the file open for writing, or mapped so? False where the system cannot tell.
 
-    The kernel grants a read lease only on a file that nobody writes. It is given back at once: whoever opened the file
-    meanwhile waited for microseconds, and the signal that the kernel sends us for it is one that is ignored.
+    The kernel grants a read lease only on a file that no process writes. It is given back at once: a process that
+    opened the file meanwhile waited for microseconds, and the kernel's signal for it is ignored.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return False  # pragma: no cover - macOS

@@ -21,7 +21,7 @@ from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.checkpoints.remote_checkpoints import Spot, spots_of
 from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
 
-#: How often the store is asked anew for what there is, when something was gone: a late agent may have tidied up.
+#: How often the store is asked again for what there is, when something was gone: a late agent may have tidied up.
 ROUNDS = 3
 
 

@@ -29,7 +29,7 @@ _MAX_TRIES = 3
 
 
 class ObjectMissing(JobFailed):
-    """The store does not have an object, or has it damaged, and whoever has the data is asked to send it."""
+    """The store lacks an object, or has it damaged; a machine with the data is asked to send it."""
 
     #: Key of the object that was missing, or of the word that it is damaged, which goes when it is sent.
     key, missing = "", False
@@ -48,7 +48,7 @@ class ObjectMissing(JobFailed):
 
 
 class DatasetFetch:
-    """One dataset on its way; may be run again, and goes on where it stopped."""
+    """One dataset on its way; may be run again, and continues where it stopped."""
 
     def __init__(self, store: Store, cache: Cache, oid: str, tree: str) -> None:
         """Bring the dataset `oid` to `tree`, whose lock is held, as is the right to use it."""
@@ -58,9 +58,9 @@ class DatasetFetch:
         self._incoming = f"{self._aside}/incoming"
 
     async def run(self) -> None:
-        """Fetch what is missing or altered. Raises JobFailed, Corrupt, StoreError, OSError.
+        """Fetch what is missing or altered. Raises JobFailed, CorruptObject, StoreError, OSError.
 
-        A tree that is there is mended in its place, as running jobs use it; a new one is made aside.
+        A tree that is there is repaired in its place, as running jobs use it; a new one is made aside.
         """
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._tree}.stamp")
@@ -163,7 +163,7 @@ class DatasetFetch:
         raise await self._damaged(md5)
 
     async def _damaged(self, oid: str) -> ObjectMissing:
-        """Have the object sent again by whoever has the data (its size may be right), and return what to raise."""
+        """Ask a machine with the data to send the object again (its size may be right); return the error to raise."""
         with contextlib.suppress(StoreError):  # the next fetch finds it damaged, too
             await self._store.put(f"{DAMAGED}{oid}", b"")
         why = f"{dataset_listing.spell_object_key(oid)} is damaged in the store: its bytes have another MD5"

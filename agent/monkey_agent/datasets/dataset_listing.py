@@ -15,16 +15,16 @@ _MD5 = re.compile(r"[0-9a-f]{32}\Z")
 
 
 def spell_object_key(oid: str) -> str:
-    """Return where the store has an object: DVC's layout of a remote. Raises Corrupt where `oid` names none."""
+    """Return where the store has an object: DVC's layout of a remote. Raises CorruptObject where `oid` names none."""
     if not OID.match(oid):
         raise CorruptObject(oid, "expected an MD5 of 32 hex digits, with .dir behind it for a directory")
     return f"files/md5/{oid[:2]}/{oid[2:]}"
 
 
 def parse_listing(oid: str, data: bytes) -> dict[str, str]:
-    """Return path → MD5 of all files of the directory `oid`; raises Corrupt where `data` is not it, or not sane.
+    """Return path → MD5 of all files of the directory `oid`; raises CorruptObject where `data` is not it, or not sane.
 
-    No path leads out, names a file twice, or lies below a file: whoever writes them all stays inside.
+    No path leads out, names a file twice, or lies below a file: writing them all stays inside.
     """
     if hashlib.md5(data, usedforsecurity=False).hexdigest() != oid.removesuffix(".dir"):
         raise CorruptObject(spell_object_key(oid), "its bytes have another MD5")

@@ -35,14 +35,14 @@ class DatasetPool:
         #: Dataset to what of it the store lacked at the last try.
         self._lacking: dict[str, ObjectMissing] = {}
         self._looks: SingleFlight[bool] = SingleFlight()
-        #: How many looks at a tree have begun: who asks later joins a later one.
+        #: How many looks at a tree have started: who asks later joins a later one.
         self._begun: defaultdict[str, int] = defaultdict(int)
         self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def use(self, oid: str) -> tuple[Path, CacheUse]:
         """Return where a dataset is, fetched if need be, and the right to use it; `look` before a job does.
 
-        Raises JobFailed, Corrupt, StoreError.
+        Raises JobFailed, CorruptObject, StoreError.
         """
         dataset_listing.spell_object_key(oid)
         tree = self._trees / oid
@@ -59,9 +59,9 @@ class DatasetPool:
         return tree, use
 
     async def look(self, oid: str) -> None:
-        """See that a dataset, to which one has the right, is what was applied: what a job altered is fetched anew.
+        """See that a dataset, to which one has the right, is what was applied: what a job altered is fetched again.
 
-        Raises JobFailed, Corrupt, StoreError.
+        Raises JobFailed, CorruptObject, StoreError.
         """
         tree = self._trees / oid
         if not await self._is_sound(oid, str(tree)):

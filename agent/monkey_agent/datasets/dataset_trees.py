@@ -4,8 +4,8 @@
 
 Who owns a file may write to it all the same, and root needs not even ask. So the tree's stamp holds a digest of the
 identity of every file (inode, size, times): whatever writes to one, replaces or removes it, or changes its rights,
-moves its time of change, which nobody can set back. So does our own linking to an object for another tree; its files
-are then read once more, and stamped anew.
+moves its time of change, which no process can set back. So does our own linking to an object for another tree; its
+files are then read once more, and stamped again.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def link_object(source: str, target: str) -> None:
         _renew(source)
     aside = f"{target}.{secrets.token_hex(4)}"
     os.link(source, aside)
-    os.replace(aside, target)  # running jobs that read there go on with what they had opened
+    os.replace(aside, target)  # running jobs that read there keep what they had opened
 
 
 def _renew(source: str) -> None:

@@ -68,7 +68,10 @@ class EnvironmentBuild:
         self._until = time.monotonic() + limit
 
     async def run(self, wanted: Mapping[str, str]) -> None:
-        """Build; raises BuildFailed (Killed where a signal ended it), OSError. Cancelled, it leaves nothing."""
+        """Build.
+
+        Raises EnvironmentBuildFailed (BuildKilled where a signal ended it), OSError. Cancelled, it leaves nothing.
+        """
         self._cache.trash(self._path)  # half-built, or its Python is gone
         # Never written over: somebody may read it.
         self._log.unlink(missing_ok=True)

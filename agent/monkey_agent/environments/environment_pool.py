@@ -18,7 +18,7 @@ from monkey_agent.cache.single_flight import SingleFlight
 from monkey_agent.environments.environment_build import BUILDER, BuildKilled, EnvironmentBuild
 from monkey_agent.local_files import explain_os_error
 
-#: Times that a build is begun which somebody kills: that says nothing of it, unless it is always so (out of memory?).
+#: Times that a build is started which somebody kills: that says nothing of it, unless it is always so (out of memory?).
 _MAX_TRIES = 3
 
 

@@ -49,7 +49,7 @@ class JobNeeds:
     async def hold(self, attempt: Attempt) -> AttemptResources | None:
         """Return what an attempt needs, made or fetched if need be; None where it needs nothing.
 
-        Raises JobFailed, Corrupt, StoreError.
+        Raises JobFailed, CorruptObject, StoreError.
         """
         recipe, secrets = attempt.recipe, attempt.settings.secrets
         if not (recipe.environment or recipe.datasets or secrets):
@@ -74,7 +74,7 @@ class JobNeeds:
         return hold
 
     def secrets(self, attempt: Attempt) -> AttemptResources | None:
-        """Return what is to be masked of an attempt that has ended; raises JobFailed where nobody knows that."""
+        """Return what is to be masked of an attempt that has ended; raises JobFailed where that is unknown."""
         hold = AttemptResources()
         if attempt.settings.secrets:
             self._tell(hold, attempt.settings.secrets)

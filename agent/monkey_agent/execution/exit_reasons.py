@@ -45,7 +45,7 @@ def _signal(number: int) -> str:
 
 
 def _memory(how: ProcessExit) -> str:
-    """Return the hint for a SIGKILL that nobody here sent."""
+    """Return the hint for a SIGKILL that monkey did not send."""
     peak = how.peak * (1 if sys.platform == "darwin" else 1024)
     return f" (out of memory? its largest process had used {format_size(peak)})"
 

@@ -34,7 +34,7 @@ def find_outputs(
     """Return path to file: all that is in MONKEY_OUTPUT_DIR, and what `globs` name in the working directory.
 
     Files of the code snapshot that the job left as they were are none of its outputs. What cannot be kept (links,
-    devices, names that are not UTF-8) is told to `note`.
+    devices, names that are not UTF-8) goes to `note`.
     """
     found: dict[str, str] = {}
     if globs is not None:

@@ -263,7 +263,7 @@ class LocalRunner:
         self._running.discard(running)
 
     def give(self, space: Workspace) -> None:
-        """Take a workspace back; removing what is in it must hold nobody up."""
+        """Take a workspace back; removing what is in it must delay no job."""
         self.left.forget(space)
         self.telemetry.end(space.name, space.metrics)
         self.spaces.give(space)
@@ -275,7 +275,7 @@ class LocalRunner:
         self.most_grace = seconds
 
     def spawn(self, chore: Coroutine[Any, Any, None]) -> None:
-        """Do something that nobody waits for; it is finished before the runner closes."""
+        """Do something that is not waited for; it is finished before the runner closes."""
         task = asyncio.get_running_loop().create_task(chore)
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)

@@ -213,12 +213,12 @@ class RunningAttempt:
                 self.process.judge(NOTHING)
 
     def _judge(self, how: ProcessExit) -> None:
-        """Say whether a successor is to go on from here: not where we stopped it, nor with what never ran."""
+        """Say whether a successor is to continue from here: not where we stopped it, nor with what never ran."""
         if how.kind == "ended" and (self._why is None or self._why[0] is EndCause.TIMED_OUT):
             self.process.judge(OWN if self._why is None else TIMED_OUT)
 
     async def _conclude(self, how: ProcessExit) -> AttemptOutcome:
-        """Return the outcome once all that it names is in the store; may be begun again after a StoreError."""
+        """Return the outcome once all that it names is in the store; may be started again after a StoreError."""
         outcome = self._verdict(how)
         if outcome.ending in _KEPT and (replaced := self._space.replaced()):
             reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))

@@ -1,4 +1,4 @@
-"""Attempts that exited, and whose end was not recorded when the agent was killed: its successor goes on from there."""
+"""Attempts that exited, and whose end a killed agent did not record: its successor continues from there."""
 
 from __future__ import annotations
 

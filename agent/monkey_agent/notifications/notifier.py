@@ -1,4 +1,4 @@
-"""What people are told of a sweep's end: one agent claims each notice, as it would a job, sends it, and notes that."""
+"""Messages about a sweep's end: one agent claims each notice, as it would a job, sends it, and records that."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Notifier:
 
     @property
     def waits(self) -> bool:
-        """Is somebody still to be told of something? The agent stays for that: it may be the last one."""
+        """Is a notice still to be sent? The agent stays for it: it may be the last one."""
         return bool(self._telling or self._listening)
 
     def _ending(self, state: SweepState, candidates: FinishedJobs | None) -> Notice | None:
@@ -187,7 +187,7 @@ class Notifier:
     # -- telling it ---------------------------------------------------------------------------------------------------
 
     def _tell(self, state: SweepState, notice: Notice) -> bool:
-        """Say whether all have been told, or cannot be; begin with those that nobody here sees to."""
+        """Say whether all notices are sent, or cannot be; start sending those that no task of ours sends."""
         assert state.revision is not None
         done = True
         for channel in state.revision.settings.notify:

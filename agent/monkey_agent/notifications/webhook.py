@@ -32,7 +32,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 async def deliver_notice(channel: NotifyChannel, notice: Mapping[str, Any], secrets: SecretValues) -> None:
-    """Send a notice. Raises Undelivered."""
+    """Send a notice. Raises UndeliveredNotice."""
     try:
         values = secrets.get(channel.secrets)
     except FleetError as exc:
@@ -55,7 +55,7 @@ def _plain(text: str) -> str:
 
 
 async def _identity(url: str, body: bytes, headers: Mapping[str, str]) -> None:
-    """Post in a thread that nobody waits for at exit: a server may answer drop by drop."""
+    """Post in a thread that is not waited for at exit: a server may answer drop by drop."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

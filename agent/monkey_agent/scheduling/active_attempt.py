@@ -52,13 +52,13 @@ class ActiveAttempt:
         self.called.set()
 
     def wait_for_nobody(self) -> None:
-        """Follow nobody any more."""
+        """Follow no attempt any more."""
         if self.follows:
             self.follows.follower = None
             self.follows = None
 
     def step_out(self) -> None:
-        """Leave the line: whoever follows it follows the one before it, if any."""
+        """Leave the line: its follower follows the one before it, if any."""
         before, after = self.follows, self.follower
         self.follows = self.follower = None
         if before:
@@ -85,7 +85,7 @@ class ActiveAttempt:
             self.running.freeze()
 
     def thaw(self) -> None:
-        """Let its processes go on."""
+        """Let its processes continue."""
         self.frozen = False
         if self.running:
             self.running.thaw()

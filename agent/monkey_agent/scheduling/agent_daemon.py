@@ -96,7 +96,7 @@ class AgentDaemon:
         await self._leave()
 
     def stop(self, why: str = "") -> None:
-        """Ask the agent to release its jobs and leave (SIGTERM, a spot notice); `why`: what people are told."""
+        """Ask the agent to release its jobs and leave (SIGTERM, a spot notice); `why`: the reason, for people."""
         self._why = why or self._why
         self._leaving.set()
 
@@ -116,7 +116,7 @@ class AgentDaemon:
         while self.clock.now() < until + _PATIENCE_SECONDS:
             if await self._seal() and await self.heart.beat(left=True):
                 if given_back:
-                    await wake_agents(self.store, self.keys)  # others go on with it at once
+                    await wake_agents(self.store, self.keys)  # others continue with it at once
                 return
             await self.clock.sleep(BEAT_RETRY)
 
@@ -153,7 +153,7 @@ class AgentDaemon:
                 await self.clock.sleep(BEAT_RETRY)
 
     async def _until_next_beat(self) -> None:
-        """Wait until a beat is due, or somebody begins to watch."""
+        """Wait until a beat is due, or a user begins to watch."""
         if self.clock.now() >= self.heart.acknowledged + BEAT:
             return
         # Where looking costs nothing, beating does not either, and whoever looks in sees what is.
@@ -206,7 +206,7 @@ class AgentDaemon:
             await pauses.rest(idle=not self.queue.by_sweep, shortly=shortly, every_second=self._tell_of_work)
 
     def _tell_of_work(self) -> bool:
-        """Let who asks for the state see at once that work has begun; say whether there is reason to look."""
+        """Let who asks for the state see at once that work has started; say whether there is reason to look."""
         busy = any(work.running for work in self.attempts.live)
         if busy and not self._was_busy:
             self._beat_now.set()

@@ -1,4 +1,4 @@
-"""What an agent is told when it begins: where it works, and which parts of the protocol it is made of."""
+"""An agent's identity: where it works, and which parts of the protocol it is made of."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ENDED = {
 
 
 class AttemptListener:
-    """Is told what becomes of attempts; a subclass overrides what it needs."""
+    """Receives what becomes of attempts; a subclass overrides what it needs."""
 
     def attempt_claimed(self, work: ActiveAttempt) -> None:
         """Take note of an attempt that was claimed."""
@@ -117,7 +117,7 @@ class Attempts:
             return await self._broken(work, exc)
 
     async def _broken(self, work: ActiveAttempt, exc: Exception) -> AttemptOutcome:
-        """End an attempt alone in which something happened that nobody expected."""
+        """End an attempt alone in which something unexpected happened."""
         reason = self._errors.tell(f"job {work.job}", exc)
         if work.running:
             with contextlib.suppress(Exception):

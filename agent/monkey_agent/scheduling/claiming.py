@@ -19,7 +19,7 @@ from monkey_agent.scheduling.sweep_queue import SweepQueue
 #: Seconds before a failed job is tried again: doubles with each failure.
 _BACKOFF_SECONDS = 1.0
 BACKOFF_MAX = 60.0
-#: How often in a row one job is claimed anew after another was faster, before it counts as busy.
+#: How often in a row one job is claimed again after another was faster, before it counts as busy.
 ROUNDS = 3
 #: Jobs examined before heartbeats and the like get their turn.
 BREATH = 64

@@ -1,4 +1,4 @@
-"""Handing out slots: as long as one is free, the most urgent sweep's next job is claimed and begun.
+"""Handing out slots: as long as one is free, the most urgent sweep's next job is claimed and started.
 
 While a sweep's jobs are short, more are claimed and prepared than there are slots (claimed ahead): a slot that is left
 is then taken at once. While they are over in a moment, each is put in line behind one that runs: the machine begins it
@@ -72,7 +72,7 @@ class Dispatcher(AttemptListener):
         #: Sweep to the seconds that its last attempt here had a slot.
         self._lasted: dict[str, float] = {}
         attempts.listeners.append(self)
-        #: No job is begun any more.
+        #: No job is started any more.
         self.closed = False
 
     def close(self) -> None:
@@ -265,7 +265,7 @@ class Dispatcher(AttemptListener):
             recipe=revision.recipe,
             settings=revision.settings,
             parameters=revision.table.parameters(revision.rows[job]),
-            # Claims that only went on with a job are no tries of their own.
+            # Claims that only continued with a job are no tries of their own.
             number=sum(isinstance(entry, Claim) and not entry.continues for entry in claims),
             ours_since=since,
             withheld=self._queue.secrets,

@@ -89,7 +89,7 @@ class SweepQueue:
         self._unreadable[name] = exc.message
 
     def set_aside(self, name: str, exc: Exception) -> None:
-        """Leave a sweep alone in which something happened that nobody expected, until its log says more."""
+        """Leave a sweep alone in which something unexpected happened, until its log says more."""
         key, known = self._keys.sweep_log(name), self.sweeps.get(name)
         self._aside[name] = known.head if known else 0
         self._unreadable[name] = f"{key}: this agent leaves it alone: {self._errors.tell(key, exc)}"
@@ -225,7 +225,7 @@ class SweepQueue:
 
     @property
     def busy(self) -> bool:
-        """Is there a sweep that this machine may have to work on, or somebody to be told of one?"""
+        """Is there a sweep that this machine may have to work on, or a notice to send?"""
         return bool(self._open()) or self.notifier.waits
 
     @property

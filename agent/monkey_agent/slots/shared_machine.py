@@ -1,7 +1,7 @@
-"""Agents that share this machine: after an update, the old one's jobs go on beside the new one until they end.
+"""Agents that share this machine: after an update, the old one's jobs continue beside the new one until they end.
 
-Each writes what its jobs hold into its own directory. Who was told of another's directory hands none of that out, for
-as long as an agent holds the lock there.
+Each writes what its jobs hold into its own directory. An agent that knows another's directory hands none of that
+out, for as long as an agent holds the lock there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TakenResources:
 
 
 def write_slots(directory: Path, taken: TakenResources) -> None:
-    """Write down what the jobs of the agent of this directory hold; what cannot be written is not told."""
+    """Write down what the jobs of the agent of this directory hold; errors are ignored."""
     with contextlib.suppress(OSError):
         write_atomically(directory / _SLOTS_FILE, json.dumps(asdict(taken)))
 
@@ -65,4 +65,4 @@ def _told(directory: Path) -> TakenResources:
         said = json.loads((directory / _SLOTS_FILE).read_bytes())
         return TakenResources(int(said["slots"]), int(said["cpus"]), int(said["memory"]), tuple(map(str, said["gpus"])))
     except (OSError, ValueError, KeyError, TypeError):
-        return TakenResources()  # it has not begun any job
+        return TakenResources()  # it has not started any job

@@ -42,13 +42,13 @@ class SupervisedProcess:
     """One launched job. Everything here takes effect in the order in which it is called."""
 
     def __init__(self, launcher: Supervisor, key: int, name: str, *, begun: bool) -> None:
-        """Stand for the attempt `name`, which the supervisor knows as `key`; not `begun`: it waits for its turn."""
+        """Stand for the attempt `name`, which the supervisor knows as `key`; not `started`: it waits for its turn."""
         self._launcher, self.key, self.name, self.begun = launcher, key, name, begun
         self.ended: asyncio.Future[ProcessExit] = asyncio.get_running_loop().create_future()
         self._asked: asyncio.Future[float] | None = None
 
     def end(self, how: ProcessExit) -> None:
-        """Take its end, whoever tells it first."""
+        """Take its end; the first report counts."""
         if not self.ended.done():
             self.ended.set_result(how)
 
@@ -74,7 +74,7 @@ class SupervisedProcess:
         await self.active()
 
     def thaw(self) -> None:
-        """Let it go on, unless the deadline has passed."""
+        """Let it continue, unless the deadline has passed."""
         self._launcher.tell("thaw", self.key)
 
     def terminate(self) -> None:

@@ -25,7 +25,7 @@ class ProgramStarter:
         self._found: dict[tuple[str, str], str] = {}
 
     def __call__(self, argv: list[str], env: dict[bytes, bytes], cwd: str, log: str) -> int:
-        """Return the pid of `argv`, begun in `cwd` with stdout and stderr appended to `log` and nothing to read.
+        """Return the pid of `argv`, started in `cwd` with stdout and stderr appended to `log` and nothing to read.
 
         Raises OSError whose filename is `log`, `cwd` or the program, whichever was wrong.
         """

@@ -156,13 +156,13 @@ class SupervisedJobs:
             stopped |= new
 
     def go_on(self, job: SupervisedJob) -> None:
-        """Let everything of a job go on."""
+        """Let everything of a job continue."""
         if job.since is None and job.status is None:
             job.since = time.monotonic()
         self.signal(job, CONT)
 
     def go_on_unknown(self) -> None:
-        """Let orphans go on that no job can be told to own (`freeze_all` stopped them)."""
+        """Let orphans continue whose job is unknown (`freeze_all` stopped them)."""
         known = {pid for job in self.by_key.values() for pid in self.members(job)}
         for pid in set(list_descendants([os.getpid()])) - known:
             send_signal(pid, CONT)

@@ -38,7 +38,7 @@ _PATIENCE_SECONDS = 5.0
 
 
 class SupervisorLoop:
-    """The loop, and everything it may be told (`do_…`)."""
+    """The loop, and a method for each message (`do_…`)."""
 
     def __init__(self, socket: int, guard: int, register: SharedState, clock: int, state: str) -> None:
         self.socket, self.guard, self.register, self.clock, self.state = socket, guard, register, clock, state
@@ -125,7 +125,7 @@ class SupervisorLoop:
             self.start(key, name, argv, base, env, cwd, log)
 
     def do_begin(self, key: int) -> None:
-        """Start a job that waits for its turn; it may have begun by now."""
+        """Start a job that waits for its turn; it may have started by now."""
         waiting = self.turns.find(key)
         if waiting:
             waiting.called = True
@@ -168,7 +168,7 @@ class SupervisorLoop:
             self.pipe.tell("refused", key)
 
     def do_active(self, key: int) -> None:
-        """Tell how long a job ran so far. One that has ended told that with its end."""
+        """Report how long a job ran so far; an ended one reported it with its end."""
         job = self.jobs.by_key.get(key)
         if job or self.turns.find(key):
             self.pipe.tell("active", key, job.ran() if job else 0.0)
@@ -194,7 +194,7 @@ class SupervisorLoop:
             self.jobs.freeze(job)
 
     def do_thaw(self, key: int) -> None:
-        """Let a job go on, unless the deadline has passed."""
+        """Let a job continue, unless the deadline has passed."""
         job = self.jobs.by_key.get(key)
         if job:
             job.held = False
@@ -208,7 +208,7 @@ class SupervisorLoop:
             self.start_if_free(waiting)
 
     def do_renew(self) -> None:
-        """The agent moved the deadline after it had passed: let everything go on that it did not freeze itself.
+        """The agent moved the deadline after it had passed: let everything continue that it did not freeze itself.
 
         It comes by the socket, so that it cannot overtake a freeze that was sent before it.
         """

@@ -114,8 +114,8 @@ class SupervisorClient:
     ) -> SupervisedProcess:
         """Have a job started in a session of its own: environment number `base` and `env` over it, output to `log`.
 
-        `after`: it begins when this one has exited by itself, or when it is told to `begin`. Returns at once; whether
-        it could be started is told by its end. A supervisor must be `up`.
+        `after`: it begins when this one has exited by itself, or at `begin`. Returns at once; whether
+        it could be started shows in its end. A supervisor must be `up`.
         """
         self._keys += 1
         process = SupervisedProcess(self, self._keys, name, begun=after is None)

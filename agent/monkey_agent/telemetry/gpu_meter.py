@@ -23,7 +23,7 @@ Gpu = dict[str, Any]
 
 
 class GpuMeter:
-    """Keeps a reader while there are GPUs. Blocks: to be used by a thread that nobody waits for."""
+    """Keeps a reader while there are GPUs. Blocks: to be used by a thread that is not waited for."""
 
     def __init__(self, patience: float = _PATIENCE_SECONDS, again: float = AGAIN) -> None:
         """Start nothing yet."""

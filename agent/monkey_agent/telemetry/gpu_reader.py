@@ -65,7 +65,7 @@ def _parts(nvml: Any, gpu: Any) -> dict[str, int]:
 
 
 def run_gpu_reader() -> None:
-    """Answer until nobody asks any more."""
+    """Answer until stdin is closed."""
     try:
         import pynvml as nvml
 

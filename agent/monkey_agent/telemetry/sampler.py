@@ -1,6 +1,6 @@
 """Every few seconds: what the machine does, and what each job uses of it.
 
-Reading is done in a thread that nobody waits for: a disk, a process or a driver that hangs holds up the next samples,
+Reading is done in a thread that is not waited for: a disk, a process or a driver that hangs holds up the next samples,
 never a heartbeat.
 """
 
@@ -143,7 +143,7 @@ class Sampler:
             self.vitals["trouble"] = "; ".join(lost)
 
     async def _aside(self, work: Callable[[], _T]) -> _T:
-        """Do it in a thread of its own, which holds up nobody's leaving (those of asyncio's pool are waited for)."""
+        """Do it in a thread of its own, which holds up no exit (those of asyncio's pool are waited for)."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[_T] = loop.create_future()
 

@@ -1,7 +1,7 @@
 """What goes to InfluxDB: attempts' metrics, jobs and machines as points, by way of a spool and an exporter.
 
-Nothing here waits for a server, and nothing that fails here does any harm to a job: what is lost is counted and told,
-and made again from the store by `monkey metrics backfill`.
+Nothing here waits for a server, and nothing that fails here does any harm to a job: what is lost is counted and
+reported, and made again from the store by `monkey metrics backfill`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Telemetry:
     """The spools of one agent, and the exporter that takes away what is in them."""
 
     def __init__(self, state: Path, machine: str, secrets: SecretValues) -> None:
-        """Go on with what a predecessor left in the directory `state`; `machine`: the agent's name.
+        """Continue what a predecessor left in the directory `state`; `machine`: the agent's name.
 
         Before the predecessor's workspaces are taken over: what they hold of metrics is still owed.
         """

@@ -41,7 +41,7 @@ def list_attempts(log: EntryLog) -> list[AttemptRecord]:
     found: list[AttemptRecord] = []
     for k, entry in enumerate(log.entries, 1):
         if isinstance(entry, Claim) and entry.continues:
-            continue  # the same attempt goes on
+            continue  # the same attempt continues
         if found and found[-1].after is None:
             found[-1] = found[-1]._replace(after=entry)
         if isinstance(entry, Claim):

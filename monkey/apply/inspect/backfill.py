@@ -1,4 +1,4 @@
-"""Making InfluxDB's copy of a sweep's metrics anew, from the store: the same points as its agents sent.
+"""Making InfluxDB's copy of a sweep's metrics again, from the store: the same points as its agents sent.
 
 What a job logged lies in the store with what else its attempts left; when they were claimed and ended stands in its
 log. Both make the points that agents made of them, so that those which InfluxDB has are written again, and are no more.

@@ -1,4 +1,4 @@
-"""Looking for what is wrong before it hurts: the project, its store, its machines, its InfluxDB. Mends nothing."""
+"""Looking for what is wrong before it hurts: the project, its store, its machines, its InfluxDB. Repairs nothing."""
 
 from __future__ import annotations
 

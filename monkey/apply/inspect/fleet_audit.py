@@ -21,7 +21,7 @@ _FORGOTTEN = "monkey_stacks.unlisted_fleets"
 async def find_forgotten_fleets(world: World, torn: dict[str, CorruptObject] | None = None) -> dict[str, Fleet]:
     """Return fleets that have machines, and that monkey.yaml no longer names.
 
-    Raises StoreError; and Corrupt for a state that cannot be read, unless `torn` takes it, by its fleet.
+    Raises StoreError; and CorruptObject for a state that cannot be read, unless `torn` takes it, by its fleet.
     """
     url, project = store_url(world.project), world.project.name
     found: dict[str, Fleet] = {}

@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.3
 
 @dataclass
 class JobLog:
-    """The log of one job, as far as it was read; goes on with the next attempt where there is one."""
+    """The log of one job, as far as it was read; continues with the next attempt where there is one."""
 
     job: str
     attempt: int = 0
@@ -73,7 +73,7 @@ class LogFollower:
     _over: bool = False
 
     async def chunks(self, *, follow: bool) -> AsyncIterator[tuple[str, bytes]]:
-        """Yield (job, bytes) as they come; `follow`: go on until every job has ended."""
+        """Yield (job, bytes) as they come; `follow`: continue until every job has ended."""
         reader = self.world.reader()
         while True:
             try:

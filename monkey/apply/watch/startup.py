@@ -1,4 +1,4 @@
-"""Whether agents begin, for whoever asks for work to be done and then goes away."""
+"""Whether agents start, for `apply --detach`, which does not watch them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.05
 
 
 async def wait_for_agents(reader: SnapshotReader, fleets: Collection[Fleet]) -> None:
-    """Wait until every fleet has an agent that beats, for whoever will not watch: a stillborn one must not go unseen.
+    """Wait until every fleet has an agent that beats: without a watcher, one that failed to start would go unseen.
 
     One whose agents left while their work was on its way is converged again. Raises FleetError where one could not
     begin. Gives up waiting, not hoping, after BEGUN_WITHIN seconds; what boots for minutes is not waited for.

@@ -1,4 +1,4 @@
-"""Waiting for sweeps: what is asked is `WaitOutcome`, and whoever waits keeps the fleets going meanwhile."""
+"""Waiting for sweeps until a `WaitOutcome`; the waiting process keeps the fleets going meanwhile."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SweepPace:
 
     def see(self, at: float, ended: int) -> None:
         """Note that at this time so many jobs had ended."""
-        if self._seen and ended < self._seen[-1][1]:  # a retry or a new revision: begin anew
+        if self._seen and ended < self._seen[-1][1]:  # a retry or a new revision: start again
             self._seen.clear()
         self._seen.append((at, ended))
         while len(self._seen) > 2 and self._seen[1][0] < at - RATE_WINDOW:
@@ -79,7 +79,7 @@ class SweepProgress:
     """How far one sweep is."""
 
     view: SweepView
-    #: Taken once a look: the view counts anew each time it is asked.
+    #: Taken once a look: the view counts again each time it is asked.
     counts: Mapping[JobState, int]
     #: Jobs that end a second, and seconds until none is left; None where not known.
     rate: float | None = None

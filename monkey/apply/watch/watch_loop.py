@@ -101,7 +101,7 @@ class SweepWatch:
                     await self.sleep(self._pause(self.now() - looked, looked - began))
 
     def _be_patient(self, exc: StoreRefused) -> None:
-        """Wait for whoever mends rights or credentials, but not for ever: agents have their own. Raises it."""
+        """Wait until rights or credentials are fixed, but not for ever: agents have their own. Raises it."""
         self._refused = self.now() if self._refused is None else self._refused
         if self.now() - self._refused > REFUSED:
             hint = f"{exc.hint}; " if exc.hint else ""
@@ -157,7 +157,7 @@ class StoreWriteCheck:
 
 @asynccontextmanager
 async def announce_watcher(store: Store, keys: Keys) -> AsyncIterator[StoreWriteCheck]:
-    """Let the agents know that somebody watches, for as long as this is open; say whether the store can be written."""
+    """Let the agents know that a user watches, for as long as this is open; say whether the store can be written."""
     gc.enable()  # the command line starts without: this is where it may run for days
     key = keys.watcher(secrets.token_hex(4))
 

@@ -95,7 +95,7 @@ def _no_plugins() -> Iterator[None]:
 def desire_specs(
     project: Project, specs: Sequence[Spec], begin: Begin = show_no_progress, recalled: Recalled | None = None
 ) -> list[LoadedSpec]:
-    """Say what these specs want; `begin` is told of datasets that are hashed, `recalled` names those that are not here.
+    """Say what these specs want; `begin` receives datasets that are hashed, `recalled` names those that are not here.
 
     Raises SpecError, and PlanError for code that cannot be taken.
     """
@@ -109,7 +109,7 @@ def desire_specs(
 
 
 def _sent_to(desired: DesiredSweep, project: Project) -> DesiredSweep:
-    """Say who is told what: where metrics go, and notices."""
+    """Return where metrics and notices go."""
     settings = replace(desired.settings, influx=project.influx, notify=list(project.notify))
     return replace(desired, settings=settings)
 

@@ -1,6 +1,6 @@
-"""What a checkout remembers of the stores that it used: so that one which vanished is missed, not begun anew.
+"""What a checkout remembers of the stores that it used: so that one which vanished is missed, not created again.
 
-It lies beside the default store, in the project's `.monkey/`: whoever removes all of that wants to begin anew.
+It lies beside the default store, in the project's `.monkey/`: a user who removes it all wants to start again.
 """
 
 from __future__ import annotations

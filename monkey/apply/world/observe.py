@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[ObservedProject, StoreSnapshot | None]:
     """Look at everything that a plan for what is wanted is compared with; None where there is no store yet.
 
-    Raises Corrupt where a desired sweep's log cannot be read: to plan over it would be to guess.
+    Raises CorruptObject where a desired sweep's log cannot be read: to plan over it would be to guess.
     """
     now = time.time()
     if world.store is None:
@@ -118,7 +118,7 @@ def _sweep(view: SweepView, snapshot: StoreSnapshot) -> ObservedSweep:
 
 
 def _unmarked(view: SweepView, snapshot: StoreSnapshot) -> tuple[str, ...]:
-    """Return the fleets that have work left and were never told, or were told and think that it is done."""
+    """Return the fleets that have work left, and no open marker in their queue."""
     assert view.state.revision is not None
     name = view.state.name
     return tuple(fleet for fleet in view.state.revision.settings.providers if not snapshot.queue[fleet].get(name))

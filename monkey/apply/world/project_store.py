@@ -28,7 +28,7 @@ def store_url(project: Project) -> str:
 
 
 async def open_known(url: str, memo: KnownStores, *, begin: bool) -> Store | None:
-    """Return the store at `url`; None where none ever was, and none is to be begun.
+    """Return the store at `url`; None where none ever was, and none is to be created.
 
     Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
     """
@@ -50,7 +50,7 @@ async def open_known(url: str, memo: KnownStores, *, begin: bool) -> Store | Non
 
 
 async def open_begun(url: str, memo: KnownStores) -> Store:
-    """Return the store at `url`, which is begun where none ever was. Raises as `open_known`."""
+    """Return the store at `url`, which is created where none ever was. Raises as `open_known`."""
     store = await open_known(url, memo, begin=True)
     assert store is not None
     return store

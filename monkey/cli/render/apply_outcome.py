@@ -45,7 +45,7 @@ def _ended(one: SweepProgress, to: Terminal, *, changed: bool) -> list[str]:
 
 
 def explain_hold(one: SweepProgress) -> list[str]:
-    """Return which order keeps a sweep from going on, and what helps; nothing where none does."""
+    """Return which order keeps a sweep from continuing, and what helps; nothing where none does."""
     at, why = judge_standing(one.view, one.counts), one.view.state.cancelled
     orders = ["is paused"] if at.paused else []
     what = "reached its goal" if one.view.state.goal else "was cancelled"
@@ -94,7 +94,7 @@ def explain_silence(what: str, jobs: Sequence[JobView]) -> list[str]:
 
 
 def format_detached(names: Sequence[str]) -> list[str]:
-    """Return how to come back to sweeps that go on without us."""
+    """Return how to come back to sweeps that continue without us."""
     which = " ".join(names) if len(names) == 1 else ""
     some = names[0] if names else "NAME"
     listed, go = ", ".join(map(make_printable, names)), "goes" if len(names) == 1 else "go"

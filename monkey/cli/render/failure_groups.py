@@ -1,4 +1,4 @@
-"""What went wrong: jobs that failed alike are told together, with the end of one log."""
+"""Failed jobs, grouped by reason, with the end of one log."""
 
 from __future__ import annotations
 

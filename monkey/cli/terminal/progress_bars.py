@@ -16,7 +16,7 @@ BAR = 24
 
 
 class ProgressBars:
-    """Shows one transfer after the other; told of progress from any thread."""
+    """Shows one transfer after the other; any thread may report progress."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         """Show on `stream` (default: stderr)."""

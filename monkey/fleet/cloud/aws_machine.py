@@ -24,7 +24,7 @@ class AwsMachine:
     """This machine, and its role."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Take what the user data told."""
+        """Take the settings in the user data."""
         self.settings = settings
         here = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or "http://169.254.169.254"
         self._metadata, self._token = here.rstrip("/"), ""
@@ -32,7 +32,7 @@ class AwsMachine:
         self.seen: set[str] = set()
 
     def about(self, path: str) -> str:
-        """Return what the metadata say at a path, "" where there is nothing. Raises Refused, Away."""
+        """Return what the metadata say at a path, "" where there is nothing. Raises ApiError, ApiDown."""
         for _ in range(2):
             if not self._token:
                 ttl = {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN)}
@@ -50,7 +50,7 @@ class AwsMachine:
         raise ApiError(f"GET {path}", 401, "the metadata take no token of theirs")
 
     def name(self) -> str:
-        """Return the machine's id. Raises Refused, Away."""
+        """Return the machine's id. Raises ApiError, ApiDown."""
         return self.about("meta-data/instance-id").strip()
 
     def _keys(self) -> AwsKeys:
@@ -64,7 +64,7 @@ class AwsMachine:
         return keys
 
     def call(self, method: str, url: str, region: str, service: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """Return what a service answers to who has the machine's role. Raises Refused, Away."""
+        """Return what a service answers to who has the machine's role. Raises ApiError, ApiDown."""
         said = sign_request(method, url, region, service, self._keys(), body, headers, time.time())
         return ask_api(method, url, said, body if method != "GET" else None)
 
@@ -87,17 +87,17 @@ class AwsMachine:
         return f"{at.replace('://', f'://{parts.netloc}.', 1)}{path}", region
 
     def fetch(self, key: str) -> bytes:
-        """Return what the store has at a key. Raises Refused, Away."""
+        """Return what the store has at a key. Raises ApiError, ApiDown."""
         url, region = self._object(key)
         return self.call("GET", url, region, "s3", b"", {})
 
     def put(self, key: str, data: bytes) -> None:
-        """Write into the store. Raises Refused, Away."""
+        """Write into the store. Raises ApiError, ApiDown."""
         url, region = self._object(key)
         self.call("PUT", url, region, "s3", data, {"Content-Type": "application/octet-stream"})
 
     def leave(self) -> None:
-        """End this machine, and have its group want one less. Raises Refused, Away."""
+        """End this machine, and have its group want one less. Raises ApiError, ApiDown."""
         region = self.settings["region"]
         asked = {"Action": "TerminateInstanceInAutoScalingGroup", "Version": "2011-01-01", "InstanceId": self.name()}
         body = urlencode({**asked, "ShouldDecrementDesiredCapacity": "true"}).encode()

@@ -23,14 +23,14 @@ class GcpMachine:
     """This machine, and its service account."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Take what the startup script told."""
+        """Take the settings in the startup script."""
         self.settings = settings
         self._metadata = f"http://{os.environ.get('GCE_METADATA_HOST') or 'metadata.google.internal'}"
         #: What was read of the account, so that no log shows it.
         self.seen: set[str] = set()
 
     def about(self, path: str) -> str:
-        """Return what the metadata say at a path, "" where there is nothing. Raises Refused, Away."""
+        """Return what the metadata say at a path, "" where there is nothing. Raises ApiError, ApiDown."""
         url = f"{self._metadata}/computeMetadata/v1/instance/{path}"
         try:
             return ask_api("GET", url, {"Metadata-Flavor": "Google"}, limit=CLOSE, direct=True).decode().strip()
@@ -40,11 +40,11 @@ class GcpMachine:
             raise
 
     def name(self) -> str:
-        """Return the machine's name, which its group gave it. Raises Refused, Away."""
+        """Return the machine's name, which its group gave it. Raises ApiError, ApiDown."""
         return self.about("name")
 
     def call(self, method: str, url: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
-        """Return what Google answers to who has the machine's account. Raises Refused, Away."""
+        """Return what Google answers to who has the machine's account. Raises ApiError, ApiDown."""
         found = self.about("service-accounts/default/token")
         if not found:
             raise ApiError("the machine's service account", 404, "it has none")
@@ -60,22 +60,25 @@ class GcpMachine:
         return f"{at}/{parts.netloc}/{quote(f'{prefix}/{key}' if prefix else key, safe='/-_.~')}"
 
     def fetch(self, key: str) -> bytes:
-        """Return what the store has at a key. Raises Refused, Away."""
+        """Return what the store has at a key. Raises ApiError, ApiDown."""
         return self.call("GET", self._object(key))
 
     def put(self, key: str, data: bytes) -> None:
-        """Write into the store. Raises Refused, Away."""
+        """Write into the store. Raises ApiError, ApiDown."""
         self.call("PUT", self._object(key), data, "application/octet-stream")
 
     def leave(self) -> None:
-        """Have the group delete this machine, and want one less. Raises Refused, Away."""
+        """Have the group delete this machine, and want one less. Raises ApiError, ApiDown."""
         zone = self.about("zone").rpartition("/")[2]
         asked = {"instances": [f"zones/{zone}/instances/{self.name()}"], "skipInstancesOnValidationError": True}
         at = f"{self.at('compute')}compute/v1/projects/{self.settings['gcp_project']}/{self.settings['group']}"
         self.call("POST", f"{at}/deleteInstances", json.dumps(asked).encode())
 
     def outlived(self) -> bool:
-        """Say whether this machine ends soon, and its group would make one that stays longer. Raises Refused, Away."""
+        """Say whether this machine ends soon, and its group would make one that stays longer.
+
+        Raises ApiError, ApiDown.
+        """
         ends = self.about(f"attributes/{ENDS}")
         if not ends or float(ends) - time.time() > NEARLY:
             return False
@@ -84,7 +87,7 @@ class GcpMachine:
         return bool(newest.partition("?")[0].rpartition("/")[2] != ours.rpartition("/")[2])
 
     def renew(self) -> None:
-        """Have the group make this machine anew, as it makes machines now. Raises Refused, Away."""
+        """Have the group make this machine again, as it makes machines now. Raises ApiError, ApiDown."""
         asked = {"instances": [f"zones/{self.about('zone').rpartition('/')[2]}/instances/{self.name()}"]}
         self.call("POST", f"{self._group()}/recreateInstances", json.dumps(asked).encode())
 

@@ -42,7 +42,7 @@ def ask_api(
     limit: float = 10.0,
     direct: bool = False,
 ) -> bytes:
-    """Return what was answered within `limit` seconds a read; `direct`: no proxy. Raises Refused, Away."""
+    """Return what was answered within `limit` seconds a read; `direct`: no proxy. Raises ApiError, ApiDown."""
     request = urllib.request.Request(url, data=body, headers=dict(headers or {}), method=method)
     proxies = [urllib.request.ProxyHandler({})] if direct else []
     what = f"{method} {url.partition('?')[0]}"
@@ -60,7 +60,7 @@ def ask_api(
 
 
 def retry_ask(try_it: Callable[[], _T], patience: float, silent: float | None = None, pause: float = 2.0) -> _T:
-    """Return what `try_it` does, tried for `patience` seconds while that may help. Raises Refused, Away.
+    """Return what `try_it` does, tried for `patience` seconds while that may help. Raises ApiError, ApiDown.
 
     `silent`: how many of these seconds for who does not answer at all, all by default; `pause`: seconds between tries.
     """

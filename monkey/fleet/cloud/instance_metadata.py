@@ -16,7 +16,7 @@ SPOT, REBALANCE, OVER = "spot notice", "rebalance", "its time is over"
 
 
 def read_notice(cloud: AwsMachine | GcpMachine) -> str:
-    """Return SPOT, REBALANCE, OVER, or "" where nothing was said. Raises Refused, Away."""
+    """Return SPOT, REBALANCE, OVER, or "" where nothing was said. Raises ApiError, ApiDown."""
     if isinstance(cloud, GcpMachine):
         return SPOT if cloud.about("preempted") == "TRUE" else OVER if cloud.outlived() else ""
     if cloud.about("meta-data/spot/instance-action"):
@@ -25,7 +25,7 @@ def read_notice(cloud: AwsMachine | GcpMachine) -> str:
 
 
 def read_secret(cloud: AwsMachine | GcpMachine, where: str) -> str:
-    """Return a secret's value: it is at `where`, as monkey.yaml says it. Raises Refused, Away."""
+    """Return a secret's value: it is at `where`, as monkey.yaml says it. Raises ApiError, ApiDown."""
     try:
         return _of_google(cloud, where) if isinstance(cloud, GcpMachine) else _of_amazon(cloud, where)
     except (ValueError, LookupError) as exc:
@@ -59,6 +59,6 @@ def _of_google(cloud: GcpMachine, where: str) -> str:
 
 
 def replace_machine(cloud: AwsMachine | GcpMachine) -> None:
-    """Have another machine come in this one's place, where its group does not see to that. Raises Refused, Away."""
+    """Have another machine come in this one's place, where its group does not see to that. Raises ApiError, ApiDown."""
     if isinstance(cloud, GcpMachine):
         cloud.renew()

@@ -1,4 +1,4 @@
-"""A plan as lines for people: a mark and a sentence each. Whoever prints them adds colour, or Markdown.
+"""A plan as lines for people: a mark and a sentence each. The caller adds colour, or Markdown.
 
 The sentences hold values that users wrote; nothing in them is escaped yet.
 """

@@ -10,7 +10,7 @@ from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.spec.job.stop_when import StopRule, find_met_rule
 
 #: Attempts that may vanish in a row with their agents before a job is given up: a job may be what kills them (out of
-#: memory). One that had saved a checkpoint of its own begins the count anew: the job gets on.
+#: memory). One that had saved a checkpoint of its own begins the count again: the job gets on.
 MAX_LOSSES = 10
 #: Attempts that may vanish in all, nonetheless.
 MAX_LOSSES_IN_ALL = 100
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     OPEN = "open"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    #: It met a condition that the sweep has now; another sweep, or another condition, may want it to go on.
+    #: It met a condition that the sweep has now; another sweep, or another condition, may want it to continue.
     STOPPED = "stopped"
 
 

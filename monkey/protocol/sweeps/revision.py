@@ -87,7 +87,7 @@ class Revision:
 
 
 def decode_order(key: str, data: bytes) -> dict[str, Any]:
-    """Read an entry of a sweep's log, whatever its kind; raises Corrupt."""
+    """Read an entry of a sweep's log, whatever its kind; raises CorruptObject."""
     try:
         body = entry_shape.parse_object(data)
         if body.get("kind") not in _ORDER_KINDS:

@@ -104,9 +104,9 @@ async def list_sweeps(store: Store, keys: Keys) -> list[str]:
 
 
 async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
-    """Read what the sweep's log says, going on from what is known. A sweep never applied has head 0.
+    """Read what the sweep's log says, starting from what is known. A sweep never applied has head 0.
 
-    Raises Corrupt for an entry that cannot be read: what comes after it cannot be judged.
+    Raises CorruptObject for an entry that cannot be read: what comes after it cannot be judged.
     """
     state = await peek_sweep(store, keys, name, known)
     if state.corrupt:
@@ -166,7 +166,7 @@ async def append_order(
     """Append pause, resume, cancel, retry or extend after whatever is there; returns its number. Raises NotFound.
 
     `until`: when it is to expire, seconds since the epoch.
-    `cause`: an end (job, position) that is acted on once, whoever notices it; `goal`: by the sweep's `stop_when`.
+    `cause`: an end (job, position) that causes one order, whichever agents notice it; `goal`: of `stop_when`.
     `nonce`: random by default.
     """
     body: dict[str, Any] = {"kind": kind, "nonce": nonce or secrets.token_hex(8)}

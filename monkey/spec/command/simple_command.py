@@ -23,11 +23,11 @@ class SimpleCommand:
         self.redirects = ""
 
     def add(self, text: str) -> None:
-        """Go on with the word being read."""
+        """Continue the word being read."""
         self.word = (self.word or "") + text
 
     def end_word(self) -> None:
-        """Put the word being read with the others, unless it only tells the shell how to go on."""
+        """Put the word being read with the others, unless it only tells the shell how to continue."""
         word, self.word = self.word, None
         if word is None:
             return

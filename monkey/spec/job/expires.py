@@ -70,7 +70,7 @@ def find_expiry_mistakes(
 ) -> Iterator[Mistake]:
     """Yield what is wrong with the `expires` of a spec for these providers: machines that are paid for must end.
 
-    A time is held against the clock by whoever has one.
+    The caller, who has a clock, compares the time with it.
     """
     for name in names:
         if name not in known or (cloud := known[name].cloud) is None:

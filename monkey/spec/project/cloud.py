@@ -38,7 +38,7 @@ MACHINE_TYPE_KEYS = {"aws": "instance_type", "gcp": "machine_type"}
 #: Bytes of a machine's disk.
 _DEFAULT_DISK_BYTES = 50 << 30
 _MIN_DISK_BYTES, _MAX_DISK_BYTES = 8 << 30, 16 << 40
-#: Seconds without the store after which a machine ends itself; fewer than an outage takes would end what goes on.
+#: Seconds without the store after which a machine ends itself; fewer than an outage takes would end what continues.
 _ORPHAN_TIMEOUT_SECONDS = 900.0
 _MIN_ORPHAN_TIMEOUT_SECONDS = 120.0
 #: Seconds that a sweep has there at least: machines need minutes to boot.

@@ -40,7 +40,7 @@ class InfluxSettings:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Names of the secrets that whoever sends there must know."""
+        """Names of the secrets that a sender needs."""
         return tuple(filter(None, (self.token, self.password)))
 
     def credential(self, values: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""`notify:` in monkey.yaml: who is told when a sweep has ended, or does not go on. Secrets are named, never held."""
+"""`notify:` in monkey.yaml: who gets a message when a sweep ends or stalls. Secrets are named, never held."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NotifyChannel:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Names of the secrets that whoever sends must know."""
+        """Names of the secrets that a sender needs."""
         return tuple(filter(None, (self.to if self.named else "", self.key)))
 
     def words(self) -> str:

@@ -34,7 +34,7 @@ class Project:
     providers: Mapping[str, Provider] = field(default_factory=lambda: {"local": Provider()})
     #: Where metrics are sent, besides the store.
     influx: InfluxSettings | None = None
-    #: Who is told when a sweep has ended, or does not go on.
+    #: Who is told when a sweep has ended, or does not continue.
     notify: tuple[NotifyChannel, ...] = ()
 
 

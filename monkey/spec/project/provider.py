@@ -22,7 +22,7 @@ _COMMON_KEYS = ("type", "max_slots", "idle_timeout", "cache_size")
 #: The keys of each type.
 _KEYS = {"local": _COMMON_KEYS, "ssh": (*_COMMON_KEYS, "hosts", "workdir", "gpus")}
 _KEYS |= {kind: (*_COMMON_KEYS, *keys) for kind, keys in cloud.CLOUD_KEYS.items()}
-#: Seconds without work after which an agent leaves: on a host it is cheap to stay, and dear to be begun; in a cloud
+#: Seconds without work after which an agent leaves: on a host it is cheap to stay, and dear to be started; in a cloud
 #: staying is what costs.
 _IDLE_TIMEOUT_SECONDS = {"local": 10.0, "ssh": 600.0, "aws": 300.0, "gcp": 300.0}
 #: GPUs of a machine, at most.

@@ -1,4 +1,4 @@
-"""What of a spec can still be checked beside its mistakes: all must be told at once."""
+"""The parts of a spec that can be checked despite its mistakes: all are reported at once."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class SpecChecks:
                 yield Mistake(path, error.message, error.hint, offset=error.offset)
                 if error.unknown is None or len(guessed) > 20:
                     return
-                guessed.add(error.unknown)  # go on: there may be more
+                guessed.add(error.unknown)  # continue: there may be more
             else:
                 return
 

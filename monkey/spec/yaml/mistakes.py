@@ -32,7 +32,7 @@ class MistakesError(ValueError):
     """Raised by whatever reads a value; a ValueError so that pydantic carries it."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
-        """Keep them all: users are told everything at once."""
+        """Keep them all: users see every mistake at once."""
         self.mistakes = list(mistakes)
         super().__init__("; ".join(m.message for m in self.mistakes))
 

@@ -50,7 +50,7 @@ class UnsupportedYamlError(Exception):
 
 
 def compose_tree(text: str) -> YamlNode:
-    """Read a YAML text. Raises Refused."""
+    """Read a YAML text. Raises UnsupportedYamlError."""
     if len(text) > MAX_YAML_BYTES or len(text.encode("utf-8", "replace")) > MAX_YAML_BYTES:
         raise UnsupportedYamlError(
             f"the file is larger than {MAX_YAML_BYTES >> 20} MiB", "write ranges, not long lists of values", 0, 0

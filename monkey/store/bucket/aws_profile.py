@@ -36,8 +36,8 @@ class AwsProfile(NamedTuple):
 def find_profile(asked: str | None) -> AwsProfile:
     """Return the profile `asked` for, else the one of AWS_PROFILE, else the default one.
 
-    Keys in the environment go before a profile that nobody asked for. Raises StoreRefused where the profile that was
-    asked for is not there, or needs what is not installed.
+    Keys in the environment go before a profile that the user did not choose. Raises StoreRefused where the profile that
+    was asked for is not there, or needs what is not installed.
     """
     name = asked or os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
     said = _read(name or "default")

@@ -79,7 +79,7 @@ _REGION = {
     "IllegalLocationConstraintException",
     "TemporaryRedirect",
 }
-#: 4xx that a second try may mend.
+#: 4xx that a second try may fix.
 _PASSING = {"RequestTimeout", "OperationAborted", "ConditionalRequestConflict", "SlowDown", "TooManyRequests"}
 
 #: Addresses at which a cloud's machines ask who they are: asked last, when nothing else gave credentials.
@@ -128,7 +128,7 @@ def _read(exc: Exception) -> _Told:
 
 
 def explain_refusal(exc: Exception, address: BucketUrl) -> StoreRefused:
-    """Return the error to raise where obstore refuses to make a client; no value that it cites is told."""
+    """Return the error to raise where obstore refuses to make a client; values that obstore cites are left out."""
     said = re.sub(r"\"[^\"]*\"|`[^`]*`", "…", str(exc).partition("Debug source")[0])
     if lacks := re.search(r"Missing (SecretAccessKey|AccessKeyId)", said):
         names = ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")
@@ -181,7 +181,7 @@ def _error(told: _Told, exc: Exception, address: BucketUrl, verb: StoreOperation
 
 
 def _no_bucket(address: BucketUrl) -> StoreRefused:
-    """Not StoreMissing: there, a store would be begun, and a bucket is made by whoever pays for it."""
+    """Not StoreMissing: there, a store would be created, and a bucket is made by the user who pays for it."""
     what = "container" if address.scheme == "az" else "bucket"
     makes = "" if address.options.get("endpoint") else {"s3": "aws", "gs": "gcp"}.get(address.scheme, "")
     how = f" (`monkey init --provider {makes} --create-bucket` does)" if makes else ""

@@ -1,7 +1,7 @@
 # ruff: noqa: PTH105
 """The store in a bucket: S3 and whatever speaks it, Google Cloud Storage, Azure Blob Storage; by obstore.
 
-A bucket answers once an object is safe, so everything here is durable. Whoever names no bucket never loads this.
+A bucket answers once an object is safe, so everything here is durable. A project without a bucket never loads this.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class BucketStore(Store):
     async def _check(self) -> None:
         """Raise StoreMissing, StoreReplaced where our store is here no more; looks once in a while, for it costs.
 
-        A bucket that was emptied takes writes as ever: whoever works in it would go on, alone and for nothing.
+        A bucket that was emptied takes writes as ever: an agent would continue in it, alone and for nothing.
         """
         now, before = time.monotonic(), self._seen
         if not self.id or now - before < CHECK:
@@ -235,7 +235,7 @@ class BucketStore(Store):
     async def _again(
         self, work: Callable[[], Awaitable[_T]], key: str, verb: StoreOperation = StoreOperation.READ
     ) -> _T:
-        """Do `work`, and again where it fails as obstore does not mend: in the middle of a body, at a POST."""
+        """Do `work`, and again where it fails where obstore does not retry: in the middle of a body, at a POST."""
         for left in reversed(range(_MAX_TRIES)):
             try:
                 return await work()

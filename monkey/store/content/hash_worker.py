@@ -120,7 +120,7 @@ def take_file(task: Task, aside: str) -> Taken:
 def _write(directory: str, name: str, data: bytes) -> None:
     try:
         fd = _create(directory, f"{directory}/{name}")
-    except FileExistsError:  # another file of the same bytes: who has begun it ends it, or all is for nothing
+    except FileExistsError:  # another file of the same bytes: who has started it ends it, or all is for nothing
         return
     try:
         written = os.write(fd, data)

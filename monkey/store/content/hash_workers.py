@@ -48,7 +48,7 @@ class HashWorkers:
     """Workers that are started when there is enough to do, and end with the `with` block, or with us."""
 
     def __init__(self) -> None:
-        """Start nobody yet."""
+        """Start no worker yet."""
         self._stack = contextlib.ExitStack()
         self._workers: list[HashWorker] = []
         #: Works on what `begin` asked for, and nobody waited for yet.
@@ -61,7 +61,7 @@ class HashWorkers:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
-        """Send everybody home; what was begun, and nobody waited for, is not worth waiting for."""
+        """Send everybody home; what was started, and nobody waited for, is not worth waiting for."""
         if self._ahead is not None:
             self._ahead.kill()
             self._ahead = None
@@ -91,7 +91,7 @@ class HashWorkers:
             self._workers.append(self._stack.enter_context(HashWorker(hash_worker.HASHES)))
 
     def work(self, count: int, request: Callable[[int], Request], done: Callable[[int, Any], None]) -> None:
-        """Have `count` requests answered, in any order; `done(index, answer)` is told of each, one at a time.
+        """Have `count` requests answered, in any order; `done(index, answer)` receives each, one at a time.
 
         Both are called from any thread; each request is made when it is sent. Raises what they raise, and
         StoreUnavailable where a worker was killed.

@@ -3,7 +3,7 @@
 """Many files into a store in a directory, durably: copied by several processes, synced together, then renamed.
 
 A sync a file would be ten thousand of them; syncfs is one. The order is the same as for a single file: bytes on disk
-before the name, names on disk before anyone is told. What was renamed when the power fails is whole, and stays.
+before the name, names on disk before readers learn them. What was renamed when the power fails is whole, and stays.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class BulkWrite:
         crew: HashWorkers | None = None,
         hashed: Hashed | None = None,
     ) -> None:
-        """Store `sources` in `place`, by this crew; `hashed` is told of all MD5s while the disk is waited for."""
+        """Store `sources` in `place`, by this crew; `hashed` receives all MD5s while the disk is waited for."""
         self._place, self._sources, self._moved = place, sources, moved
         self._crew, self._hashed = crew or HashWorkers(), hashed
         self._found = [""] * len(sources)
@@ -81,7 +81,7 @@ class BulkWrite:
         return self._found
 
     def _flush(self, paths: Iterable[str], count: int) -> None:
-        """Sync these `count` files and directories; meanwhile `hashed` is told, once all MD5s are known."""
+        """Sync these `count` files and directories; meanwhile `hashed` is called, once all MD5s are known."""
         if self._hashed is None or not all(self._found):
             flush_together(paths, count)
             return

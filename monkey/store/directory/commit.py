@@ -58,7 +58,7 @@ class PendingWrite:
 
 
 class GroupCommitter:
-    """The thread that commits, begun when there is something to commit."""
+    """The thread that commits, started when there is something to commit."""
 
     def __init__(self, place: DirectoryRoot, gather: float = GATHER) -> None:
         """Commit into `place`; `gather`: as `GATHER`."""

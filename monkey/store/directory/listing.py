@@ -42,7 +42,7 @@ def walk_keys(path: str, directory: str, prefix: str, after: str) -> Iterator[Li
 
 
 def _version(found: os.stat_result) -> str:
-    # An inode may be used anew at once, and a client by SSH sets times to whole seconds: then the stamp alone tells.
+    # An inode may be used again at once, and a client by SSH sets times to whole seconds: then the stamp alone tells.
     return f"{found.st_mtime_ns}-{found.st_ino}-{found.st_size}-{stamp_of(int(found.st_atime))}"
 
 

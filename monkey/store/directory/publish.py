@@ -75,7 +75,7 @@ def _publish(temp: str, target: str, replace: bool) -> bool:
 
 def _linked(temp: str, target: str) -> bool:
     """Tell whether our link was made although the answer was "exists": on NFS, a repeated request meets itself."""
-    fd = os.open(temp, os.O_RDONLY | os.O_CLOEXEC)  # opened anew, so that the server is asked
+    fd = os.open(temp, os.O_RDONLY | os.O_CLOEXEC)  # opened again, so that the server is asked
     try:
         if os.fstat(fd).st_nlink == 2:
             return True

@@ -4,7 +4,7 @@
 
 A root can vanish at any moment (renamed, unmounted, an empty mount point in its stead) and come back. No descriptor is
 held between operations, or it could not be unmounted. Directories are made only below a descriptor of the root in which
-`format`, with the id that was met at opening, was just seen: nothing is ever begun anew in the wrong place.
+`format`, with the id that was met at opening, was just seen: nothing is ever created in the wrong place.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DirectoryRoot:
     """A store's root directory."""
 
     def __init__(self, root: str, store_id: str | None) -> None:
-        """Expect the store `store_id` in `root`; None while it is being begun and has no `format` yet."""
+        """Expect the store `store_id` in `root`; None while it is being created and has no `format` yet."""
         self.root = root
         self._id = store_id
         self._slash = root.rstrip("/") + "/"
@@ -70,7 +70,7 @@ class DirectoryRoot:
         return self._slash + prefix
 
     def temp(self) -> str:
-        """Return a name that nobody uses, on the same file system as every key, where no listing looks."""
+        """Return an unused name, on the same file system as every key, where no listing looks."""
         return f"{self._temps}{next(self._count)}"
 
     @property

@@ -42,11 +42,11 @@ class DirectoryStore(Store):
     poll = 0.25
 
     def __init__(self, root: Path, store_id: str | None) -> None:
-        """Expect the store `store_id` in the absolute path `root` (None: it is being begun, and has no `format`)."""
+        """Expect the store `store_id` in the absolute path `root` (None: it is being created, and has no `format`)."""
         self.url, self.id = str(root), store_id or ""
         #: Where it is, for those who look at its files themselves.
         self.place = self._place = DirectoryRoot(self.url, store_id)
-        # While a store is begun, one write follows the other, and nobody else's is to come.
+        # While a store is created, one write follows the other, and nobody else's is to come.
         self._committer = GroupCommitter(self._place) if store_id else GroupCommitter(self._place, gather=0.0)
         #: By directory: entries that were written without waiting for the disk.
         self._loose: dict[str, list[str]] = {}
@@ -155,7 +155,7 @@ class DirectoryStore(Store):
     ) -> Sequence[str]:
         """See `Store.put_contents`. `crew`: workers that were started already.
 
-        `hashed` is told of the MD5s once all are known, in another thread, while the disk is waited for.
+        `hashed` receives the MD5s once all are known, in another thread, while the disk is waited for.
         """
         from monkey.store.directory.bulk import BulkWrite  # what it imports takes a while, and agents never need it
 

@@ -1,6 +1,6 @@
 """Many files to the host, durably: written aside all together, synced at once, then named.
 
-The order is `monkey.store.directory.bulk`'s: bytes on disk before the name, names on disk before anyone is told.
+The order is `monkey.store.directory.bulk`'s: bytes on disk before the name, names on disk before readers learn them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ def _batches(sources: Sequence[SourceFile]) -> Iterator[list[int]]:
 
 
 class FileBatch:
-    """Some files on their way, over one link. Every method raises DatasetError, StoreError, Status, LinkLost."""
+    """Some files on their way, over one link.
+
+    Every method raises DatasetError, StoreError, SftpStatusError, SftpConnectionLost.
+    """
 
     def __init__(
         self, link: SftpConnection, place: SftpRoot, publisher: SftpPublisher, flusher: SftpSyncer, named: set[bytes]

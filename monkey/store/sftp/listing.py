@@ -27,7 +27,10 @@ class SftpListing:
         self.items: list[ListedObject] = []
 
     async def go(self, path: bytes, directory: str) -> None:
-        """Add what is below `path`, whose key is `directory` ('' for the root). Raises Status, LinkLost."""
+        """Add what is below `path`, whose key is `directory` ('' for the root).
+
+        Raises SftpStatusError, SftpConnectionLost.
+        """
         base = directory + "/" if directory else ""
         async with self._slots:
             found = await self._read(path)

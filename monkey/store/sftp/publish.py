@@ -16,7 +16,10 @@ from monkey.store.sftp.wire.transfers import FileTransfer
 
 
 class SftpPublisher:
-    """Writes into a place, over one link. Every method raises Status, LinkLost, and StoreMissing where it is gone."""
+    """Writes into a place, over one link.
+
+    Every method raises SftpStatusError, SftpConnectionLost, and StoreMissing where it is gone.
+    """
 
     def __init__(self, place: SftpRoot, flusher: SftpSyncer) -> None:
         """Publish in `place`; `flusher` brings it to the disk."""

@@ -46,15 +46,18 @@ class SftpRoot:
         return self._slash + prefix.encode() if prefix else self.root
 
     def temp(self) -> bytes:
-        """Return a name that nobody uses, where no listing looks."""
+        """Return an unused name, where no listing looks."""
         return self._temps + str(next(self._count)).encode()
 
     async def check(self, calls: SftpRequests) -> None:
-        """Raise StoreMissing unless our store is there, StoreFormat where it is too new. Raises Status, LinkLost."""
+        """Raise StoreMissing unless our store is there, StoreFormat where it is too new.
+
+        Raises SftpStatusError, SftpConnectionLost.
+        """
         said = await read_remote(calls, self._slash + FORMAT.encode())
         if said is None:
             if self._id is None:
-                return  # it is being begun
+                return  # it is being created
             found = await calls.look(self.root)
             if found is None or not is_directory(found):
                 raise explain_missing_root(f"the store {self.url}", self.root, found is not None)
@@ -71,14 +74,20 @@ class SftpRoot:
         self._id = found_id
 
     async def names(self, calls: SftpRequests) -> list[str]:
-        """Return the names of what is in the root; none where there is no such directory. Raises Status, LinkLost."""
+        """Return the names of what is in the root; none where there is no such directory.
+
+        Raises SftpStatusError, SftpConnectionLost.
+        """
         found = await calls.look(self.root)
         if found is None or not is_directory(await calls.stat(self.root)):
             return []
         return [name.decode(errors="replace") for name, _ in await list_entries(calls, self.root)]
 
     async def make_root(self, calls: SftpRequests) -> list[str]:
-        """Make the root, and what is missing above it; returns the names of what is in it. Raises Status, LinkLost."""
+        """Make the root, and what is missing above it; returns the names of what is in it.
+
+        Raises SftpStatusError, SftpConnectionLost.
+        """
         found = await calls.look(self.root)
         if found is None:
             await _make(calls, self.root, b"")
@@ -87,7 +96,7 @@ class SftpRoot:
         return [name.decode(errors="replace") for name, _ in await list_entries(calls, self.root)]
 
     async def make_parents(self, calls: SftpRequests, path: bytes) -> None:
-        """Make the missing directories above `path`, in our store and nowhere else. Raises StoreError, Status.
+        """Make the missing directories above `path`, in our store and nowhere else. Raises StoreError, SftpStatusError.
 
         Of many that miss the same one at once, one makes it.
         """
@@ -117,7 +126,10 @@ class SftpRoot:
         self._settled.update(directories)
 
     async def explain(self, exc: SftpStatusError, calls: SftpRequests, key: str, path: bytes) -> StoreError:
-        """Return the error to raise for `exc`, met at `key`; a store that vanished is seen here. Raises LinkLost."""
+        """Return the error to raise for `exc`, met at `key`; a store that vanished is seen here.
+
+        Raises SftpConnectionLost.
+        """
         try:
             await self.check(calls)
         except StoreError as missing:

@@ -9,7 +9,7 @@ from monkey.store.sftp.store import SftpStore
 from monkey.store.sftp.url import parse_sftp_url
 from monkey.store.store_port import Store
 
-#: What may lie where a store is begun: a beginning that was cut off.
+#: What may lie where a store is created: a beginning that was cut off.
 _OURS = frozenset((FORMAT, RESERVED, PROBE))
 
 

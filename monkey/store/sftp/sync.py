@@ -39,7 +39,7 @@ _SCRIPT = (
 
 
 class SyncShell(asyncssh.SSHClientSession[str]):
-    """A shell on the host that syncs when told to."""
+    """A shell on the host that syncs on request."""
 
     def __init__(self) -> None:
         """Wait for its first line."""
@@ -99,7 +99,8 @@ class SftpSyncer:
         self._alone_until = 0.0
 
     async def settle(self, paths: Iterable[bytes]) -> None:
-        """Return when the files and directories would survive a loss of power; raises Status, LinkLost.
+        """Return when the files and directories would survive a loss of power; raises SftpStatusError,
+        SftpConnectionLost.
 
         What is there no more is nobody's concern.
         """

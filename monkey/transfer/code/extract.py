@@ -35,8 +35,9 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def extract_snapshot(archive: Path, into: Path, sha: str, *, max_total: int = MAX_TOTAL) -> None:
     """Unpack the snapshot with the code hash `sha` to `into`, whole or not at all.
 
-    Where `into` exists already, nothing is done. Raises Corrupt where the archive is not what its hash promises (a path
-    or link that leads out, a device, more than `max_total` bytes, cut short); OSError where `into` cannot be written.
+    Where `into` exists already, nothing is done. Raises CorruptObject where the archive is not what its hash promises
+    (a path or link that leads out, a device, more than `max_total` bytes, cut short); OSError where `into` cannot be
+    written.
     """
     if into.exists():
         return
@@ -71,7 +72,7 @@ class _Unpacking:
         self.total = 0
 
     def run(self, archive: Path) -> list[ManifestEntry]:
-        """Unpack, and return what was there; raises Corrupt, OSError."""
+        """Unpack, and return what was there; raises CorruptObject, OSError."""
         with archive.open("rb") as file:
             try:
                 with tarfile.open(fileobj=_Capped(file, self.key, self.max_total), mode="r|") as tar:  # type: ignore[call-overload] # only read() is used

@@ -109,7 +109,7 @@ def list_files(root: Path, project: Path | None = None) -> dict[str, bool] | Non
 
 
 def _is_repository(path: Path) -> bool:
-    """Tell whether a submodule is checked out here, or a repository that nobody added."""
+    """Tell whether a submodule is checked out here, or a repository that was not added."""
     return os.path.lexists(path / ".git") and not path.is_symlink()
 
 

@@ -98,7 +98,7 @@ def write_listing(names: Sequence[str], md5s: Sequence[str]) -> bytes:
 
 
 def read_listing(data: bytes, oid: str) -> dict[str, str]:
-    """Return path to MD5 of what a `.dir` object lists. Raises Corrupt where it is none."""
+    """Return path to MD5 of what a `.dir` object lists. Raises CorruptObject where it is none."""
     try:
         rows: Any = json.loads(data)
         return {str(row["relpath"]): str(row["md5"]) for row in rows}

@@ -17,7 +17,7 @@ from monkey.transfer.datasets.dataset import Dataset
 from monkey.transfer.datasets.hashing import hash_dataset, report_nothing
 from monkey.transfer.datasets.survey import DataSurvey, survey_dataset
 
-#: What is known of a dataset before: how it was met, or all of it, or what goes on with a look that was begun.
+#: What is known of a dataset before: how it was met, or all of it, or what continues a survey that was started.
 LookedDataset = DataSurvey | Dataset | Callable[[DirectoryRoot | None], DataSurvey] | None
 
 
@@ -42,7 +42,7 @@ async def hash_into(
     """Return the dataset at the absolute path `root`, whose files never hashed before are in the store by then.
 
     That is, into a directory, where the copy costs little once a file is read, and where nothing is yet; else, whether
-    the store has a file is asked first, by its hash. `seen`: it was looked at, or hashed, already, or that was begun by
+    the store has a file is asked first, by its hash. `seen`: it was looked at, or hashed, already, or is by
     this `crew`.
 
     Raises DatasetError, StoreError.

@@ -1,6 +1,6 @@
 """What is known of a dataset since it was hashed last: while no file changes, that is its hash.
 
-One file a dataset, below the user's cache, written aside and renamed: whoever comes last wins, and a loss costs only
+One file a dataset, below the user's cache, written aside and renamed: the last writer wins, and a loss costs only
 time. It is read whole, which for a hundred thousand files takes less than as many look-ups in a data base.
 """
 

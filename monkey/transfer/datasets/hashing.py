@@ -24,13 +24,13 @@ KEEP_EVERY = 20.0
 
 
 def report_nothing(objects: int, size: int) -> None:
-    """Take progress, and tell nobody."""
+    """Ignore progress."""
 
 
 def hash_dataset(root: Path, home: Path, moved: Moved = report_nothing) -> Dataset:
     """Return the dataset at the absolute path `root`; states are kept below `home`.
 
-    `moved` is told of files that are hashed: no more than those that changed since the last time. Raises DatasetError
+    `moved` receives files that are hashed: no more than those that changed since the last time. Raises DatasetError
     for what cannot be taken, or changes meanwhile.
     """
     if (repository := dvc_files.find_dvc_root(root)) is not None:

@@ -29,7 +29,7 @@ class DataSurvey(NamedTuple):
     #: MD5 of each row, "" where it is not known yet.
     md5s: list[str]
     state: HashState
-    #: When it was begun, in nanoseconds since 1970.
+    #: When it was started, in nanoseconds since 1970.
     began: int
     #: Sizes of objects in the store, by MD5: of what was known and is not known to be damaged.
     there: Mapping[str, int]
@@ -52,7 +52,7 @@ def survey_dataset(place: DirectoryRoot | None, root: str, home: Path) -> DataSu
 def look_ahead(root: str, home: Path, crew: HashWorkers) -> Callable[[DirectoryRoot | None], DataSurvey]:
     """Begin to look at the directory at the absolute path `root`, in a process of `crew`.
 
-    Returns what goes on with that, as `survey_dataset` does, once the place is known, before `crew` does anything else.
+    Returns what continues that, as `survey_dataset` does, once the place is known, before `crew` does anything else.
     """
     began, at = read_file_clock(), os.path.realpath(root)
     walked = crew.begin(("walk", [at], "", ""))

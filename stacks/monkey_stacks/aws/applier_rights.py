@@ -1,4 +1,4 @@
-"""What whoever applies must be permitted on AWS: what is tagged as the project's, or named so, and nothing else."""
+"""IAM policy for users who run `apply`: limited to resources tagged or named for this project."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LINKED = ("autoscaling.amazonaws.com", "spot.amazonaws.com")
 
 
 def write_policy(store_url: str, project: str, region: str, partition: str = "aws", vpc: str = "") -> str:
-    """Return what whoever applies needs, for a project's fleets in one region; `vpc`: one that is there already.
+    """Return the policy for a project's fleets in one region; `vpc`: an existing one.
 
     It fits what AWS takes as a managed policy (6,144 characters, blanks not counted).
     """

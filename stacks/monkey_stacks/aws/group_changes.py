@@ -22,7 +22,7 @@ def end_machines(account: AwsAccount, plan: ScalingPlan, say: Say) -> None:
 
 
 def clear_orphans(account: AwsAccount, stack: AwsStack, known: Sequence[StateResource], say: Say) -> Identify:
-    """Take away what is astray, and return what finds again what was cut off. Raises FleetError."""
+    """Take away what is wrong, and return what finds again what was cut off. Raises FleetError."""
     things = inventory.list_stack(account, stack)
     orphans.remove_resources(account, orphans.find_orphans(things, known), say)
     return orphans.make_finder(things, known)

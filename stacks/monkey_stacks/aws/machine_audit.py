@@ -32,7 +32,7 @@ def audit_stack(
 
 
 def check_bounds(there: MachineGroup | None, known: Sequence[StateResource]) -> Iterator[AuditFinding]:
-    """Yield how small and how large the group may be, where somebody else changed that."""
+    """Yield how small and how large the group may be, where another user changed that."""
     asked = next((each.inputs for each in known if each.type == TYPES["auto-scaling-group"]), {})
     for key, word, found in (("minSize", "fewest", there and there.least), ("maxSize", "most", there and there.most)):
         if found is not None and key in asked and int(asked[key]) != found:

@@ -1,4 +1,4 @@
-"""Who may do what: the machines' role, and whoever applies. As little as works; tests ask an evaluator of IAM."""
+"""The IAM role of machines, as small as works; tests ask an evaluator of IAM."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write_store_rights(store_url: str, partition: str = "aws") -> list[Statement
 def _use(store_url: str, project: str, partition: str) -> list[Statement]:
     """Return the right to read a store, and to write what is one project's there: all but what rents its machines.
 
-    Whoever can write the state can have the next apply do what they like.
+    A writer of the state can make the next apply do anything.
     """
     below, keys = _below(store_url, partition), Keys(project)
     return [

@@ -1,4 +1,4 @@
-"""How a project begins at AWS: its bucket, and what whoever applies must be permitted."""
+"""How a project begins at AWS: its bucket, and the policy that `apply` needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARTS = 7
 
 
 def list_permissions(project: str, store_url: str, cloud: CloudSettings) -> str:
-    """Return the policy that whoever applies needs, for a project's machines in one region. Raises FleetError."""
+    """Return the policy that `apply` needs, for a project's machines in one region. Raises FleetError."""
     return write_policy(
         store_url, project, cloud.region, open_account(cloud.region, store_url).partition, cloud.network or ""
     )

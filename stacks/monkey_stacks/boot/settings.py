@@ -1,4 +1,4 @@
-"""What a machine of a cloud is told when it boots: no secret, and nothing that changes while the fleet does not."""
+"""The settings that a rented machine boots with: no secret, and nothing that changes while the fleet does not."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Modules of ours as one text, for who has nothing but Python: what only people need is left out.
 
-By the text, not by the syntax tree: what that is written as differs from Python to Python, and a machine that is told
+By the text, not by the syntax tree: what that is written as differs from Python to Python, and a machine that gets
 otherwise is another one.
 """
 

@@ -1,4 +1,4 @@
-"""The user data of a machine: our modules that run there as one text of Python's own, and what the machine is told."""
+"""The user data of a machine: our modules that run there as one text of Python's own, and the machine's settings."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def user_data(settings: MachineSettings) -> str:
 
 @cache
 def write_script(cloud: str) -> str:
-    """Return the text for machines of a cloud, but for what they are told."""
+    """Return the text for machines of a cloud, without their settings."""
     return "#!/usr/bin/env python3\n" + join_modules((*_BOTH, *_CLOUDS[cloud], *_THERE))

@@ -18,7 +18,7 @@ class WrongBundle(Exception):
 
 
 def unpack_bundle(stream: IO[bytes], into: Path) -> str:
-    """Unpack into a new directory, and return the hash of what was unpacked. Raises NotTheBundle, OSError."""
+    """Unpack into a new directory, and return the hash of what was unpacked. Raises WrongBundle, OSError."""
     into.mkdir(mode=0o700)
     try:
         with gzip.GzipFile(fileobj=stream) as unzipped:

@@ -68,7 +68,7 @@ class CloudApi(Protocol):
         """End the machines that are outdated or too many."""
 
     def clear_orphans(self, known: Known, say: Say) -> Identify:
-        """Remove the resources that nobody recorded; returns what identifies those of an interrupted apply."""
+        """Remove the resources that no apply recorded; returns what identifies those of an interrupted apply."""
 
     def apply_size(self, plan: ScalingPlan, asked: Any, work: FleetWork, say: Say) -> None:
         """Set the group's size, once the time at which its machines end is set."""

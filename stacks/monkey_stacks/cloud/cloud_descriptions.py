@@ -157,7 +157,7 @@ def merge_changes(changes: Iterable[MachineChange]) -> list[MachineChange]:
 
 
 def describe_orphan(name: str) -> MachineChange:
-    """Return what becomes of something that nobody wrote down."""
+    """Return what becomes of something that no apply recorded."""
     return MachineChange("delete", name, "no apply has written it down", part=True)
 
 

@@ -276,7 +276,7 @@ class CloudFleet:
     async def _plan_scaling(
         self, there: MachineGroup | None, asked: CloudRequirements, work: FleetWork, gone: frozenset[str] = frozenset()
     ) -> ScalingPlan:
-        """Return what is to become of the machines; who works on how much is told by heartbeats."""
+        """Return what is to become of the machines; heartbeats tell how many jobs run where."""
         needed = slot_capacity.machines_for(asked.types, work.jobs, work.asked, self.provider.max_slots)
         if work.expires is not None and work.expires < time.time() + LAST_SECONDS:
             needed = 0

@@ -1,4 +1,4 @@
-"""What machines of a fleet are told when they boot, and what they are made from: the same for all clouds."""
+"""The settings that machines boot with, and what they are made from: the same for all clouds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NamedStack(Protocol):
 
 
 def make_settings(provider: Provider, stack: NamedStack, store_url: str, bundle: str, group: str) -> MachineSettings:
-    """Return what a machine is told: of its store, the bundle's hash, and its group as its cloud addresses it."""
+    """Return a machine's settings: its store, the bundle's hash, and its group as its cloud addresses it."""
     cloud = provider.rented
     return MachineSettings(
         cloud=provider.type,
@@ -49,7 +49,7 @@ def made_from(cloud: CloudSettings, image: str, told: MachineSettings, zones: Se
     """Return the mark of machines that are made like this; `image`: its id. One of another mark is outdated.
 
     `zones`: where they may be, for a cloud that makes another group for other ones.
-    The agent's code is left out: an old agent goes on. So is what a later version of monkey may tell machines besides,
+    The agent's code is left out: an old agent continues. So is what a later version of monkey may add to the settings,
     and when they end: an update is to end none, nor is more time.
     """
     said = [image, cloud.disk, cloud.spot, cloud.network, sorted(cloud.subnets), told.store, dict(told.secrets)]

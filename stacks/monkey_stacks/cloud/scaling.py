@@ -21,7 +21,7 @@ class GroupMember:
     made: str
     #: As its cloud calls it; "" for one that is as it should be.
     state: str = ""
-    #: When it was begun, seconds since the epoch.
+    #: When it was started, seconds since the epoch.
     since: float = 0.0
     #: When its cloud ends it, seconds since the epoch; None where that is the group's matter, or nothing says so.
     ends: float | None = None
@@ -63,7 +63,7 @@ class ScalingPlan:
 
     before: int
     after: int
-    #: Those that end and are made anew, since they are made from something else than new ones.
+    #: Those that end and are made again, since they are made from something else than new ones.
     outdated: tuple[GroupMember, ...] = ()
     #: Those that end and are not, the ones with the least to do first.
     surplus: tuple[GroupMember, ...] = ()
@@ -96,7 +96,7 @@ def plan_scaling(
     """Return what becomes of the machines where there is work for `needed` of them, and `most` there may be.
 
     `jobs`: how many run on each, by ids. None that has become too many for the work is ended: it leaves when it finds
-    nothing to do, and until then its jobs go on. `gone`: ids of those whose agents have left.
+    nothing to do, and until then its jobs continue. `gone`: ids of those whose agents have left.
     """
     if group is None:
         return ScalingPlan(0, min(needed, most))

@@ -45,7 +45,7 @@ def machines_for(types: Sequence[MachineType], jobs: int, asked: Asked, max_slot
 
 
 def _slots(types: Sequence[MachineType], asked: JobResources, max_slots: int | None) -> int:
-    """Return how many such jobs run on a machine at once; 1 where none can: that is told elsewhere."""
+    """Return how many such jobs run on a machine at once; 1 where none can, which is reported elsewhere."""
     fitting = [room for type_ in types if (room := type_.room(asked))]
     slots = min(fitting, default=1)
     return min(slots, max_slots) if max_slots is not None else slots

@@ -48,7 +48,7 @@ class _Workspace(LocalWorkspace):
 
 
 class _Stack(Stack):
-    """Asks for nothing after an update: what became of it was told by events."""
+    """Asks for nothing after an update: events reported what became of it."""
 
     def outputs(self) -> Any:
         """Have none."""
@@ -109,7 +109,7 @@ class AutomationWorkspace:
         )
 
     def up(self, program: Program, listener: EventListener, refresh: bool) -> None:
-        """Make it so; goes on where a resource fails. Raises Pulumi's errors."""
+        """Make it so; continues where a resource fails. Raises Pulumi's errors."""
         self._at.up(
             program=program,
             on_event=listener,
@@ -124,7 +124,7 @@ class AutomationWorkspace:
         self._at.refresh(on_event=listener, color="never")
 
     def destroy(self, listener: EventListener, only: Sequence[str] = ()) -> None:
-        """Take everything away, or `only` these URNs; goes on where one fails. Raises Pulumi's errors."""
+        """Take everything away, or `only` these URNs; continues where one fails. Raises Pulumi's errors."""
         self._at.destroy(
             target=list(only) or None, on_event=listener, color="never", suppress_outputs=True, continue_on_error=True
         )

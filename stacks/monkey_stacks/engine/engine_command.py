@@ -136,7 +136,7 @@ class SupervisedPulumiCommand(PulumiCommand):
 
 
 def _listen(process: subprocess.Popen[str], on_output: OnOutput | None, on_error: OnOutput | None) -> tuple[str, str]:
-    """Return all that it writes to both streams, while both are told line by line."""
+    """Return all that it writes to both streams, and pass both on line by line."""
     lines: tuple[list[str], list[str]] = ([], [])
 
     def read(stream: IO[str] | None, into: list[str], told: OnOutput | None) -> None:

@@ -1,6 +1,6 @@
 # ruff: noqa: PTH110, PTH208
 # Paths are plain strings here: this starts without pathlib.
-"""The leash: the parent of one run of Pulumi, so that nothing of it outlives whoever wanted it.
+"""The leash: the parent of one run of Pulumi, so that nothing of it outlives the process that wanted it.
 
 When the pipe from our process closes, however that ended, or the deadline passes that it keeps moving, Pulumi is killed
 with its plugins and all that they started; so is, when Pulumi ends, what it left behind. Pulumi's own plugins do not

@@ -55,7 +55,7 @@ def translate_engine_error(
 ) -> MonkeyError:
     """Return the error to raise for one of Pulumi's.
 
-    `said`: what it told of; `trouble`: why the store failed; `key`: where the state is.
+    `said`: its messages; `trouble`: why the store failed; `key`: where the state is.
     """
     if isinstance(exc, MonkeyError):
         return exc
@@ -67,7 +67,7 @@ def translate_engine_error(
 
 
 def find_known_error(text: str, key: str = _STATE_NAME) -> FleetError | None:
-    """Return the error to raise for what was told of; None where nobody knows it. `key`: where the state is."""
+    """Return the error to raise for known messages; None for unknown ones. `key`: where the state is."""
     return plugins.explain_missing_plugin(text, key) or find_translation(text, _PULUMI_ERRORS)
 
 

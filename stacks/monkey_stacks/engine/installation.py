@@ -45,7 +45,7 @@ class PulumiCli:
 
 
 def find_pulumi(say: Say) -> PulumiCli:
-    """Return the program: on the PATH, else below its home, else installed there, once `say` was told.
+    """Return the program: on the PATH, else below its home, else installed there, after a word to `say`.
 
     One that is too old is passed over. Raises FleetError where the library is missing, or there is no program and none
     can be installed.

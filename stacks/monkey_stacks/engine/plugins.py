@@ -1,6 +1,6 @@
 """Plugins of Pulumi's: those that our programs need, and how a person installs one. None is fetched by itself.
 
-A state names plugins, and where to fetch them: whoever can write to the store could have a program of theirs run here.
+A state names plugins, and where to fetch them: a writer of the store could have a program of theirs run here.
 """
 
 from __future__ import annotations

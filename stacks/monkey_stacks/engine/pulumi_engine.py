@@ -1,6 +1,6 @@
 """The engine: runs an inline Pulumi program for one fleet, and says in our words what became of it.
 
-Whoever adds a kind of machines writes a program, a function that registers resources, and nothing of this.
+A new kind of machines needs only a program, a function that registers resources, and nothing of this.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from monkey_stacks.engine.s3_endpoint import StateEndpoint
     from monkey_stacks.locking.local_lock import LockDirectory
 
-#: Seconds that Pulumi may take to end in order when we are interrupted; then it is killed, and the next one mends.
+#: Seconds that Pulumi may take to end in order when we are interrupted; then it is killed, and the next one repairs.
 PARTING = 30.0
 
 
@@ -54,7 +54,10 @@ class PulumiEngine:
         return LockHolders(self.project, self.fleet)
 
     async def resources(self) -> tuple[StateResource, ...]:
-        """Return what there is, by the state: asks no provider, and starts no Pulumi. Raises StoreError, Corrupt."""
+        """Return what there is, by the state: asks no provider, and starts no Pulumi.
+
+        Raises StoreError, CorruptObject.
+        """
         found = await state.read_state(self._space(dry=True), self.project, self.fleet)
         return found.resources if found is not None else ()
 
@@ -86,9 +89,9 @@ class PulumiEngine:
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[EngineSession]:
-        """Lock the machines for several operations; waits while somebody else changes them.
+        """Lock the machines for several operations; waits while another process changes them.
 
-        `EngineSession.waited` says whether somebody did: what was counted before must then be counted again.
+        `EngineSession.waited` says whether another process did: what was counted before must then be counted again.
         Raises FleetError, StoreError.
         """
         found = await asyncio.to_thread(installation.find_pulumi, self.say)
@@ -138,7 +141,7 @@ class EngineSession:
     valid: Callable[[], bool] = lambda: True
 
     async def preview(self, program: Program, *, refresh: bool = False) -> EngineOutcome:
-        """Return what `up` would do, now; what was cut off is counted as it will be mended."""
+        """Return what `up` would do, now; what was cut off is counted as it will be repaired."""
         warnings, _ = await self._open()
         listener = self._listener(keep_silent)
         guarded = _Guarded(program)
@@ -189,7 +192,7 @@ class EngineSession:
         return EventListener(watch)
 
     async def _open(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Take the stack, mended; returns warnings, and what is to be deleted first."""
+        """Take the stack, repaired; returns warnings, and what is to be deleted first."""
         project, fleet = self.engine.project, self.engine.fleet
         found = await state.read_state(self.space, project, fleet)
         warnings, leftovers = await self._mend(found) if found is not None else ((), ())

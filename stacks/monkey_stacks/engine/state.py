@@ -1,4 +1,4 @@
-"""Pulumi's state, read and mended without Pulumi: what there is, and what was cut off in the middle."""
+"""Pulumi's state, read and repaired without Pulumi: what there is, and what was cut off in the middle."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StackState:
 
     @property
     def resources(self) -> tuple[StateResource, ...]:
-        """What a program made, Pulumi's own left out; what is in doubt is told once."""
+        """What a program made, Pulumi's own left out; what is in doubt is listed once."""
         pending = {op["resource"]["urn"]: op["resource"] for op in self._pending}
         known = {raw["urn"]: raw for raw in self._latest.get("resources") or []}
         return tuple(_resource(raw, urn in pending) for urn, raw in {**pending, **known}.items() if _ours(raw))
@@ -113,7 +113,7 @@ def key_of(project: str, stack: str) -> str:
 
 
 async def read_state(space: StateBucket, project: str, stack: str) -> StackState | None:
-    """Return the state; None where there is none yet. Raises Corrupt where it cannot be read."""
+    """Return the state; None where there is none yet. Raises CorruptObject where it cannot be read."""
     key = key_of(project, stack)
     try:
         data = await space.get(key)

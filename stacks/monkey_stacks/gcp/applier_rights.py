@@ -1,4 +1,4 @@
-"""What whoever applies must be permitted at Google: roles of the project's own, and where they are given.
+"""Roles at Google for users who run `apply`, and where they are granted.
 
 Compute Engine knows no rights to what is called so: these are for the whole project, best one of its own.
 """
@@ -42,7 +42,7 @@ GIVING = "roles/resourcemanager.projectIamAdmin"
 
 
 def list_roles(store_url: str, cloud: CloudSettings) -> Mapping[str, Any]:
-    """Return the roles that whoever applies needs, as `gcloud iam roles create --file` takes them, and where."""
+    """Return the roles that `apply` needs, as `gcloud iam roles create --file` takes them, and where."""
     project, bucket = f"projects/{cloud.gcp_project}", parse_bucket_url(store_url).bucket
     secrets = sorted({secret_path(where, cloud.gcp_project) for where in cloud.secrets.values()})
     roles = {

@@ -44,12 +44,12 @@ def _until_gone(account: GcpAccount, stack: GcpStack, ids: set[str]) -> None:
 
 
 def clear_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[StateResource], say: Say) -> None:
-    """Take away what is astray. Raises FleetError."""
+    """Take away what is wrong. Raises FleetError."""
     inventory.remove_resources(account, find_all_orphans(account, stack, known), say)
 
 
 def find_all_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[StateResource]) -> list[GcpResource]:
-    """Return all that nobody wrote down and no group counts. Raises FleetError."""
+    """Return all that no apply recorded and no group counts. Raises FleetError."""
     things = inventory.list_stack(account, stack)
     there = group.find_group(account, stack)
     return [*inventory.find_orphans(account, stack, things, known), *inventory.find_loose_machines(things, there)]

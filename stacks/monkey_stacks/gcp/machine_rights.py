@@ -18,7 +18,7 @@ GROUP = "roles/compute.instanceAdmin.v1"
 def write_prefix_condition(bucket: str, prefix: str, project: str) -> Mapping[str, str] | None:
     """Return the condition that objects are below the store's prefix; None where it has none.
 
-    Of what is any project's there, it must be this one's, and not the state of its machines: whoever can write that
+    Of what is any project's there, it must be this one's, and not the state of its machines: a writer of that
     can have the next apply do what they like.
     """
     if not prefix:

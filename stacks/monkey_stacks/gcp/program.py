@@ -56,7 +56,7 @@ class _GcpFleetProgram:
         return ResourceOptions.merge(self.options, ResourceOptions(depends_on=list(needed)))
 
     def _own(self) -> _GcpNetwork:
-        """A network whose machines reach everything, and which nobody reaches."""
+        """A network whose machines reach everything, and which accepts no connections."""
         about = "Machines of monkey: nobody reaches them."
         net = compute.Network(
             "network", **self._named, description=about, auto_create_subnetworks=False, opts=self.options

@@ -1,4 +1,4 @@
-"""How a project begins at Google: its bucket, and what whoever applies must be permitted."""
+"""How a project begins at Google: its bucket, and the roles that `apply` needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARTS = 7
 
 
 def list_permissions(project: str, store_url: str, cloud: CloudSettings) -> str:
-    """Return the roles that whoever applies needs, and where they are given. Raises StoreError."""
+    """Return the roles that `apply` needs, and where they are given. Raises StoreError."""
     return json.dumps(applier_rights.list_roles(store_url, cloud))
 
 

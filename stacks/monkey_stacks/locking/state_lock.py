@@ -54,7 +54,7 @@ class StateLock:
     def __init__(
         self, store: Store, keys: LockHolders, renewed: Callable[[float], None] = _nothing, clock: Clock | None = None
     ) -> None:
-        """Hold nothing yet. `renewed` is told each new deadline, on the clock: the machine's, unless one is given."""
+        """Hold nothing yet. `renewed` receives each new deadline, on the clock: the machine's, unless one is given."""
         self._store, self._keys, self._renewed = store, keys, renewed
         self._clock = clock or MachineClock()
         self.me = f"{_user()}@{host_name()}/{secrets.token_hex(6)}"

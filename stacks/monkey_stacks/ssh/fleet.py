@@ -251,7 +251,7 @@ def _are_so(
 
 
 def _with_seen(handed: ProviderEnvironment, seen: Mapping[str, Mapping[str, Any]]) -> ProviderEnvironment:
-    """Return what providers are told, with how the hosts are, unless that is too much for a variable."""
+    """Return the providers' environment with the hosts' states, unless that is too much for a variable."""
     told = replace(handed, seen=seen)
     return told if _fits(told) else handed
 

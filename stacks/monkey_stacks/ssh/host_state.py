@@ -34,7 +34,7 @@ class HostPlan:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: Names of secrets whose values stay as the host has them.
     kept: tuple[str, ...] = ()
-    #: The store was begun: a host to which its directory is not there cannot use it.
+    #: The store was created: a host to which its directory is not there cannot use it.
     begun: bool = True
     #: Variables by which the agent reaches the store (AWS_SECRET_ACCESS_KEY), by name.
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -52,7 +52,7 @@ class HostPlan:
 
     @property
     def place(self) -> dict[str, str]:
-        """Return what operations on the host are told of where."""
+        """Return the place that operations on the host work in."""
         return {
             "workdir": self.workdir,
             "fleet": self.name,
@@ -94,7 +94,7 @@ class HostAgent:
     credentials: tuple[str, str] = field(repr=False)
     #: How it is kept alive: "systemd", "cron" or "detached".
     kept: str
-    #: It is begun again after a boot.
+    #: It is started again after a boot.
     after_boot: bool
     alive: bool
     #: It left in peace: there was nothing to do.
@@ -178,7 +178,7 @@ class HostInventory:
 
 
 def read_facts(facts: Mapping[str, Any]) -> ObservedHost:
-    """Return what `there.setup.observe` told."""
+    """Return the state in a reply of `host_setup.observe_fleet`."""
     agents = tuple(HostAgent(**{**agent, "credentials": tuple(agent["credentials"])}) for agent in facts["agents"])
     taken = ("host", "name", "user", "workdir", "writable", "occupied", "free", "linger", "user_systemd")
     return ObservedHost(

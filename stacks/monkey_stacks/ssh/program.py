@@ -1,6 +1,6 @@
 """Hosts as Pulumi has them: a dynamic resource each, whose provider looks, makes it so, and takes everything away.
 
-The state names `HostProvider` by this module: whoever moves it makes states that were written before unreadable.
+The state names `HostProvider` by this module: moving it makes existing states unreadable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INPUTS = (*_PLACE, "max_slots", "idle_timeout", "cache_size", "gpus", "agent", 
 
 @dataclass(frozen=True)
 class ProviderEnvironment:
-    """What providers are told besides the inputs, by their environment: it must not enter the state."""
+    """What providers get besides the inputs, by their environment: it must not enter the state."""
 
     secrets: Mapping[str, str] = field(default_factory=dict)
     #: Names of secrets whose values stay as the hosts have them.

@@ -1,4 +1,4 @@
-"""Whether hosts can reach a store at all, as far as that can be told from here."""
+"""Whether hosts can reach a store at all, as far as this machine can tell."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def find_hindered(looked: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 def keep_hindered(
     inputs: Sequence[Mapping[str, Any]], known: Mapping[str, StateResource], hindered: Mapping[str, str]
 ) -> list[Mapping[str, Any]]:
-    """Return the inputs of all hosts, those of the hindered ones as they are: what works there goes on.
+    """Return the inputs of all hosts, those of the hindered ones as they are: what works there continues.
 
     Pulumi takes the old away before it asks whether the new can be.
     """

@@ -1,6 +1,6 @@
 """From a host's name to an SSH connection whose host key was checked, as the user's ~/.ssh/config says.
 
-asyncssh reads that file. What it would do otherwise than OpenSSH is mended here: `UserKnownHostsFile none` would switch
+asyncssh reads that file. What it does unlike OpenSSH is corrected here: `UserKnownHostsFile none` would switch
 the check of host keys off, a missing IdentityFile would be an error, and hosts on the way (ProxyJump) would be left to
 its own defaults. A password or passphrase is never asked for: keys that are encrypted work through an agent.
 """

@@ -109,7 +109,7 @@ async def explain_failure(
 ) -> StoreError:
     """Return the error to raise for `exc`, met at `key`, which lies at `path`; asks the server what its word hides.
 
-    Most things that go wrong are "failure" in SFTP. Raises LinkLost.
+    Most things that go wrong are "failure" in SFTP. Raises SftpConnectionLost.
     """
     what = f"the store {shorten_key(url)}" + (f", key {shorten_key(key)!r}" if key else "")
     if exc.code == sftp_protocol.DENIED:

@@ -35,11 +35,11 @@ class ReconnectingSftp:
         self._closed = False
 
     async def first(self) -> None:
-        """Connect for the first time, and only once: a mistake in the URL is to be told at once. Raises StoreError."""
+        """Connect for the first time, and only once: a mistake in the URL is reported at once. Raises StoreError."""
         self._link = await self._dial()
 
     async def do(self, work: Callable[[SftpConnection], Awaitable[_T]], again: Callable[[], bool] = lambda: True) -> _T:
-        """Return what `work` returns; where the link is lost in the middle, do it anew while `again()` says so.
+        """Return what `work` returns; where the link is lost in the middle, do it again while `again()` says so.
 
         Raises StoreUnavailable when the time is over, and whatever else `work` raises.
         """

@@ -76,7 +76,7 @@ class SftpConnection:
                 self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     async def begin(self) -> None:
-        """Open the channel for what is small. Raises StoreError, LinkLost, and what asyncssh raises."""
+        """Open the channel for what is small. Raises StoreError, SftpConnectionLost, and what asyncssh raises."""
         self._watch()
         self.main = await self._open()
         for extension in _NEEDED:
@@ -105,7 +105,7 @@ class SftpConnection:
     async def files(self) -> SftpRequests:
         """Return the channel for whole files, which must not keep heartbeats waiting; the main one if there is no more.
 
-        Raises LinkLost.
+        Raises SftpConnectionLost.
         """
         if self._files is None:
             self._files = asyncio.ensure_future(self._open_files())
@@ -129,7 +129,7 @@ class SftpConnection:
             self._timer = loop.call_later(min(1.0, self._patience.silence / 4), self._watch)
 
     def lose(self, why: str) -> None:
-        """End it, and tell whoever waits."""
+        """End it; all waiting calls fail."""
         if self.ended is not None:
             return
         self.ended = why

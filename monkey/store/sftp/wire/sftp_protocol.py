@@ -81,7 +81,10 @@ class SftpChannel:
         return bool(self._pending)
 
     def request(self, kind: int, body: bytes) -> asyncio.Future[bytes]:
-        """Send a request; its answer without the head, b"" for a bare yes. It raises Status, LinkLost."""
+        """Send a request; its answer without the head, b"" for a bare yes.
+
+        It raises SftpStatusError, SftpConnectionLost.
+        """
         if self._lost is not None:
             raise SftpConnectionLost(self._lost)
         future = self._loop.create_future()
@@ -89,7 +92,7 @@ class SftpChannel:
         return future
 
     def post(self, kind: int, body: bytes) -> None:
-        """Send a request whose outcome nobody waits for; nothing where the connection has ended."""
+        """Send a request whose outcome is not waited for; nothing where the connection has ended."""
         if self._lost is None:
             self._ask(kind, body, None)
 
@@ -116,14 +119,14 @@ class SftpChannel:
             self._send(data)
 
     async def room(self) -> None:
-        """Wait until more bytes may be sent; raises LinkLost."""
+        """Wait until more bytes may be sent; raises SftpConnectionLost."""
         while not self._room.is_set():
             await self._room.wait()
         if self._lost is not None:
             raise SftpConnectionLost(self._lost)
 
     async def begin(self) -> dict[bytes, bytes]:
-        """Greet the server; returns its extensions. Raises LinkLost."""
+        """Greet the server; returns its extensions. Raises SftpConnectionLost."""
         greeting = self._pending[-1] = self._loop.create_future()
         self.heard = self._loop.time()
         self._queue(struct.pack(">IBI", 5, INIT, 3))
@@ -174,7 +177,7 @@ class SftpChannel:
             future.set_exception(SftpStatusError(code, _said(packet)))
 
     def lose(self, why: str) -> None:
-        """End: whoever waits is told, and nothing is sent any more."""
+        """End: waiting calls fail, and nothing is sent any more."""
         if self._lost is not None:
             return
         self._lost = why

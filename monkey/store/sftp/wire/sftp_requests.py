@@ -45,7 +45,10 @@ class DiskFree:
 
 
 class SftpRequests(SftpChannel):
-    """One SFTP channel and what can be asked over it. Paths are absolute. Every method raises Status, LinkLost."""
+    """One SFTP channel and what can be asked over it. Paths are absolute.
+
+    Every method raises SftpStatusError, SftpConnectionLost.
+    """
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         """Send by `send`; `greet` first."""

@@ -23,7 +23,10 @@ _AHEAD = 8
 
 
 async def read_remote(calls: SftpRequests, path: bytes) -> bytes | None:
-    """Return the bytes of a file; None where there is none, or a directory. Raises Status, LinkLost."""
+    """Return the bytes of a file; None where there is none, or a directory.
+
+    Raises SftpStatusError, SftpConnectionLost.
+    """
     try:
         handle = await calls.open(path)
     except SftpStatusError as exc:
@@ -44,7 +47,10 @@ async def read_remote(calls: SftpRequests, path: bytes) -> bytes | None:
 
 
 async def receive_chunks(calls: SftpRequests, handle: bytes, at: int, end: int) -> AsyncIterator[bytes]:
-    """Yield the bytes from offset `at` to `end`, or the file's end, in order. Raises Status, LinkLost."""
+    """Yield the bytes from offset `at` to `end`, or the file's end, in order.
+
+    Raises SftpStatusError, SftpConnectionLost.
+    """
     flight: deque[tuple[int, asyncio.Future[bytes]]] = deque()
     asked = at
     try:
@@ -81,7 +87,7 @@ async def _whole(
 
 
 async def list_entries(calls: SftpRequests, path: bytes) -> list[tuple[bytes, FileAttributes]]:
-    """Return what is in one directory. Raises Status, LinkLost."""
+    """Return what is in one directory. Raises SftpStatusError, SftpConnectionLost."""
     handle = await calls.opendir(path)
     found: list[tuple[bytes, FileAttributes]] = []
     ahead = 2  # most have few names: one answer, and the end
@@ -100,7 +106,8 @@ async def list_entries(calls: SftpRequests, path: bytes) -> list[tuple[bytes, Fi
 async def save_remote(calls: SftpRequests, handle: bytes, path: str) -> bool:
     """Write to the new local file `path` what an open remote one holds; leaves nothing where that fails.
 
-    False, and nothing done, for a directory. Raises Status, LinkLost, and the OSError of `path` itself.
+    False, and nothing done, for a directory. Raises SftpStatusError, SftpConnectionLost, and the OSError of `path`
+    itself.
     """
     found = await calls.fstat(handle)
     if is_directory(found):
@@ -133,7 +140,7 @@ class FileTransfer:
         self._at = 0
 
     async def send(self, chunk: bytes) -> None:
-        """Send more bytes; raises Status, LinkLost for these or earlier ones."""
+        """Send more bytes; raises SftpStatusError, SftpConnectionLost for these or earlier ones."""
         block, view = self._calls.write_block, memoryview(chunk)
         for at in range(0, len(chunk), block):
             await self._calls.room()
@@ -148,7 +155,7 @@ class FileTransfer:
         self._flight.append(answer)
 
     async def finish(self) -> None:
-        """Wait until all is written; raises Status, LinkLost."""
+        """Wait until all is written; raises SftpStatusError, SftpConnectionLost."""
         while self._flight:
             await self._flight.popleft()
 

@@ -106,7 +106,7 @@ def image_name(cloud: CloudSettings, types: Sequence[MachineType]) -> str:
 
 
 def find_image(account: AwsAccount, name: str, arch: str, kept: str = "") -> AwsImage:
-    """Return the image `name`: an id, or a parameter that holds one; `kept`: the id to go on with while it is there.
+    """Return the image `name`: an id, or a parameter that holds one; `kept`: the id to continue while it is there.
 
     A parameter's image is looked up once: machines would else be replaced whenever a newer one is published.
     Raises FleetError where there is none, or it is of another architecture.

@@ -94,7 +94,7 @@ _AWS_ERRORS: Sequence[Word] = [
 
 
 def translate_cloud_error(text: str) -> FleetError | None:
-    """Return the error to raise for what AWS said, or Pulumi said that it said; None where nobody knows it."""
+    """Return the error to raise for what AWS said, or Pulumi said that it said; None for unknown ones."""
     return find_translation(text, _AWS_ERRORS)
 
 

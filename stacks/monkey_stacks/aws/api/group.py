@@ -60,7 +60,7 @@ def _tag(raw: dict[str, Any]) -> str:
 
 
 def schedule_emptying(account: AwsAccount, stack: AwsStack, at: float) -> None:
-    """Have the group emptied at a time (seconds since the epoch), whoever is alive then. Raises FleetError."""
+    """Empty the group at a time (seconds since the epoch), even if no agent lives then. Raises FleetError."""
     with translate_errors():
         account.client("autoscaling").put_scheduled_update_group_action(
             AutoScalingGroupName=stack.name,

@@ -84,7 +84,7 @@ def list_stack(account: AwsAccount, stack: AwsStack) -> tuple[AwsResource, ...]:
 def list_others(account: AwsAccount, stack: AwsStack) -> dict[AwsStack, tuple[AwsResource, ...]]:
     """Return what is tagged as the project's and not as this stack's, by stacks. Raises FleetError.
 
-    What has no id of a stack is told of all the same. A role of which nothing else is left is not found.
+    Resources without a stack's id are listed, too. A role of which nothing else is left is not found.
     """
     ec2, found = account.client("ec2"), dict[AwsStack, list[AwsResource]]()
     with translate_errors(), ThreadPoolExecutor(len(_ASKED)) as crew:

@@ -1,6 +1,6 @@
 """What AWS has of a stack and our state does not know of: how that comes to be found, and how it is taken away.
 
-It comes of an apply that lost its lock while a request was on its way, or of a state that somebody removed.
+It comes of an apply that lost its lock while a request was on its way, or of a state that was removed.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class BootFailed(Exception):
 
 
 def say_line(line: str) -> None:
-    """Say something to whoever looks at the console or the log."""
+    """Write a line to the console and the log."""
     told = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} {line}"
     print(f"monkey: {told}", flush=True)
     with LOG.open("a") as file:

@@ -80,7 +80,7 @@ def _last_error() -> str:
 
 
 def _begun() -> float:
-    """Return when this boot was first watched over, also where we were begun again."""
+    """Return when this boot was first watched over, also where we were started again."""
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
     if not BEGAN.exists():
         BEGAN.write_text(str(now))

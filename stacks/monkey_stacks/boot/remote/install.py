@@ -51,7 +51,7 @@ def keep_watch(text: str) -> None:
 
 
 def set_up_agent(settings: Mapping[str, Any], cloud: Any) -> None:
-    """Make this machine one with a living agent. Raises BootFailed, Refused, Away, OSError,
+    """Make this machine one with a living agent. Raises BootFailed, ApiError, ApiDown, OSError,
     CalledProcessError."""
     name = retry_ask(cloud.name, LATE)
     python = _python()
@@ -87,7 +87,7 @@ def _python() -> str:
 
 
 def _bundle(settings: Mapping[str, Any], cloud: Any) -> Path:
-    """Return where the agent's code is, fetched unless it is there. Raises BootFailed, Refused, Away, OSError."""
+    """Return where the agent's code is, fetched unless it is there. Raises BootFailed, ApiError, ApiDown, OSError."""
     sha256: str = settings["bundle"]
     where = CODE / sha256
     if where.is_dir():

@@ -14,7 +14,7 @@ INSIST, SILENT = 30.0, 5.0
 
 
 def end_machine(cloud: Any, settings: Mapping[str, Any], why: str, shrinks: bool, failed: bool) -> None:
-    """End this machine. `shrinks`: nobody is to come in its place; `failed`: the store is told."""
+    """End this machine. `shrinks`: without a replacement; `failed`: the store gets a note."""
     try:
         say_line(f"this machine goes: {why}")
         if failed:

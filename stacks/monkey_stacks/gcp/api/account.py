@@ -139,7 +139,7 @@ class GcpAccount:
 
 
 def _read(what: str, answer: bytes) -> dict[str, Any]:
-    """Return an answer's JSON. Raises Away where it has none: somebody else answered."""
+    """Return an answer's JSON. Raises ApiDown where it has none: somebody else answered."""
     try:
         found = json.loads(answer) if answer.strip() else {}
     except ValueError:

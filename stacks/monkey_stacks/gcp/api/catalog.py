@@ -100,7 +100,7 @@ def image_name(cloud: CloudSettings, machine: MachineType) -> str:
 
 
 def find_image(account: GcpAccount, name: str, arch: str, kept: str = "") -> GcpImage:
-    """Return the image `name`: of a family, or one; `kept`: the id to go on with while it is there.
+    """Return the image `name`: of a family, or one; `kept`: the id to continue while it is there.
 
     A family's newest image is looked up once: machines would else be replaced whenever a newer one is published.
     Raises FleetError where there is none, or it is of another architecture.

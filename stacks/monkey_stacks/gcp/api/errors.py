@@ -113,7 +113,7 @@ _GCP_ERRORS: Sequence[Word] = [
 
 
 def translate_cloud_error(text: str) -> FleetError | None:
-    """Return the error to raise for what Google said, or Pulumi said that it said; None where nobody knows it."""
+    """Return the error to raise for what Google said, or Pulumi said that it said; None for unknown ones."""
     return find_translation(text, _GCP_ERRORS)
 
 

@@ -1,8 +1,8 @@
-"""What Google has of a stack, by names and labels, whatever our state says; and what of it nobody wrote down.
+"""What Google has of a stack, by names and labels, whatever our state says; and what of it no apply recorded.
 
 All that Pulumi makes has a name that follows from the stack: so what was cut off is found again without being asked
 for, and what is called so and is not in the state came of an apply that lost its lock while a request was on its way,
-or of a state that somebody removed.
+or of a state that was removed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _GIVEN = {
 }
 #: What comes and goes with the group: nothing of Pulumi's.
 _MACHINE_KINDS = ("instance", "disk")
-#: What is taken away when: a group would make its machines anew, and everything else is what they are in.
+#: What is taken away when: a group would make its machines again, and everything else is what they are in.
 _ORDER = ("instance-group", *_MACHINE_KINDS, *(kind for kind in TYPES if kind != "instance-group"))
 
 

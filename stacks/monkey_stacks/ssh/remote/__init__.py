@@ -1,1 +1,1 @@
-"""What runs on a host: sent over SSH as source, for each operation anew. Nothing but Python's own library is there."""
+"""What runs on a host: sent over SSH as source, for each operation again. Nothing but Python's own library is there."""

@@ -66,14 +66,14 @@ def digest_secret(key: str, text: str) -> str:
 def make_agent_environment(extra: dict[str, str]) -> dict[str, str]:
     """Return the variables of an agent: those of a login here, and `extra`.
 
-    They are written down when it is set up: whoever starts it later gives it the same.
+    They are written down when it is set up: a later start uses the same.
     """
     kept = {name: value for name, value in os.environ.items() if name not in _PASSING}
     return {**{name: value for name, value in kept.items() if not name.startswith(_PASSING_PREFIXES)}, **extra}
 
 
 def start_agent(place: FleetDirectory, agent: Path, command: list[str], kept: str) -> None:
-    """Start an agent, and see that it lives. Raises Failed, OSError."""
+    """Start an agent, and see that it lives. Raises AgentNotAlive, OSError."""
     log = agent / "agent.log"
     begun = log.stat().st_size if log.exists() else 0
     for name in ("left-in-peace", "drain"):
@@ -93,7 +93,7 @@ def start_agent(place: FleetDirectory, agent: Path, command: list[str], kept: st
 
 
 def keep_agent(place: FleetDirectory, agent: Path, command: list[str], kept: str) -> None:
-    """See that a living agent is begun again after a boot, where that was promised. Raises OSError."""
+    """See that a living agent is started again after a boot, where that was promised. Raises OSError."""
     if kept == SYSTEMD:
         if not keep_alive.kept_by_systemd(place, agent):
             keep_alive.start_by_systemd(place, agent, command)  # it runs: only what was taken away is put back

@@ -19,7 +19,7 @@ IDLE = 600
 def install_bundle(place: FleetDirectory, sha256: str, stream: IO[bytes]) -> None:
     """Unpack a gzipped tar whose unpacked bytes have that hash; what is there already stays.
 
-    Where nobody waits for it any more nothing is left. Raises NotTheBundle, OSError.
+    Where no caller waits for it any more nothing is left. Raises WrongBundle, OSError.
     """
     make_directory(place.workdir)
     make_directory(place.bundles)

@@ -221,7 +221,7 @@ def _write_settings(place: FleetDirectory, agent: Path, asked: dict[str, Any], b
 
 
 def _variables(place: FleetDirectory) -> dict[str, str]:
-    """Return what an agent is told of this host."""
+    """Return the agent's arguments on this host."""
     said = {"MONKEY_SECRETS_FILE": str(place.secrets)}
     # Below ~/.cache, what environments are built from would stay when all else is taken away.
     said |= {name: str(place.cache / tool) for name, tool in _FETCHED.items() if name not in os.environ}
@@ -229,7 +229,10 @@ def _variables(place: FleetDirectory) -> dict[str, str]:
 
 
 def _check_store(place: FleetDirectory, asked: dict[str, Any]) -> None:
-    """Create and read something in the store from here, by the bundle that the agent will have. Raises StoreAway."""
+    """Create and read something in the store from here, by the bundle that the agent will have.
+
+    Raises StoreUnreachableHere.
+    """
     environment = {**agents.make_agent_environment(_variables(place)), **asked["credentials"]}
     command = [sys.executable, "-I", "-S", str(place.bundle(asked["bundle"])), "--check", asked["store"]]
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from monkey_stacks.ssh.remote.host_facts import PROGRAM_SECONDS, read_environment
 from monkey_stacks.ssh.remote.paths import FleetDirectory, machine_id, remove_empty, write_file
 
-#: How agents are kept: by the user's systemd; detached, and begun again by cron after a reboot; detached alone.
+#: How agents are kept: by the user's systemd; detached, and started again by cron after a reboot; detached alone.
 SYSTEMD, CRON, DETACHED = "systemd", "cron", "detached"
 #: Seconds that an agent may take to give back its jobs.
 STOP = 150
@@ -107,7 +107,7 @@ def stop_by_systemd(place: FleetDirectory, agent: Path) -> bool:
 
 
 def kept_by_systemd(place: FleetDirectory, agent: Path) -> bool:
-    """Say whether the agent is begun by systemd after a boot."""
+    """Say whether the agent is started by systemd after a boot."""
     name = name_unit(place, agent)
     return (find_units() / name).exists() and (find_units() / "default.target.wants" / name).is_symlink()
 
@@ -157,7 +157,7 @@ def remove_from_crontab(place: FleetDirectory, agent: Path | None = None) -> Non
 
 
 def in_crontab(place: FleetDirectory, agent: Path) -> bool:
-    """Say whether the agent is begun by cron after a reboot."""
+    """Say whether the agent is started by cron after a reboot."""
     return any(_marked(line, _mark(place, agent)) for line in _crontab())
 
 

@@ -2,7 +2,7 @@
 
     WORKDIR/monkey.lock                     held while bundles come and go
     WORKDIR/cache/                          code, environments, datasets: locked, so hosts may share it
-    WORKDIR/cache/CACHEDIR.TAG              says that it is ours: whoever names ~ as WORKDIR may have a cache there
+    WORKDIR/cache/CACHEDIR.TAG              says that it is ours: a user's own cache may lie in WORKDIR, too
     WORKDIR/bundles/SHA256/                 an agent's code
     WORKDIR/hosts/HOST/FLEET.lock           held while anything of the fleet is changed on this host
     WORKDIR/hosts/HOST/FLEET/secrets        the jobs' secrets (0600)
@@ -87,7 +87,7 @@ class FleetDirectory:
     def locked(self) -> Iterator[None]:
         """Be the only one who changes this fleet here; where nothing of it is left, neither is the lock.
 
-        Raises Busy, OSError.
+        Raises DirectoryBusy, OSError.
         """
         lock = self.host / f"{self.fleet}.lock"
         try:
@@ -138,7 +138,10 @@ class FleetDirectory:
 
     @contextlib.contextmanager
     def bundles_locked(self) -> Iterator[None]:
-        """Be the only one, of all hosts that share the directory, who counts or removes bundles. Raises Busy."""
+        """Be the only one, of all hosts that share the directory, who counts or removes bundles.
+
+        Raises DirectoryBusy.
+        """
         make_directory(self.workdir)
         with hold_lock(self.lock):
             yield
@@ -154,9 +157,9 @@ def make_directory(directory: Path) -> None:
 
 @contextlib.contextmanager
 def hold_lock(path: Path, patience: float = 60, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Hold the lock file `path`. Whoever removes what it guards removes it, too: then it is made anew.
+    """Hold the lock file `path`. It is removed with what it guards, and then made again.
 
-    Raises Busy after so many seconds of `patience`, or where it is `given_up` before.
+    Raises DirectoryBusy after so many seconds of `patience`, or where it is `given_up` before.
     """
     until = time.monotonic() + patience
     while not given_up():
