@@ -12,7 +12,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email.parser import Parser
+from functools import cache
 from pathlib import Path
+
+from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag
 
 from monkey import origin
 from monkey.errors import FleetError
@@ -30,6 +33,8 @@ ALWAYS = ("influxdb-client",)
 WELCOME = ("nvidia-ml-py",)
 #: Seconds that a fetch may take.
 _PATIENCE_SECONDS = 300
+#: Minor version of glibc 2 to older names of its platform.
+_OLD_NAMES = {17: ("manylinux2014",), 12: ("manylinux2010",), 5: ("manylinux1",)}
 #: What installers write, and no two alike.
 _NOT_OURS = re.compile(r"(^|/)(__pycache__|RECORD|INSTALLER|REQUESTED|direct_url\.json|uv_cache\.json)(/|$)")
 
@@ -135,41 +140,27 @@ def _tags(distribution: importlib.metadata.Distribution) -> list[str]:
 
 def is_fitting(tags: list[str], target: WheelTarget) -> bool:
     """Say whether a wheel with one of these tags ("cp311-abi3-manylinux_2_28_x86_64") runs there."""
-    for tag in tags:
-        python, _, rest = tag.partition("-")
-        abi, _, platforms = rest.partition("-")
-        if _fits_python(python, abi, target) and any(_fits_platform(one, target) for one in platforms.split(".")):
-            return True
-    return False
+    supported = _supported_tags(target)
+    return any(not supported.isdisjoint(parse_tag(tag)) for tag in tags)
 
 
-def _fits_python(python: str, abi: str, target: WheelTarget) -> bool:
-    exact = f"cp{target.python[0]}{target.python[1]}"
-    if abi == "none":
-        return any(one in ("py3", f"py{target.python[0]}{target.python[1]}") for one in python.split("."))
-    if abi == "abi3":
-        versions = [int(one[3:]) for one in python.split(".") if re.fullmatch(r"cp3\d+", one)]
-        return any(version <= target.python[1] for version in versions)
-    return abi == exact and exact in python.split(".")
+@cache
+def _supported_tags(target: WheelTarget) -> frozenset[Tag]:
+    """Return the tags of wheels that run there (PEP 425, 600, 656)."""
+    python, platforms = target.python[:2], [f"{name}_{target.machine}" for name in _platforms(target)]
+    interpreter = f"cp{python[0]}{python[1]}"
+    ours = cpython_tags(python, platforms=platforms)
+    return frozenset([*ours, *compatible_tags(python, interpreter, [*platforms, "any"])])
 
 
-def _fits_platform(platform: str, target: WheelTarget) -> bool:
-    if platform == "any":
-        return True
-    if not platform.endswith(f"_{target.machine}"):
-        return False
-    kind, _, version = target.libc.partition(" ")
-    least = _least(platform)
-    if kind == "musl":
-        return platform.startswith("musllinux_1_")
-    return kind == "glibc" and least is not None and least <= tuple(map(int, version.split(".")[:2]))
-
-
-def _least(platform: str) -> tuple[int, int] | None:
-    """Return the version of glibc that a platform's tag asks for; None where it is about something else."""
-    old = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
-    found = re.match(r"manylinux_(\d+)_(\d+)_", platform)
-    return (int(found[1]), int(found[2])) if found else old.get(platform.partition("_")[0])
+def _platforms(target: WheelTarget) -> list[str]:
+    """Return the platforms of wheels that run there, without the machine's, the newest first."""
+    if target.libc == "musl":
+        return [f"musllinux_1_{minor}" for minor in range(9, -1, -1)]
+    if not target.libc.startswith("glibc "):
+        return []
+    minors = range(_minor(target), 4, -1)
+    return [name for minor in minors for name in (f"manylinux_2_{minor}", *_OLD_NAMES.get(minor, ()))]
 
 
 def _fetch(requirements: list[str], target: WheelTarget, into: Path) -> None:
@@ -219,8 +210,5 @@ def _minor(target: WheelTarget) -> int:
 def _pip(target: WheelTarget) -> list[str] | None:
     if importlib.util.find_spec("pip") is None:
         return None
-    names = [f"musllinux_1_{n}" for n in (2, 1)]
-    if target.libc != "musl":
-        names = [*(f"manylinux_2_{n}" for n in range(_minor(target), 16, -1)), "manylinux2014"]
-    platforms = [word for name in names for word in ("--platform", f"{name}_{target.machine}")]
+    platforms = [word for name in _platforms(target) for word in ("--platform", f"{name}_{target.machine}")]
     return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *platforms]
