@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent
 BIN = Path(sys.executable).parent
 #: Program that a test asks for by `require` → the Debian package that has it.
 SERVICES = {
+    "ps": "procps",
     "strace": "strace",
     "parallel": "parallel",
     "rclone": "rclone",

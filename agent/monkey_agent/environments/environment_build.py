@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.errors import JobFailed
+from monkey.processes import process_tree
+from monkey.processes.process_tree import BUILD, MARK
 from monkey.spec.yaml.units import format_duration
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import to_its_end
 from monkey_agent.environments import interpreters
 from monkey_agent.logs.job_log import bound_lines
 from monkey_agent.logs.masking import LogMask
-from monkey_agent.supervisor import process_tree
-from monkey_agent.supervisor.process_tree import BUILD, MARK
 
 #: Part of an environment's name; changed when environments are built in another way.
 BUILDER = 1

@@ -14,6 +14,7 @@ from monkey.errors import FleetError, JobFailed, StoreError
 from monkey.fleet.fleet_port import keep_silent
 from monkey.fleet.secret_values import WITHHELD, SecretValues
 from monkey.metrics.job_import_path import client_path
+from monkey.processes.process_tree import BUILD, MARK
 from monkey.protocol.layout import Keys
 from monkey.spec.command.command import CommandError
 from monkey.store.store_port import Store
@@ -38,7 +39,6 @@ from monkey_agent.machine import MachineClock
 from monkey_agent.ports import Attempt, SlotGrant
 from monkey_agent.supervisor import leftover_processes
 from monkey_agent.supervisor.process import ProcessExit
-from monkey_agent.supervisor.process_tree import BUILD, MARK
 from monkey_agent.supervisor.shared_state import TIMED_OUT
 from monkey_agent.supervisor.supervisor_client import SupervisorClient
 from monkey_agent.telemetry.sampler import Sampler

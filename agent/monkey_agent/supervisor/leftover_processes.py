@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from monkey.errors import FleetError
+from monkey.processes import process_tree
+from monkey.processes.process_tree import KILL
 from monkey_agent.machine import MachineClock, boot_id
-from monkey_agent.supervisor import process_tree
-from monkey_agent.supervisor.process_tree import KILL
 from monkey_agent.supervisor.shared_state import GUARD, SharedState
 
 #: Seconds in which a supervisor or guard that outlived its agent kills the jobs itself: it knows more of them than we.

@@ -12,7 +12,7 @@ _HEADER = struct.Struct("=40sd")
 _ENTRY = struct.Struct("=qdd")
 _EXIT = struct.Struct("=40sqqdq")
 #: The entries of the supervisor and of its guard.
-WARDEN, GUARD = 0, 1
+SUPERVISOR, GUARD = 0, 1
 #: Jobs that fit in; those beyond are found by their environment alone.
 ENTRIES = 1024
 #: Exits that fit in: as many as there may be between an attempt's end and the record of it in the store.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from monkey_agent.supervisor.process_tree import (
+from monkey.processes.process_tree import (
     CONT,
     HAS_PROC,
     LISTS_CHILDREN,

@@ -2,12 +2,11 @@
 # Paths are plain strings here: the supervisor starts without pathlib.
 """The supervisor: launches all jobs of one agent, and is their parent. Jobs do not outlive it, nor it the agent.
 
-When the socket to the agent closes, however the agent ended, every descendant is killed; so it is when the guard dies,
-which is our parent and does the same for us. When the deadline that the agent keeps moving (in the shared register)
-passes, every descendant is frozen until the agent renews it. When a job's first process ends, what it left behind is
-killed before the end is noted (in the register) and reported; a job that was to follow it begins at once.
+All descendants are killed when the socket to the agent closes, or when the guard dies, which is our parent and does the
+same for us. They are frozen when the deadline in the shared register passes, until the agent renews it. When a job's
+first process ends, the rest of the job is killed before the end is recorded and reported; its follower begins at once.
 
-Started as `python -I -S supervisor.py SOCKET REGISTER CLOCK STATE`. One thread, no dependency, few imports.
+Started as `python -I -S supervisor.py ROOT SOCKET REGISTER CLOCK STATE`; the package `monkey` is in ROOT. One thread.
 """
 
 from __future__ import annotations
@@ -19,13 +18,14 @@ import time
 
 if __name__ == "__main__":
     # Last, so that nothing that lies beside us can stand before a module of Python's.
-    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    sys.path += [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), sys.argv.pop(1)]
 
+from monkey.processes.descendants import kill_all, wake_on_signals
+from monkey.processes.process_tree import KILL, MARK, adopt_orphans, send_group, send_signal
 from monkey_agent.supervisor.messages import Pipe
 from monkey_agent.supervisor.pending import PendingJob, PendingJobs
-from monkey_agent.supervisor.process_tree import KILL, MARK, adopt_orphans, send_group, send_signal
-from monkey_agent.supervisor.reaper import kill_all, stand_guard, wake_on_signals
-from monkey_agent.supervisor.shared_state import GUARD, NOTHING, OWN, SIGNALLED, WARDEN, SharedState
+from monkey_agent.supervisor.reaper import stand_guard
+from monkey_agent.supervisor.shared_state import GUARD, NOTHING, OWN, SIGNALLED, SUPERVISOR, SharedState
 from monkey_agent.supervisor.spawn import ProgramStarter, encode_environment
 from monkey_agent.supervisor.supervised_jobs import SupervisedJob, SupervisedJobs
 
@@ -288,7 +288,7 @@ def run_supervisor(socket: str, register: str, clock: str, state: str) -> None:
     os.set_inheritable(int(socket), False)
     supervisor = SupervisorLoop(int(socket), guard, SharedState(register), int(clock), state)
     now = supervisor.now()
-    supervisor.register.enter(os.getpid(), now - 10, now, WARDEN)
+    supervisor.register.enter(os.getpid(), now - 10, now, SUPERVISOR)
     if guard >= 0:
         supervisor.register.enter(os.getppid(), now - 10, now, GUARD)
     supervisor.pipe.tell("ready", adopt_orphans())

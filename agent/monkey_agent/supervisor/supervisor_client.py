@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import FleetError
+from monkey.processes import PACKAGE_ROOT
+from monkey.processes.process_tree import MARK
 from monkey_agent.machine import CLOCK, MachineClock, boot_id
 from monkey_agent.supervisor import leftover_processes
 from monkey_agent.supervisor.messages import Inbox, encode_message
 from monkey_agent.supervisor.process import ProcessExit, SupervisedProcess
-from monkey_agent.supervisor.process_tree import MARK
-from monkey_agent.supervisor.shared_state import WARDEN, SharedState
+from monkey_agent.supervisor.shared_state import SUPERVISOR, SharedState
 
 PROGRAM = Path(__file__).with_name("supervisor.py")
 #: Seconds that a supervisor may take to say that it is ready, or to kill everything and go.
@@ -70,7 +71,7 @@ class SupervisorClient:
         self._register.deadline = self._deadline
         ours, its = socket.socketpair()
         command = [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", str(PROGRAM)]
-        command += [str(its.fileno()), str(path), str(CLOCK), str(self._state)]
+        command += [PACKAGE_ROOT, str(its.fileno()), str(path), str(CLOCK), str(self._state)]
         with its:
             self._supervisor = subprocess.Popen(
                 command,
@@ -152,7 +153,7 @@ class SupervisorClient:
             self._asked = asyncio.get_running_loop().create_future()
             self.tell("mains")
         mains = await asyncio.shield(self._asked)
-        return self._register.entries()[WARDEN][0], mains
+        return self._register.entries()[SUPERVISOR][0], mains
 
     def tell(self, *message: Any) -> None:
         """Send a message to the supervisor; lost if there is none, as are all jobs then."""

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from monkey.fleet.machine_capacity import memory_in_use
-from monkey_agent.supervisor.process_tree import HAS_PROC, read_proc
+from monkey.processes.process_tree import HAS_PROC, read_proc
 from monkey_agent.telemetry.meters import Meter, disk_room
 
 #: Bytes of a sector as /proc/diskstats counts, whatever the disk's are.

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from monkey_agent.supervisor.process_tree import (
+from monkey.processes.process_tree import (
     HAS_PROC,
     list_children,
     list_descendants,

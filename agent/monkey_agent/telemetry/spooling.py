@@ -23,10 +23,10 @@ from monkey.fleet.secret_values import SecretValues
 from monkey.metrics import names
 from monkey.metrics.spool import Spool, influx_of, is_owed, list_spools, load_json, rescue_points
 from monkey.metrics.spool import list_names as names_in
+from monkey.processes.process_tree import MARK
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.local_files import is_touched
 from monkey_agent.ports import Attempt
-from monkey_agent.supervisor.process_tree import MARK
 
 #: Seconds between looks at the exporter; between looks whether secrets have changed.
 _POLL_SECONDS, SECRETS = 1.0, 30.0

@@ -15,6 +15,7 @@ from pulumi.automation._cmd import CommandResult
 from pulumi.automation.errors import CommandError
 from pulumi.automation.errors import create_command_error as command_error
 
+from monkey.processes import PACKAGE_ROOT
 from monkey.protocol.clock import CLOCK
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class SupervisedPulumiCommand(PulumiCommand):
         """See the base; raises CommandError."""
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
-        leash = [sys.executable, "-I", "-S", str(LEASH), str(reading), str(int(CLOCK))]
+        leash = [sys.executable, "-I", "-S", str(LEASH), PACKAGE_ROOT, str(reading), str(int(CLOCK))]
         quiet = [] if "--non-interactive" in args else ["--non-interactive"]
         env = {**self._env, **additional_env, "PULUMI_AUTOMATION_API": "true"}
         process = subprocess.Popen(

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from monkey.processes import process_tree
 from monkey.protocol.layout import Keys
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
@@ -19,7 +20,7 @@ from monkey.transfer.code.code_snapshot import read_code, upload_code
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.execution.running_attempt import RunningAttempt
 from monkey_agent.ports import Attempt, AttemptOutcome, LiveAttempt, Slot, SlotGrant
-from monkey_agent.supervisor import leftover_processes, process_tree
+from monkey_agent.supervisor import leftover_processes
 
 #: Seconds that anything here may take before it counts as never.
 NEVER = 60.0

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import JobFailed
+from monkey.processes import process_tree
 from monkey_agent.cache.cache import Cache
 from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
 from monkey_agent.ports import AttemptEnd
-from monkey_agent.supervisor import leftover_processes, process_tree
+from monkey_agent.supervisor import leftover_processes
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, alive, supervisor_of, until
 from tests.unit.monkey_agent.environment_answers import answer, path_of
@@ -121,7 +122,8 @@ def test_killed_at_any_moment_the_next_one_builds_it_whole(tmp_path: Path, wheel
 BUILD = """
 import asyncio, os, sys
 from pathlib import Path
-from monkey_agent.supervisor import leftover_processes, process_tree
+from monkey.processes import process_tree
+from monkey_agent.supervisor import leftover_processes
 from monkey_agent.cache.cache import Cache
 from monkey_agent.environments.environment_pool import EnvironmentPool
 asyncio.run(EnvironmentPool(Cache(Path(sys.argv[1])), os.environ).use({"requirements": sys.argv[2]}))

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import JobFailed, KeyMissing
+from monkey.processes import process_tree
 from monkey.spec.yaml.units import format_duration
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import SingleFlight, to_its_end
 from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
 from monkey_agent.ports import AttemptEnd
-from monkey_agent.supervisor import process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import DAEMON, HIDDEN, Body, alive, killed_after, pids, until
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import JobFailed
+from monkey.processes import process_tree
 from monkey_agent.cache.cache import Cache, try_lock
 from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
 from monkey_agent.ports import AttemptEnd
-from monkey_agent.supervisor import process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body
 from tests.unit.monkey_agent.environment_answers import answer, builds, path_of

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import StoreError, StoreUnavailable
+from monkey.processes import process_tree
 from monkey.store.memory import MemoryStore
 from monkey_agent.ports import AttemptEnd
-from monkey_agent.supervisor import process_tree
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, alive, script, turn, until
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from monkey.processes import process_tree
 from monkey_agent.machine import MachineClock
 from monkey_agent.ports import AttemptEnd
-from monkey_agent.supervisor import leftover_processes, process_tree
+from monkey_agent.supervisor import leftover_processes
 from tests.loops import Run
 from tests.unit.monkey_agent.body import (
     DAEMON,

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from monkey.metrics.usage import USAGE_FILE
+from monkey.processes import process_tree
 from monkey.spec.job.recipe import JobResources
-from monkey_agent.supervisor import process_tree
 from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.telemetry.host_meter import host_meter
 from monkey_agent.telemetry.job_meter import ProcessCounter

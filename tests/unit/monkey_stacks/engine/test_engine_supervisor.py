@@ -14,7 +14,8 @@ import pytest
 from monkey.protocol.clock import CLOCK
 from tests.acceptance.shop import until
 
-LEASH = Path(__file__).parents[4] / "stacks/monkey_stacks/engine/engine_supervisor.py"
+ROOT = Path(__file__).parents[4]
+LEASH = ROOT / "stacks/monkey_stacks/engine/engine_supervisor.py"
 #: Starts one that hides: a session of its own, its parent gone.
 HIDES = """
 import os, sys, time
@@ -33,7 +34,7 @@ class Leash:
 
     def __init__(self, script: str, *arguments: str) -> None:
         reading, self.pipe = os.pipe()
-        command = [sys.executable, "-I", "-S", str(LEASH), str(reading), str(int(CLOCK))]
+        command = [sys.executable, "-I", "-S", str(LEASH), str(ROOT), str(reading), str(int(CLOCK))]
         command += [sys.executable, "-I", "-S", "-c", script, *arguments]
         self.process = subprocess.Popen(command, pass_fds=(reading,), start_new_session=True)
         os.close(reading)
@@ -99,7 +100,7 @@ def test_an_interrupt_reaches_the_program_alone(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_there_is_said_so() -> None:
     reading, writing = os.pipe()
-    command = [sys.executable, "-I", "-S", str(LEASH), str(reading), str(int(CLOCK)), "/no/such/program"]
+    command = [sys.executable, "-I", "-S", str(LEASH), str(ROOT), str(reading), str(int(CLOCK)), "/no/such/program"]
     done = subprocess.run(command, pass_fds=(reading,), capture_output=True, text=True)
     os.close(reading)
     os.close(writing)
