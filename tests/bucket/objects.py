@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -68,7 +69,7 @@ class Objects:
             return [(key, self._objects[key]) for key in found[:limit]], len(found) > limit
 
     @property
-    def keys(self) -> list[str]:
+    def keys(self) -> Sequence[str]:
         """All keys, sorted."""
         return [key for key, _ in self.list("", "", 1_000_000)[0]]
 

@@ -19,10 +19,11 @@ from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.notify import NotifyChannel
+from tests.simulation.body import KEYS
 from tests.simulation.net import Host, Net
 from tests.simulation.result import Result
 from tests.simulation.terms import Terms
-from tests.simulation.world import KEYS, Mutant, Weather, World
+from tests.simulation.world import Mutant, Weather, World
 
 #: Seconds of virtual time after which a run that has not ended never will.
 LIMIT = 30_000.0

@@ -12,8 +12,8 @@ from monkey.plan.explain import (
     find_setting_changes,
     format_seconds,
     format_setting_change,
-    format_size,
 )
+from monkey.plan.sizes import format_size
 from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 from monkey.spec.project.influx_settings import InfluxSettings
 

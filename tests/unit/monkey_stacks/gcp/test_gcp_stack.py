@@ -20,6 +20,7 @@ from monkey_stacks.gcp import desired_resources, machine_rights
 from monkey_stacks.gcp.api import errors
 from monkey_stacks.gcp.api.account import GcpAccount
 from monkey_stacks.gcp.api.catalog import GcpImage, disk_type
+from monkey_stacks.gcp.api.group import parse_time
 from monkey_stacks.gcp.api.inventory import TYPES, GcpResource, find_orphans, identify_resource, name_service_account
 from monkey_stacks.gcp.api.naming import name_stack
 
@@ -82,7 +83,7 @@ def test_machines_end_at_the_time_of_their_sweeps_and_none_is_replaced_for_a_min
 
     at = time.time() // 60 * 60 + 3600
     said = desired_resources.find_end_time(at, [])
-    assert desired_resources.parse_time(said) == at
+    assert parse_time(said) == at
     assert (
         desired_resources.find_end_time(at + 30, template(said))
         == desired_resources.find_end_time(None, template(said))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from monkey.spec.parameters.parameters import Parameter, count_values
+from monkey.spec.parameters.parameters import Parameter
+from monkey.spec.parameters.ranges import count_values
 from monkey.spec.parameters.sampling import Distribution
 from tests.unit.spec.making import jobs, problem, problems, spec
 

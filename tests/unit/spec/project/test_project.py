@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import SpecError
-from monkey.spec.project.project import Project, Provider, load_project
+from monkey.spec.project.project import Project, load_project
+from monkey.spec.project.provider import Provider
 
 
 def project(text: str, root: Path) -> Project:
