@@ -73,7 +73,8 @@ def run_tests(
 ) -> None:
     """Run the quick tests. What a test needs beyond Python is skipped where missing, and named in the summary."""
     words = ["pytest", "-q", "-rs"]
-    words += [] if only or seeds else ["-m slow" if all else "-m 'not slow'"]
+    # Of the slow ones, those that take most are named: what later work adds is seen.
+    words += [] if only or seeds else ["-m slow --durations 40 --durations-min 15" if all else "-m 'not slow'"]
     words += [f"--seeds {seeds}"] if seeds else []
     # A campaign of the simulation takes all cores by itself, and prints its numbers, which xdist would swallow.
     alone = workers == 1 or (seeds and not workers)
