@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable
 
 from monkey.errors import StoreError
+from monkey.fleet.fleet_port import keep_silent
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import Keys
@@ -92,8 +93,9 @@ class CheckpointSaver:
         self._ended = self._done = False
         self.restored = False
         #: Writes to the job's log.
-        self.note: Callable[[str], None] = lambda text: None
-        self.frozen: Callable[[], bool] = lambda: False
+        self.note: Callable[[str], None] = keep_silent
+        #: The job stands still: nothing new is to be captured.
+        self.frozen = False
         #: For the job's log, of what was before it began.
         self.notes: list[str] = []
 
@@ -116,7 +118,7 @@ class CheckpointSaver:
         while True:
             rests = True
             try:
-                if not self.frozen():
+                if not self.frozen:
                     rests = await self._round()
             except StoreError:
                 pass  # the store is away; the next round may meet it

@@ -77,7 +77,7 @@ class RunningAttempt:
         self._code, self._globs = launched.code, launched.globs
         self._space, self._program, self._prefix = launched.space, launched.program, launched.prefix
         self._checkpoint, self.log = launched.checkpoint, launched.log
-        self._checkpoint.note, self._checkpoint.frozen = self.log.note, lambda: self._frozen
+        self._checkpoint.note = self.log.note
         rules = attempt.settings.stop_when
         self._conditions = StopConditions(rules) if rules else None
         self._met: StopEvidence | None = None
@@ -110,12 +110,12 @@ class RunningAttempt:
 
     def freeze(self) -> None:
         """See `Running.freeze`."""
-        self._frozen = True
+        self._frozen = self._checkpoint.frozen = True
         self.process.freeze()
 
     def thaw(self) -> None:
         """See `Running.thaw`."""
-        self._frozen = False
+        self._frozen = self._checkpoint.frozen = False
         self.process.thaw()
 
     async def _time_out(self, limit: float) -> None:
