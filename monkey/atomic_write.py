@@ -6,6 +6,9 @@ import contextlib
 import os
 import secrets
 
+#: How the names end of files that are being written; they begin with a dot.
+SUFFIX = ".part"
+
 
 def write_atomically(
     path: str | os.PathLike[str], data: bytes | str, *, mode: int = 0o666, durable: bool = False
@@ -16,7 +19,7 @@ def write_atomically(
     returns; the name may still be the old one after a loss of power. Raises OSError; then the old file is unchanged.
     """
     directory, name = os.path.split(path)
-    aside = os.path.join(directory, f".{name[:100]}.{secrets.token_hex(6)}.part")  # noqa: PTH118
+    aside = os.path.join(directory, f".{name[:100]}.{secrets.token_hex(6)}{SUFFIX}")  # noqa: PTH118
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         with open(os.open(aside, flags, mode), "wb") as file:  # noqa: PTH123

@@ -12,7 +12,7 @@ from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
 from moto.core.types import Base64EncodedString
 from moto.ec2.models.instances import Instance, InstanceBackend
 from moto.ec2.models.launch_templates import LaunchTemplateVersion
-from moto.server import DomainDispatcherApplication, create_backend_app  # type: ignore[attr-defined]
+from moto.server import DomainDispatcherApplication, create_backend_app  # type: ignore[attr-defined]  # no `__all__`
 from werkzeug.serving import run_simple
 
 #: One request at a time: it looks whether a key is there, and writes it later, and of 2,500 pairs of rivals eight both

@@ -8,9 +8,11 @@ import contextlib
 import fcntl
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from monkey.atomic_write import SUFFIX
 from monkey.tree_removal import remove_tree
 
 #: Directories of the cache whose entries can be had again.
@@ -18,6 +20,8 @@ _CACHE_KINDS = ("code", "environments", "datasets/trees")
 #: The files of datasets by their hash; trees are links to them. And where trees are made.
 OBJECTS, ASIDE = "datasets/objects", "datasets/aside"
 TRASH = "trash"
+#: Seconds after which the writer of a file aside has been killed.
+HALF_WRITTEN = 3600.0
 #: What lies beside an entry.
 BESIDE = (".use", ".lock", ".stamp", ".list", ".log", ".failed", ".txt", ".sh")
 
@@ -41,6 +45,7 @@ def trim_cache(root: str, most: int, *, urgent: bool = False) -> bool:
         return False
     try:
         freed = _empty_trash(root)
+        _drop_half_written(root)
         size = _size(root)
         if size <= most and not (urgent and not freed):
             return freed > 0
@@ -179,6 +184,17 @@ def _drop_unfinished(root: str) -> int:
                 to_trash(root, item.path)
                 os.close(making)
     return _empty_trash(root)
+
+
+def _drop_half_written(root: str) -> None:
+    """Remove what `write_atomically` left aside when it was killed."""
+    for kind in _CACHE_KINDS:
+        with contextlib.suppress(FileNotFoundError), os.scandir(f"{root}/{kind}") as found:
+            for item in list(found):
+                old = time.time() - _changed(item.path) > HALF_WRITTEN
+                if old and item.name.startswith(".") and item.name.endswith(SUFFIX):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(item.path)
 
 
 def _drop_orphans(root: str) -> int:

@@ -1,0 +1,55 @@
+"""A file is replaced whole or not at all, whatever happens to its writer."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from monkey.atomic_write import SUFFIX, write_atomically
+
+#: Replaces one file by 4 MiB of one letter after the other, for ever.
+WRITER = """
+import itertools, sys
+from monkey.atomic_write import write_atomically
+for letter in itertools.cycle(b"abc"):
+    write_atomically(sys.argv[1], bytes([letter]) * (4 << 20))
+    print("once", flush=True)
+"""
+
+
+def test_it_replaces_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, "Grüße\n", mode=0o600, durable=True)
+    assert path.read_text(encoding="utf-8") == "Grüße\n" and stat.S_IMODE(path.stat().st_mode) == 0o600
+    write_atomically(str(path), b"\0")
+    assert path.read_bytes() == b"\0" and list(tmp_path.iterdir()) == [path]
+
+
+def test_where_it_fails_the_old_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "directory" / "in it").mkdir(parents=True)
+    with pytest.raises(OSError):
+        write_atomically(tmp_path / "directory", b"data")
+    assert [each.name for each in tmp_path.iterdir()] == ["directory"]
+    with pytest.raises(FileNotFoundError):
+        write_atomically(tmp_path / "none" / "file", b"data")
+
+
+@pytest.mark.parametrize("moment", range(3))
+def test_a_reader_sees_no_half_though_the_writer_is_killed(moment: int, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        for _ in range(2 + moment):
+            writer.stdout.readline()
+            seen = path.read_bytes()
+            assert len(seen) == 4 << 20 and len(set(seen)) == 1
+        writer.send_signal(signal.SIGKILL)
+    seen = path.read_bytes()
+    assert len(seen) == 4 << 20 and len(set(seen)) == 1
+    beside = [each.name for each in tmp_path.iterdir() if each != path]
+    assert all(name.startswith(".") and name.endswith(SUFFIX) for name in beside)
