@@ -61,7 +61,7 @@ def _find_in(text: str, start: int) -> Iterator[tuple[int, str]]:
             yield start + at, f"banned word {match[0]!r}"
     for at, paragraph in _paragraphs(text):
         plain = _LINK.sub(r"\1", re.sub(r"`[^`]*`", "x", paragraph))
-        for sentence in re.split(r"(?<=[.!?])\s+", plain):
+        for sentence in re.split(r"(?<=[.!?])[*_)\"']*\s+", plain):
             words = len(re.findall(r"[\w'’]+", sentence))
             if words > LONGEST:
                 yield start + at, f"{words} words: {sentence[:60]}…"

@@ -25,6 +25,7 @@ def test_prose_falls_short_no_more_than_is_listed() -> None:
         ("Whoever is told of it may mend it.\n", 3),
         (" ".join(["word"] * 26) + ".\n", 1),
         ("- " + " ".join(["word"] * 20) + "\n- " + " ".join(["word"] * 20) + "\n", 0),
+        ("*" + "word " * 20 + "end.* " + "word " * 20 + "end.\n", 0),
         ("| " + " ".join(["word"] * 26) + " | few |\n", 1),
         ("`nobody goes on` is code, as is\n\n```text\nnobody\n```\n", 0),
     ],
