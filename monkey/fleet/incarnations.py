@@ -17,8 +17,8 @@ _REMEMBERED_LIVES = 500
 def record_life(directory: Path, name: str) -> frozenset[str]:
     """Record that the life `name` ("fleet/name/boot" of an agent) begins; return those that began here before.
 
-    The caller holds the directory's lock, and has ended what they left. The record is durable when this returns: an
-    unrecorded life would be waited for. Raises OSError.
+    The caller holds the directory's lock, and has ended what they left. The record is on disk when this returns; a
+    life that a loss of power erases all the same is waited for. Raises OSError.
     """
     path = directory / "lives"
     before: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from monkey.apply.inspect.fleet_audit import find_strangers
+from monkey.apply.inspect.fleet_audit import find_foreign_resources
 from monkey.errors import FleetError
 from monkey_stacks.aws import machine_audit, machine_rights
 from monkey_stacks.aws.api import catalog, group, inventory, orphans
@@ -102,17 +102,17 @@ def held_for_others(aws: Account, product: Product, ours: AwsStack, theirs: AwsS
     ec2 = aws.client("ec2")
     [vpc, _] = [ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"] for _ in range(2)]
     ec2.create_tags(Resources=[vpc], Tags=lone)
-    held = machine_audit.list_holdings(product, ours, {"m5.large": 0.1}, partial(name_stack, URL, "digits"))
+    held = machine_audit.find_tagged_resources(product, ours, {"m5.large": 0.1}, partial(name_stack, URL, "digits"))
     assert {each.id for each in held if each.of is None} == {each.id for each in inventory.list_stack(product, ours)}
     alien = {each.id for each in held if each.of is not None and each.of.stack == theirs.id}
     assert alien == {each.id for each in inventory.list_stack(product, theirs)}
     assert [each.id for each in held if each.of is not None and not each.of.stack] == [vpc]
-    found = find_strangers([("cloud", each) for each in held])
+    found = find_foreign_resources([("cloud", each) for each in held])
     [(_, told)] = [each for each in found if each[1].machine == f"stack {theirs.id}"]
     assert "for $0.10 an hour" in told.text and "of another store" in told.text
     assert f"--region {REGION} --tag-filters Key=monkey:stack,Values={theirs.id}" in told.hint
     # Seen by a fleet beside it, that nobody names any more.
-    beside = machine_audit.list_holdings(
+    beside = machine_audit.find_tagged_resources(
         product, name_stack(URL, "digits", "beside"), {}, partial(name_stack, URL, "digits")
     )
     texts = {each.of.text for each in beside if each.of is not None and each.of.stack == ours.id}

@@ -91,7 +91,7 @@ def _torn(exc: CorruptObject) -> AuditFinding:
     return AuditFinding("state", exc.message, exc.hint or "bring back an older version of it")
 
 
-async def list_holdings(world: World) -> list[tuple[str, TaggedResource]]:
+async def list_tagged_resources(world: World) -> list[tuple[str, TaggedResource]]:
     """Return what clouds have of ours, by fleets, those that monkey.yaml no longer names included; each thing once.
 
     Raises FleetError, StoreError.
@@ -106,7 +106,7 @@ async def list_holdings(world: World) -> list[tuple[str, TaggedResource]]:
     return list(once.values())
 
 
-def find_strangers(held: Iterable[tuple[str, TaggedResource]]) -> list[tuple[str, AuditFinding]]:
+def find_foreign_resources(held: Iterable[tuple[str, TaggedResource]]) -> list[tuple[str, AuditFinding]]:
     """Return what is tagged as the project's and is of none of its fleets here, a finding for each stack."""
     lots: dict[tuple[str, str, ForeignResource], list[TaggedResource]] = {}
     for name, each in held:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.inspect.fleet_audit import audit_fleets, find_strangers, list_holdings
+from monkey.apply.inspect.fleet_audit import audit_fleets, find_foreign_resources, list_tagged_resources
 from monkey.apply.world.world import World
 from monkey.cli.render.list_tables import findings_json, findings_lines, holdings_json, holdings_lines
 from monkey.cli.session import in_world, json_option
@@ -23,8 +23,8 @@ def audit_command(as_json: bool) -> int:
 
 
 async def _audit(world: World, as_json: bool) -> int:
-    found, held = await audit_fleets(world), await list_holdings(world)
-    found += find_strangers(held)
+    found, held = await audit_fleets(world), await list_tagged_resources(world)
+    found += find_foreign_resources(held)
     if as_json:
         click.echo(json_text({"findings": findings_json(found), "holdings": holdings_json(held)}, indent=2))
     else:

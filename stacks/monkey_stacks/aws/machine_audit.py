@@ -51,17 +51,19 @@ def _machines(account: AwsAccount, things: Sequence[AwsResource], there: Machine
         yield AuditFinding("group", "nothing empties it when its sweeps expire", rental_audit.APPLY)
 
 
-def list_holdings(
+def find_tagged_resources(
     account: AwsAccount, stack: AwsStack, prices: Mapping[str, float], here: Callable[[str], AwsStack]
 ) -> tuple[TaggedResource, ...]:
     """Return all that AWS has of the project, with what it costs an hour. Raises FleetError.
 
     `here`: returns the stack of a fleet of this store.
     """
-    found = [rental_audit.make_holding(account.region, each, prices) for each in inventory.list_stack(account, stack)]
+    found = [
+        rental_audit.make_tagged_resource(account.region, each, prices) for each in inventory.list_stack(account, stack)
+    ]
     for other, things in inventory.list_others(account, stack).items():
         tag = f"Key={STACK},Values={other.id}" if other.id else f"Key={PROJECT},Values={other.project}"
         listing = f"aws resourcegroupstaggingapi get-resources --region {account.region} --tag-filters {tag}"
         of = rental_audit.describe_stranger(other.fleet, other.id, here(other.fleet) == other, listing)
-        found += [rental_audit.make_holding(account.region, each, prices, of) for each in things]
+        found += [rental_audit.make_tagged_resource(account.region, each, prices, of) for each in things]
     return tuple(found)

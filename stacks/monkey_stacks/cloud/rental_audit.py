@@ -34,7 +34,7 @@ class CloudResource(Protocol):
     def id(self) -> str: ...
 
 
-def make_holding(
+def make_tagged_resource(
     region: str, thing: CloudResource, prices: Mapping[str, float], of: ForeignResource | None = None
 ) -> TaggedResource:
     """Return it with what it costs an hour; `prices`: dollars an hour of machines, by their types."""

@@ -110,7 +110,7 @@ class GcpApi:
 
     def list_resources(self) -> tuple[TaggedResource, ...]:
         here = partial(name_stack, self.store_url, self.project)
-        return machine_audit.list_holdings(self._at, self._stack, self.provider.rented.prices, here)
+        return machine_audit.find_tagged_resources(self._at, self._stack, self.provider.rented.prices, here)
 
     def describe_creation(self, asked: GcpRequirements) -> MachineChange:
         return words.describe_creation(asked.wanted)

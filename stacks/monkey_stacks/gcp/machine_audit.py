@@ -45,17 +45,19 @@ def _machines(account: GcpAccount, things: Sequence[GcpResource], there: Machine
             yield AuditFinding(member.id, "nothing ends it when its sweeps expire", "`monkey destroy`, and apply again")
 
 
-def list_holdings(
+def find_tagged_resources(
     account: GcpAccount, stack: GcpStack, prices: Mapping[str, float], here: Callable[[str], GcpStack]
 ) -> tuple[TaggedResource, ...]:
     """Return all that Google has of the monkey project, with what it costs an hour. Raises FleetError.
 
     `here`: returns the stack of a fleet of this store.
     """
-    found = [rental_audit.make_holding(account.region, each, prices) for each in inventory.list_stack(account, stack)]
+    found = [
+        rental_audit.make_tagged_resource(account.region, each, prices) for each in inventory.list_stack(account, stack)
+    ]
     for other, things in inventory.list_others(account, stack).items():
         label = f"{STACK}={other.id}" if other.id else f"{PROJECT}={stack.labels[PROJECT]}"
         listing = f"gcloud compute instances list --project {account.project} --filter labels.{label}"
         of = rental_audit.describe_stranger(other.fleet, other.id, here(other.fleet) == other, listing)
-        found += [rental_audit.make_holding(account.region, each, prices, of) for each in things]
+        found += [rental_audit.make_tagged_resource(account.region, each, prices, of) for each in things]
     return tuple(found)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.fleet_work import call_for_agents, forecast_work, recount_work
-from monkey.apply.inspect.fleet_audit import audit_fleets, find_strangers, list_holdings
+from monkey.apply.inspect.fleet_audit import audit_fleets, find_foreign_resources, list_tagged_resources
 from monkey.apply.inspect.instances import list_instances
 from monkey.apply.planning import make_plan
 from monkey.apply.watch.sweep_progress import SweepProgress
@@ -211,7 +211,7 @@ def test_a_state_that_cannot_be_read_is_a_finding_and_what_is_held_is_told_once(
             await world.begin()
             # A third one, that monkey.yaml does not name any more.
             await world.at.put(f"{world.keys.machines}old/state/.pulumi/stacks/test/old.json", b"garbage")
-            found, held = await audit_fleets(world), await list_holdings(world)
+            found, held = await audit_fleets(world), await list_tagged_resources(world)
         assert [(name, each.machine) for name, each in found] == [(x, "state") for x in ("old", "local", "there")]
         assert {each.hint for _, each in found[1:]} == {"bring it back"} and "remove all below" in found[0][1].hint
         assert {each.id: (name, each.of is None) for name, each in held} == {
@@ -220,7 +220,7 @@ def test_a_state_that_cannot_be_read_is_a_finding_and_what_is_held_is_told_once(
             "i-3": ("local", False),
             "vol-1": ("local", False),
         }
-        [(name, told)] = find_strangers(held)
+        [(name, told)] = find_foreign_resources(held)
         said = "2 things in eu for $0.25 an hour, and what nobody knows the price of: of another store"
         assert (name, told) == ("cloud", AuditFinding("stack abc", said, "look there"))
 
