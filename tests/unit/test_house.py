@@ -37,6 +37,12 @@ def modules_after(code: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
+@pytest.mark.parametrize("module", ["ssh.fleet", "aws.fleet", "gcp.fleet", "unlisted_fleets"])
+def test_a_fleet_is_opened_without_pulumi(module: str) -> None:
+    loaded = modules_after(f"import monkey_stacks.{module}")
+    assert not loaded & {"pulumi", "pulumi_aws", "pulumi_gcp", "boto3", "google"}
+
+
 def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 

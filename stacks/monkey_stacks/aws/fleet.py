@@ -18,7 +18,6 @@ from monkey_stacks.aws import group_changes, machine_audit, requirements
 from monkey_stacks.aws.api import catalog, errors, group, inventory, orphans
 from monkey_stacks.aws.api.account import AwsAccount, open_account
 from monkey_stacks.aws.api.naming import AwsStack, name_stack
-from monkey_stacks.aws.program import make_program
 from monkey_stacks.aws.requirements import AwsRequirements
 from monkey_stacks.cloud.cloud_api import Known
 from monkey_stacks.cloud.cloud_descriptions import describe_emptying, describe_postponement
@@ -72,6 +71,8 @@ class AwsApi:
         return requirements.find_requirements(self._at, self.provider, self._stack, self.store_url, known)
 
     def make_program(self, asked: AwsRequirements) -> Callable[[], None]:
+        from monkey_stacks.aws.program import make_program  # Pulumi's SDK: an extra, and a second to import
+
         return make_program(asked.wanted)
 
     def read_credentials(self) -> Mapping[str, str]:

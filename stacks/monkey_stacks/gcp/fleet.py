@@ -24,7 +24,6 @@ from monkey_stacks.gcp import group_changes, machine_audit, requirements
 from monkey_stacks.gcp.api import catalog, errors, group, inventory
 from monkey_stacks.gcp.api.account import GcpAccount, open_account
 from monkey_stacks.gcp.api.naming import GcpStack, name_stack
-from monkey_stacks.gcp.program import make_program
 from monkey_stacks.gcp.requirements import GcpRequirements
 
 
@@ -71,6 +70,8 @@ class GcpApi:
         return requirements.find_requirements(self._at, self.provider, self._stack, self.store_url, known, work.expires)
 
     def make_program(self, asked: GcpRequirements) -> Callable[[], None]:
+        from monkey_stacks.gcp.program import make_program  # Pulumi's SDK: an extra, and a second to import
+
         return make_program(asked.wanted)
 
     def read_credentials(self) -> Mapping[str, str]:

@@ -1,4 +1,7 @@
-"""The fleet of the lab's own hosts: what monkey.yaml says of them, made so by Pulumi over SSH."""
+"""The fleet of the lab's own hosts: what monkey.yaml says of them, made so by Pulumi over SSH.
+
+Pulumi's library, an extra that takes 0.3 s to import, is loaded by what plans or changes hosts alone.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,6 @@ from monkey_stacks.bundle.bundle import describe_version
 from monkey_stacks.engine.engine_outcome import ChangeStage, EngineOutcome, EngineProgress, ResourceOp, StateResource
 from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from monkey_stacks.ssh import machine_audit, reachability, relocation
-from monkey_stacks.ssh import program as resources
 from monkey_stacks.ssh.descriptions import (
     check_apart,
     describe_creation,
@@ -30,9 +32,8 @@ from monkey_stacks.ssh.descriptions import (
     machine_change,
     nobody_left,
 )
-from monkey_stacks.ssh.host_resource import DRIFT, make_identity
+from monkey_stacks.ssh.host_resource import DRIFT, ProviderEnvironment, make_identity
 from monkey_stacks.ssh.host_state import HostPlan
-from monkey_stacks.ssh.program import ProviderEnvironment, preview_outputs, refresh_outputs
 from monkey_stacks.store_credentials import StoreCredentials
 
 #: Bytes of secrets and credentials together: Linux takes no longer variable.
@@ -98,6 +99,8 @@ class SshFleet:
 
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
+        from monkey_stacks.ssh import program as resources
+
         self._say = say
         engine = self._engine(self._handed(work, store_credentials.find_credentials(self.store_url)), say)
         async with engine.hold() as session:
@@ -174,21 +177,27 @@ class SshFleet:
         self, known: Mapping[str, StateResource], handed: ProviderEnvironment
     ) -> dict[str, dict[str, Any]]:
         """Look at all hosts that have an agent, at once; returns their outputs."""
+        from monkey_stacks.ssh import program as resources
+
         asked = [{**each.inputs, **each.outputs} for each in known.values()]
-        told = await asyncio.gather(*(asyncio.to_thread(refresh_outputs, props, handed) for props in asked))
+        told = await asyncio.gather(*(asyncio.to_thread(resources.refresh_outputs, props, handed) for props in asked))
         return dict(zip(known, told, strict=True))
 
     async def _foresee(
         self, inputs: Sequence[Mapping[str, Any]], handed: ProviderEnvironment, seen: Mapping[str, Mapping[str, Any]]
     ) -> EngineOutcome:
         """Ask Pulumi what it would do, `seen` being how the hosts are; of very many it looks again by itself."""
+        from monkey_stacks.ssh import program as resources
+
         engine = self._engine(_with_seen(handed, seen), None)
         return await engine.preview(resources.make_program(inputs), refresh=True)
 
     async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Look at hosts that have no agent yet, at once: Pulumi does not ask those."""
+        from monkey_stacks.ssh import program as resources
+
         wanted = self._wanted()
-        told = await asyncio.gather(*(asyncio.to_thread(preview_outputs, host, wanted) for host in hosts))
+        told = await asyncio.gather(*(asyncio.to_thread(resources.preview_outputs, host, wanted) for host in hosts))
         return dict(zip(hosts, told, strict=True))
 
     def _engine(self, handed: ProviderEnvironment | None, say: Say | None) -> PulumiEngine:
@@ -219,6 +228,8 @@ class SshFleet:
         )
 
     def _inputs(self, hosts: Iterable[str]) -> list[dict[str, Any]]:
+        from monkey_stacks.ssh import program as resources
+
         wanted = self._wanted()
         agent = describe_version(wanted.scheme)
         return [resources.inputs_for(host, wanted, agent) for host in hosts]

@@ -9,14 +9,13 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from monkey.errors import MonkeyError
 from monkey.spec.project.ssh_host import SshHost, parse_ssh_host
 from monkey_stacks.engine.installation import check_library
 from monkey_stacks.ssh import operations
-from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, make_identity
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, HANDED, PLACE, TROUBLE, ProviderEnvironment, make_identity
 from monkey_stacks.ssh.host_state import HostPlan, ObservedHost, list_differences
 from monkey_stacks.ssh.remote.keep_alive import DETACHED
 
@@ -27,30 +26,7 @@ except ModuleNotFoundError:  # a plan comes here before it looks for the program
     check_library()
     raise
 
-#: Names the variable by which a provider gets what is written down nowhere.
-HANDED = "MONKEY_HANDED"
-#: Inputs that make another machine of it: everything would be in another place.
-_PLACE = ("host", "workdir", "store", "project", "fleet")
-_INPUTS = (*_PLACE, "max_slots", "idle_timeout", "cache_size", "gpus", "agent", DRIFT)
-
-
-@dataclass(frozen=True)
-class ProviderEnvironment:
-    """What providers get besides the inputs, by their environment: it must not enter the state."""
-
-    secrets: Mapping[str, str] = field(default_factory=dict)
-    #: Names of secrets whose values stay as the hosts have them.
-    kept: tuple[str, ...] = ()
-    credentials: Mapping[str, str] = field(default_factory=dict)
-    #: There is nothing to do: an agent that has left need not come back.
-    idle: bool = False
-    #: Outputs of hosts that were looked at just now, by hosts: nobody need look again.
-    seen: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Return the variable that carries it."""
-        return {HANDED: json.dumps(asdict(self))}
+_INPUTS = (*PLACE, "max_slots", "idle_timeout", "cache_size", "gpus", "agent", DRIFT)
 
 
 def _handed() -> ProviderEnvironment:
@@ -76,7 +52,7 @@ class HostProvider(ResourceProvider):
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Say what is another. An agent in another place would fill the machine twice: the old one goes first."""
         changed = [name for name in _INPUTS if olds.get(name) != news.get(name)]
-        return DiffResult(bool(changed), [name for name in changed if name in _PLACE], delete_before_replace=True)
+        return DiffResult(bool(changed), [name for name in changed if name in PLACE], delete_before_replace=True)
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         """Look whether it is as it was left; a host that cannot be looked at may be anything."""
@@ -159,11 +135,6 @@ def refresh_outputs(props: Mapping[str, Any], handed: ProviderEnvironment) -> di
     except MonkeyError as exc:
         said[TROUBLE] = format_error_lines(exc)
     return {**props, **_outputs(seen), **said}
-
-
-def is_moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Say whether inputs ask for another place than others did."""
-    return any(old.get(name) != new.get(name) for name in _PLACE)
 
 
 def preview_outputs(host: str, wanted: HostPlan) -> dict[str, Any]:

@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monkey_stacks.engine.engine_outcome import StateResource
-from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
-from monkey_stacks.ssh.program import is_moved
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, PLACE, TROUBLE
 
 
 def find_moving(known: Mapping[str, StateResource], inputs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the hosts on which an agent is to be set up in another place than it is; `known`: the state, by hosts."""
     return [each["host"] for each in inputs if each["host"] in known and is_moved(known[each["host"]].inputs, each)]
+
+
+def is_moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Say whether inputs ask for another place than others did."""
+    return any(old.get(name) != new.get(name) for name in PLACE)
 
 
 def find_hindered(looked: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -22,7 +22,8 @@ import os, sys, time
 if not os.fork():
     os.setsid()
     if not os.fork():
-        open(sys.argv[1], "w").write(str(os.getpid()))
+        open(sys.argv[1] + ".aside", "w").write(str(os.getpid()))
+        os.rename(sys.argv[1] + ".aside", sys.argv[1])
         time.sleep(300)
     os._exit(0)
 os.wait()

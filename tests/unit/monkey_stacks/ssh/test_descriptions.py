@@ -12,10 +12,9 @@ from monkey.plan.change import MachineChange
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.ssh.descriptions import check_apart, describe_creation, machine_change, nobody_left
 from monkey_stacks.ssh.fleet import _with_seen
-from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, ProviderEnvironment
 from monkey_stacks.ssh.host_state import HostInventory
 from monkey_stacks.ssh.machine_audit import _compare
-from monkey_stacks.ssh.program import ProviderEnvironment
 
 NAME = "shop-lab-1"
 
