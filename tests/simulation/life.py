@@ -43,7 +43,7 @@ class Life:
         self.body.on_exit = self._exited
         self.agent.notifier.deliver = self._deliver
         if mutant.deaf:
-            self.agent.queue.goal_reached = lambda candidates, job, k, told: None
+            self.agent.queue.job_met = lambda candidates, job, met: None
         if mutant.timeless:
             self.agent.queue.over = lambda state: False
         if mutant.bygone:

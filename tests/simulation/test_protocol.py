@@ -19,6 +19,9 @@ from tests.simulation.world import Weather
 #: Seeds within which every mutant of safety must be caught.
 ENOUGH = 2_000
 
+#: Seeds that showed a fault once: 1194, a goal that a job reached for another sweep after it had failed for this one.
+FOUND = (1194,)
+
 #: A campaign that did not see each of these has not tested what it says.
 MUST_SEE = (
     "lost",
@@ -103,8 +106,9 @@ def test_nothing_breaks_the_protocol(seeds: range, whole: bool, shown: object) -
 def test_a_few_seeds_break_nothing_and_replay(whole: bool) -> None:
     if not whole:
         pytest.skip("one seed is played again")
-    elsewhere = list(results(range(6)))
-    assert elsewhere == [play(seed) for seed in range(6)]
+    seeds = (*range(5), *FOUND)
+    elsewhere = list(results(seeds))
+    assert elsewhere == [play(seed) for seed in seeds]
     assert not any(result.violations for result in elsewhere)
 
 

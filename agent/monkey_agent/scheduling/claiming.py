@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Container, Mapping
+from collections.abc import Container
 
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog, LogTally, got_on, newest_checkpoint, tally_log
 from monkey.protocol.journal import LOST, SAVED, JournalRecord, record_of
 from monkey.protocol.status.verdicts import Verdict, judge_job
-from monkey.spec.job.stop_when import StopEvidence, find_met_rule
+from monkey.spec.job.stop_when import StopEvidence
 from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.job_candidates import JobCandidates
 from monkey_agent.scheduling.sweep_queue import SweepQueue
@@ -54,7 +54,7 @@ class JobPicker:
                 self._logs.pop(job, None)
                 known = self._observer.record(job) if candidates.ends_early else None
                 if known and "met" in known.extra:
-                    self._goal(candidates, job, {known.k: StopEvidence.from_json(known.extra["met"])})
+                    self._queue.job_met(candidates, job, {known.k: StopEvidence.from_json(known.extra["met"])})
                 continue
             candidates.busy(job, self.look)
             if job not in self.in_hand:
@@ -113,14 +113,7 @@ class JobPicker:
         if judged is Verdict.STOPPED:
             candidates.finals[job] = str(judged), max(counts.stopped)
         if candidates.ends_early:
-            self._goal(candidates, job, counts.stopped)
-
-    def _goal(self, candidates: JobCandidates, job: str, met: Mapping[int, StopEvidence]) -> None:
-        """Tell of what ends the sweep, if the job met such a condition: it may have succeeded all the same."""
-        for k, seen in met.items():
-            rule = find_met_rule(candidates.revision.settings.stop_when, seen)
-            if rule is not None and rule.sweep:
-                self._queue.goal_reached(candidates, job, k, rule.told(seen))
+            self._queue.job_met(candidates, job, counts.stopped)
 
     def _due(self, candidates: JobCandidates, job: str, log: EntryLog, failed_at: list[int]) -> float:
         """When the job may be tried again. Counted from when this agent saw it fail: clocks are not compared."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from monkey.errors import CorruptObject, StoreError
 from monkey.fleet.machine_capacity import format_count
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.sweep_log import SweepState, append_order, end_marker, open_markers, read_sweep
 from monkey.spec.job.recipe import JobResources
+from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey_agent.notifications.notifier import Notifier
 from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.job_candidates import JobCandidates
@@ -160,14 +163,30 @@ class SweepQueue:
             candidates.ending = True
             self._endings.setdefault(state.name, ((job, k), f"fail_fast: job {job} failed", False))
 
-    def goal_reached(self, candidates: JobCandidates, job: str, k: int, told: str) -> None:
-        """Note a job that met a condition which ends its sweep."""
-        if (job, k) not in candidates.state.acted:
-            candidates.ending = True
-            self._endings.setdefault(candidates.state.name, ((job, k), f"{told} (job {job})", True))
+    def job_met(self, candidates: JobCandidates, job: str, met: Mapping[int, StopEvidence]) -> None:
+        """Note a job that met a condition which ends its sweep: it may have succeeded all the same.
+
+        `met`: what it measured, by the positions of the ends in its log.
+        """
+        state = candidates.state
+        for k, seen in met.items():
+            rule = find_met_rule(candidates.revision.settings.stop_when, seen)
+            if rule is not None and rule.sweep and (job, k) not in state.acted:
+                candidates.ending = True
+                self._endings.setdefault(state.name, ((job, k), f"{rule.told(seen)} (job {job})", True))
+
+    def _look_at_failed(self, candidates: JobCandidates) -> None:
+        """Note jobs that failed for good here, and met a condition since then: a sweep that shares them ran them."""
+        for job, (_, k) in candidates.finals.items():
+            known = self._observer.record(job)
+            if known and known.k > k and "met" in known.extra:
+                self.job_met(candidates, job, {known.k: StopEvidence.from_json(known.extra["met"])})
 
     async def tidy(self, at_work: set[str]) -> None:
         """Act on what was noticed: end sweeps that fail fast or reached a goal; end markers with nothing behind."""
+        for candidates in self.by_sweep.values():
+            if candidates.ends_early:
+                self._look_at_failed(candidates)
         for name in sorted({*self._endings, *self._markers}):
             try:
                 await self._tidy(name, at_work)
