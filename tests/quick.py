@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections.abc import Generator
 
 import pytest
 from hypothesis import find
 from hypothesis import strategies as st
 
-#: Seconds of CPU that a quick test may take, with the processes that it waited for.
-LIMIT = 2.0
-#: Rounds of an empty loop, and the seconds that they take where LIMIT was set.
-ROUNDS, ROUNDS_SECONDS = 5_000_000, 0.17
+#: Seconds of CPU that a quick test may take, with the processes that it waited for; and the Python that they are of.
+LIMIT, PYTHON = 2.0, (3, 11)
+#: Rounds of work, and the seconds that they take where LIMIT was set.
+ROUNDS, ROUNDS_SECONDS = 1_000, 0.12
 #: How the names of quick tests begin that may take more, with the reason.
 DEARER = {
     "tests/acceptance/": "the main job, by the real CLI and agents",
@@ -32,9 +34,10 @@ def measure_cpu() -> float:
 
 def measure_slowness() -> float:
     """Return how many times as long as where LIMIT was set this machine takes now; neighbours slow all that runs."""
+    work = {str(n): [n, f"name {n}", {"half": n / 2}] for n in range(100)}
     before = measure_cpu()
     for _ in range(ROUNDS):
-        pass
+        json.loads(json.dumps(work))
     return max(1.0, (measure_cpu() - before) / ROUNDS_SECONDS)
 
 
@@ -52,7 +55,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     taken = measure_cpu() - before
     item.user_properties.append(("cpu", taken))
     listed = item.nodeid.startswith(tuple(DEARER))
-    quick = item.get_closest_marker("slow") is None and not listed
+    quick = item.get_closest_marker("slow") is None and not listed and sys.version_info[:2] == PYTHON
     if quick and taken > LIMIT and taken > LIMIT * measure_slowness():
         what = "make it smaller, mark it slow, or list it in tests/quick.py"
         pytest.fail(f"{taken:.1f} s of CPU; a quick test takes at most {LIMIT:g}: {what}")
