@@ -148,7 +148,10 @@ CAUGHT = {
     "permit_unasked": 124,
     "end_anything": 26,
     "timeless": 48,
-    "bygone": 27,
+    "bygone": 39,
+    "unknown_is_won": 1,
+    "end_overwrites": 29,
+    "no_gap_reset": 26,
 }
 
 ECONOMY = {
