@@ -1,28 +1,28 @@
 """Every error that a user can meet.
 
 MonkeyError
-├── SpecError               what users wrote is wrong: one or many Problems, each with file:line:col
-├── PlanError
-│   ├── StalePlan           a saved plan no longer fits the world
-│   ├── DatasetError        data that cannot be taken as it is, or changes while it is
-│   │   ├── DatasetElsewhere DVC knows its hash, and it is not on this machine
-│   │   └── DvcMissing      data of a DVC repository, and DVC is not installed
-│   └── NotADescendant      this commit is behind the one that was applied last
-├── NotFound                a sweep or a job that does not exist
-├── StoreError
-│   ├── KeyMissing          no such key (the store itself is there)
-│   ├── StoreMissing        nothing, or something else, where a store was expected
-│   │   └── StoreReplaced   another store is where one was
-│   ├── StoreUnavailable    no answer, or one that says nothing about the outcome
-│   │   └── CreateUnresolved  a create whose outcome could not be found out
-│   ├── StoreRefused        rights, quota, a full disk: trying again will not help by itself
-│   ├── StoreUnsafe         its put-if-absent lies: two writers won one key
-│   └── StoreFormat         written by a newer monkey
-├── CorruptObject           stored bytes that are not what their key promises
-├── ConcurrentApply         Another apply came first
-├── FleetError              a machine or its agent could not be started
-│   └── HostAway            a host does not answer: others continue without it
-└── JobFailed               a job could not be run; its message becomes the attempt's reason
+├── SpecError               A spec or monkey.yaml is wrong: one or many Problems, each with file:line:col.
+├── PlanError               A plan cannot be made or applied.
+│   ├── StalePlan           A saved plan no longer fits the world.
+│   ├── DatasetError        Data cannot be taken as it is, or changes meanwhile.
+│   │   ├── DatasetElsewhere DVC knows the data's hash, and the data is not on this machine.
+│   │   └── DvcMissing      Data lies in a DVC repository, and DVC is not installed.
+│   └── NotADescendant      This commit does not descend from the one that was applied last.
+├── NotFound                A sweep or a job does not exist.
+├── StoreError              The store did not do what it was asked.
+│   ├── KeyMissing          No such key exists (the store itself is there).
+│   ├── StoreMissing        Nothing, or something else, is where a store was expected.
+│   │   └── StoreReplaced   Another store is where one was.
+│   ├── StoreUnavailable    The store does not answer, or its answer says nothing about the outcome.
+│   │   └── CreateUnresolved  Whether a create took effect could not be found out.
+│   ├── StoreRefused        Rights, quota or disk space are lacking: to try again does not help by itself.
+│   ├── StoreUnsafe         The store's put-if-absent lies: two writers won one key.
+│   └── StoreFormat         A newer monkey wrote the store.
+├── CorruptObject           Stored bytes are not what their key promises.
+├── ConcurrentApply         Another apply came first.
+├── FleetError              A machine or its agent could not be started.
+│   └── HostAway            A host does not answer: the others continue without it.
+└── JobFailed               A job could not be run; the message becomes the attempt's reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dataclasses import dataclass
 class MonkeyError(Exception):
     """Something went wrong."""
 
-    #: What `monkey` exits with when this error ends it.
+    #: Exit code of `monkey` when this error ends it.
     exit_code = 1
 
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
@@ -92,7 +92,7 @@ class DatasetElsewhere(DatasetError):
     """The data is not on this machine."""
 
     def __init__(self, message: str, oid: str, by: str, *, hint: str | None = None) -> None:
-        """Take its hash `oid`, too, and who names it: "data.dvc names"."""
+        """Keep also the data's hash `oid`, and words for what names it: "data.dvc names"."""
         self.oid, self.by = oid, by
         super().__init__(message, hint=hint)
 
@@ -175,6 +175,6 @@ class JobFailed(MonkeyError):
     """The job could not be run."""
 
     def __init__(self, message: str | None = None, *, hint: str | None = None, log_tail: Iterable[str] = ()) -> None:
-        """Take `log_tail`, too: the last lines of whatever failed before the job could write any."""
+        """Keep also `log_tail`: the last lines of what failed before the job could write any."""
         self.log_tail = list(log_tail)
         super().__init__(message, hint=hint)

@@ -1,6 +1,6 @@
 # ruff: noqa: PTH106, PTH108
 # Names below open directories, which pathlib does not know.
-"""Removing trees that anybody may have made: however deep, whatever rights are missing, never through a link."""
+"""The removal of trees from untrusted programs: however deep, whatever rights are missing, never through a link."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(path: str) -> bool:
-    """Remove a tree (or a file, or a link) as far as possible; False where something of it is left.
+    """Remove a tree (or a file, or a link) as far as possible; return whether nothing of it is left.
 
-    Directories are moved up into the root before they are emptied: nothing recurses, no path grows too long, and a
-    removal that is cut off leaves nothing elsewhere.
+    Directories are moved up into the root before they are emptied. So nothing recurses, no path grows too long, and an
+    interrupted removal leaves nothing elsewhere.
     """
     with contextlib.suppress(OSError):
         if not stat.S_ISDIR(os.lstat(path).st_mode):
@@ -49,7 +49,7 @@ def _empty(root: int) -> None:
 
 
 def _strip(directory: int, root: int, names: Iterator[str]) -> list[str]:
-    """Remove a directory's files and move its directories into the root; returns what they are called there."""
+    """Remove a directory's files and move its directories into the root; return the names of these there."""
     moved = []
     with os.scandir(directory) as found:
         entries = list(found)
@@ -74,7 +74,7 @@ def _move(name: str, directory: int, to: str, root: int) -> None:
 
 
 def _open(name: str, parent: int | None = None) -> int:
-    """Open a directory that we may then change."""
+    """Open a directory, after giving this user the rights to change it. Raises OSError."""
     status = os.lstat(name) if parent is None else os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.chmod(name, stat.S_IRWXU, dir_fd=parent)

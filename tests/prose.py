@@ -1,20 +1,17 @@
 """Plain English, counted: banned words and long sentences of the docs and of docstrings.
 
-`python -m tests.prose` prints each fault with its place; `--write` lowers the numbers in `prose_debt.json`.
+`python -m tests.prose [FILE…]` prints each fault with its place.
 """
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-#: File to the number of its faults: may only shrink.
-DEBT = Path(__file__).with_name("prose_debt.json")
 PACKAGES = ("monkey", "agent/monkey_agent", "stacks/monkey_stacks")
 #: Words of a sentence at most.
 LONGEST = 25
@@ -83,16 +80,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
             lines.append(bare.lstrip("-*#> "))
 
 
-def count_faults() -> dict[str, int]:
-    """Return file to the number of its faults, of those that have any."""
-    counts = {path.relative_to(ROOT).as_posix(): len(find_faults(path)) for path in list_files()}
-    return {name: count for name, count in counts.items() if count}
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--write"]:
-        DEBT.write_text(json.dumps(count_faults(), indent=1) + "\n")
-    else:
-        for page in map(Path, sys.argv[1:]) if sys.argv[1:] else list_files():
-            for fault in find_faults(ROOT / page):
-                print(f"{page}:{fault}")
+    for page in map(Path, sys.argv[1:]) if sys.argv[1:] else list_files():
+        for fault in find_faults(ROOT / page):
+            print(f"{page}:{fault}")

@@ -1,6 +1,6 @@
-"""What the agent's protocol core asks of the machine that it runs on: a clock, and somebody who runs attempts.
+"""The agent's ports: what its protocol core needs of the machine, a clock and a runner of attempts.
 
-`runner.LocalRunner` and `machine.MachineClock` are the real ones; the simulation has its own of both.
+`execution.runner.LocalRunner` and `machine.MachineClock` are the real ones; the simulation has its own of both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Attempt", "AttemptEnd", "AttemptOutcome", "Clock", "LiveAttempt", "R
 
 @dataclass(frozen=True)
 class Slot:
-    """What an attempt may use of the machine; `memory` in bytes, 0 for none asked; `gpus` as CUDA_VISIBLE_DEVICES."""
+    """The room of one job on the machine; `memory` in bytes, 0 if none was asked; `gpus` as in CUDA_VISIBLE_DEVICES."""
 
     cpus: float
     gpus: tuple[str, ...]
@@ -28,10 +28,10 @@ class Slot:
 
 
 class SlotGrant(NamedTuple):
-    """When an attempt may begin, and with what of the machine."""
+    """The grant of a slot to an attempt, and when it may begin."""
 
     slot: Slot
-    #: It begins when this one, which has the slot now, has exited by itself; None: at once.
+    #: The attempt that has the slot now: ours begins when it has exited by itself; None: at once.
     after: LiveAttempt | None = None
 
 
@@ -46,45 +46,45 @@ class Attempt:
     settings: SweepSettings
     parameters: dict[str, ParameterValue]
     number: int
-    #: From this position on, all claims are of this machine's agent, in this life or an earlier one.
+    #: Position from which on all claims are of this machine's agent, in this life or an earlier one.
     ours_since: int
-    #: Names of secrets that other sweeps declared: the agent's own variables of these names are not for this job.
+    #: Names of secrets that sweeps declared: the agent's own variables of these names are withheld from the job.
     withheld: frozenset[str] = frozenset()
 
 
 class AttemptEnd(StrEnum):
-    """How an attempt ended."""
+    """The way in which an attempt ended."""
 
     SUCCEEDED = "succeeded"
-    #: The job's own doing, a timeout included.
+    #: The job failed by itself, or timed out.
     FAILED = "failed"
-    #: We ended it: it met a condition of `stop_when`.
+    #: The agent ended it, as it met a condition of `stop_when`.
     MET = "met"
-    #: We asked it to stop.
+    #: The agent was asked to stop it.
     STOPPED = "stopped"
-    #: Something took its processes away under us; it says nothing about the job.
+    #: Its processes were killed from outside; that says nothing about the job.
     LOST = "lost"
 
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """What became of an attempt. Everything it names is in the store, durably."""
+    """The outcome of an attempt. All that it names is in the store, durably."""
 
     ending: AttemptEnd
     #: For people: "exit code 1", "killed by SIGSEGV", "timed out after 2h"; "" for a success.
     reason: str = ""
-    #: As a shell would say it: 128 + signal where a signal ended it; None where nothing was started or it is not known.
+    #: As of a shell: 128 + signal where a signal ended the job; None where nothing was started, or it is not known.
     exit_code: int | None = None
     summary: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Path below outputs/ to SHA-256, 64 hex.
     outputs: dict[str, str] = field(default_factory=dict)
-    #: What it used of the machine, as `monkey.metrics.usage` has it; {} where that is not known.
+    #: Its usage of the machine, as `monkey.metrics.usage` returns it; {} where that is not known.
     usage: dict[str, float] = field(default_factory=dict)
     #: The last 100 lines of stdout and stderr; empty for a success.
     log_tail: list[str] = field(default_factory=list)
-    #: Seconds that it ran, those that it was frozen not counted.
+    #: Seconds that it ran, without those in which it was frozen.
     seconds: float = 0.0
-    #: What met a condition of `stop_when`; of a success, only one that ends the sweep.
+    #: Evidence that a condition of `stop_when` was met; for a success, only of a condition that ends the sweep.
     met: StopEvidence | None = None
 
 
@@ -92,73 +92,75 @@ class LiveAttempt(Protocol):
     """An attempt whose process was started.
 
     It runs while two things hold: the deadline of `Runner.renew` is in the future, and it is not frozen. Calls of
-    freeze, thaw and renew take effect in their order: what must not continue is frozen before the deadline moves.
+    freeze, thaw and renew take effect in their order: a job that must not continue is frozen before the deadline moves.
     """
 
     @property
     def begun(self) -> bool:
-        """Has it left the line? One that follows another waits for its turn."""
+        """Return whether the job was started; one that follows another first waits for its turn."""
 
     def begin(self) -> None:
-        """Say that it is its turn, if it still waits."""
+        """Start the job if it still waits for its turn."""
 
     def freeze(self) -> None:
-        """Stop everything of the job where it stands (SIGSTOP); returns at once, and may be called again."""
+        """Freeze all processes of the job (SIGSTOP); returns at once, and may be called again."""
 
     def thaw(self) -> None:
-        """Let it continue, unless the deadline of `Runner.renew` has passed."""
+        """Let the job continue, unless the deadline of `Runner.renew` has passed."""
 
     async def stop(self, reason: str) -> None:
-        """Ask everything of the job to end (SIGTERM), after settings.grace end it (SIGKILL).
+        """Ask all processes of the job to end (SIGTERM), and kill them after settings.grace seconds (SIGKILL).
 
-        A job that is frozen is killed at once: it has no right to run, not even to say goodbye. Returns when its
-        processes are gone; `wait` then says STOPPED with this reason, unless it ended before.
+        A frozen job is killed at once: it has no right to run, not even to clean up. Returns when its processes are
+        gone; `wait` then returns STOPPED with this reason, unless the job ended before.
         """
 
     async def wait(self) -> AttemptOutcome:
-        """Return when the process has ended, what it left behind is killed, and what it made is in the store, synced.
+        """Return the outcome when the job has ended, its other processes are killed, and its results are in the store.
 
-        From the moment when it exited, and until `leave`, an agent that comes after ours was killed does not start the
-        job again, but continues from here. Raises StoreError where the store does not take it: the attempt stays, and
-        `wait` may be called again.
+        The results are durable then. If our agent is killed after the job's exit and before `leave`, its successor does
+        not start the job again, but continues from here. Raises StoreError where the store does not take the results:
+        the attempt stays, and `wait` may be called again.
         """
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """Return the metrics' summary so far; {} if there is none. Cheap."""
 
     def usage(self) -> dict[str, float]:
-        """Return what it used of the machine so far; {} if it is not known yet. Cheap."""
+        """Return the attempt's usage of the machine so far; {} if it is not known yet. Cheap."""
 
     def leave(self, *, recorded: bool) -> None:
-        """Give back what it used of the machine: nobody will ask how it ended.
+        """Give back what the attempt used of the machine, as its outcome is not needed any more.
 
-        `recorded`: its end is in the job's log, so of a success, what only another attempt would need goes as well.
+        `recorded`: its end is in the job's log. So a success also removes what only another attempt would need.
         """
 
 
 class Runner(Protocol):
-    """Runs attempts on this machine."""
+    """The runner of attempts on this machine."""
 
     async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> LiveAttempt | None:
         """Prepare a workspace, wait for the attempt's turn, and start the job's process.
 
-        `turn` is awaited right before the launch (a workspace or an environment may take minutes): where it gives none,
-        or the deadline of `renew` is past, nothing is launched and None returned. An attempt that exited in an earlier
-        life of the agent, and may have run nowhere since, is not started again: what is returned continues from there.
-        Raises JobFailed with the reason
-        where it cannot run here: broken code snapshot, environment that does not build, command not found, disk full;
-        StoreError where the store does not give the snapshot. A caller that is cancelled while it waits leaves nothing
-        that runs: what is made for it alone (an environment, a dataset) is given up.
+        `turn` is awaited right before the launch, since a workspace or an environment may take minutes. Where it
+        returns None, or the deadline of `renew` has passed, nothing is launched, and None is returned. A job that
+        exited in an earlier life of the agent, and may have run nowhere since, is not started again. The attempt that
+        is returned then continues from its exit.
+
+        Raises JobFailed with the reason where the job cannot run here: broken code snapshot, environment that does not
+        build, command not found, disk full. Raises StoreError where the store does not give the snapshot. A caller that
+        is cancelled while it waits leaves nothing running. Work for it alone (an environment, a dataset) is given up.
         """
 
     def renew(self, deadline: float) -> None:
         """Let jobs run until `Clock.now()` reaches `deadline`; the supervisor freezes them then, whatever we do.
 
-        When the deadline is in the future again, the supervisor thaws what it froze itself, but not what `freeze` did.
+        When the deadline is in the future again, the supervisor thaws the jobs that it froze itself, but not those that
+        `freeze` froze.
         """
 
     def follow(self, on: bool) -> None:
-        """Say whether a user watches: logs are then shipped every second instead of every 30."""
+        """Set whether a person watches: logs are then shipped every second instead of every 30."""
 
     async def close(self) -> None:
-        """Kill whatever still runs, and give back what is held. Nothing is started afterwards."""
+        """Kill all jobs that still run, and give back all that is held. No job is started afterwards."""

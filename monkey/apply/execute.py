@@ -1,4 +1,4 @@
-"""Making it so: the only hand. In an order in which a crash anywhere leaves what the next apply repairs."""
+"""The execution of a plan, all in this module. After a crash at any point, the next apply repairs what is left."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import SweepState, append_revision, mark_queue, read_sweep
 from monkey.transfer.code.code_snapshot import upload_code
 
-#: Is told each thing that was done, in a word: ("digits", "revision 3").
+#: Called after each step with its sweep or fleet and a few words: ("digits", "revision 3").
 Say = Callable[[str, str], None]
 
 
 async def execute_plan(
     world: World, plan: Plan, wanted: Sequence[LoadedSpec], say: Say, *, rollback: bool = False
 ) -> None:
-    """Apply the plan: datasets first, which may take hours; then machines, since an agent may claim a job as soon as a
-    revision has it, and its machine must have the job's secrets by then; then code, revision, queue markers. Where
-    another apply did the same meanwhile, this one continues as if it had.
+    """Apply the plan: upload datasets, converge machines, then revise sweeps; report each step to `say`.
 
-    Raises DatasetError where a dataset changes meanwhile, NotADescendant (unless `rollback`), ConcurrentApply where the
-    sweep's log moved on to something else, FleetError, StoreError.
+    Datasets come first, as they may take hours. Machines come before sweeps. An agent may claim a job as soon as a
+    revision has it, and its machine must have the job's secrets by then. Each sweep then gets its code, its revision
+    and its queue markers, in this order. Where another apply did the same meanwhile, this one continues as if it had
+    done it itself.
+
+    Raises DatasetError where a dataset changes meanwhile, NotADescendant (unless `rollback`), ConcurrentApply where
+    another apply revised the sweep differently, FleetError, StoreError.
     """
     if not rollback:
         check_descent(plan)
@@ -50,7 +53,10 @@ async def execute_plan(
 
 
 async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
-    """Converge the fleets. One that fails keeps no other from work; raises its FleetError where no other has any."""
+    """Converge the fleets; one that fails does not stop the others.
+
+    Raises the first failed fleet's FleetError where no other fleet has jobs.
+    """
     failed: dict[str, FleetError] = {}
     # Those here begin at once, and leave soon where there is no work yet, which others may delay for long.
     for part in sorted(plan.fleets, key=lambda part: world.fleet(part.fleet).type == "local"):
@@ -67,7 +73,7 @@ async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
 
 
 async def _datasets(world: World, want: LoadedSpec, say: Say) -> None:
-    """Send what the store lacks of them now: another apply may have sent some of it since the plan was made."""
+    """Upload what the store lacks of the datasets now: another apply may have sent a part since the plan was made."""
     for name, sent in (await send_datasets(world.at, want.datasets, world.bars)).items():
         if sent.objects:
             objects = "1 object" if sent.objects == 1 else f"{sent.objects:,} objects"
@@ -87,7 +93,10 @@ async def _sweep(world: World, plan: SweepPlan, want: LoadedSpec, now: float, sa
 
 
 async def _append(world: World, plan: SweepPlan, revision: Revision, say: Say) -> int:
-    """Append the revision, or find that somebody else did; returns which entry it is."""
+    """Append the revision, unless another apply appended the same; return the number of its entry.
+
+    Raises ConcurrentApply where another apply appended something else, and StoreError.
+    """
     try:
         entry = await append_revision(world.at, world.keys, revision, plan.head)
     except ConcurrentApply:
@@ -101,7 +110,7 @@ async def _append(world: World, plan: SweepPlan, revision: Revision, say: Say) -
 
 
 def _is_so(there: SweepState, newest: Revision, plan: SweepPlan, ours: Revision) -> bool:
-    """Say whether a sweep is as the plan would have made it, by this apply or another."""
+    """Return whether the sweep is as this plan would have made it, whichever apply made it so."""
     steered = there.cancelled is not None or there.paused != (plan.observed is not None and plan.observed.paused)
     same = newest.table.ids == ours.table.ids and newest.adopted == ours.adopted
     return same and not steered and not find_setting_changes(newest.settings, ours.settings)

@@ -20,29 +20,29 @@ from monkey.spec.job.expires import Expiry
 
 
 def say_nothing(what: str, done: str) -> None:
-    """Hear, and say nothing."""
+    """Ignore a report of what was done: a `Say` without output."""
 
 
 @dataclass(frozen=True)
 class OrderOutcome:
-    """What an order came to."""
+    """The outcome of an order to a sweep."""
 
-    #: The sweep as it was before; as it is, where nothing changed.
+    #: The sweep before the order; unchanged since, if `changed` is false.
     view: SweepView
     #: False: there was nothing to order, and nothing was written.
     changed: bool
-    #: Jobs that it concerns: retried, stopped or opened again.
+    #: Number of jobs that the order retries, stops or opens again.
     jobs: int = 0
-    #: Of these, how many were running.
+    #: Number of these that were running.
     running: int = 0
-    #: Jobs that were cancelled, and continue beside those that are tried again.
+    #: Number of cancelled jobs that continue beside the retried ones.
     besides: int = 0
 
 
 async def pause_sweep(world: World, name: str) -> OrderOutcome:
-    """Let nothing of the sweep run until it is resumed; what runs is stopped, its checkpoints stay. Raises NotFound.
+    """Pause the sweep: stop its running jobs, keep their checkpoints, and start none until a resume. Raises NotFound.
 
-    A sweep of which nothing is left to stop stays as it is.
+    A sweep that has no job left to run, or is not active, stays as it is.
     """
     view = find_sweep(await world.reader().read(), name)
     done = _done(view)
@@ -53,9 +53,9 @@ async def pause_sweep(world: World, name: str) -> OrderOutcome:
 
 
 async def cancel_sweep(world: World, name: str, reason: str) -> OrderOutcome:
-    """Stop the sweep for good: what runs is stopped, what is queued is never started. Raises NotFound.
+    """Cancel the sweep: stop its running jobs, and start no queued one unless it is resumed. Raises NotFound.
 
-    A sweep of which nothing is left to stop stays as it is.
+    A sweep that has no job left to run, or is cancelled already, stays as it is.
     """
     view = find_sweep(await world.reader().read(), name)
     done = _done(view)
@@ -66,7 +66,7 @@ async def cancel_sweep(world: World, name: str, reason: str) -> OrderOutcome:
 
 
 async def resume_sweep(world: World, name: str, agree: Agree = refuse_cost, say: Say = say_nothing) -> OrderOutcome:
-    """Continue a sweep that was paused or cancelled, if `agree` does where that costs. Raises NotFound."""
+    """Resume a sweep that was paused or cancelled; where that costs, `agree` must consent. Raises NotFound."""
     view = find_sweep(await world.reader().read(), name)
     if view.state.active:
         return OrderOutcome(view, changed=False)
@@ -80,10 +80,10 @@ async def resume_sweep(world: World, name: str, agree: Agree = refuse_cost, say:
 async def extend_sweep(
     world: World, name: str, asked: Expiry, agree: Agree, say: Say = say_nothing
 ) -> tuple[OrderOutcome, float | None]:
-    """Let a sweep expire later: so long after it would, or after now where it has; `agree`, where that costs.
+    """Extend a sweep by `asked`, from its expiry on, or from now if it has expired; where that costs, ask `agree`.
 
-    Returns when it expires from now on; None where it never does. Raises NotFound, MonkeyError where it would be no
-    later, PlanError where it would cost too much.
+    Returns the outcome and the new expiry in seconds since the epoch (None: the sweep never expires). Raises NotFound,
+    MonkeyError where the new expiry is not later, PlanError where it would cost too much.
     """
     view = find_sweep(await world.reader().read(), name)
     done = _done(view)
@@ -108,10 +108,11 @@ async def retry_jobs(
     agree: Agree = refuse_cost,
     say: Say = say_nothing,
 ) -> OrderOutcome:
-    """Run jobs again that failed, or met a condition of `stop_when`, with a fresh count of attempts. Raises NotFound.
+    """Retry jobs that failed, or met a condition of `stop_when`, with a fresh count of attempts. Raises NotFound.
 
-    Without `jobs`, it is all that failed, and with `stopped` those that met a condition, too. A sweep that was
-    cancelled continues; one that is paused waits for `resume_sweep`. `agree`: where that costs.
+    `jobs` are the beginnings of job ids. Without them, all failed jobs are retried, and with `stopped` also those that
+    met a condition. A cancelled sweep continues; a paused one waits for `resume_sweep`. Where that costs, `agree` must
+    consent.
     """
     view = find_sweep(await world.reader().read(), name)
     chosen = [_ended(view, job) for job in jobs] or [job for job in view.ids if _again(view, job, stopped=stopped)]
@@ -131,7 +132,10 @@ def _again(view: SweepView, job: str, *, stopped: bool) -> bool:
 
 
 def _ended(view: SweepView, beginning: str) -> str:
-    """Return the failed or stopped job whose id begins so. Raises NotFound, MonkeyError where it is neither."""
+    """Return the failed or stopped job whose id begins with `beginning`.
+
+    Raises NotFound, and MonkeyError for a job that neither failed nor met a condition.
+    """
     job = find_job(view, beginning)
     if not _again(view, job, stopped=True):
         raise MonkeyError(f"job {job} of sweep {view.state.name!r} has not failed: it is {view.where(job)}")
@@ -153,7 +157,7 @@ async def _head(world: World, job: str) -> int:
 
 
 async def _call_for_work(world: World, view: SweepView, entry: int, say: Say) -> None:
-    """Queue what entry `entry` of the sweep's log opened again, and see that somebody takes it; says what changes."""
+    """Queue the jobs that entry `entry` of the sweep's log opened again, and start agents for them; report to `say`."""
     assert view.state.revision is not None
     name, fleets = view.state.name, view.state.revision.settings.providers
     await mark_queue(world.at, world.keys, fleets, name, entry)

@@ -1,4 +1,4 @@
-"""Datasets into the store, by themselves: those of specs, or paths."""
+"""The push of datasets alone into the store: those of specs, or those at paths."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PushedDataset(NamedTuple):
-    """A dataset that is in the store now, and what was sent of it."""
+    """A dataset that is in the store now, with the bytes and objects that were sent of it."""
 
     name: str
     dataset: Dataset
@@ -55,8 +55,8 @@ async def push_specs(world: World, specs: Sequence[str]) -> list[PushedDataset]:
 def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int, int], Moved]) -> list[PushedDataset]:
     """Send these files and directories, reading each once; `begin` receives each. Raises MonkeyError of every kind.
 
-    Nothing but the store is opened, and not even that where a look says that all is there: what observing sweeps and
-    fleets needs would take longer than a small upload, and so does importing asyncio.
+    This opens only the store, and not even that if a look finds everything there. To observe sweeps and fleets would
+    take longer than a small upload, and so would the import of asyncio.
     """
     rest = {path: os.path.abspath(path) for path in paths}  # noqa: PTH100
     place, pushed, seen = _met(project), list[PushedDataset](), None
@@ -76,7 +76,10 @@ def push_paths(project: Project, paths: Sequence[str], begin: Callable[[str, int
 
 
 def _ahead(project: Project, at: str, crew: HashWorkers) -> LookedDataset:
-    """Begin to look at a directory that is new to us, if the store is one, too: importing asyncio takes as long."""
+    """Start to survey the directory `at` if it is new and the store is a directory, too; else return None.
+
+    A process of `crew` does it while this one imports asyncio, which takes as long.
+    """
     if "://" in project.store or not os.path.isdir(at) or has_state(_home(), at) or _tracked(at):  # noqa: PTH112
         return None
     return look_ahead(at, _home(), crew)
@@ -87,7 +90,7 @@ def _tracked(at: str) -> bool:
 
 
 def _met(project: Project) -> DirectoryRoot | None:
-    """Return the directory that was our store before and is one now; what is wrong with a store is found out later."""
+    """Return the store's directory if it is the one that we met before, else None; errors are reported later."""
     url = os.path.abspath(project.store)  # noqa: PTH100
     store_id = KnownStores(project.root).id(url)
     if "://" in project.store or not store_id:
@@ -105,7 +108,7 @@ def _home() -> Path:
 
 
 def _all_there(seen: DataSurvey) -> Dataset | None:
-    """Return the dataset where the store lacks nothing of it."""
+    """Return the dataset if the store lacks nothing of it, else None."""
     if not all(seen.md5s):
         return None
     dataset = seen.dataset()
@@ -119,7 +122,7 @@ async def _send(
     begin: Callable[[str, int, int], Moved],
     crew: HashWorkers,
 ) -> list[PushedDataset]:
-    """Send the data at these places; `seen`: the first of them, where it was looked at already, or that was started."""
+    """Send the data at these paths (as given, to absolute); `seen`: the first one's survey, done or only started."""
     from monkey.transfer.datasets.dataset_push import hash_into
     from monkey.transfer.datasets.dataset_upload import find_missing_files, upload_dataset
 
@@ -142,7 +145,10 @@ async def _send(
 
 
 async def _open(project: Project, at: str, moved: Moved) -> tuple[Store, Dataset | None]:
-    """Open the store; where a known one is far away, hash the data meanwhile. What goes wrong first ends both."""
+    """Open the store, and hash the data at `at` meanwhile if the store is remote and known; the first error ends both.
+
+    Returns the store, and the dataset if it was hashed.
+    """
     import asyncio
 
     from monkey.apply.world.project_store import open_begun, store_url

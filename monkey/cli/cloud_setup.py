@@ -1,4 +1,4 @@
-"""What `monkey init --provider` does: an entry for machines that are rented, their store, and the rights it takes."""
+"""The work of `monkey init --provider`: an entry for rented machines, their store, and the permissions they need."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from monkey.spec.project.cloud import CloudSettings
     from monkey.spec.project.project import Project
 
-#: Type of a provider to the module that knows how one begins there, and how its stores are written.
+#: Provider type to the module that sets it up, and to the scheme of its stores' URLs.
 STARTS = {"aws": ("monkey_stacks.aws.setup", "s3://"), "gcp": ("monkey_stacks.gcp.setup", "gs://")}
 _EXAMPLES = {
     "aws": "--region eu-central-1 --type g5.xlarge --store s3://bucket/prefix",
     "gcp": "--gcp-project my-project --region europe-west4 --type g2-standard-8 --store gs://bucket/prefix",
 }
-#: What a provider is called that we write.
+#: Name of the provider in the entry that `init` writes.
 _NAME = "cloud"
-#: Without `providers:` there is this one; beside others it must be named.
+#: The local provider, which exists without `providers:`, and must be named beside others.
 _HERE = "  local: {type: local}\n"
 
 
 @dataclass(frozen=True)
 class CloudOptions:
-    """What was asked for on the command line; None for what was not."""
+    """The options of the command line; None for those that were not given."""
 
     provider: str
     region: str | None = None
@@ -43,11 +43,11 @@ class CloudOptions:
     store: str | None = None
     #: Of gcp: the cloud's own project.
     gcp_project: str | None = None
-    #: The store's bucket is to be made.
+    #: Whether to make the store's bucket.
     bucket: bool = False
 
     def check(self) -> None:
-        """Raise MonkeyError where it does not do for an entry of monkey.yaml."""
+        """Raise MonkeyError if the options do not make a valid entry of monkey.yaml."""
         from monkey.spec.project import provider, store_url
         from monkey.store.bucket.url import parse_bucket_url
 
@@ -77,7 +77,7 @@ class CloudOptions:
 
     @property
     def lines(self) -> dict[str, str]:
-        """The keys of monkey.yaml, each with its lines."""
+        """Return the lines to add to monkey.yaml, by their top-level key."""
         entry = "".join(f"    {key}: {value}\n" for key, value in self._entry.items())
         more = (
             "    max_instances: 1\n"
@@ -96,7 +96,10 @@ def _quoted(text: str) -> str:
 
 
 def add_provider(path: Path, wanted: CloudOptions) -> bool:
-    """Add the entry to a monkey.yaml that has none of its type; says whether it did. Raises MonkeyError, SpecError."""
+    """Add the entry to the monkey.yaml at `path` unless it has one of this type; return whether it was added.
+
+    Raises MonkeyError, SpecError.
+    """
     from monkey.spec.project.project import load_project
     from monkey.spec.yaml import document
 
@@ -119,7 +122,7 @@ def add_provider(path: Path, wanted: CloudOptions) -> bool:
 
 
 def _check_same(project: Project, there: Mapping[str, Any], wanted: CloudOptions) -> None:
-    """Raise MonkeyError where something else was asked for than monkey.yaml has: nobody would heed it."""
+    """Raise MonkeyError if an option differs from all entries of monkey.yaml: it would have no effect."""
     from monkey.apply.world.project_store import store_url
 
     store = store_url(project)
@@ -140,7 +143,7 @@ def _check_same(project: Project, there: Mapping[str, Any], wanted: CloudOptions
 
 
 def _said(cloud: CloudSettings, store: str) -> dict[str, tuple[str, ...]]:
-    """Return what an entry says, by what can be asked for."""
+    """Return the values of a provider's entry, by the option that asks for them."""
     return {
         "region": (cloud.region,),
         "type": cloud.types,
@@ -150,7 +153,7 @@ def _said(cloud: CloudSettings, store: str) -> dict[str, tuple[str, ...]]:
 
 
 def list_next_steps(spec: str) -> list[str]:
-    """Return what is to be done after an entry was written; `spec`: the file in which it is."""
+    """Return the lines that say what to do after `init` wrote an entry; `spec`: the spec's file."""
     return [
         f"Next: say in {spec} who is to run it, and until when: provider: {_NAME}, and expires: 12h.",
         f"Types with GPUs need an image with a driver for them, too: image: in {PROJECT_FILE}.",
@@ -159,9 +162,9 @@ def list_next_steps(spec: str) -> list[str]:
 
 
 def prepare_cloud(root: Path, provider: str, *, bucket: bool) -> None:
-    """Print the policy that `apply` needs, alone on stdout; before it, with `bucket`, make the store's.
+    """Print the policy that `apply` needs, alone on stdout; with `bucket`, make the store's bucket before.
 
-    Raises FleetError, StoreError.
+    Raises FleetError, StoreError, and MonkeyError where the provider's machines cannot reach the store.
     """
     from monkey.apply.world.project_store import store_url
     from monkey.spec.project.project import load_project

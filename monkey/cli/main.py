@@ -1,6 +1,6 @@
-"""`monkey`: the verbs, and the one place that turns what went wrong into words and an exit code.
+"""The `monkey` command: it runs a verb, and turns every error into words and an exit code.
 
-Nothing heavy is imported here: `monkey --help` and shell completion are answered before click is needed.
+This module imports nothing heavy: it answers `monkey --help` and shell completion before click is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from monkey.errors import MonkeyError
 
 
-#: What a bug's report needs, said where one shows itself.
+#: The hint for a bug: what its report needs.
 REPORT = "this is a bug in monkey; please report it, with what this prints: MONKEY_DEBUG=1 {command}"
 
 
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def run_guarded(arguments: list[str]) -> int:
-    """Run `monkey` with these arguments; every way to fail becomes words on stderr and the returned exit code."""
+    """Run `monkey` with these arguments and return the exit code; every failure becomes words on stderr."""
     try:
         return 0 if _answered(arguments) else _called(arguments)
     except KeyboardInterrupt as exc:
@@ -61,7 +61,7 @@ def run_guarded(arguments: list[str]) -> int:
 
 
 def _answered(arguments: list[str]) -> bool:
-    """Answer what needs nothing but this file."""
+    """Answer `--help` and `--version`, which need only this file; return whether they were asked."""
     if "_MONKEY_COMPLETE" in os.environ:
         return False
     if arguments in ([], ["-h"], ["--help"], ["help"]):
@@ -91,7 +91,7 @@ def _called(arguments: list[str]) -> int:
 
 
 def _plain_paths(arguments: list[str]) -> list[str]:
-    """Return the paths of `push --path PATH …` where nothing else is said: then click would only take its time."""
+    """Return the paths of `push --path PATH …` without other arguments: it needs no click, whose import takes time."""
     options, paths = arguments[1::2], arguments[2::2]
     plain = arguments[:1] == ["push"] and len(options) == len(paths) and {"-p", "--path"}.issuperset(options)
     return paths if plain else []
@@ -108,7 +108,7 @@ def _explain(exc: MonkeyError) -> None:
 
 
 def _system_said_no(exc: OSError) -> int:
-    """Report what the operating system refused: a full disk or a missing right is no bug of ours."""
+    """Report what the operating system refused, and return the exit code: a full disk is no bug of ours."""
     from monkey.cli.terminal.text import make_printable
     from monkey.store.keys import shorten_key
 
@@ -120,7 +120,7 @@ def _system_said_no(exc: OSError) -> int:
 
 
 def _output_failed(exc: OSError) -> int:
-    """Leave quietly when nobody reads our output any more, and say so when it cannot be written."""
+    """Return the exit code for output that cannot be written; report that, unless the reader of a pipe is gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter flushes into it once more, and complains
     if isinstance(exc, BrokenPipeError):
         return BROKEN_PIPE

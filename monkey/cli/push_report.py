@@ -1,5 +1,6 @@
-"""What `monkey push` does with paths, and says of what it sent: without click, which takes longer to import than to
-look at what is there already.
+"""The push of paths and the report of every push, without click.
+
+To import click takes longer than to see that the store has everything already.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def push_paths(paths: Sequence[str]) -> list[PushedDataset]:
 
 
 def format_push(pushed: Sequence[PushedDataset]) -> str:
-    """Return what is printed of these datasets."""
+    """Return the lines to print for these datasets."""
     return "\n".join(_line(one) for one in pushed) or "There are no datasets."
 
 

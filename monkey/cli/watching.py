@@ -1,4 +1,4 @@
-"""Watching sweeps to their end on a screen, and telling what came of them: `apply`, `status --watch`."""
+"""The watch over sweeps on a screen until they end, and the report of their results: `apply`, `status --watch`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from monkey.cli.terminal.text import detect_terminal, one_line
 from monkey.protocol.status.store_snapshot import StoreSnapshot
 from monkey.results.result_rows import Results, explain_unmeasured, gather_results
 
-#: Is told how far sweeps are.
+#: Called at each look with the progress of the sweeps.
 Looked = Callable[[Sequence[SweepProgress]], None]
 #: Rows of the results table that are shown at the end.
 TOP = 10
@@ -27,10 +27,10 @@ TOP = 10
 async def watch_to_end(
     world: World, names: Sequence[str], looked: Looked | None = None, *, changed: bool = True
 ) -> int:
-    """Watch the sweeps until none is worked on, print what came of them, and return the exit code.
+    """Watch the sweeps until no agent works on them, print their outcome, and return the exit code.
 
-    `looked`: receives their progress at each look; `changed`: something was applied just now; without it an end that
-    is there at once is shown in a word.
+    `looked`: receives their progress at each look. `changed`: an apply changed something just now. Without it, sweeps
+    that have ended already are reported in a few words.
     """
     with LiveView(find_best) as live:
 
@@ -47,7 +47,7 @@ async def watch_to_end(
 
 
 def _results(one: SweepProgress) -> Results | None:
-    """Return the results so far of a sweep that ranks its jobs; None of another."""
+    """Return the results so far of a sweep that has a metric; None for another."""
     revision = one.view.state.revision
     if revision is None or revision.settings.metric is None:
         return None
@@ -64,7 +64,7 @@ def _top(one: SweepProgress) -> list[str]:
 
 
 def find_best(one: SweepProgress) -> BestJob | None:
-    """Return the best job so far by the sweep's own metric; None where no job that counts has it."""
+    """Return the best job so far by the sweep's own metric; None where no counting job has a value."""
     results = _results(one)
     if results is None or results.metric is None or (best := results.best) is None:
         return None

@@ -1,10 +1,10 @@
-"""The exporter: takes what lies in an agent's spool to InfluxDB. A process of its own, that may be killed at any time.
+"""The exporter sends points from an agent's spool to InfluxDB. It is a process that may be killed at any time.
 
-Runs as `python -m monkey.metrics.exporter SPOOL`. On its standard input come lines of JSON, {"secrets": {name: value}}
-and {"drain": seconds}; when that closes, so that the agent is gone, it ends after what it has in hand.
+It runs as `python -m monkey.metrics.exporter SPOOL`. Its standard input has lines of JSON, `{"secrets": {name: value}}`
+and `{"drain": seconds}`. When the input closes, the agent is gone: the exporter ends after the batch in hand.
 
-A batch is sent until it is confirmed, whatever that takes, and only then is the offset moved: what was sent twice is
-there once, because a point's series and time do not depend on the sending.
+The exporter sends a batch until InfluxDB confirms it, however long that takes, and only then moves the offset. InfluxDB
+keeps one of points sent twice, because a point's series and time do not depend on the sending.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from monkey.metrics.spool_reader import BATCH_BYTES, PointBatch, SpoolBacklog
 
 #: Seconds between looks for more.
 POLL = 1.0
-#: Seconds after which what did not work is tried again: the first time, at most, and where a person must do something.
+#: Seconds before another try: at first, at most, and where a person must do something.
 _RETRY, _MOST, PERSON = 0.25, 60.0, 60.0
-#: Bytes of refused lines that are kept; further ones are counted.
+#: Bytes of dead letters that are kept; further ones are only counted.
 DEAD = 64 << 20
-#: Seconds of sending after which it is looked again what there is, and told.
+#: Seconds of sending after which a route looks at its spool again and reports.
 SPELL = 1.0
 
 
 class ExportOrders:
-    """What the agent says."""
+    """The agent's orders to its exporter, from standard input."""
 
     def __init__(self) -> None:
-        """Begin with nothing said."""
+        """Start without any order."""
         self._changed = threading.Condition()
         self._version = 0
         self._secrets: dict[str, str] = {}
         #: The agent is gone.
         self.over = False
-        #: When to be gone, by the clock of `time.monotonic`, even if something is left; None: never.
+        #: When to end even if points are left, by the clock of `time.monotonic`; None: no such time.
         self.until: float | None = None
 
     def listen(self) -> None:
-        """Hear orders until the agent is gone."""
+        """Read orders until the agent is gone."""
         for line in sys.stdin.buffer:
             told: dict[str, Any] = json.loads(line)
             with self._changed:
@@ -65,12 +65,12 @@ class ExportOrders:
 
     @property
     def secrets(self) -> dict[str, str]:
-        """Name to value, of now."""
+        """Return the newest secrets, name to value."""
         with self._changed:
             return dict(self._secrets)
 
     def wait(self, seconds: float) -> bool:
-        """Wait, or until something is said; False where it is time to go."""
+        """Wait so many seconds, or until an order comes; return False when it is time to end."""
         with self._changed:
             if self.go:
                 return False
@@ -81,22 +81,22 @@ class ExportOrders:
 
     @property
     def go(self) -> bool:
-        """Is it time to go?"""
+        """Return whether it is time to end."""
         return self.over or (self.until is not None and time.monotonic() >= self.until)
 
 
 class InfluxRoute(threading.Thread):
-    """The way to one InfluxDB."""
+    """The thread that sends the points of one InfluxDB's spool."""
 
     def __init__(self, path: str, orders: ExportOrders) -> None:
-        """Take what is in the directory `path`. Raises OSError, ValueError, TypeError where it is none."""
+        """Open the spool directory `path`. Raises OSError, ValueError, TypeError where it is none."""
         super().__init__(name=path, daemon=True)
         self._path, self._orders = path, orders
         self._influx = influx_of(path)
         self._backlog = SpoolBacklog(path)
         self._client: InfluxClient | None = None
         self._hand = ThreadPoolExecutor(1)
-        #: Held by who looks after the spool, or writes down what became of a batch.
+        #: Held while a thread tends the spool, or records the outcome of a batch.
         self._tending = threading.RLock()
         self._secrets: dict[str, str] = {}
         #: What is wrong with InfluxDB, and since when; what is wrong with the disk.
@@ -105,7 +105,7 @@ class InfluxRoute(threading.Thread):
         self._told: dict[str, Any] = {}
 
     def run(self) -> None:
-        """Send until it is time to go."""
+        """Send until it is time to end."""
         while not self._orders.go:
             self._tend()
             if not self._send():
@@ -116,7 +116,7 @@ class InfluxRoute(threading.Thread):
         self._tell()
 
     def _tend(self) -> None:
-        """Find out what there is, keep it within bounds, and tell of it."""
+        """Look for new points, keep the spool within its bound of bytes, and report."""
         with self._tending:
             self._guard(self._backlog.look)
             if self._backlog.make_room(self._influx.spool):
@@ -124,7 +124,7 @@ class InfluxRoute(threading.Thread):
             self._tell()
 
     def _send(self) -> bool:
-        """Send for a while; say whether there may be more to be sent at once."""
+        """Send for `SPELL` seconds; return whether there may be more to send at once."""
         until, full = time.monotonic() + SPELL, False
         batch = self._backlog.batch()
         while batch is not None and not self._orders.go:
@@ -137,13 +137,13 @@ class InfluxRoute(threading.Thread):
         return full
 
     def _outcome(self, delivery: Future[bool]) -> bool:
-        """Wait for what becomes of a batch; that may take as long as InfluxDB is away, and jobs continue meanwhile."""
+        """Wait for a batch and return its outcome; while InfluxDB is away, keep tending the spool that jobs fill."""
         while not wait([delivery], POLL).done:
             self._tend()
         return delivery.result()
 
     def _guard(self, act: Callable[[], object]) -> None:
-        """Do something with the disk, which may be full: what is sent again for that makes no second point."""
+        """Call `act`, and note its OSError: on a full disk, points are sent again later, and make no second point."""
         try:
             act()
             self._disk = ""
@@ -151,7 +151,7 @@ class InfluxRoute(threading.Thread):
             self._disk = f"the spool cannot be written: {exc.strerror}"
 
     def _deliver(self, batch: PointBatch) -> bool:
-        """Send a batch until all of it is confirmed or refused for good; False where it is time to go before that."""
+        """Send a batch until all of it is confirmed or refused for good; return False if it is time to end before."""
         counts = {"sent": 0, "dead": 0}
         parts = [batch.body] if batch.body else []
         while parts:
@@ -185,7 +185,7 @@ class InfluxRoute(threading.Thread):
         self._attempts, self._error = 0, ""
 
     def _pause(self, exc: InfluxUnavailable | InfluxDenied) -> bool:
-        """Wait before something is tried again; False where it is time to go."""
+        """Note the error and wait before another try; return False when it is time to end."""
         self._failed(str(exc))
         self._tell()
         if self._client is not None:
@@ -200,7 +200,7 @@ class InfluxRoute(threading.Thread):
         return self._orders.wait(max(pause, min(exc.after, _MOST)))
 
     def _wait_for_somebody(self) -> bool:
-        """Wait until a person may have repaired it, or other secrets came."""
+        """Wait until other secrets came, or `PERSON` seconds for a repair; return False when it is time to end."""
         until = time.monotonic() + PERSON
         # Others may have come since they were refused: it is looked first.
         while (left := until - time.monotonic()) > 0 and self._orders.secrets == self._secrets:
@@ -239,7 +239,7 @@ class InfluxRoute(threading.Thread):
 
 
 def _halves(body: bytes) -> list[bytes]:
-    """Return the first and the second half of some lines, the first last."""
+    """Return the second and the first half of some lines, in this order."""
     middle = body.find(b"\n", len(body) // 2) + 1
     if middle in (0, len(body)):
         middle = body.rfind(b"\n", 0, len(body) - 1) + 1
@@ -247,7 +247,7 @@ def _halves(body: bytes) -> list[bytes]:
 
 
 def export_spools(root: str) -> None:
-    """Take what is below `root` until the agent is gone, or all was sent where it said `drain`."""
+    """Send the points of all spools below `root` until the agent is gone, or all are sent after a `drain`."""
     orders = ExportOrders()
     threading.Thread(target=orders.listen, daemon=True).start()
     lock = os.open(f"{root}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""Asking an InfluxDB how it stands: does it answer, may we write, how long does it keep points."""
+"""The check of an InfluxDB: whether it answers, whether we may write, and how long it keeps points."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _V1_SAYS = (_NO_POLICY, "database not found", "to write to database")
 
 @dataclass(frozen=True)
 class InfluxStatus:
-    """How an InfluxDB stands."""
+    """The result of the check of an InfluxDB."""
 
     #: What was expected and found, and what to do; "" where nothing is wrong.
     trouble: str = ""
     hint: str = ""
-    #: As it tells it; "" where it does not answer.
+    #: The version that it names; "" where something is wrong.
     version: str = ""
     #: Seconds that it keeps points; 0: for ever; None: we may not know.
     retention: float | None = None
 
 
 class _Failed(Exception):
-    """What it answered instead: a status, with its words; 0: nobody answers; _OTHER: it is no InfluxDB."""
+    """A failed request: the HTTP status and the server's words; 0: no answer came; _OTHER: it is no InfluxDB."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -44,7 +44,7 @@ class _Failed(Exception):
 
 
 def inspect_influx(influx: InfluxSettings, secrets: Mapping[str, str]) -> InfluxStatus:
-    """Look at an InfluxDB with the values of its secrets. Never raises."""
+    """Return how an InfluxDB is, asked with the values of its secrets. Never raises."""
     try:
         credential = influx.credential(secrets)
         version = _version(influx)
@@ -58,7 +58,7 @@ def inspect_influx(influx: InfluxSettings, secrets: Mapping[str, str]) -> Influx
 
 
 def retention_hint(influx: InfluxSettings, version: str) -> str:
-    """Say how points are kept for ever."""
+    """Return the command that makes this InfluxDB keep points for ever."""
     if _is_v1(influx, version):
         database, _, policy = influx.bucket.partition("/")
         return f"""in `influx`: ALTER RETENTION POLICY "{policy or "autogen"}" ON "{database}" DURATION INF"""
@@ -76,7 +76,7 @@ def _version(influx: InfluxSettings) -> str:
 
 
 def _write_nothing(influx: InfluxSettings, credential: str) -> None:
-    """Write a comment, which is no point: the server checks all that it checks of points. Raises _Failed."""
+    """Write a comment, which is no point: the server checks it as it checks points. Raises _Failed."""
     query = urlencode({"bucket": influx.bucket, "org": influx.org or "-"})
     _ask(influx, "POST", f"/api/v2/write?{query}", credential, b"# monkey doctor\n")
 
@@ -121,7 +121,7 @@ def _ask(
 
 
 def _said(body: bytes) -> str:
-    """Return what an answer says, in one line."""
+    """Return the message of an answer in one line of at most 200 characters."""
     text = body.decode(errors="replace")
     try:
         told = json.loads(text)
@@ -156,7 +156,7 @@ def _explained(influx: InfluxSettings, exc: _Failed) -> tuple[str, str]:
 
 
 def _unknown(influx: InfluxSettings, exc: _Failed) -> tuple[str, str]:
-    """Explain that it does not know us."""
+    """Return trouble and hint for an InfluxDB that does not accept our credentials."""
     url, secret = influx.url, " and ".join(influx.secrets)
     if not secret:
         return f"{url} asks for credentials, and monkey.yaml names none", "add token, or username and password"
@@ -169,7 +169,7 @@ def _unknown(influx: InfluxSettings, exc: _Failed) -> tuple[str, str]:
 
 
 def _missing(influx: InfluxSettings, said: str) -> tuple[str, str]:
-    """Explain that what we would write to is not there; `said`: in its own words."""
+    """Return trouble and hint for a missing bucket, database or organisation; `said`: the server's words."""
     url, name = influx.url, influx.bucket
     database, _, policy = name.partition("/")
     if _NO_POLICY in said:

@@ -1,7 +1,7 @@
-"""Writing to InfluxDB, by influxdb-client's synchronous API: the one place that knows of its exceptions.
+"""The InfluxDB client: writes points by influxdb-client's synchronous API, and alone knows that library's exceptions.
 
-Not its batching one, which loses points: whatever was not written within its retries, or was in a batch with one bad
-line, or waits when the process is killed.
+That library's batching API loses points. It loses those not written within its retries, those in a batch with one bad
+line, and those that wait when the process is killed. So this module does not use it.
 """
 
 from __future__ import annotations
@@ -19,38 +19,37 @@ if TYPE_CHECKING:
 
 #: Milliseconds to wait for a connection, and for an answer.
 _TIMEOUT_MILLISECONDS = (10_000, 60_000)
-#: What never leaves the machine is not compressed.
+#: Hosts that are this machine: what goes there is not compressed.
 _HERE = ("localhost", "127.0.0.1", "::1")
 _DROPPED = re.compile(r"dropped=(\d+)")
 
 
 class InfluxUnavailable(Exception):
-    """InfluxDB does not answer, or not now: what was sent may be there or not, and is to be sent again."""
+    """InfluxDB does not answer, or not now: it may have the lines or not, and they must be sent again."""
 
-    #: Seconds after which it asked to be asked again.
+    #: Seconds to wait before another try, as the server asked.
     after: float = 0.0
 
 
 class LinesRefused(Exception):
-    """InfluxDB does not want some of these lines, and never will."""
+    """InfluxDB refuses some of these lines for good."""
 
-    #: How many it left out, where it says so; what it does not name it has written.
+    #: Number of lines that it left out, where it says so (else 0); it has written the others.
     dropped: int = 0
 
 
 class InfluxDenied(Exception):
-    """InfluxDB does not want us: the token, the bucket or the address is wrong, which somebody may fix."""
+    """InfluxDB denies us access: the token, the bucket or the address is wrong, which a person may fix."""
 
 
 class InfluxClient:
     """A connection to one InfluxDB."""
 
     def __init__(self, influx: InfluxSettings, secrets: Mapping[str, str]) -> None:
-        """Write to `influx`; `secrets`: name to value of those that it names. Raises InfluxDenied for an address of
-        none.
+        """Make a client of `influx`; `secrets`: name to value of those that it names.
 
-        To InfluxDB 1.8 influxdb-client speaks as to 2.x: "user:password" is its token, and "database" or
-        "database/retention policy" its bucket.
+        For InfluxDB 1.8, influxdb-client is used as for 2.x. Its token is then "user:password", and its bucket
+        "database" or "database/retention policy". Raises InfluxDenied for an invalid URL.
         """
         from influxdb_client.client.influxdb_client import InfluxDBClient
         from influxdb_client.client.write_api import SYNCHRONOUS
@@ -109,7 +108,7 @@ def _translated(exc: ApiException) -> Exception:
 
 
 def _said(exc: ApiException) -> str:
-    """Return what the server said, in one line."""
+    """Return the server's status and message in one line."""
     said = str(getattr(exc, "message", "") or exc.reason or "").strip()
     return " ".join(filter(None, (str(exc.status or ""), " ".join(said.split())[:300])))
 
@@ -120,7 +119,7 @@ def _retry_after(exc: ApiException) -> float:
 
 
 def _network(exc: BaseException) -> str:
-    """Say what is wrong with the network as a person would."""
+    """Return what is wrong with the network in a few words."""
     text = str(exc)
     for told in ("Connection refused", "timed out", "Name or service not known", "No route to host", "reset by peer"):
         if told in text:

@@ -1,8 +1,8 @@
-"""`monkey.log`: a metric leaves the training process in one write, and can do that process no harm.
+"""`monkey.log`: a record leaves the training process in one write, and can do that process no harm.
 
-Every process appends to a file of its own in $MONKEY_METRICS_DIR, unbuffered: what was logged stays logged even if the
-process is killed in the next instant. There is no thread, no lock, no network and no exception: what cannot be
-recorded is counted, and said once on stderr. The lines are described in `monkey.metrics.summary`.
+Each process appends to a file of its own in $MONKEY_METRICS_DIR, unbuffered. A logged record stays logged even if the
+process is killed in the next instant. There is no thread, no lock, no network and no exception. Records that cannot be
+written are counted, and reported once on stderr. `monkey.metrics.summary` describes the lines.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any, SupportsIndex
 
 #: Longest name that is recorded, in characters.
 MAX_NAME = 200
-#: Names whose encoded form is remembered: a job that invents names all the time must not grow for it.
+#: Number of names whose encoded form is kept: a job that invents names all the time must not grow by it.
 _REMEMBERED = 1_000
-#: Names in one record that are remembered together.
+#: A record with fewer names than this has its template kept.
 _TOGETHER = 100
 #: Digits that a rank may have, at most.
 _DIGITS = 9
-#: Distinct sentences on stderr; a loop that makes a new mistake each time must not fill the job's log.
+#: Number of distinct sentences on stderr: a loop that makes a new mistake each time must not fill the job's log.
 _SENTENCES = 20
 
 
@@ -35,8 +35,8 @@ def log(name: str | Mapping[str, Any], value: Any = None, step: SupportsIndex | 
 
     Values are numbers, or what `float()` turns into one: scalars of numpy, torch and jax. They are recorded exactly,
     and whole numbers stay whole, of any size. NaN and infinities are recorded as such, and shown, but are never a job's
-    best value. `step` is the epoch or iteration, an integer that may be left out. Never raises, never blocks on
-    anything but the local disk; outside of a job it only says so.
+    best value. `step` is the epoch or iteration, an integer that may be left out. It never raises, and waits only for
+    the local disk. Outside of a job it records nothing, and says so on stderr.
     """
     # Each operation here shows in benchmarks/log.py. One template a name, filled by one operation, costs half of what
     # an f-string does; 17 digits, which are as exact, a third less than a float's shortest repr; nanoseconds and an
@@ -65,9 +65,9 @@ def log(name: str | Mapping[str, Any], value: Any = None, step: SupportsIndex | 
 
 
 def _several(metrics: Any, step: int) -> bool:
-    """Record a dict the fast way, if all in it are plain finite numbers, and such of these names were together before.
+    """Record a dict the fast way if its values are plain finite numbers, and one of these names and types came before.
 
-    Raises whatever it likes where they are not.
+    Returns False, or raises any exception, where that is not so.
     """
     values = tuple(metrics.values())
     line = _joint[(*metrics, *map(type, values))] % (*values, step, time_ns())
@@ -78,8 +78,8 @@ def _several(metrics: Any, step: int) -> bool:
     return True
 
 
-#: Names to the templates of their lines: of one with a step, of one without, of several with a step. Empty while the
-#: fast way is closed: there is no file yet, or its last line is torn.
+#: Names to the templates of their lines: of one name with a step, of one without, of several with a step. They are
+#: empty while the fast way is closed: there is no file yet, or its last line is torn.
 _stepped: dict[str, bytes] = {}
 _plain: dict[str, bytes] = {}
 _joint: dict[tuple[str | type, ...], bytes] = {}
@@ -122,13 +122,13 @@ class _Sink:
         _forget()
 
     def forked(self) -> None:
-        """In a child: leave the parent's file to the parent. What the parent said need not be said again."""
+        """Start over in a forked child: leave the parent's file to the parent, and do not repeat its sentences."""
         if self.fd >= 0:
             os.close(self.fd)
         self.begin()
 
     def record(self, metrics: Mapping[Any, Any], step: Any) -> None:
-        """Write one line of all that can be recorded of `metrics`."""
+        """Write one line with all values of `metrics` that can be recorded."""
         parts = [f"{json.dumps(name)}:{text}" for name, value in metrics.items() if (text := self.checked(name, value))]
         if not parts:
             return
@@ -138,7 +138,7 @@ class _Sink:
             _remember(tuple(metrics), metrics.values())
 
     def checked(self, name: Any, value: Any) -> str:
-        """Return the value as it is written, or "" where the name or the value cannot be recorded."""
+        """Return the value as JSON, or "" (and say why) where the name or the value cannot be recorded."""
         if not valid_name(name):
             self.say(f"a name must be a string of 1 to {MAX_NAME} printable characters, not {name!r:.80}")
             return ""
@@ -162,7 +162,7 @@ class _Sink:
         return whole
 
     def append(self, line: bytes) -> bool:
-        """Write a line, on a line of its own; True if all of it was written."""
+        """Append a line, after a newline if the last line is torn; return whether all of it was written."""
         if not self.opened:
             self.open()
         if self.fd < 0:
@@ -183,7 +183,7 @@ class _Sink:
         return whole
 
     def open(self) -> None:
-        """Create the file. Two threads may both do so at first; then the process has two, and both are read."""
+        """Create the file. Two threads may both do so at first: then the process has two files, and both are read."""
         fd = -1
         directory = os.environ.get("MONKEY_METRICS_DIR")
         if not directory:
@@ -199,7 +199,7 @@ class _Sink:
         self.opened = True
 
     def tear(self) -> None:
-        """The file took a part of a record: close the fast way, so that the next record begins a new line."""
+        """Note that the file took only a part of a record; close the fast way, so that the next begins a new line."""
         self.torn = True
         _forget()
         self.drop("only a part of it could be written")
@@ -216,7 +216,7 @@ class _Sink:
         self.say(f"records lost: {self.dropped}")
 
     def say(self, sentence: str) -> None:
-        """Print a sentence, once; not by `warnings`, which may have been turned into exceptions."""
+        """Print a sentence once on stderr; `warnings` would not do, as a job may turn these into exceptions."""
         if sentence in self.said or len(self.said) >= _SENTENCES:
             return
         self.said.add(sentence)
@@ -227,9 +227,9 @@ class _Sink:
 
 
 def _create(directory: str) -> int:
-    """Return the descriptor of a file of our own. Its name tells the process: `0`, and `0.PID` of those beside it.
+    """Create this process's file in `directory`, named by its rank, and return the descriptor. Raises OSError.
 
-    Where a launcher numbers processes (torchrun: RANK), by its number.
+    The rank is the launcher's number (torchrun: RANK), else `0`. Further processes of a rank add their PID: `0.PID`.
     """
     rank = os.environ.get("RANK", "")
     rank = rank if rank.isascii() and rank.isdigit() and len(rank) <= _DIGITS else "0"
@@ -243,17 +243,17 @@ def _create(directory: str) -> int:
 
 
 def valid_name(name: object) -> bool:
-    """Is it a string that is short, printable, and can be encoded? (Half a surrogate pair is not printable.)"""
+    """Return whether it is a short, printable string that can be encoded. (Half a surrogate pair is not printable.)"""
     return isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable()
 
 
 def _quoted(name: str) -> str:
-    """Return the name as it stands in a template."""
+    """Return the name as JSON, escaped for a template."""
     return json.dumps(name).replace("%", "%%")
 
 
 def _number(value: Any) -> int | float:
-    """Return the number; raises where it is none. Strings are none: "0.3" is more often a mistake than a metric."""
+    """Return the value as a number; raise where it is none. A string is none: "0.3" is more often a mistake."""
     if isinstance(value, str | bytes | bytearray):
         raise TypeError
     if not isinstance(value, float | int):
@@ -272,7 +272,7 @@ def _number(value: Any) -> int | float:
 
 
 def _text(number: float) -> str:
-    """Return the number as JSON, exactly; what JSON has no number for in quotes."""
+    """Return the number as exact JSON; NaN and infinities in quotes, as JSON has no such numbers."""
     try:
         text = repr(number)
     except ValueError:  # Python writes, and reads, no whole numbers of more than 4,300 digits

@@ -1,8 +1,8 @@
-"""What `monkey.log` wrote, as points: whole pieces of a file at once, since there is one agent for many jobs.
+"""The records that `monkey.log` wrote, as points: whole pieces of a file at once, since one agent serves many jobs.
 
-A record's time is its timestamp, to the nanosecond. Within a file timestamps only grow: one that does not (two records
-of one instant, a clock that was set back) becomes the one before it and a nanosecond, because InfluxDB keeps one point
-of a series and an instant. That depends on nothing but the file.
+A record's time is its timestamp, to the nanosecond. InfluxDB keeps one point of a series and an instant, so within a
+file timestamps must grow. One that does not (two records of one instant, a clock that was set back) becomes the one
+before it plus a nanosecond. That depends on nothing but the file.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from monkey.metrics.summary import MAX_LINE, MAX_STEP, as_number
 _PLAIN = re.compile(r"(?!(?:step|t|m)\Z)[ !#-\[\]-~]{1,200}\Z")
 _VALUE = rb"(?>-?(?:0|[1-9]\d{0,17})(?:\.\d{1,20})?(?:e[+-]\d\d)?)"
 _STEP = rb"(?:null|-?(?:0|[1-9]\d{0,17}))"
-#: Names of one file that are sent; further ones are counted.
+#: Number of names of one file that are sent; values of further names are counted as garbage.
 MAX_FIELDS = 10_000
-#: Known names up to which a file is read by runs; to look for one of many takes longer than it saves.
+#: Number of known names up to which a file is read by runs; with more, the search takes longer than it saves.
 _FEW = 100
 # Between name and value there is `":`, which becomes `=`; a colon in a name is this meanwhile, which no plain name has.
 _EQUALS, _COLON = bytes.maketrans(b":", b"="), "\1"
@@ -37,7 +37,7 @@ _CONTEXT = Context(prec=60)
 
 @lru_cache(64)
 def _run_of(known: tuple[str, ...]) -> re.Pattern[bytes] | None:
-    """Return what matches many records of these names, beginning with one; None where there is no such."""
+    """Return a pattern that matches a run of one or more records of these names; None where no name is plain."""
     plain = [re.escape(name).encode() for name in known if _plain(name)]
     if not plain or len(known) > _FEW:
         return None
@@ -56,24 +56,24 @@ class Records:
     """The records of one file, in their order."""
 
     def __init__(self, tags: Mapping[str, str], state: Mapping[str, Any] | None = None) -> None:
-        """Begin with the file, or continue from a `state` of an earlier one; `tags`: see `points.metric_tags`."""
+        """Start with the file, or continue from an earlier `state`; `tags`: see `influx_points.metric_tags`."""
         state = state or {}
         self._head = write_tags(names.METRICS, tags) + b" "
         self._last: int = state.get("last", 0)
         self._names: set[str] = set(state.get("names", ()))
         self._run = _run_of(tuple(sorted(self._names)))
-        #: Lines that were no records, or values that were no numbers, or of too many names.
+        #: Number of lines that were no records, and of values that were no numbers, or of too many names.
         self.garbage: int = state.get("garbage", 0)
-        #: Values that were not finite.
+        #: Number of values that were not finite.
         self.nonfinite: int = state.get("nonfinite", 0)
 
     def state(self) -> dict[str, Any]:
-        """Return what `__init__` continues from, as JSON."""
+        """Return the state that `__init__` continues from, as data for JSON."""
         names_ = sorted(self._names)
         return {"last": self._last, "names": names_, "garbage": self.garbage, "nonfinite": self.nonfinite}
 
     def convert(self, data: bytes) -> bytes:
-        """Return the points of the file's next lines, all of them whole. Never raises."""
+        """Return the points of the file's next lines, which must be whole. Never raises."""
         parts = []
         at = 0
         while at < len(data):
@@ -141,7 +141,7 @@ class Records:
         return f"{escape_tag(metric_field(name))}={sent!r}"
 
     def _time(self, at: object) -> int:
-        """Return the timestamp of a record of time `at`; 0 where there is none, nor one before it."""
+        """Return a record's timestamp in nanoseconds; `at`: its time in seconds. 0 where it and all before lack one."""
         ns = 0
         if isinstance(at, Decimal | int) and not isinstance(at, bool):
             try:

@@ -1,18 +1,18 @@
 # ruff: noqa: PTH102, PTH103, PTH108, PTH110, PTH112, PTH123, PTH208
 # Paths are plain strings here, as those of workspaces are.
-"""What InfluxDB has not confirmed yet, on the disk of the machine where it came to be.
+"""The spool: points that InfluxDB has not confirmed yet, on the disk of the machine that made them.
 
-Below an agent's directory, `metrics/`: one directory for each InfluxDB that its sweeps name, with
+The agent's directory `metrics/` has one directory for each InfluxDB that its sweeps name, with
 
-    influx.json      which one it is: names of secrets, never their values
-    sources/NAME     an attempt's tags, and where its metrics files are while it runs
-    kept/NAME/       its metrics files when it is over: the directory itself, moved out of the attempt's workspace
-    points/N         lines of points; a new file is started when one has a mebibyte
-    offsets.json     how far each file was confirmed; the exporter's, as all below
-    dead.lp          lines that were refused for good, with the reason
-    state.json       the exporter's state, for heartbeats
+    influx.json      Which InfluxDB it is, with the names of secrets, never their values.
+    sources/NAME     An attempt's tags, and where its metrics files are while it runs.
+    kept/NAME/       Its metrics files when it is over: the directory itself, moved out of the attempt's workspace.
+    points/N         Lines of points. A new file is started when one has a mebibyte.
+    offsets.json     How far each file was confirmed. The exporter writes it, and the two below.
+    dead.lp          Lines that were refused for good, with the reason.
+    state.json       The exporter's state, for heartbeats.
 
-The agent adds, the exporter takes away. Either may be killed at any moment.
+The agent adds points, and the exporter removes them. Either may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from monkey.atomic_write import write_atomically
 from monkey.files import move_directory, stat_directory
 from monkey.spec.project.influx_settings import InfluxSettings
 
-#: Bytes after which a file of points is closed, and goes when all of it was confirmed.
+#: Bytes after which a file of points is closed; it is removed when all of it was confirmed.
 SEGMENT = 1 << 20
 
 
@@ -36,7 +36,7 @@ class Spool:
     """The agent's side of one InfluxDB's directory."""
 
     def __init__(self, root: str, influx: InfluxSettings) -> None:
-        """Make the directory of `influx` below `root`, if need be. Raises OSError."""
+        """Make the directory of `influx` below `root` unless it exists. Raises OSError."""
         told = json.dumps(influx.to_json(), sort_keys=True).encode()
         self.influx = influx
         self.path = f"{root}/{hashlib.sha256(told).hexdigest()[:16]}"
@@ -46,28 +46,31 @@ class Spool:
         self._number = max(list_segments(self.path), default=0)
         self._fd = -1
         self._size = 0
-        #: Bytes of points that the disk did not take.
+        #: Bytes of points that could not be written to the disk.
         self.dropped = 0
 
     def register(self, name: str, directory: str, tags: Mapping[str, str]) -> None:
-        """Have the metrics files of an attempt sent from `directory`, as they grow. Raises OSError."""
+        """Record that the exporter is to send an attempt's metrics files from `directory`, as they grow.
+
+        Raises OSError.
+        """
         write_atomically(
             f"{self.path}/sources/{name}", json.dumps({"directory": directory, "tags": dict(tags)}).encode(), mode=0o600
         )
 
     def keep(self, name: str, directory: str) -> None:
-        """Take the directory of an attempt that is over; there is an empty one in its place. Raises OSError."""
+        """Move the metrics directory of an ended attempt into the spool; leave an empty one there. Raises OSError."""
         move_directory(directory, f"{self.path}/kept/{name}")
         os.mkdir(directory)
         os.utime(directory, ns=(0, 0))
 
     def forget(self, name: str) -> None:
-        """An attempt has logged nothing. Raises OSError."""
+        """Remove the source of an attempt that has logged nothing. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self.path}/sources/{name}")
 
     def add(self, lines: bytes) -> None:
-        """Have whole lines of points sent. Never raises: what the disk does not take is counted."""
+        """Add whole lines of points, to be sent. Never raises: bytes that the disk does not take are counted."""
         try:
             if self._fd < 0 or self._size >= SEGMENT:
                 self._begin()
@@ -102,14 +105,15 @@ def list_spools(root: str) -> Iterator[str]:
 
 
 def influx_of(path: str) -> InfluxSettings:
-    """Return whose directory it is. Raises OSError, ValueError, TypeError."""
+    """Return the InfluxDB whose directory `path` is. Raises OSError, ValueError, TypeError."""
     return InfluxSettings.from_json(load_json(f"{path}/influx.json"))
 
 
 def rescue_points(state: str, root: str) -> None:
-    """Take what attempts of a predecessor logged, before their workspaces in the agent's directory `state` go.
+    """Move what attempts of an earlier agent logged into the spools below `root`, before their workspaces are removed.
 
-    What is among the `left` is read there: it is taken when its workspace is given back.
+    `state` is the agent's directory, which has these workspaces. Files of a workspace below its `left/` are sent from
+    there, and moved when that workspace is given back.
     """
     for path in list_spools(root):
         for name in list_names(f"{path}/sources"):
@@ -124,7 +128,7 @@ def rescue_points(state: str, root: str) -> None:
 
 
 def is_owed(path: str) -> bool:
-    """Say whether there is anything in an InfluxDB's directory that may not have been sent."""
+    """Return whether an InfluxDB's directory has anything that may not have been sent."""
     return any(list_names(f"{path}/{what}") for what in ("sources", "points"))
 
 
@@ -134,7 +138,7 @@ def list_segments(path: str) -> list[int]:
 
 
 def list_names(directory: str) -> list[str]:
-    """Return the names in a directory, but of files that are being written; none where it is not there."""
+    """Return the names in a directory, without those of files in writing (".…"); none where it does not exist."""
     try:
         return [name for name in os.listdir(directory) if not name.startswith(".")]
     except OSError:
@@ -142,7 +146,7 @@ def list_names(directory: str) -> list[str]:
 
 
 def load_json(path: str) -> dict[str, Any]:
-    """Read an object of JSON; {} where it is not there, or was cut. Raises OSError where it cannot be read."""
+    """Return an object of JSON from a file; {} where it is missing or no such object. Raises OSError otherwise."""
     try:
         with open(path, "rb") as file:
             found = json.loads(file.read())

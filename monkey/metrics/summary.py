@@ -1,11 +1,11 @@
-"""What remains of a job's metrics when the job is over: last, min, max and where they were, for each metric.
+"""The summary of a job's metrics, which stays when the job is over: last, min, max and their steps, for each metric.
 
-Reads what `monkey.log` writes, and whatever else a job may have appended beside it: a line that is no record is
-counted and passed over, because a broken metrics file must never cost a finished job its end.
+It reads the lines that `monkey.log` writes, and others that a job may have appended beside them. A line that is no
+record is counted and skipped, because a broken metrics file must never cost a finished job its end.
 
 A line: `{"t": seconds since the epoch, "step": integer or null, "m": {"loss": 0.3}}`. Numbers stay what they are:
-whole ones whole, of any size, and floats to the last digit. A value that is not finite is
-"nan", "inf" or "-inf" in quotes (JSON has no such numbers); null, NaN and Infinity are read as the same.
+whole ones whole, of any size, and floats to the last digit. A value that is not finite is "nan", "inf" or "-inf" in
+quotes, as JSON has no such numbers. null, NaN and Infinity are read as the same.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from monkey.metrics.metric_log import valid_name
 
-#: Longest line that is read, in bytes: what is longer is garbage, not a record to wait for.
+#: Bytes of the longest line that is read: a longer one is garbage, not a record to wait for.
 MAX_LINE = 1 << 20
-#: Names beyond this many are passed over, unless a spec names them: the summary travels in the job's end, and in every
+#: Names beyond this many are left out, unless a spec names them: the summary travels in the job's end, and in every
 #: status.
 MAX_METRICS = 1000
-#: Steps beyond 64 bits are read as no step: nothing that they are sent to could hold them.
+#: Steps beyond 64 bits are read as no step: InfluxDB and other readers could not hold them.
 MAX_STEP = 1 << 63
 
 _NONFINITE = {text: float(text) for sign in ("", "+", "-") for text in (sign + "nan", sign + "inf", sign + "infinity")}
@@ -33,13 +33,13 @@ class MetricSummary:
     def __init__(
         self, watch: Callable[[str, float, int | None], None] | None = None, needed: Collection[str] = ()
     ) -> None:
-        """Start with nothing seen; `needed`: metrics that are kept however many others there are.
+        """Start without records; `needed`: metrics that are kept however many others there are.
 
-        `watch` receives every value that is kept, finite or not: its metric, it, its step.
+        `watch` receives every value that is kept, finite or not: the metric's name, the value, its step.
         """
-        #: Lines passed over because they were no records, and values that were no numbers.
+        #: Number of lines that were no records, and of values that were no numbers.
         self.garbage = 0
-        #: Were values passed over because there were too many names?
+        #: Whether values were left out because there were too many names.
         self.crowded = False
         self._needed = needed
         self._tails: dict[str, bytes] = {}
@@ -48,9 +48,9 @@ class MetricSummary:
         self._watch = watch
 
     def feed(self, data: bytes, source: str = "") -> None:
-        """Take the next bytes of a file; `source` names the file, because each keeps a last line of its own.
+        """Read the next bytes of a file; `source` names the file, because each has an unfinished last line of its own.
 
-        Within a source the order of lines counts, between sources the time in the record. Never raises.
+        Within a file, the last record is the last line; between files, it is the one of the latest time. Never raises.
         """
         *lines, tail = (self._tails.get(source, b"") + data).split(b"\n")
         if lines and source in self._skipping:
@@ -65,7 +65,7 @@ class MetricSummary:
         self._tails[source] = tail
 
     def finish(self) -> dict[str, dict[str, Any]]:
-        """Take the last lines that lack their newline, if they are records; nothing is fed afterwards."""
+        """Read the last lines, which lack their newline, and return the result; nothing is fed afterwards."""
         for source, tail in self._tails.items():
             if tail and source not in self._skipping:
                 self._line(tail, source)
@@ -73,8 +73,11 @@ class MetricSummary:
         return self.result()
 
     def result(self) -> dict[str, dict[str, Any]]:
-        """Return for each metric, by name: last, min, max (finite values; None without one), step (of last),
-        best_min_step, best_max_step (None where no step was given), count (finite values), nonfinite (the others).
+        """Return the summary of each metric, by name, sorted.
+
+        - last, min, max: of the finite values; None without one.
+        - step, best_min_step, best_max_step: the steps of these three; None where no step was given.
+        - count, nonfinite: the number of finite values, and of others.
         """
         return {name: metric.result() for name, metric in sorted(self._metrics.items())}
 
@@ -168,12 +171,12 @@ class _Metric:
 
 
 def is_finite(value: float) -> bool:
-    """Say whether it is neither NaN nor infinite; math.isfinite raises OverflowError for large whole numbers."""
+    """Return whether the value is finite; math.isfinite would raise OverflowError for large whole numbers."""
     return value - value == 0
 
 
 def as_number(value: object) -> float | None:
-    """Return the value as a number (NaN and infinities included), or None where it is none."""
+    """Return a value of a record as a number, NaN and infinities included; None where it is no number."""
     if type(value) is float:
         return value
     if value is None:

@@ -1,8 +1,11 @@
-"""What an attempt used of its machine, in a few numbers: what to ask for the next time.
+"""The resource usage of an attempt, in a few numbers: what to ask for the next time.
 
-A file of samples has lines as `monkey.log` writes them, of these names: cpu_seconds (so far), cpu_percent (100: one
-CPU), memory_bytes, memory_percent (of what it asked for), disk_read_bytes and disk_write_bytes (so far), and of its
-GPUs gpu_percent (their mean), gpu_memory_bytes and gpu_power_watts (in sum), gpu_temperature (the highest).
+A file of samples has lines as `monkey.log` writes them, with these names:
+
+- cpu_seconds (so far), cpu_percent (100: one CPU);
+- memory_bytes, memory_percent (of what the job asked for);
+- disk_read_bytes and disk_write_bytes (so far);
+- of its GPUs: gpu_percent (the mean), gpu_memory_bytes and gpu_power_watts (the sum), gpu_temperature (the highest).
 """
 
 from __future__ import annotations
@@ -20,16 +23,16 @@ def write_sample(at: int, fields: Mapping[str, float]) -> bytes:
 
 
 class ResourceUsage:
-    """Folds samples."""
+    """The usage of one attempt, folded from its samples."""
 
     def __init__(self) -> None:
-        """Start with nothing seen."""
+        """Start without samples."""
         self._cpu_seconds = 0.0
         self._memory = self._gpu_memory = 0.0
         self._gpu_percents, self._gpu_samples = 0.0, 0
 
     def add(self, fields: Mapping[str, float]) -> None:
-        """Take one sample."""
+        """Add one sample: values by name."""
         self._cpu_seconds = max(self._cpu_seconds, fields.get("cpu_seconds", 0.0))
         self._memory = max(self._memory, fields.get("memory_bytes", 0.0))
         self._gpu_memory = max(self._gpu_memory, fields.get("gpu_memory_bytes", 0.0))
@@ -38,7 +41,7 @@ class ResourceUsage:
             self._gpu_samples += 1
 
     def feed(self, data: bytes) -> None:
-        """Take the samples of a file; what is none is passed over."""
+        """Add the samples of a file; lines that are none are skipped."""
         for one in data.splitlines():
             try:
                 fields = json.loads(one)["m"]
@@ -49,8 +52,8 @@ class ResourceUsage:
     def result(self, seconds: float, cpu_seconds: float = 0.0, memory: int = 0) -> dict[str, float]:
         """Return cpus (used on average), memory_bytes (the peak), gpu_percent (the mean), gpu_memory_bytes (the peak).
 
-        It ran for `seconds`. `cpu_seconds`, `memory`: what the kernel counted of it itself, where it did; of its first
-        process and what that waited for, so it may be less than what the samples saw. What is not known is left out.
+        The attempt ran for `seconds`. `cpu_seconds` and `memory` (bytes) are the kernel's own counts, or 0. It counts
+        the first process and those that this waited for, so the samples may have more. Unknown values are left out.
         """
         told: dict[str, float] = {}
         if seconds > 0 and (used := max(self._cpu_seconds, cpu_seconds)):

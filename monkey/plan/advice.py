@@ -1,38 +1,38 @@
-"""What helps a sweep that does not continue by itself: said here once, for the plan, the screens and the verbs."""
+"""The advice for sweeps that do not continue by themselves: one text for the plan, the screens and the verbs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: The time that examples give a sweep besides.
+#: The time by which examples extend a sweep.
 _EXAMPLE_EXTENSION = "6h"
 
 
 @dataclass(frozen=True)
 class SweepSituation:
-    """How a sweep stands, as far as advice depends on it."""
+    """The state of a sweep, as far as advice depends on it."""
 
     name: str
-    #: Jobs that failed for good, and jobs that neither failed nor succeeded.
+    #: Number of jobs that failed for good, and of jobs that are not finished.
     failed: int = 0
     unfinished: int = 0
     paused: bool = False
     cancelled: bool = False
-    #: Does a failure cancel it?
+    #: Whether a failure cancels it.
     fail_fast: bool = False
-    #: Did a job fail because the store does not have its data, or has it damaged?
+    #: Whether a job failed because the store does not have its data, or has it damaged.
     lacks_data: bool = False
-    #: Has it expired, or is it about to?
+    #: Whether it has expired, or is about to.
     over: bool = False
 
 
 def is_blocked(at: SweepSituation) -> bool:
-    """Say whether it has jobs left, and an order that keeps them from running."""
+    """Return whether the sweep has jobs left that cannot run: it is paused, cancelled or expired."""
     return bool(at.unfinished) and (at.paused or at.cancelled or at.over)
 
 
 def suggest_next_step(at: SweepSituation) -> str:
-    """Return what may be done next, without a full stop: "`monkey retry digits` tries again"."""
+    """Return the next step for the sweep, without a full stop: "`monkey retry digits` tries again"."""
     if at.over and at.unfinished:
         return _suggest_more_time(at)
     if is_blocked(at) and not _would_cancel_again(at):
@@ -49,7 +49,7 @@ def suggest_next_step(at: SweepSituation) -> str:
 
 
 def suggest_retry(at: SweepSituation) -> str:
-    """Return what has its failed jobs tried again, with a chance: "`monkey retry digits` tries again"."""
+    """Return the steps that retry its failed jobs with a chance of success: "`monkey retry digits` tries again"."""
     return f"{_join_steps(*_list_retry_steps(at))} tries again"
 
 
@@ -63,17 +63,17 @@ def _suggest_more_time(at: SweepSituation) -> str:
 
 
 def suggest_extension(name: str) -> str:
-    """Return what gives an expired sweep more time: "`monkey extend digits 6h` goes on"."""
+    """Return the sentence with the verb that extends an expired sweep: "`monkey extend digits 6h`", and its effect."""
     return f"`monkey extend {name} {_EXAMPLE_EXTENSION}` goes on"
 
 
 def suggest_reopening(at: SweepSituation) -> str:
-    """Return the verb that has a cancelled sweep continue to its end."""
+    """Return the verb that makes a cancelled sweep continue to its end."""
     return f"`monkey {'retry' if _would_cancel_again(at) else 'resume'} {at.name}`"
 
 
 def _would_cancel_again(at: SweepSituation) -> bool:
-    """Would the next failure that is met cancel it again? Each of them does so once, however old it is."""
+    """Return whether a failed job would cancel the resumed sweep again: each failure does so once, however old."""
     return bool(at.failed) and at.fail_fast
 
 

@@ -1,4 +1,4 @@
-"""What machines may cost at the worst: how many, for how long, at which price. Pure values."""
+"""The worst-case cost of rented machines: how many, for how long, at which price. This module does no I/O."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _EXPIRY_TOLERANCE_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class RetainedMachines:
-    """Machines that there are, and that keep an end which is later than the fleet's."""
+    """Machines of today that stay rented after the fleet expires, as their end is later."""
 
     machines: int
-    #: Hours after the fleet expires, of all of them together.
+    #: Hours after the fleet expires, in sum over these machines.
     hours: float
     #: When the last of them ends: seconds since the epoch, UTC.
     until: float
 
     @property
     def counted(self) -> float:
-        """The hours that are counted."""
+        """Return the hours, rounded up as `round_up_hours` does."""
         return round_up_hours(self.hours)
 
     def words(self) -> str:
-        """Say it: "2 machines that keep their end, 2026-12-01 18:00 UTC"."""
+        """Return the words for these machines: "2 machines that keep their end, 2026-12-01 18:00 UTC"."""
         whose = (
             "1 machine that keeps its end" if self.machines == 1 else f"{self.machines} machines that keep their end"
         )
@@ -41,47 +41,47 @@ class RetainedMachines:
 
 @dataclass(frozen=True)
 class FleetCost:
-    """The worst case of a fleet's machines: all that there may be at once, from now until the fleet expires.
+    """The worst-case cost of a fleet's machines: as many as there may be at once, from now until the fleet expires.
 
-    It bounds what they are rented for. Disks, traffic and requests come besides, and so does what was spent already.
+    It bounds their rent. The cost of disks, traffic and requests is extra, and so is what was spent already.
     """
 
-    #: Machines at once, at most: what `max_instances` allows, since `resume` and `retry` ask for more without a plan.
+    #: Largest number of machines at once, `max_instances`, since `resume` and `retry` ask for more without a plan.
     machines: int
-    #: What one is: "g5.xlarge", "g5.xlarge or g4dn.xlarge".
+    #: Type of one machine: "g5.xlarge", "g5.xlarge or g4dn.xlarge".
     kind: str
     #: Hours from now until the fleet expires.
     hours: float
-    #: When that is: seconds since the epoch, UTC.
+    #: When the fleet expires: seconds since the epoch, UTC.
     until: float
-    #: USD an hour of one machine, of the dearest of its kinds; None where monkey.yaml does not say.
+    #: USD per hour of one machine, of the dearest kind; None where monkey.yaml does not say.
     price: float | None = None
-    #: May it be less, since they are spot machines?
+    #: Whether these are spot machines, which usually cost less.
     spot: bool = False
     #: USD that the worst case must not exceed (`max_cost`); None for no limit.
     limit: float | None = None
-    #: Until when machines that there are now are rented, seconds since the epoch; None where there are none.
+    #: Until when today's machines are rented, seconds since the epoch; None where there are none.
     rented: float | None = None
     #: Kinds that have no price, where others do.
     unpriced: tuple[str, ...] = ()
-    #: Those of today's machines that stay for longer than the fleet; None for none.
+    #: Today's machines that stay for longer than the fleet; None for none.
     kept: RetainedMachines | None = None
-    #: Is an hour of all that there may be dearer than what was applied last, at the prices of now?
+    #: Whether an hour of all machines at once is dearer than what was applied last, at the prices of now.
     dearer: bool = False
 
     @property
     def longer(self) -> bool:
-        """Are machines that there are rented for longer than now?"""
+        """Return whether machines of today become rented for longer."""
         return self.rented is not None and self.until - self.rented > _EXPIRY_TOLERANCE_SECONDS
 
     @property
     def counted(self) -> float:
-        """The hours that are counted."""
+        """Return the hours, rounded up as `round_up_hours` does."""
         return round_up_hours(self.hours)
 
     @property
     def total(self) -> float | None:
-        """USD at the worst, rounded up to cents; None where the price is not known."""
+        """Return the worst case in USD, rounded up to cents; None where the price is not known."""
         if self.price is None:
             return None
         kept = _multiply_cost(1, self.kept.counted, self.price) if self.kept else Decimal(0)
@@ -89,11 +89,14 @@ class FleetCost:
 
     @property
     def exceeds(self) -> bool:
-        """Is the worst case above the limit, or can nobody say that it is not?"""
+        """Return whether there is a limit, and the worst case is above it or unknown."""
         return self.limit is not None and (self.total is None or self.total > self.limit)
 
     def words(self) -> str:
-        """Say it: "at most 4 × g5.xlarge × 12 h × $1.01 = $48.48 until 2026-12-01 18:00 UTC (spot: usually less)"."""
+        """Return the cost in words.
+
+        "at most 4 × g5.xlarge × 12 h × $1.01 = $48.48 until 2026-12-01 18:00 UTC (spot: usually less)"
+        """
         terms = f"at most {self.machines} × {self.kind} × {self.counted:g} h"
         until = f"until {format_utc_time(self.until)}"
         if self.price is None or self.total is None:
@@ -110,39 +113,39 @@ class FleetCost:
         return f"{own}, and {besides} for {self.kept.words()}: {format_dollars(self.total)}{less}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for programs, with its total."""
+        """Return the cost as data for JSON, with its total."""
         return {**asdict(self), "total": self.total}
 
 
 def round_up_hours(hours: float) -> float:
-    """Return hours as they are counted: started tenths, so that a reader who checks the sum gets the same."""
+    """Return hours rounded up to tenths, as they are shown: a reader who checks the sum gets the same."""
     return math.ceil(round(max(hours, 0.0) * 10, 3)) / 10
 
 
 def _multiply_cost(machines: int, hours: float, price: float) -> Decimal:
-    """Return USD, rounded up to cents."""
+    """Return the product in USD, rounded up to cents."""
     exact = machines * Decimal(str(hours)) * Decimal(str(price))
     return exact.quantize(Decimal("0.01"), ROUND_CEILING)
 
 
 def sum_costs(costs: Iterable[FleetCost]) -> float | None:
-    """Return what they cost together, in USD; None where the price of one is not known."""
+    """Return the sum of the costs in USD; None where the price of one is not known."""
     known = [cost.total for cost in costs]
     return None if None in known else round(sum(each for each in known if each is not None), 2)
 
 
 def format_total_cost(costs: Iterable[FleetCost]) -> str:
-    """Say what they cost together: "at most $48.48", or that nobody knows."""
+    """Return the sum of the costs in words: "at most $48.48", or "a price that is unknown"."""
     known = sum_costs(costs)
     return "a price that is unknown" if known is None else f"at most {format_dollars(known)}"
 
 
 def format_rentals(costs: Mapping[str, FleetCost]) -> str:
-    """Say what is to be rented, by fleets: "machines of aws (at most 4 × g5.xlarge × …)"."""
+    """Return the rented machines of each fleet in words: "machines of aws (at most 4 × g5.xlarge × …)"."""
     return ", and ".join(f"machines of {name} ({cost.words()})" for name, cost in costs.items())
 
 
 def format_dollars(amount: float) -> str:
-    """Say an amount: "$1,048.40", "$0.0416"."""
+    """Return an amount of USD as text: "$1,048.40", "$0.0416"."""
     exact = f"{amount:,.4f}"
     return f"${exact[:-2]}{exact[-2:].rstrip('0')}"

@@ -1,33 +1,39 @@
-"""A plan as JSON: the `--json` document, and the saved plan that `apply plan.json` holds the world against.
+"""A plan as JSON: the `--json` document, and the saved plan, with which `apply plan.json` compares a new plan.
 
-The document, one object:
+The document is one object:
 
-- `format`: 1. `changes`: is there anything to apply? `summary`: a sentence. `store`: the store's identity.
+- `format`: 1. `changes`: whether there is anything to apply. `summary`: a sentence. `store`: the store's identity.
 - `sweeps`: a list of
   - `name`, `source` (the spec's path), `head` (last entry of its log, 0 for none), `revision` (the newest, or null),
     `changes`
-  - `jobs`: {`new`, `stale`, `kept`, `removed`} as counts, `kept` and `removed` further split in `states`:
-    {`kept`, `removed`, `replaced`: {state: count}}; `elsewhere`: {sweep or "": kept jobs that were finished there}
-  - `reasons`: a list of {`kind`, `text`, `jobs`}: why jobs are stale; a job counts for each of its reasons
-  - `lines`: a list of {`mark`, `text`}: the lots as people read them, factored
+  - `jobs`: {`new`, `stale`, `kept`, `removed`}, each a count
+  - `states`: {`kept`, `removed`, `replaced`}, each {state: count}; replaced jobs are those that stale ones replace
+  - `elsewhere`: {sweep or "": number of kept jobs that are finished there}
+  - `reasons`: why jobs are stale, a list of {`kind`, `text`, `jobs`}; a job counts for each of its reasons
+  - `lines`: the groups of jobs as people read them, a list of {`mark`, `text`}
   - `settings`: a list of {`name`, `before`, `after`}
-  - `upload`: {`bytes`, `objects`}, code and datasets together; `datasets`: a list of {`name`, `hash`, `bytes`,
-    `objects`, `here`}, again of what is to be sent; `here`: is it on the machine that plans?
-  - `adopted`: how many jobs take another's result; `released`: how many running jobs applying would stop
-  - `expires`: when it would expire, applied now, in seconds since the epoch; null for never
-  - `unmarked`: fleets that an apply which was cut short did not tell; `notes`, `warnings`: sentences
-- `fleets`: a list of {`fleet`, `type`, `jobs`, `agents`, `before`, `after`, `changes`, `cost`, `machines`, `notes`}
-  (`before`, `after`: how many machines); `cost`: null, or the worst case of machines that are paid for, {`machines`,
-  `kind`, `hours`, `until`, `price` (USD an hour of one, or null), `spot`, `limit` (max_cost, or null),
-  `rented` (until when there are some now, or null), `unpriced` (kinds without a price), `kept`
-  (null, or {`machines`, `hours`, `until`} of those that stay for longer), `dearer` (than what was applied?),
-  `total` (USD)};
-  `machines`: a list of {`op`, `machine`, `why`, `trouble`, `stops`, `part`}, of those that change
-  (`stops`: how many jobs run there, and are stopped and queued again; `part`: it is none, but what they come out of)
-- `warnings`: sentences, of what is of none of these sweeps and fleets
+  - `upload`: {`bytes`, `objects`} to send, code and datasets together
+  - `datasets`: a list of {`name`, `hash`, `bytes` and `objects` to send, `here`: is it on the machine that plans?}
+  - `adopted`: the number of jobs that take another's result
+  - `released`: the number of running jobs that an apply would stop
+  - `expires`: when the sweep would expire if applied now, in seconds since the epoch; null for never
+  - `unmarked`: fleets whose queue lacks the sweep, as an apply was interrupted
+  - `notes`, `warnings`: lists of sentences
+- `fleets`: a list of
+  - `fleet` (its name), `type`, `jobs`, `agents`, `before` and `after` (numbers of machines), `changes`
+  - `cost`: null, or the worst case of rented machines, with
+    - `machines`, `kind`, `hours`, `until`, `price` (USD per hour of one, or null), `spot`, `limit` (max_cost, or null)
+    - `rented` (until when today's machines are rented, or null), `unpriced` (kinds without a price)
+    - `kept`: null, or {`machines`, `hours`, `until`} of those that stay for longer
+    - `dearer` (whether it is dearer than what was applied), `total` (USD, or null)
+  - `machines`: those that change, a list of {`op`, `machine`, `why`, `trouble`, `stops`, `part`}
+    - `stops`: the number of jobs that run there, which are stopped and queued again
+    - `part`: whether it is no machine, but a resource that machines come from
+  - `notes`: a list of sentences
+- `warnings`: sentences about none of these sweeps and fleets
 
-The saved plan is the same object with `saved`: what it is bound to (see `dump_saved_plan`), and `specs`, `keep_stale`:
-what to plan again to compare with.
+The saved plan is the same object with three more keys. `saved` is what the plan is bound to: see `dump_saved_plan`.
+`specs` and `keep_stale` are the arguments with which to plan again, to compare.
 """
 
 from __future__ import annotations
@@ -50,7 +56,7 @@ _SAVED_PLAN_FORMAT = 1
 
 
 def serialize_plan(plan: Plan) -> dict[str, Any]:
-    """Return the plan as the object described above; `json.dumps` takes it as it is."""
+    """Return the plan as the object described above, ready for `json.dumps`."""
     return {
         "format": _SAVED_PLAN_FORMAT,
         "changes": plan.changes,
@@ -115,7 +121,7 @@ def _serialize_fleet(fleet: FleetPlan) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SavedPlan:
-    """A saved plan as it was read: what to plan again, and what that must be bound to."""
+    """A saved plan as it was read: the arguments to plan again with, and what the new plan must be bound to."""
 
     specs: tuple[str, ...]
     keep_stale: tuple[str, ...]
@@ -127,8 +133,9 @@ class SavedPlan:
 def dump_saved_plan(plan: Plan, specs: Sequence[str], keep_stale: Collection[str] = ()) -> str:
     """Return the text of a saved plan.
 
-    It is bound to the store, to each sweep's log head, recipe, job table, settings and the code's hashes, and to what
-    machines are made from; not to progress: jobs may begin and end between plan and apply.
+    It is bound to the store, and to each sweep's log head, recipe, job table, settings, adopted results and hashes of
+    code. It is bound to the inputs of machines, too. It is not bound to progress: jobs may begin and end between plan
+    and apply.
     """
     bound = {
         "store": plan.store,
@@ -140,7 +147,7 @@ def dump_saved_plan(plan: Plan, specs: Sequence[str], keep_stale: Collection[str
 
 
 def parse_saved_plan(text: str, source: str = "the saved plan") -> SavedPlan:
-    """Read what `dump_saved_plan` wrote; raises PlanError for anything else."""
+    """Return the saved plan that `dump_saved_plan` wrote as `text`. Raises PlanError for anything else."""
     hint = "make it again: `monkey plan -o FILE`"
     try:
         data = json.loads(text)
@@ -164,7 +171,7 @@ def parse_saved_plan(text: str, source: str = "the saved plan") -> SavedPlan:
 
 
 def verify_saved_plan(saved: SavedPlan, fresh: Plan) -> None:
-    """Raise StalePlan, saying all that moved, unless the plan made now is the one that was saved."""
+    """Raise StalePlan, with all differences, unless the plan `fresh`, made now, is the one that was saved."""
     moved = []
     if saved.store != fresh.store:
         moved.append("the store is another one")
@@ -205,7 +212,7 @@ def _bind_machines(fleet: FleetPlan) -> dict[str, Any]:
 
 
 def _check_binding(bound: Mapping[str, Any]) -> None:
-    """Raise what `parse_saved_plan` translates, unless this is what `_bind_sweep` made."""
+    """Raise an error that `parse_saved_plan` translates, unless `bound` is what `_bind_sweep` makes."""
     Recipe.from_json(bound["recipe"])
     SweepSettings.from_json(bound["settings"])
     kinds = {"head": int, "jobs": int, "table": str, "code_files": dict, "adopted": dict}
@@ -219,7 +226,7 @@ def _digest_ids(ids: Sequence[str]) -> str:
 
 
 def _is_applied(bound: Mapping[str, Any], sweep: SweepPlan) -> bool:
-    """Is the newest revision what this plan would have made of the sweep?"""
+    """Return whether the newest revision is the one that the saved plan would have appended."""
     seen = sweep.observed
     if seen is None or seen.applied is None or seen.applied_at <= bound["head"]:
         return False
@@ -232,7 +239,7 @@ def _is_applied(bound: Mapping[str, Any], sweep: SweepPlan) -> bool:
 
 
 def _list_differences(bound: Mapping[str, Any], sweep: SweepPlan) -> list[str]:
-    """Say what of one sweep is not as it was saved."""
+    """Return the differences of one sweep from the saved plan, in words."""
     want = sweep.desired
     moved = []
     recipe = Recipe.from_json(bound["recipe"])

@@ -2,8 +2,8 @@
 # Paths are plain strings here: this is part of the supervisor, which starts without pathlib and runs once a job.
 """The processes of this machine, as the kernel shows them.
 
-Imports next to nothing: supervisors start with it. Where there is no /proc (macOS), `ps` tells of parents, and of
-nothing else: a child whose parent died is found by its process group alone.
+This module imports next to nothing, since supervisors start with it. Without a /proc (macOS), `ps` gives the parents,
+and nothing else: a child whose parent died is found by its process group alone.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import os
 import signal
 import sys
 
-#: The kernel lists a process's children (CONFIG_PROC_CHILDREN); else all of /proc is read for it.
+#: Whether the kernel lists a process's children (CONFIG_PROC_CHILDREN); else all of /proc is read for them.
 LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 HAS_PROC = os.path.exists("/proc/self/stat")
-#: In the environment of supervisor and jobs: "STATE_DIRECTORY:KEY", whose they are.
+#: Variable in the environment of supervisor and jobs that says whose they are: "STATE_DIRECTORY:KEY".
 MARK = "MONKEY_AGENT"
 #: The key of builds of environments ("build.TOKEN"), which are the agent's own children and outlive a supervisor.
 BUILD = "build"
@@ -24,7 +24,7 @@ KILL, STOP, CONT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
 
 
 def read_proc(path: str) -> bytes:
-    """Return what is in a file of /proc, b"" where it is gone or not ours."""
+    """Return the content of a file of /proc; b"" where it is gone or not ours."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -41,7 +41,7 @@ def read_proc(path: str) -> bytes:
 
 
 def list_processes() -> list[int]:
-    """Return all processes."""
+    """Return the PIDs of all processes; none without a /proc."""
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
@@ -49,29 +49,29 @@ def list_processes() -> list[int]:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of /proc/PID/stat from the third (state) on; the second may hold anything, even brackets."""
+    """Return the fields of /proc/PID/stat from the third (state) on; the second may have any text, even brackets."""
     return read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def read_start_time(pid: int) -> float | None:
-    """Return when a process began, in seconds since the boot (to 10 ms); None where it is not known."""
+    """Return the start time of a process, in seconds since the boot (to 10 ms); None where it is not known."""
     fields = _stat(pid)
     return int(fields[19]) / os.sysconf("SC_CLK_TCK") if len(fields) > 19 else None
 
 
 def is_dead(pid: int) -> bool:
-    """Say whether a process is gone, or a zombie."""
+    """Return whether a process is gone, or a zombie."""
     return _stat(pid)[:1] in ([], [b"Z"], [b"X"])
 
 
 def read_mark(pid: int) -> str | None:
-    """Return the mark in a process's first environment; None where it has none, or hides it."""
+    """Return the mark in the environment that a process started with; None where it has none, or hides it."""
     _, found, rest = (b"\0" + read_proc(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())
     return os.fsdecode(rest.partition(b"\0")[0]) if found else None
 
 
 def list_lock_holders(lock: int) -> list[int]:
-    """Return the processes that have the descriptor `lock` of ours, which holds a lock, or copies of it."""
+    """Return the processes that hold the lock of our descriptor `lock`, by the descriptor or copies of it."""
     inode, found = f":{os.fstat(lock).st_ino} ".encode(), []
     for pid in list_processes():
         try:
@@ -84,7 +84,7 @@ def list_lock_holders(lock: int) -> list[int]:
 
 
 def _locks(told: bytes, inode: bytes) -> bool:
-    """Say whether what the kernel tells of a descriptor has a lock on that inode."""
+    """Return whether the kernel's lines about a descriptor name a lock on that inode."""
     return any(line.startswith(b"lock:") and inode in line for line in told.splitlines())
 
 
@@ -98,7 +98,7 @@ def list_children(pid: int) -> list[int]:
 
 
 def list_descendants(roots: list[int]) -> list[int]:
-    """Return everything below `roots`, the nearest first; zombies may be among it."""
+    """Return all processes below `roots`, the nearest first; zombies may be among them."""
     parents = None if LISTS_CHILDREN else _by_parent()
     found: list[int] = []
     seen = set(roots)
@@ -118,7 +118,7 @@ def _by_parent() -> dict[int, list[int]]:
 
 
 def _parents() -> list[tuple[int, int]]:
-    """Return each process with its parent: of /proc, or else of `ps`, which is left out itself."""
+    """Return each process with its parent, from /proc or else from `ps`, without the process of `ps` itself."""
     if HAS_PROC:
         return [(pid, int(fields[1])) for pid in list_processes() if len(fields := _stat(pid)) > 1]
     import subprocess  # 15 ms, which nothing pays for where there is a /proc
@@ -130,7 +130,7 @@ def _parents() -> list[tuple[int, int]]:
 
 
 def send_signal(pid: int, number: int) -> bool:
-    """Signal a process; False where it is gone or out of our reach (a job may start what belongs to root)."""
+    """Signal a process; return False if it is gone or not ours to signal (a job may start one that belongs to root)."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -139,7 +139,7 @@ def send_signal(pid: int, number: int) -> bool:
 
 
 def send_group(pid: int, number: int) -> None:
-    """Signal a process group."""
+    """Signal a process group, unless it is gone or not ours to signal."""
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -147,7 +147,7 @@ def send_group(pid: int, number: int) -> None:
 
 
 def read_session(pid: int) -> int:
-    """Return a process's session, -1 where it is gone."""
+    """Return the session of a process; -1 where it is gone."""
     try:
         return os.getsid(pid)
     except OSError:
@@ -155,7 +155,7 @@ def read_session(pid: int) -> int:
 
 
 def read_group(pid: int) -> int:
-    """Return a process's group, -1 where it is gone."""
+    """Return the group of a process; -1 where it is gone."""
     try:
         return os.getpgid(pid)
     except OSError:
@@ -163,7 +163,10 @@ def read_group(pid: int) -> int:
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of all descendants whose parent dies (Linux), so that no double fork escapes."""
+    """Become the parent of all descendants whose parent dies (Linux), so that no double fork escapes.
+
+    Returns whether that worked.
+    """
     if not sys.platform.startswith("linux"):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What a job's or a permit's log says: claims and ends. A log that was cut short never reads as either."""
+"""Entries of a job's or a permit's log: claims and ends. An entry that was cut short never reads as either."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from monkey.spec.job.stop_when import StopEvidence
 
 
 class ClaimEnd(StrEnum):
-    """How a claim ended."""
+    """The outcome of a claim."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     RELEASED = "released"
-    #: By a condition of `stop_when` that it met.
+    #: The job met a condition of `stop_when`.
     STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An agent took the job. `seq` is its last heartbeat's number then; agent and nonce name this claim alone."""
+    """The claim of a job by an agent. `seq`: number of the agent's last heartbeat then. Agent and nonce are unique."""
 
     agent: str
     nonce: int
     seq: int
     #: The sweep under whose settings the job runs.
     sweep: str
-    #: The claim only asks again for a job that its agent has in hand (after a gap, or for another sweep).
+    #: Whether the agent has the job in hand already, and only claims it again (after a gap, or for another sweep).
     continues: bool = False
-    #: After a claim whose agent vanished: the newest attempt of which there is a checkpoint in the store; 0 for none.
+    #: For a takeover, the newest attempt that has a checkpoint in the store; 0 for none.
     checkpoint: int = 0
     #: Wall clock of the agent, seconds since the epoch; for people, never for decisions.
     at: float = 0.0
@@ -56,7 +56,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class EndEntry:
-    """The claim before it is over. Only its own agent writes this."""
+    """The end of the claim before it. Only the claim's own agent writes it."""
 
     outcome: ClaimEnd
     agent: str
@@ -69,19 +69,19 @@ class EndEntry:
     seconds: float = 0.0
     #: Wall clock of the agent, seconds since the epoch; for people, never for decisions.
     at: float = 0.0
-    #: Position of the claim under which the attempt began: names its directory of outputs.
+    #: Position of the claim under which the attempt began: it names the directory of outputs.
     out: int = 0
     metrics: dict[str, Any] = field(default_factory=dict)
-    #: Relative path to SHA-256 of every file that was kept.
+    #: Relative path of every kept file to its SHA-256.
     outputs: dict[str, str] = field(default_factory=dict)
     log_tail: list[str] = field(default_factory=list)
-    #: What met a condition of `stop_when`, as `monkey.spec.job.stop_when.Evidence` writes it.
+    #: The evidence that a condition of `stop_when` was met, as `monkey.spec.job.stop_when.StopEvidence` writes it.
     met: dict[str, Any] = field(default_factory=dict)
-    #: What the attempt used of its machine, as `monkey.metrics.usage` has it.
+    #: The attempt's usage of its machine, as `monkey.metrics.usage` returns it.
     usage: dict[str, float] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        """Return the bytes of the entry (what is empty is left out)."""
+        """Return the bytes of the entry, without empty fields."""
         body: dict[str, Any] = {"kind": "end", "outcome": str(self.outcome), "agent": self.agent, "nonce": self.nonce}
         for name in _OPTIONAL:
             value = getattr(self, name)
@@ -95,20 +95,20 @@ _OPTIONAL = ("sweep", "reason", "exit_code", "seconds", "at", "out", "metrics", 
 
 @dataclass(frozen=True, slots=True)
 class TornEntry:
-    """Bytes under the entry's key that are no entry: a loss of power cut them short. Counts as a claim nobody holds."""
+    """An entry whose bytes are none: a loss of power cut them short. It counts as a claim that no agent holds."""
 
     key: str
 
     @property
     def agent(self) -> str:
-        """Name an owner that never beats."""
+        """Return the name of an agent that never beats."""
         return f"(torn) {self.key}"
 
 
 JobEntry = Claim | EndEntry | TornEntry
 
 
-#: What each field of an entry is.
+#: The check of each field of an entry.
 _SHAPE = {
     "agent": entry_shape.is_text,
     "nonce": entry_shape.is_whole,
@@ -131,7 +131,7 @@ _SHAPE = {
 
 
 def decode_entry(key: str, data: bytes) -> JobEntry:
-    """Read an entry; bytes that are none become Torn."""
+    """Return the entry that these bytes are; a `TornEntry` for bytes that are none."""
     try:
         body = entry_shape.parse_object(data)
         kind = body.pop("kind")
@@ -145,7 +145,7 @@ def decode_entry(key: str, data: bytes) -> JobEntry:
     return TornEntry(key)
 
 
-#: Made once: `json.dumps` makes one for each call that asks for anything of its own.
+#: Made once: `json.dumps` makes an encoder for each call with other options than its defaults.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Results for other programs: `--json` and `--csv`."""
+"""The results of a sweep for other programs: `--json` and `--csv`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from monkey.results.result_rows import ResultRow, Results
 from monkey.spec.command.command import format_argument
 from monkey.spec.job.job_table import ParameterValue
 
-#: A spreadsheet takes a cell that begins so as a formula; the wide forms are what some of them make of these.
+#: Beginnings of a cell that a spreadsheet takes for a formula; some spreadsheets take the wide forms, too.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
-#: What is told of a metric over a group, in this order.
+#: Columns for a metric over a group, in this order.
 SPREAD = ("mean", "std", "min", "max", "n")
 
 
 def row_json(row: ResultRow) -> dict[str, Any]:
-    """Return a row of `results --json`.
+    """Return a row of `results --json`, with these keys:
 
-    `job`, `state`, `counts` (in means, ranks and "best"?), `parameters` (dotted names), `metrics` (name to number; null
-    where no value was finite), `summary` (name to {last, min, max, step, …}), `seconds`, `attempt`, `reason`, `shared`
-    (other sweeps that want the job), `usage` (cpus, memory_bytes, gpu_percent, gpu_memory_bytes, as far as they are
-    known).
+    - `job`, `state`, `seconds`, `attempt`, `reason`
+    - `counts`: whether the job counts in means, ranks and "best"
+    - `parameters`: dotted name to value
+    - `metrics`: name to number; null where no value was finite
+    - `summary`: name to {last, min, max, step, …}
+    - `shared`: other sweeps that want the job
+    - `usage`: cpus, memory_bytes, gpu_percent, gpu_memory_bytes, as far as they are known
     """
     return {
         "job": row.job,
@@ -43,10 +46,14 @@ def row_json(row: ResultRow) -> dict[str, Any]:
 
 
 def rows_csv(results: Results) -> str:
-    """Return all rows as CSV (RFC 4180): job, state, every parameter, every metric, counts (true or false),
-    seconds, attempt, what it used (cpus, memory_bytes, gpu_percent, gpu_memory_bytes, where any job has it), reason.
+    """Return all rows as CSV (RFC 4180), with these columns:
 
-    A metric that is called like another column is prefixed "metric.". A parameter that a job lacks is empty.
+    - job, state, every parameter, every metric;
+    - counts (true or false), seconds, attempt;
+    - the usage (cpus, memory_bytes, gpu_percent, gpu_memory_bytes) that any job has;
+    - reason.
+
+    A metric with the name of another column is prefixed "metric.". A parameter that a job lacks is empty.
     """
     metrics = results.metrics
     taken = {"job", "state", "counts", "seconds", "attempt", "reason", *results.parameters, *results.usages}
@@ -73,7 +80,7 @@ def rows_csv(results: Results) -> str:
 
 
 def groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], metrics: Sequence[str]) -> str:
-    """Return groups as CSV: the parameters grouped by, jobs, and mean, std, min, max and n of every metric."""
+    """Return groups as CSV: the parameters `names`, the number of jobs, and mean, std, min, max, n of each metric."""
     head = [*names, "jobs", *(f"{metric}.{part}" for metric in metrics for part in SPREAD)]
     rows = (
         [
@@ -87,7 +94,7 @@ def groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], metrics: Seq
 
 
 def escape_formula(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula: with an apostrophe in front, unless it is a number."""
+    """Return a text that no spreadsheet takes for a formula: such a text gets an apostrophe, unless it is a number."""
     if not text.startswith(_FORMULA):
         return text
     try:

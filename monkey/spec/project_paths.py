@@ -1,4 +1,4 @@
-"""Files of the project that plan reads: a stranger's branch may have links there that lead to somebody's keys."""
+"""Project files that a plan reads: the branch of a stranger may have links there that lead to private keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def resolve_in_project(path: Path, root: Path) -> Path:
-    """Return where `path` leads. Raises ValueError where that is outside of the project at `root`, or git's own."""
+    """Return the real path of `path`. Raises ValueError where that is outside of the project `root`, or in `.git`."""
     # Not resolve(), which raises for links in a circle: whoever opens the file is told so by an OSError.
     real, top = (Path(os.path.realpath(each)) for each in (path, root))
     if not real.is_relative_to(top):
@@ -19,7 +19,7 @@ def resolve_in_project(path: Path, root: Path) -> Path:
 
 
 def is_project_directory(path: Path, root: Path) -> bool:
-    """Tell whether `path` is a directory of the project at `root`."""
+    """Return whether `path` is a directory of the project at `root`."""
     try:
         return resolve_in_project(path, root).is_dir()
     except ValueError:

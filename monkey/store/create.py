@@ -1,7 +1,7 @@
-"""The resolved create: whose is it now, whatever the store's first answer was.
+"""The resolved create of an entry: it finds out who won the key, whatever the store's first answer was.
 
-A bare put-if-absent lies: a retry inside the client meets its own write and reads "exists", a conflict reads "exists"
-though nothing is there, an answer is lost after the commit. Under 30 % of such faults a naive create left 60 of 400
+A bare put-if-absent lies. A retry inside the client meets its own write and reads "exists". A conflict reads "exists"
+though nothing is there. An answer is lost after the commit. Under 30 % of such faults, a naive create left 60 of 400
 keys without a winner; one that reads back left none.
 """
 
@@ -21,12 +21,12 @@ _BACKOFF_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Won:
-    """The key holds what we wrote."""
+    """The key has what we wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The key holds what another wrote before."""
+    """The key has what another writer wrote before: `existing`."""
 
     existing: bytes
 
@@ -37,12 +37,11 @@ Sleep = Callable[[float], Awaitable[None]]
 async def create_object(
     store: Store, key: str, data: bytes, *, durable: bool = True, sleep: Sleep = asyncio.sleep, tries: int = 3
 ) -> Won | Lost:
-    """Write `data` under `key` if nothing is there, and find out who won.
+    """Write `data` under `key` if nothing is there, and return who won.
 
-    `data` tells the writers apart: put a nonce into it, or have every writer of the key write the same.
+    `data` tells the writers apart: put a nonce into it, or let every writer of the key write the same.
     Raises CreateUnresolved where the outcome cannot be found out in `tries` rounds: the entry may be there now, later,
-    or never. Whatever the store raises in the first round and is not StoreUnavailable (StoreRefused, StoreMissing)
-    passes through, and nothing was written.
+    or never. Raises the store's other errors of the first round (StoreRefused, StoreMissing): then nothing was written.
     """
     attempt = _Attempt(store, key, data, durable)
     for round_ in range(tries):
@@ -55,22 +54,22 @@ async def create_object(
 
 
 def _pause(round_: int, data: bytes) -> float:
-    """Return seconds to wait: exponential, spread by the data's own nonce (a simulation must replay)."""
+    """Return the seconds to wait before a round: exponential, spread by the data's nonce (a simulation must replay)."""
     spread: float = 0.5 + zlib.crc32(data) / 2**32
     return float(_BACKOFF_SECONDS * 2 ** (round_ - 1) * spread)
 
 
 class _Attempt:
-    """What is known so far about one create."""
+    """The state of one create: what is known of its outcome so far."""
 
     def __init__(self, store: Store, key: str, data: bytes, durable: bool) -> None:
         self.store, self.key, self.data, self.durable = store, key, data, durable
-        #: An earlier round may have written the entry.
+        #: Whether an earlier round may have written the entry.
         self.in_doubt = False
         self.trouble: Exception | None = None
 
     async def once(self) -> Won | Lost | None:
-        """Try, and read back unless the answer was success; None where the outcome stays unknown."""
+        """Create once, and read back unless the answer was success; return None where the outcome stays unknown."""
         answered = True
         try:
             if await self.store.create(self.key, self.data, durable=self.durable):

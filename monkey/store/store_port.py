@@ -1,8 +1,8 @@
-"""The port that every store implements.
+"""The store's port, which every backend implements.
 
 Keys are relative, '/'-separated, UTF-8 without NUL, '.', '..' or empty parts. Values are bytes. Two kinds of objects
-exist: those created once (`create`) and those with one writer (`put`). Nothing here retries or reads back: that is
-`monkey.store.create`, once, for all backends.
+exist: those created once (`create`) and those with one writer (`put`). A backend does not retry or read back:
+`monkey.store.create` does so for all backends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from monkey.store.content.objects import Moved, SourceFile
 
 
 class ListedObject(NamedTuple):
-    """One key of a listing; `version` differs whenever the bytes under the key were replaced."""
+    """One key of a listing, with its size in bytes; `version` changes whenever the bytes are replaced."""
 
     key: str
     size: int
@@ -23,53 +23,53 @@ class ListedObject(NamedTuple):
 
 
 class Store(Protocol):
-    """A place where everyone meets. Every method may raise StoreUnavailable, StoreRefused or StoreMissing."""
+    """The store, which all machines share. Every method may raise StoreUnavailable, StoreRefused or StoreMissing."""
 
-    #: Where it is, as the user wrote it, made absolute.
+    #: Its place as the user wrote it, made absolute.
     url: str
-    #: Which store it is; `open_store` says so.
+    #: The store's identity, set by `open_store`.
     id: str = ""
-    #: Did this client begin it a moment ago, with no contents there?
+    #: Whether this client created it a moment ago, without contents.
     empty: bool = False
-    #: Seconds between looks at the store that are cheap here (a directory: below 1; a bucket: many).
+    #: Seconds between looks at the store that are cheap for this backend (a directory: below 1; a bucket: many).
     poll: float
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
-        """Write `data` under `key` if nothing is there.
+        """Write `data` under `key` if nothing is there; return True when it was written.
 
-        Returns True when written. False says no more than that the backend claims something is there: it may be ours
-        (a retry inside the client) or nothing at all (a conflict). StoreUnavailable: the outcome is not known.
+        False means only that the backend claims that something is there. That may be our own write (after a retry
+        inside the client), or nothing at all (a conflict). StoreUnavailable: the outcome is not known.
         `durable`: do not return before the entry would survive a loss of power.
         """
 
     async def put(self, key: str, data: bytes) -> None:
-        """Write or replace `key` (not durable: for objects that are written again, as heartbeats are)."""
+        """Write or replace `key`, not durably: for objects that are written again, as heartbeats are."""
 
     async def get(self, key: str) -> bytes:
-        """Return the bytes under `key`; raises KeyMissing."""
+        """Return the bytes under `key`. Raises KeyMissing."""
 
     async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
-        """Return everything below `prefix` (a string prefix, '' for all) whose key sorts after `after`, sorted by key.
+        """Return the objects whose key begins with `prefix` ('' for all) and sorts after `after`, sorted by key.
 
-        Nothing there: an empty list, never KeyMissing.
+        Where there are none, it returns an empty list, and never raises KeyMissing.
         """
 
     async def delete(self, key: str) -> None:
         """Remove `key`; a missing key is no error."""
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Write or replace `key` with the file's bytes, durably and never half; the store shares no inode with it."""
+        """Write or replace `key` with the file's bytes, durably and never half. The store does not link to the file."""
 
     async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
-        """Store files under the MD5s of their bytes (`contents.object_key`), and return these, in order.
+        """Store files under the MD5s of their bytes (`content.objects.object_key`); return these MD5s, in order.
 
-        All are durable when this returns, several travel at once, and a key never holds bytes of another MD5, even if
-        a process writes the files meanwhile. Raises DatasetError where a file is not what its Source says, or cannot be
+        All are durable when this returns, and several are sent at once. A key never has bytes of another MD5, even if
+        a process writes the files meanwhile. Raises DatasetError where a file differs from its SourceFile, or cannot be
         read; what was stored before stays.
         """
 
     async def get_file(self, key: str, path: Path) -> None:
-        """Write the bytes under `key` to `path` (aside, then renamed); raises KeyMissing."""
+        """Write the bytes under `key` to the file `path` (aside, then renamed). Raises KeyMissing."""
 
     async def close(self) -> None:
-        """Give back what the store holds; it is not used afterwards."""
+        """Close the store's connections and files; it is not used afterwards."""

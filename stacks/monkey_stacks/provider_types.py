@@ -1,4 +1,4 @@
-"""Of which type of provider the machines of a state are: by what Pulumi calls them."""
+"""The provider type of the machines in a state, found by Pulumi's types of their resources."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from collections.abc import Iterable, Sequence
 from monkey.errors import FleetError
 from monkey_stacks.engine.engine_outcome import StateResource
 
-#: Type of a provider to how Pulumi's types of its resources begin.
+#: Provider type to the beginning of Pulumi's types of its resources.
 _TYPE_PREFIXES = {"ssh": "pulumi-python:", "aws": "aws:", "gcp": "gcp:"}
 
 
 def find_provider_type(known: Iterable[StateResource]) -> str:
-    """Return the type of provider that made these; "" for none, or for what nobody knows."""
+    """Return the type of the provider that made these resources; "" for none, or for unknown ones."""
     return next((name for each in known for name, begins in _TYPE_PREFIXES.items() if each.type.startswith(begins)), "")
 
 
 def check_provider_type(known: Sequence[StateResource], type_: str, fleet: str) -> None:
-    """Raise FleetError where not all of these were made by this type of provider.
+    """Raise FleetError where not all of these resources were made by this type of provider.
 
-    Ours could neither change nor remove those of another; what none of ours makes, somebody wrote into the state.
+    A provider can neither change nor remove resources of another type. A resource that no type makes was written into
+    the state by another program.
     """
     if (found := find_provider_type(known)) not in ("", type_):
         raise FleetError(

@@ -1,4 +1,4 @@
-"""Fleets that have machines and that monkey.yaml no longer names: their state tells what they are."""
+"""Fleets with machines that monkey.yaml no longer names: their state says what they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from monkey_stacks.ssh.fleet import make_fleet as make_ssh_fleet
 async def open_unlisted_fleet(
     name: str, project: str, store_url: str, opened: Callable[[], Store | None]
 ) -> Fleet | None:
-    """Return the fleet whose state is under this name; None where it has nothing. Raises StoreError, CorruptObject."""
+    """Return the fleet whose state is under this name; None without resources. Raises StoreError, CorruptObject."""
     store = opened()
     known = await PulumiEngine(store, project, name).resources() if store is not None else ()
     if not known:
@@ -35,7 +35,7 @@ async def open_unlisted_fleet(
 
 
 async def has_remains(name: str, project: str, opened: Callable[[], Store | None]) -> bool:
-    """Say whether something is written down under this name, if only what nobody can read. Raises StoreError."""
+    """Return whether a state under this name has resources, or cannot be read. Raises StoreError."""
     store = opened()
     try:
         return store is not None and bool(await PulumiEngine(store, project, name).resources())
@@ -44,12 +44,12 @@ async def has_remains(name: str, project: str, opened: Callable[[], Store | None
 
 
 def _aws(known: Sequence[StateResource]) -> Provider:
-    """Return as much of the provider as taking it away needs."""
+    """Return as much of the provider as its destruction needs."""
     types = [each.inputs["instanceType"] for each in known if "instanceType" in each.inputs]
     return Provider("aws", cloud=CloudSettings(region_of(known), tuple(types)))
 
 
 def _gcp(known: Sequence[StateResource]) -> Provider:
-    """Return as much of the provider as taking it away needs."""
+    """Return as much of the provider as its destruction needs."""
     project, region, type_ = place_of(known)
     return Provider("gcp", cloud=CloudSettings(region, (type_,), gcp_project=project))

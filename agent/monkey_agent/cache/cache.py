@@ -1,10 +1,10 @@
 # ruff: noqa: PTH103
 # Paths are plain strings here: a job that uses what is cached takes and returns a right to it.
-"""What this machine keeps for all agents of the user (code, environments, datasets), and the rights to use it.
+"""The machine's cache for all agents of a user (code, environments, datasets), and the rights to use its entries.
 
-An entry is a path below the cache. Beside it lies NAME.use: each user of the entry holds it locked (shared), and its
-time of change says when that was last; NAME.lock is held by who makes the entry. Locks go with the process that holds
-them, however it ends, so nothing has to be cleared up after a kill -9.
+An entry is a path below the cache. Beside it lies NAME.use: each user of the entry holds a shared lock on it. Its time
+of change is the time of the last use. The maker of the entry holds a lock on NAME.lock. A lock ends with the process
+that holds it, however that ends, so nothing has to be cleared up after a kill -9.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from monkey_agent.cache import eviction
 
 #: Seconds between looks whether a lock is free.
 _POLL_SECONDS = 0.05
-#: Of the disk, the part that the cache may fill where nobody said otherwise.
+#: Part of the disk that the cache may fill where no cap is set.
 _DISK_SHARE = 0.5
-#: Bytes of a disk that are as good as none: programs that meet its end leave less.
+#: Free bytes below which a disk counts as full: a program that fills it leaves less.
 LITTLE = 32 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -42,7 +42,7 @@ class CacheUse:
         self._file, self._fd = file, fd
 
     def close(self) -> None:
-        """Give it back, and note that it was used until now."""
+        """Give the right back, and note that the entry was used until now."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 os.utime(self._fd)
@@ -60,12 +60,12 @@ class Cache:
     """The cache of this machine and user."""
 
     def __init__(self, root: Path, most: int | None = None) -> None:
-        """Keep everything in `root`, and at most `most` bytes of unused entries (default: half of the disk)."""
+        """Keep entries in `root`, and at most `most` bytes of unused ones (default: half of the disk)."""
         self.root, self._most = root, most
         self._trimming: asyncio.Task[bool] | None = None
 
     async def use(self, entry: Path) -> CacheUse:
-        """Return the right to use an entry, whether it is there yet or not. Raises OSError."""
+        """Return the right to use an entry, whether it exists yet or not. Raises OSError."""
         file = f"{entry}.use"
         fd = await _acquire(file, fcntl.LOCK_SH)  # waits only where it is just being removed
         os.utime(fd)
@@ -73,9 +73,10 @@ class Cache:
 
     @asynccontextmanager
     async def making(self, entry: Path, within: float = math.inf) -> AsyncIterator[int]:
-        """Be the only one to make an entry, for as long as this process or one that was given the descriptor lives.
+        """Hold the lock to make an entry, and yield its descriptor; a process that gets a copy holds the lock, too.
 
-        The caller has the right to use it. Raises OSError, also where others make it for more than `within` seconds.
+        The caller has the right to use the entry. Raises OSError, also where others make it for more than `within`
+        seconds.
         """
         fd = await _acquire(f"{entry}.lock", fcntl.LOCK_EX, within)
         try:
@@ -84,24 +85,24 @@ class Cache:
             os.close(fd)
 
     async def trim(self, *, urgent: bool = False) -> bool:
-        """Remove what was used least recently, until all fits the cap; `urgent`: at least one thing, the disk is full.
+        """Remove the least recently used entries until all fit the cap; return whether any was removed.
 
-        Says whether anything was removed. What is in use stays, whatever that takes.
+        `urgent`: the disk is full, so at least one entry is removed. Entries in use stay, however large.
         """
         return await asyncio.to_thread(eviction.trim_cache, str(self.root), self.most(), urgent=urgent)
 
     def trim_soon(self) -> None:
-        """Trim in the background: the job that needs the new entry must not wait."""
+        """Trim in the background, so that the job that needs the new entry does not wait."""
         if self._trimming is None or self._trimming.done():
             self._trimming = asyncio.get_running_loop().create_task(self.trim())
 
     async def settle(self) -> None:
-        """Wait until what `trim_soon` began is done."""
+        """Wait until the trim that `trim_soon` started is done."""
         if self._trimming is not None:
             await asyncio.gather(self._trimming, return_exceptions=True)
 
     async def with_room(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do `work`; where the disk is full, make room and do it again, as long as anything can go. Raises OSError."""
+        """Do `work`; where the disk is full, trim and try again, as long as entries can be removed. Raises OSError."""
         while True:
             try:
                 return await work()
@@ -110,7 +111,7 @@ class Cache:
                     raise
 
     def is_full(self) -> bool:
-        """Say whether the disk has so little room left that what failed may have failed for that."""
+        """Return whether the disk has so little room left that a failure may be due to that."""
         disk = os.statvfs(self.root)
         return disk.f_bavail * disk.f_frsize < LITTLE or (disk.f_files > 0 and not disk.f_favail)
 
@@ -123,13 +124,13 @@ class Cache:
 
     @staticmethod
     def note(entry: Path) -> None:
-        """Write down what an entry that one has the right to use takes of the disk."""
+        """Record the disk usage of an entry that the caller has the right to use."""
         size = eviction.disk_usage(str(entry))
         with Path(f"{entry}.use").open("r+b") as file:
             file.write(b"%-20d\n" % size)
 
     def trash(self, entry: Path) -> None:
-        """Take an entry away at once; what it takes of the disk is given back later."""
+        """Remove an entry at once; its disk space is freed later."""
         eviction.to_trash(str(self.root), str(entry))
 
 
@@ -145,9 +146,9 @@ async def _acquire(file: str, kind: int, within: float = math.inf) -> int:
 
 
 def try_lock(file: str, kind: int) -> int:
-    """Return a descriptor of `file` that holds a lock of that kind, -1 where somebody holds it otherwise.
+    """Return a descriptor of `file` with a lock of this kind; -1 where another process holds a conflicting lock.
 
-    An entry is removed with its lock files: one that was removed meanwhile protects nothing.
+    An entry is removed with its lock files: so a lock on a file that was removed meanwhile is taken again.
     """
     while True:
         fd = _open(file)

@@ -1,4 +1,4 @@
-"""Work that many ask for at once, and that is done once."""
+"""Single flights: work that many callers ask for at once, and that is done once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class _Flight(Generic[_T]):
-    """One piece of work under way; `ending` when no caller waits for it any more."""
+    """One piece of work under way; `ending`: it was cancelled, as no caller waits for it any more."""
 
     __slots__ = ("ending", "task", "waiting")
 
@@ -20,16 +20,17 @@ class _Flight(Generic[_T]):
 
 
 class SingleFlight(Generic[_T]):
-    """What is under way, by name."""
+    """The work under way, by name."""
 
     def __init__(self) -> None:
-        """Start with nothing under way."""
+        """Start without any work."""
         self._flights: dict[str, _Flight[_T]] = {}
 
     async def join(self, name: str, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Return what `work` returns, or what the one under way under this name will; so for what it raises.
+        """Return the result of the work under way under this name, or else of `work`; raise its error.
 
-        Who is cancelled leaves the others their result. The last one who is cancels the work, and waits for its end.
+        A cancelled caller leaves the others their result. The last cancelled caller cancels the work, and waits for its
+        end.
         """
         while (found := self._flights.get(name)) is not None and found.ending:
             await asyncio.wait([found.task])
@@ -55,7 +56,7 @@ class SingleFlight(Generic[_T]):
             task.exception()  # seen, though everybody who asked may be gone
 
     async def close(self) -> None:
-        """Cancel all that is under way."""
+        """Cancel all work under way, and wait for its end."""
         tasks = [flight.task for flight in self._flights.values()]
         for task in tasks:
             task.cancel()
@@ -67,9 +68,9 @@ async def _run(work: Callable[[], Awaitable[_T]]) -> _T:
 
 
 async def to_its_end(work: Callable[[], _T]) -> _T:
-    """Return what `work` does in another thread, which cannot be cancelled: who is waits for it, then goes.
+    """Return the result of `work`, done in another thread; a cancelled caller waits for the thread's end first.
 
-    For work under a lock: nobody is to have that while the thread continues.
+    This is for work under a lock: a thread cannot be cancelled, and no other caller may get the lock before it ends.
     """
     thread = asyncio.ensure_future(asyncio.to_thread(work))
     try:

@@ -1,9 +1,9 @@
 # ruff: noqa: PTH103, PTH123, PTH211
 # Paths are plain strings here: pathlib costs as much as the system calls.
-"""A copy of a job's checkpoint at a moment at which it was whole: hard links, which cost no bytes and no time.
+"""Captures: copies of a job's checkpoint at a moment at which it was whole. Hard links cost no bytes and no time.
 
-A link holds the file though the job replaces it. It holds no bytes if the job writes into the file itself: that shows,
-since size or time of change move, and such a job's files are copied instead.
+A link keeps the file when the job replaces it. It does not keep the bytes if the job writes into the file itself. Then
+the size or time of modification changes, and the agent copies that job's files instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from monkey.tree_removal import remove_tree
 from monkey_agent.checkpoints.directory_scan import DirectoryScan, FileState, find_settled, is_inner, scan_directory
 from monkey_agent.machine import boot_id
 
-#: In a capture: the files, what they were when they were taken, and the mark of one that is in the store.
+#: Names in a capture: the files, their state when they were taken, and the mark of a capture that is in the store.
 TREE, SEEN, PUBLISHED = "tree", "seen.json", "published"
 
 
@@ -28,16 +28,16 @@ class Capture:
     """A capture in the directory `root`."""
 
     root: str
-    #: As it was in the job's directory.
+    #: The scan of the job's directory that was captured.
     tree: DirectoryScan
 
     def path(self, file: str) -> str:
-        """Return where a file of it lies."""
+        """Return the path of a file of the capture."""
         return f"{self.root}/{TREE}/{file}"
 
     @property
     def is_whole(self) -> bool:
-        """Are all files still what they were when they were taken?"""
+        """Return whether all files still have the size and time of modification that they had when they were taken."""
         try:
             return all(_same(os.lstat(self.path(path)), seen) for path, seen in self.tree.files.items())
         except OSError:
@@ -45,15 +45,15 @@ class Capture:
 
     @property
     def is_published(self) -> bool:
-        """Is it in the store?"""
+        """Return whether the capture is in the store."""
         return os.path.exists(f"{self.root}/{PUBLISHED}")  # noqa: PTH110
 
     def mark_published(self) -> None:
-        """Note that it is in the store."""
+        """Note that the capture is in the store. Raises OSError."""
         os.close(os.open(f"{self.root}/{PUBLISHED}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
     def put_into(self, directory: str) -> None:
-        """Let an empty directory hold what this holds (the same files, linked). Raises OSError."""
+        """Fill an empty directory with the capture (the same files, linked). Raises OSError."""
         for path in sorted(self.tree.directories):
             os.makedirs(f"{directory}/{path}", exist_ok=True)
         for path in self.tree.files:
@@ -67,9 +67,9 @@ def _same(status: os.stat_result, seen: FileState) -> bool:
 
 
 def take_capture(directory: str, before: DirectoryScan, root: str, *, copies: bool) -> Capture | None:
-    """Capture `directory` into the new directory `root`, if a look `before` saw what is there now.
+    """Capture `directory` into the new directory `root`, if the scan `before` saw what is there now.
 
-    None where something is being written, and nothing is left of it. `copies`: links are not to be trusted.
+    Returns None where a process is writing; then `root` is removed. `copies`: copy files, as the job writes into them.
     Raises OSError.
     """
     now = scan_directory(directory)
@@ -123,7 +123,7 @@ def _is_linked(capture: Capture) -> bool:
 def read_capture(root: str) -> Capture | None:
     """Return the capture in `root`; None where it cannot be relied on: damaged, or older than this boot.
 
-    (What was not written with an fsync may have lost its bytes, and kept its size, with the machine's power.)
+    A file that was written without fsync may lose its bytes with the machine's power, and keep its size.
     """
     try:
         with open(f"{root}/{SEEN}") as file:

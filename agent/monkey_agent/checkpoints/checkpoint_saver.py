@@ -1,7 +1,7 @@
 """Checkpoints of running jobs: captured when they are whole, sent to the store now and then and at the end.
 
-What a job's directory holds when the job was killed may be half-written, so it is never relied on. Relied on is what
-was captured while no process wrote, and what a job left that ended by itself.
+When a job was killed, the files in its directory may be half-written, so the agent never relies on them. It relies on
+captures, which were taken while no process wrote, and on the files that a job left when it ended by itself.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from monkey_agent.ports import Attempt
 
 #: Seconds between looks at a job's directory.
 _POLL_SECONDS = 2.0
-#: Seconds between looks where a copy is due and the job does not stop writing, at most.
+#: Largest number of seconds between looks where a copy is due and the job does not stop writing.
 EAGER = 0.3
-#: Seconds in which nothing may have changed. A job that never rests so long is caught in a shorter pause: whoever
-#: replaces single files is whole at any moment, and who writes several should write aside and rename.
+#: Seconds in which nothing may have changed. A job that never rests so long is captured in a shorter pause. A job that
+#: replaces single files is whole at any moment; one that writes several should write aside and rename.
 QUIET = (1.0, 0.25, 0.03)
-#: Looks in vain before a shorter pause is enough.
+#: Number of looks without a capture before a shorter pause is enough.
 _PATIENCE_SECONDS = 4
-#: Seconds that a job which is to be stopped may stand still for a last capture, and how often that is tried: what is
-#: half-written stays so while it stands.
+#: Seconds for which a job that is to be stopped is halted for a last capture, and the number of tries: half-written
+#: files stay so while the job is halted.
 _LAST, _MAX_TRIES = 10.0, 3
-#: Reasons why something is left out that are told.
+#: Number of files left out of a capture whose reasons are written to the job's log.
 NOTES = 5
 
 
@@ -47,11 +47,14 @@ class CheckpointSavers:
     """The checkpoints of all jobs of an agent."""
 
     def __init__(self, store: Store, keys: Keys, kept: LocalCheckpoints) -> None:
-        """Keep them in `store` and, on this machine, in `kept`."""
+        """Keep the checkpoints in `store` and, on this machine, in `kept`."""
         self.store, self.keys, self.kept = store, keys, kept
 
     async def restore(self, attempt: Attempt, directory: str) -> CheckpointSaver:
-        """Fill the directory of a new attempt; a first one asks nobody. Raises StoreError, OSError."""
+        """Fill the directory of a new attempt, unless it is the job's first; return its saver.
+
+        Raises StoreError, OSError.
+        """
         checkpoint = CheckpointSaver(self, attempt, directory)
         if attempt.number > 1:
             restored = await restore_checkpoint(self.store, self.keys, self.kept, attempt.job, directory)
@@ -59,13 +62,13 @@ class CheckpointSavers:
         return checkpoint
 
     async def forget(self, job: str) -> None:
-        """Remove all there is of a job that has succeeded; what the store does not take away now only takes room."""
+        """Remove all checkpoints of a job that has succeeded; ignore a StoreError, as those left only take room."""
         await asyncio.to_thread(self.kept.forget, job)
         with contextlib.suppress(StoreError):
             await remote_checkpoints.remove_checkpoints(self.store, self.keys, job)
 
     async def tidy(self) -> None:
-        """Remove those of jobs that have succeeded elsewhere, or right before our predecessor died."""
+        """Remove the checkpoints of jobs that have succeeded elsewhere, or right before an earlier agent died."""
         for job in self.kept.jobs:
             with contextlib.suppress(StoreError):
                 log = EntryLog(self.keys.job_log(job))
@@ -78,15 +81,15 @@ class CheckpointSaver:
     """The checkpoint of one attempt."""
 
     def __init__(self, checkpoints: CheckpointSavers, attempt: Attempt, directory: str) -> None:
-        """Look after `directory`, once something is in it."""
+        """Save the checkpoints in `directory`, once it has files."""
         self._all, self._attempt, self._directory = checkpoints, attempt, directory
         self._newest: Capture | None = None
-        #: What the store has, as it was in the directory.
+        #: The scan of the checkpoint that the store has.
         self._sent: DirectoryScan | None = None
         self._remote: RemoteCheckpoints | None = None
         self._task: asyncio.Task[None] | None = None
         self._noted: set[str] = set()
-        #: The job writes into its files instead of replacing them.
+        #: Whether the job writes into its files instead of replacing them.
         self._copies = False
         self._level = self._misses = 0
         self._due = 0.0
@@ -94,13 +97,13 @@ class CheckpointSaver:
         self.restored = False
         #: Writes to the job's log.
         self.note: Callable[[str], None] = keep_silent
-        #: The job stands still: nothing new is to be captured.
+        #: Whether the job is frozen: then nothing new is captured.
         self.frozen = False
-        #: For the job's log, of what was before it began.
+        #: Lines for the job's log about the restored checkpoint.
         self.notes: list[str] = []
 
     async def begin_from(self, restored: RestoredCheckpoint) -> None:
-        """Take note of what was brought back."""
+        """Note the checkpoint that was restored into the directory."""
         self.notes, self.restored = restored.notes, is_touched(self._directory)
         if restored.published:
             self._sent = await asyncio.to_thread(scan_directory, self._directory)
@@ -108,7 +111,7 @@ class CheckpointSaver:
     # -- while the job runs -------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Begin to look after the directory if anything is in it; cheap, and called every second."""
+        """Start to save checkpoints if the directory has files; cheap, and called every second."""
         if self._task is None and self.in_use:
             loop = asyncio.get_running_loop()
             self._due = loop.time() + self._attempt.settings.checkpoint_every
@@ -128,7 +131,7 @@ class CheckpointSaver:
             await asyncio.sleep(min(_POLL_SECONDS, max(EAGER, left)) if rests else random.uniform(0.05, EAGER))
 
     async def _round(self) -> bool:
-        """Capture what is new, and send it if it is time. False: it is time, and the job does not rest."""
+        """Capture new files, and send them if that is due; return False if it is due and the job does not rest."""
         due = asyncio.get_running_loop().time() >= self._due
         if self._newest is not None and not await asyncio.to_thread(lambda held: held.is_whole, self._newest):
             self._newest, self._copies = None, True
@@ -147,7 +150,10 @@ class CheckpointSaver:
             self._level = min(self._level + 1, len(QUIET) - 1)
 
     async def _capture(self, quiet: float) -> bool:
-        """Capture the directory if nothing in it changes for so many seconds. Raises OSError."""
+        """Capture the directory if nothing in it changes for `quiet` seconds; return whether it is captured.
+
+        Raises OSError.
+        """
         before = await asyncio.to_thread(scan_directory, self._directory)
         if self._newest is not None and before == self._newest.tree:
             return True
@@ -167,7 +173,10 @@ class CheckpointSaver:
         self._newest = await asyncio.to_thread(self._all.kept.add, made, self._attempt.job, self._attempt.k)
 
     async def _publish(self) -> bool:
-        """Send the newest capture, unless the store has it. False: the job changed it meanwhile. Raises StoreError."""
+        """Send the newest capture unless the store has it; return False if the job changed it meanwhile.
+
+        Raises StoreError.
+        """
         newest = self._newest
         if newest is None or newest.tree == self._sent:
             return True
@@ -191,11 +200,11 @@ class CheckpointSaver:
 
     @property
     def in_use(self) -> bool:
-        """Has the job anything there?"""
+        """Return whether the attempt has not ended, and has files in its directory."""
         return not self._ended and is_touched(self._directory)
 
     async def last_moment(self) -> None:
-        """Capture what a job has that stands still and is then asked to end: it may end in the middle of writing."""
+        """Capture the files of a halted job before it is asked to end: it may end in the middle of writing."""
         capture = asyncio.ensure_future(self._still())
         await asyncio.wait([capture], timeout=_LAST)
         capture.cancel()
@@ -207,9 +216,9 @@ class CheckpointSaver:
                 return
 
     async def finish(self, *, by_itself: bool) -> None:
-        """Save what the next attempt begins from; called again after a StoreError.
+        """Save the checkpoint from which the next attempt continues; called again after a StoreError.
 
-        `by_itself`: the job ended of its own accord, and so its directory is what it wanted to leave.
+        `by_itself`: the job ended by itself, and so its directory is what it wanted to leave.
         """
         await self._stop_looking()
         if self._done or not (self.restored or is_touched(self._directory)):
@@ -225,7 +234,7 @@ class CheckpointSaver:
         self._done = True
 
     async def succeeded(self) -> None:
-        """Look after the directory no more."""
+        """Stop saving checkpoints: the job has succeeded."""
         await self._stop_looking()
         self._ended = True
 
@@ -237,5 +246,5 @@ class CheckpointSaver:
 
     @property
     def left_any(self) -> bool:
-        """May there be checkpoints of the job, here or in the store?"""
+        """Return whether there may be checkpoints of the job, here or in the store."""
         return self._attempt.number > 1 or self._newest is not None or self._remote is not None

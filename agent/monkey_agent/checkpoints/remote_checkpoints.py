@@ -1,8 +1,8 @@
 """Checkpoints in the store.
 
-An attempt writes below its own claim's number and relies on nothing that another attempt wrote: one that is late, and
-does not know yet that it was taken over, can neither overwrite nor take away what its successor counts on. Who restores
-takes the newest of the highest claim. Only the attempt of the highest claim removes anything of others.
+An attempt writes below its own claim's number and relies on nothing that another attempt wrote. A late attempt, which
+does not know yet of its takeover, can thus neither overwrite nor remove what its successor relies on. A restore takes
+the newest checkpoint of the highest claim. Only the attempt of the highest claim removes checkpoints of others.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Spot = tuple[int, int]
 
 
 class RemoteCheckpoints:
-    """What one attempt, claimed at `k`, has in the store."""
+    """The checkpoints that one attempt, claimed at `k`, has in the store."""
 
     def __init__(self, store: Store, keys: Keys, job: str, k: int) -> None:
-        """Begin with nothing of this attempt there."""
+        """Start without a checkpoint of this attempt in the store."""
         self._store, self._keys, self._job, self._k = store, keys, job, k
         self._n = 0
-        #: What was hashed: a file that did not change since has the same digest.
+        #: Path to state and digest when the file was hashed: an unchanged file has the same digest.
         self._digests: dict[str, tuple[FileState, str]] = {}
         self._sent: set[str] = set()
         self._manifests: dict[Spot, CheckpointManifest] = {}
 
     async def publish(self, capture: Capture) -> bool:
-        """Send what of a capture is not there yet, then the list of its files. False: it changed meanwhile.
+        """Send the capture's files that the store lacks, then its manifest; return False if it changed meanwhile.
 
         Raises StoreError; OSError where a file cannot be read.
         """
@@ -78,7 +78,10 @@ class RemoteCheckpoints:
                 return
 
     async def prune(self, keep: int) -> None:
-        """Leave the newest `keep` checkpoints of the job. Does nothing where a later attempt is at work."""
+        """Remove all but the newest `keep` checkpoints of the job; do nothing where a later attempt has some.
+
+        Raises StoreError.
+        """
         prefix = self._keys.checkpoints(self._job)
         found = [item.key.removeprefix(prefix) for item in await self._store.list(prefix)]
         spots = spots_of(found)
@@ -106,7 +109,7 @@ class RemoteCheckpoints:
 
 
 def spots_of(paths: list[str]) -> list[Spot]:
-    """Return the checkpoints among keys below a job's, the newest first."""
+    """Return the checkpoints among `paths`, keys relative to the job's checkpoints, the newest first."""
     parts = (path.split("/") for path in paths)
     return sorted(
         ((int(k), int(n)) for k, n in (pair for pair in parts if len(pair) == 2) if k.isdigit() and n.isdigit()),

@@ -1,11 +1,11 @@
 # ruff: noqa: PTH114, PTH101, PTH102, PTH103, PTH105, PTH108, PTH112, PTH123
 # Paths are plain strings here: there may be 100,000 of them.
-"""A dataset as jobs see it: a read-only tree of hard links to objects, and a stamp that says what it was when verified.
+"""Dataset trees: what jobs see of a dataset. A tree has read-only hard links to objects, and a stamp of their state.
 
-Who owns a file may write to it all the same, and root needs not even ask. So the tree's stamp holds a digest of the
-identity of every file (inode, size, times): whatever writes to one, replaces or removes it, or changes its rights,
-moves its time of change, which no process can set back. So does our own linking to an object for another tree; its
-files are then read once more, and stamped again.
+A job may write to a file that its user owns all the same, and root may write to any. So the stamp has a digest of the
+identity of every file (inode, size, times). Whatever writes to a file, replaces or removes it, or changes its rights,
+changes its time of change, which no process can set back. So does our own link to an object for another tree: then the
+files are read once more, and stamped again.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from monkey_agent.machine import boot_id
 MODIFIED = 946_684_800
 #: Bytes that are hashed without leaving the event loop.
 _SMALL_BYTES = 256 * 1024
-#: What is no link to the object: made so where an object has as many names as the file system allows.
+#: Errors of a link to an object that has as many names as the file system allows.
 _FULL = (errno.EMLINK,)
 
 
 class TreeStamp(NamedTuple):
-    """What a tree was when it was verified."""
+    """The state of a tree when it was verified."""
 
-    #: The boot of the machine then: a loss of power may take what was written, and leaves the names.
+    #: The boot of the machine then: a loss of power may take the bytes of files, and leave their names.
     boot: str
     files: int
     digest: str
 
 
 def read_stamp(tree: str) -> TreeStamp | None:
-    """Return a tree's stamp, None where it was never finished."""
+    """Return a tree's stamp; None where the tree was never finished."""
     try:
         with open(f"{tree}.stamp", "rb") as file:
             said = json.load(file)
@@ -54,13 +54,13 @@ def read_stamp(tree: str) -> TreeStamp | None:
 
 
 def is_there(tree: str) -> bool:
-    """Say whether a tree was finished since the machine's boot, altered or not."""
+    """Return whether a tree was finished since the machine's boot, altered or not."""
     stamp = read_stamp(tree)
     return stamp is not None and stamp.boot == boot_id() and os.path.lexists(tree)
 
 
 def is_sound(tree: str, stamp: TreeStamp | None) -> bool:
-    """Say whether a tree is what it was when it was stamped. About 2 µs a file."""
+    """Return whether a tree is as it was when it was stamped; takes about 2 µs a file."""
     if stamp is None or stamp.boot != boot_id():
         return False
     try:
@@ -70,13 +70,13 @@ def is_sound(tree: str, stamp: TreeStamp | None) -> bool:
 
 
 def write_stamp(tree: str) -> None:
-    """Stamp a tree whose files were all verified; raises OSError."""
+    """Stamp a tree whose files were all verified. Raises OSError."""
     files, digest = _look(tree)
     write_atomically(f"{tree}.stamp", json.dumps(TreeStamp(boot_id(), files, digest)._asdict()))
 
 
 def _look(tree: str) -> tuple[int, str]:
-    """Return how many files there are, and a digest of what identifies each."""
+    """Return the number of files in a tree, and a digest of all their identities. Raises OSError."""
     status = os.lstat(tree)
     if not stat.S_ISDIR(status.st_mode):
         return 1, hashlib.sha256(_identity("", status)).hexdigest()
@@ -111,7 +111,7 @@ class DatasetTree:
         self.root = root
 
     def begin(self, files: dict[str, str]) -> None:
-        """Make all directories, writable, and remove what is none of `files`; raises OSError."""
+        """Make all directories, writable, and remove all that is not in `files` (path to object). Raises OSError."""
         os.makedirs(self.root, exist_ok=True)
         os.chmod(self.root, 0o755)
         wanted = set(list_directories(files))
@@ -132,14 +132,14 @@ class DatasetTree:
                 os.mkdir(f"{self.root}/{path}")
 
     def finish(self, files: dict[str, str]) -> None:
-        """Take the right to write to directories away; raises OSError."""
+        """Make all directories read-only. Raises OSError."""
         for path in reversed(list_directories(files)):
             os.chmod(f"{self.root}/{path}", 0o555)
         os.chmod(self.root, 0o555)
 
 
 def link_object(source: str, target: str) -> None:
-    """Give an object a name in a tree, in place of what has it; raises OSError (FileNotFoundError: no object)."""
+    """Link an object at `target` in a tree, replacing what is there. Raises OSError (FileNotFoundError: no object)."""
     try:
         os.link(source, target)
         return
@@ -158,7 +158,7 @@ def link_object(source: str, target: str) -> None:
 
 
 def _renew(source: str) -> None:
-    """Put a copy in an object's place: the one that is there has as many names as a file can have."""
+    """Replace an object by a copy, as it has as many names as a file can have. Raises OSError."""
     aside = f"{source}.{secrets.token_hex(4)}"
     with open(source, "rb") as file:
         Path(aside).write_bytes(file.read())
@@ -167,7 +167,7 @@ def _renew(source: str) -> None:
 
 
 def seal_file(path: str) -> None:
-    """Make a file what jobs may see: read-only, and of the one time of modification."""
+    """Make a file ready for jobs: read-only, with `MODIFIED` as its time of modification. Raises OSError."""
     os.chmod(path, 0o444)
     os.utime(path, (MODIFIED, MODIFIED))
 

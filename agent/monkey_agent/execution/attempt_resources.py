@@ -1,4 +1,4 @@
-"""What an attempt needs of this machine besides code: environment, datasets, secrets; held while it runs."""
+"""The resources of an attempt on this machine, besides code: environment, datasets, secrets; held while it runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from monkey_agent.ports import Attempt
 
 
 class AttemptResources:
-    """What one attempt uses of the machine; nothing of it is removed until it is given back."""
+    """The resources that one attempt holds; none is removed from the machine until it is given back."""
 
     __slots__ = ("_uses", "datasets", "mask", "secrets", "venv")
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without any."""
         self.venv: Path | None = None
         self.datasets: dict[str, Path] = {}
         self.secrets: dict[str, str] = {}
@@ -30,24 +30,24 @@ class AttemptResources:
         self._uses: list[CacheUse] = []
 
     def add(self, use: CacheUse) -> None:
-        """Hold this, too."""
+        """Hold the right to use a cache entry, too."""
         self._uses.append(use)
 
     def close(self) -> None:
-        """Give everything back; may be called again."""
+        """Give all resources back; may be called again."""
         while self._uses:
             self._uses.pop().close()
 
 
 class JobNeeds:
-    """Provides what recipes need."""
+    """The provider of the resources that recipes need."""
 
     def __init__(self, environments: EnvironmentPool, datasets: DatasetPool, secrets: SecretValues) -> None:
-        """Take it from these."""
+        """Take resources from these pools and secrets."""
         self._environments, self._datasets, self._secrets = environments, datasets, secrets
 
     async def hold(self, attempt: Attempt) -> AttemptResources | None:
-        """Return what an attempt needs, made or fetched if need be; None where it needs nothing.
+        """Return the resources of an attempt, made or fetched if need be; None where it needs none.
 
         Raises JobFailed, CorruptObject, StoreError.
         """
@@ -74,14 +74,14 @@ class JobNeeds:
         return hold
 
     def secrets(self, attempt: Attempt) -> AttemptResources | None:
-        """Return what is to be masked of an attempt that has ended; raises JobFailed where that is unknown."""
+        """Return the secrets of an attempt that has ended, to mask them. Raises JobFailed where they are unknown."""
         hold = AttemptResources()
         if attempt.settings.secrets:
             self._tell(hold, attempt.settings.secrets)
         return hold if attempt.settings.secrets else None
 
     async def look(self, attempt: Attempt) -> None:
-        """See that nobody altered what an attempt holds; right before it begins. Raises as `hold` does."""
+        """Check, right before an attempt begins, that its datasets are not altered. Raises as `hold` does."""
         for oid in attempt.recipe.datasets.values():
             await self._datasets.look(oid)
 
@@ -93,11 +93,11 @@ class JobNeeds:
         hold.mask = LogMask(hold.secrets.values())
 
     async def close(self) -> None:
-        """Stop what is being made or fetched."""
+        """Stop all builds of environments and fetches of datasets."""
         await self._environments.close()
         await self._datasets.close()
 
 
 def list_variables(datasets: Mapping[str, Path]) -> dict[str, str]:
-    """Return the variables in which a job finds its datasets."""
+    """Return the environment variables that have the paths of a job's datasets."""
     return {format_dataset_variable(name): str(path) for name, path in datasets.items()}

@@ -1,4 +1,4 @@
-"""Runs attempts on this machine: workspace, process, and everything that it leaves to the store."""
+"""The runner of attempts on this machine: workspace, process, and all that an attempt leaves in the store."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from monkey_agent.telemetry.sampler import Sampler
 from monkey_agent.telemetry.spooling import Telemetry
 from monkey_agent.unexpected_errors import UnexpectedErrors
 
-#: Seconds between shipments of what running jobs wrote, and while somebody watches.
+#: Seconds between shipments of the running jobs' logs, and the same while a person watches.
 SHIP, SHIP_FOLLOWED = 30, 1
 
 
 class LocalRunner:
-    """The real `Runner`: everything that an agent does to its machine."""
+    """The real `Runner`: it does all that an agent does to its machine."""
 
     def __init__(
         self,
@@ -67,17 +67,17 @@ class LocalRunner:
     ) -> None:
         """Run below the state directory `state`, whose lock is held and which holds no leftovers.
 
-        `cache`: the user's, shared with other agents. `env`: what jobs inherit, ours by default. `gpus`: the machine
-        has some, so a job that asked for none is to see none. `cache_size`: bytes that the cache may keep of what no
-        job uses. `machine`: its name, for metrics. `errors`: the agent's log. `on_os_error` receives each error
-        that keeps a job from being prepared. Raises OSError where `state` cannot be written.
+        `cache`: the user's, shared with other agents. `env`: the environment that jobs inherit, ours by default.
+        `gpus`: the machine has some, so a job sees only its own. `cache_size`: bytes that the cache may keep of unused
+        entries. `machine`: its name, for metrics. `errors`: the agent's log. `on_os_error` receives each error that
+        keeps a job from being prepared. Raises OSError where `state` cannot be written.
         """
         given = os.environ if env is None else env
         withheld = set(given.get(WITHHELD, "").split(","))
         inherited = {k: v for k, v in given.items() if not k.startswith("MONKEY_") and k not in withheld}
         self.store, self._keys, self._gpus, self._on_os_error = store, keys, gpus, on_os_error
         self.clock, self.errors = MachineClock(), errors or UnexpectedErrors()
-        #: Seconds that a job may take to end at most, whatever its sweep says.
+        #: Largest number of seconds that a job may take to end, whatever its sweep says.
         self.most_grace = float("inf")
         self.left = UnrecordedAttempts(state, leftover_processes.read_exits(state))
         self.telemetry = Telemetry(state, machine, SecretValues(env))
@@ -96,7 +96,7 @@ class LocalRunner:
         self._chores: set[asyncio.Task[None]] = set()
 
     async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> RunningAttempt | None:
-        """See `Runner.start`. Raises FleetError, too: where no supervisor can be started, nothing can."""
+        """See `Runner.start`. Raises FleetError, too: without a supervisor, no job can be started."""
         try:
             exited = self._exited(attempt)
             if exited:
@@ -137,7 +137,7 @@ class LocalRunner:
         return running
 
     def _exited(self, attempt: Attempt) -> Exited | None:
-        """Return how the job exited in an earlier life, if nobody can have run it since."""
+        """Return the exit of the job in an earlier life of the agent, unless another may have run it since."""
         k, exited = self.left.found.get(attempt.job, (0, None))
         if exited and not attempt.ours_since <= k < attempt.k:
             self.give(self.left.workspace(attempt.job))
@@ -145,7 +145,7 @@ class LocalRunner:
         return exited
 
     async def _go_on(self, attempt: Attempt, exited: Exited) -> RunningAttempt:
-        """Return an attempt that exited in an earlier life: only the record of it is missing."""
+        """Return an attempt that exited in an earlier life of the agent: only its record is missing."""
         worth, code, seconds, peak = exited
         recipe, prefix = attempt.recipe, self._keys.out(attempt.job, attempt.k)
         snapshot = await self._code.get(recipe.code, self._keys.code(recipe.code))
@@ -161,7 +161,7 @@ class LocalRunner:
         return running
 
     async def _prepare(self, attempt: Attempt) -> tuple[PreparedRecipe, AttemptResources | None]:
-        """Return what is the same for all jobs of a recipe, and what this one holds of the cache."""
+        """Return the part that all jobs of a recipe share, and the resources that this attempt holds."""
         recipe = attempt.recipe
         prepared = self._preparer.known(recipe, attempt.withheld)
         code = prepared.code if prepared else await self._code.get(recipe.code, self._keys.code(recipe.code))
@@ -180,7 +180,7 @@ class LocalRunner:
         return prepared, hold
 
     async def _ship_build_log(self, attempt: Attempt, failed: EnvironmentBuildFailed) -> None:
-        """Let the log of the build that failed be read. Raises StoreError, OSError."""
+        """Send the log of the build that failed to the store. Raises StoreError, OSError."""
         space = self.spaces.take(attempt.job, attempt.k)
         try:
             await ship_build_log(failed, attempt, space, partial(self.open_log, self._keys.out(attempt.job, attempt.k)))
@@ -244,7 +244,7 @@ class LocalRunner:
         self._followed = on
 
     async def _ship_along(self) -> None:
-        """Ship what running jobs write, until none runs. What the store does not take now is shipped later."""
+        """Ship the logs of running jobs, until none runs. What the store does not take now is shipped later."""
         waited = 0
         while self._running:
             await asyncio.sleep(SHIP_FOLLOWED)
@@ -259,11 +259,11 @@ class LocalRunner:
                         await running.log.ship()
 
     def ended(self, running: RunningAttempt) -> None:
-        """An attempt's processes are gone."""
+        """Note that the attempt's processes are gone."""
         self._running.discard(running)
 
     def give(self, space: Workspace) -> None:
-        """Take a workspace back; removing what is in it must delay no job."""
+        """Take a workspace back; remove its files in another thread, as that must delay no job."""
         self.left.forget(space)
         self.telemetry.end(space.name, space.metrics)
         self.spaces.give(space)
@@ -271,11 +271,11 @@ class LocalRunner:
             self._cleaner = asyncio.get_running_loop().run_in_executor(None, self.spaces.empty_trash)
 
     def limit_grace(self, seconds: float) -> None:
-        """Give jobs at most so many seconds to end, from now on: the machine is about to be taken away."""
+        """Give jobs at most so many seconds to end, from now on: the cloud is about to take the machine back."""
         self.most_grace = seconds
 
     def spawn(self, chore: Coroutine[Any, Any, None]) -> None:
-        """Do something that is not waited for; it is finished before the runner closes."""
+        """Run a coroutine in the background; it is finished before the runner closes."""
         task = asyncio.get_running_loop().create_task(chore)
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)

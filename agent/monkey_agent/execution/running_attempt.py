@@ -1,4 +1,4 @@
-"""One attempt while it runs, and what becomes of it."""
+"""The running attempt, and its outcome."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.supervisor.shared_state import NOTHING, OWN, SIGNALLED, TIMED_OUT
 from monkey_agent.telemetry.samples import AttemptSamples
 
-#: Seconds between questions how long it ran, at least: one that is frozen just before its timeout stays there.
+#: Least seconds between questions how long it ran: a job that is frozen just before its timeout stays there.
 _MIN_PAUSE_SECONDS = 0.2
-#: Seconds that a job ended by SIGTERM waits for its verdict: a machine that goes down ends all at once, and us, too.
+#: Seconds to wait for an order to stop after a SIGTERM ended a job: a machine that goes down sends it to us, too.
 GOING_DOWN = 1.0
 _TERMINATED = (-signal.SIGTERM, SIGNALLED + signal.SIGTERM)
-#: Notes on outputs that are written to the log at most.
+#: Largest number of notes on outputs that are written to the log.
 NOTES = 20
 
 
 class EndCause(Enum):
-    """Why we ended an attempt ourselves."""
+    """The cause for which the agent itself ended an attempt."""
 
     STOPPED = auto()
     TIMED_OUT = auto()
@@ -46,33 +46,33 @@ class EndCause(Enum):
 
 
 _ENDS = {EndCause.STOPPED: AttemptEnd.STOPPED, EndCause.MET: AttemptEnd.MET}
-#: Nobody will read the outputs of an attempt that was stopped or lost in the middle.
+#: Endings after which outputs are kept: those of an attempt that was stopped or lost are of no use.
 _KEPT = (AttemptEnd.SUCCEEDED, AttemptEnd.FAILED, AttemptEnd.MET)
 
 
 class AttemptServices(Protocol):
-    """What a running attempt asks of its runner."""
+    """The runner's services for a running attempt."""
 
     store: Store
     checkpoints: CheckpointSavers
-    #: Seconds that a job may take to end at most, whatever its sweep says.
+    #: Largest number of seconds that a job may take to end, whatever its sweep says.
     most_grace: float
 
     def spawn(self, chore: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine to its end before the runner closes."""
 
     def ended(self, running: RunningAttempt) -> None:
-        """Take note that the attempt's processes are gone."""
+        """Note that the attempt's processes are gone."""
 
     def give(self, space: Workspace) -> None:
         """Take a workspace back."""
 
 
 class RunningAttempt:
-    """The real `Running`."""
+    """The real `LiveAttempt`."""
 
     def __init__(self, services: AttemptServices, attempt: Attempt, launched: LaunchedProcess) -> None:
-        """Look after a launched process until what it leaves is in the store."""
+        """Follow a launched process until all that it leaves is in the store."""
         self._services, self._attempt, self.process = services, attempt, launched.process
         self._code, self._globs = launched.code, launched.globs
         self._space, self._program, self._prefix = launched.space, launched.program, launched.prefix
@@ -101,25 +101,25 @@ class RunningAttempt:
 
     @property
     def begun(self) -> bool:
-        """See `Running.begun`."""
+        """See `LiveAttempt.begun`."""
         return self.process.begun
 
     def begin(self) -> None:
-        """See `Running.begin`."""
+        """See `LiveAttempt.begin`."""
         self.process.begin()
 
     def freeze(self) -> None:
-        """See `Running.freeze`."""
+        """See `LiveAttempt.freeze`."""
         self._frozen = self._checkpoint.frozen = True
         self.process.freeze()
 
     def thaw(self) -> None:
-        """See `Running.thaw`."""
+        """See `LiveAttempt.thaw`."""
         self._frozen = self._checkpoint.frozen = False
         self.process.thaw()
 
     async def _time_out(self, limit: float) -> None:
-        """End it once it ran for `limit` seconds by the supervisor's count: either of us may have stood still."""
+        """End the job once it ran for `limit` seconds by the supervisor's count, which leaves out freezes."""
         left = limit
         while left > 0:
             await asyncio.sleep(max(left, _MIN_PAUSE_SECONDS))
@@ -129,11 +129,11 @@ class RunningAttempt:
             await self._end()
 
     def timed_out(self) -> None:
-        """Its time is over."""
+        """Note that the attempt timed out."""
         self._why = EndCause.TIMED_OUT, f"timed out after {format_duration(self._attempt.settings.timeout or 0)}"
 
     async def stop(self, reason: str) -> None:
-        """See `Running.stop`."""
+        """See `LiveAttempt.stop`."""
         self._asked = reason
         if not self.process.ended.done():
             if self._why is None:
@@ -154,15 +154,15 @@ class RunningAttempt:
         await asyncio.wait([self.process.ended])
 
     def progress(self) -> dict[str, dict[str, Any]]:
-        """See `Running.progress`."""
+        """See `LiveAttempt.progress`."""
         return self._metrics.progress()
 
     def usage(self) -> dict[str, float]:
-        """See `Running.usage`."""
+        """See `LiveAttempt.usage`."""
         return self.samples.progress()
 
     def tick(self) -> None:
-        """Do what is to be done every second."""
+        """Do the work of every second: check the workspace, the checkpoint and the conditions."""
         if self._at_work and (replaced := self._space.replaced()):
             self._why = EndCause.REPLACED, replaced
             self._services.spawn(self._end())
@@ -173,11 +173,11 @@ class RunningAttempt:
 
     @property
     def _at_work(self) -> bool:
-        """Does it run, without anybody having ended it?"""
+        """Return whether the job runs, is not frozen, and was not ended by the agent."""
         return self.process.begun and not (self._frozen or self._why or self.process.ended.done())
 
     async def _mind(self, conditions: StopConditions) -> None:
-        """End it if it meets one of its conditions; one that ended by itself meanwhile has ended so."""
+        """End the job if it meets one of its conditions, unless it ended by itself meanwhile."""
         try:
             self._metrics.progress()
             silent = conditions.listen(await self.process.active()) if conditions.listens else None
@@ -192,7 +192,7 @@ class RunningAttempt:
     # -- when it has ended --------------------------------------------------------------------------------------------
 
     async def wait(self) -> AttemptOutcome:
-        """See `Running.wait`."""
+        """See `LiveAttempt.wait`."""
         how = self.process.ended.result() if self.process.ended.done() else await asyncio.shield(self.process.ended)
         async with self._lock:
             if self._outcome is None:
@@ -205,7 +205,7 @@ class RunningAttempt:
         return self._outcome
 
     async def _ask_who_ended(self, how: ProcessExit) -> None:
-        """Find out whether a job that somebody else ended by SIGTERM fell with this machine."""
+        """Wait to see whether a job that a foreign SIGTERM ended fell with this machine: then we are stopped, too."""
         if self._why is None and how.kind == "ended" and how.code in _TERMINATED:
             await asyncio.sleep(GOING_DOWN)
             if self._asked:
@@ -213,12 +213,12 @@ class RunningAttempt:
                 self.process.judge(NOTHING)
 
     def _judge(self, how: ProcessExit) -> None:
-        """Say whether a successor is to continue from here: not where we stopped it, nor with what never ran."""
+        """Note whether an agent's next life is to record this exit: not if we stopped the job, or it never ran."""
         if how.kind == "ended" and (self._why is None or self._why[0] is EndCause.TIMED_OUT):
             self.process.judge(OWN if self._why is None else TIMED_OUT)
 
     async def _conclude(self, how: ProcessExit) -> AttemptOutcome:
-        """Return the outcome once all that it names is in the store; may be started again after a StoreError."""
+        """Return the outcome once all that it names is in the store; may be called again after a StoreError."""
         outcome = self._verdict(how)
         if outcome.ending in _KEPT and (replaced := self._space.replaced()):
             reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))
@@ -244,7 +244,7 @@ class RunningAttempt:
         return replace(outcome, log_tail=self.log.tail()) if outcome.ending is AttemptEnd.FAILED else outcome
 
     def leave(self, *, recorded: bool) -> None:
-        """See `Running.leave`."""
+        """See `LiveAttempt.leave`."""
         self.process.judge(NOTHING)
         self._services.give(self._space)
         succeeded = self._outcome is not None and self._outcome.ending is AttemptEnd.SUCCEEDED

@@ -1,4 +1,4 @@
-"""Attempts that exited, and whose end a killed agent did not record: its successor continues from there."""
+"""Attempts that exited and whose end a killed agent did not record: its successor records them."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from monkey.files import open_regular
 from monkey.tree_removal import remove_tree
 from monkey_agent.execution.workspace import Workspace
 
-#: Beside what such an attempt left: how it exited.
+#: Name of the file in such a workspace that says how the attempt exited.
 NOTE = "exit"
-#: Seconds after which nobody will ask for it any more.
+#: Seconds after which such a workspace is removed.
 _KEPT_SECONDS = 7 * 86400
-#: How an attempt exited: what the exit is worth, code, seconds, peak, as the register has it.
+#: The exit of an attempt: its worth, code, seconds, peak, as the register has them.
 Exited = tuple[int, int, float, int]
 
 
 class UnrecordedAttempts:
-    """The workspaces of such attempts, in `left/` of the state directory, until somebody gives them up."""
+    """The workspaces of attempts without a recorded end, in `left/` of the state directory."""
 
     def __init__(self, state: Path, exits: Mapping[str, Exited]) -> None:
-        """Take them out of the predecessor's workspaces; `exits`: what the register noted, by name. Raises OSError."""
+        """Move them from the earlier agent's workspaces; `exits`: the register's exits, by name. Raises OSError."""
         self._directory = state / "left"
         self._directory.mkdir(exist_ok=True)
         for name, how in exits.items():
             with contextlib.suppress(OSError):
                 self._keep(state / "attempts" / name, how)
-        #: Job to the position of the claim whose attempt is left, and how that exited.
+        #: Job to the position of the attempt's claim, and to its exit.
         self.found = dict(filter(None, map(self._look, self._directory.iterdir())))
 
     def _keep(self, space: Path, how: Exited) -> None:
@@ -53,12 +53,12 @@ class UnrecordedAttempts:
         return None
 
     def workspace(self, job: str) -> Workspace:
-        """Return what is left of a job's attempt."""
+        """Return the workspace that a job's attempt left."""
         space = Workspace(job, str(self._directory / f"{job}.{self.found[job][0]}"))
         space.spoilt = True  # no other attempt gets it
         return space
 
     def forget(self, space: Workspace) -> None:
-        """Nobody needs it any more, if it is one of those."""
+        """Forget a workspace that is given back, if it is one of these."""
         if space.root.startswith(f"{self._directory}/"):
             self.found.pop(space.job, None)

@@ -1,7 +1,7 @@
-"""An agent on a machine of a cloud: who it is heard by, what the cloud announces, and the secrets that it may read.
+"""The agent on a rented machine: its record of heartbeats, the cloud's notices, and the secrets that it may read.
 
-Machines end themselves: who watches over one (`monkey_stacks/boot/there`) finds in its agent's directory whether it
-was heard, and why it left.
+Rented machines end themselves. The process that watches over one (`monkey_stacks/boot/remote`) reads in the agent's
+directory when its last heartbeat was acknowledged, and why it left.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from monkey_agent.lifecycle import draining
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 
 CLOUDS: Mapping[str, type[AwsMachine] | type[GcpMachine]] = {"aws": AwsMachine, "gcp": GcpMachine}
-#: Seconds between questions whether the machine is about to be taken away, and between looks at the heartbeat.
+#: Seconds between questions whether the machine is about to be taken back, and between looks at the heartbeat.
 ASK, _POLL_SECONDS = 2.0, 5.0
-#: Seconds that a cloud leaves after its notice; and the part of them that jobs may take to end, for what they leave is
-#: to be sent as well.
+#: Seconds that a cloud leaves after its notice; and the part of them that jobs may take to end: their results must
+#: still be sent after that.
 NOTICE: Mapping[str, float] = {"aws": 120.0, "gcp": 30.0}
 _SHARE = 0.25
-#: Seconds for a role whose rights are not known everywhere yet.
+#: Seconds of retries, for a role whose rights are not known everywhere in the cloud yet.
 LATE = 60.0
 
 
 async def be_heard(agent: AgentDaemon, directory: Path) -> None:
-    """Write down when the last heartbeat began that the store acknowledged, whenever there was one."""
+    """Record, in the agent's directory, when the last heartbeat that the store acknowledged began; never return."""
     written = 0.0
     while True:
         heard = agent.heart.acknowledged
@@ -49,9 +49,9 @@ async def be_heard(agent: AgentDaemon, directory: Path) -> None:
 async def leave_on_notice(
     agent: AgentDaemon, cloud: str, directory: Path, limit_grace: Callable[[float], None]
 ) -> None:
-    """Have the agent leave when its machine is about to be taken away, and drain when it may be.
+    """Stop the agent when the cloud announces that it takes the machine back; drain it when the cloud may do so.
 
-    `limit_grace` receives the seconds that jobs then have to end.
+    `limit_grace` receives the seconds that jobs then have to end. Returns once the agent was asked to stop.
     """
     machine, known = CLOUDS[cloud]({}), ""
     while True:
@@ -73,18 +73,18 @@ async def leave_on_notice(
 
 
 async def _renew(machine: AwsMachine | GcpMachine) -> None:
-    """Have another one come in its place: it has minutes more than who is taken back, and still is the last to know."""
+    """Replace this machine, as its time is over: unlike a machine that is taken back, it still has minutes for this."""
     with contextlib.suppress(ApiError, ApiDown):  # then its work waits for the next apply
         await asyncio.to_thread(retry_ask, partial(instance_metadata.replace_machine, machine), LATE)
 
 
 def read_grace(cloud: str) -> float:
-    """Return the seconds that jobs have to end when their machine goes."""
+    """Return the seconds that jobs have to end when the cloud takes their machine back."""
     return NOTICE[cloud] * _SHARE
 
 
 def _depart(agent: AgentDaemon, directory: Path, why: str) -> None:
-    """Write down why it leaves: somebody is to come in its place."""
+    """Record why the agent leaves, since another machine is to replace this one."""
     may = "may be" if why == instance_metadata.REBALANCE else "is"
     agent.errors.say(f"{why}: this machine {may} taken away")
     write_atomically(directory / GOODBYE, why)

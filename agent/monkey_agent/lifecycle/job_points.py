@@ -1,5 +1,8 @@
-"""What an agent knows as points: a job when it is claimed and when its end is recorded, with the times in its log; and
-what this machine and its jobs do, as it is sampled."""
+"""The agent's points for InfluxDB: of jobs and of samples.
+
+A job gives a point when it is claimed and when its end is recorded, with the times in its log. The machine and its jobs
+give points as they are sampled.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from monkey_agent.telemetry.spooling import Telemetry
 
 
 class JobPoints(AttemptListener):
-    """Tells the InfluxDBs of the sweeps that an agent works for."""
+    """The sender of points to the InfluxDBs of the sweeps that an agent works for."""
 
     def __init__(self, telemetry: Telemetry, agent: AgentDaemon, slots: int) -> None:
-        """Send by `telemetry`; `slots`: jobs that the machine has room for."""
+        """Send by `telemetry`; `slots`: number of jobs that the machine has room for."""
         self._telemetry, self._agent, self._slots = telemetry, agent, slots
 
     def attempt_claimed(self, work: ActiveAttempt) -> None:
@@ -62,7 +65,7 @@ class JobPoints(AttemptListener):
         return state.revision.settings, len(state.revision.table)
 
     def sampled(self, samples: list[Sample]) -> None:
-        """Take the samples of one moment: the machine's for all, a job's for its sweep's InfluxDB."""
+        """Send the samples of one moment: the machine's to all InfluxDBs, a job's to its sweep's InfluxDB."""
         identity = self._agent.identity
         busy = sum(work.slot is not None for work in self._agent.attempts.live)
         for influx in self._wanted():

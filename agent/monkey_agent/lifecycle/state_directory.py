@@ -1,4 +1,4 @@
-"""The agent's directory on this machine, which one agent at a time may hold."""
+"""The agent's state directory on this machine, which one agent at a time holds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 from monkey.errors import FleetError
 
-#: Seconds that a lock may be held by somebody who only asks whether an agent lives.
+#: Seconds for which another process may hold the lock only to ask whether an agent lives.
 GLANCE = 1.0
-#: The file that says that the last agent of a directory left in peace; who begins takes it away.
+#: The file that says that the last agent of a directory left in peace; the next agent removes it.
 _GOODBYE_FILE = "left-in-peace"
 
 
 class StateDirectory:
-    """A state directory, locked. The lock goes with the process, however it ends."""
+    """A locked state directory. The lock ends with the process, however that ends."""
 
     def __init__(self, directory: Path) -> None:
         """Create the directory if need be, and lock it.
@@ -56,10 +56,10 @@ class StateDirectory:
         )
 
     def leave(self) -> None:
-        """Write down that the agent left in peace: nobody needs to start it again by himself."""
+        """Record that the agent left in peace, so that nothing starts it again by itself."""
         with contextlib.suppress(OSError):
             (self.directory / _GOODBYE_FILE).touch()
 
     def close(self) -> None:
-        """Give the directory back."""
+        """Unlock the directory."""
         os.close(self._lock)

@@ -1,4 +1,4 @@
-"""Messages about a sweep's end: one agent claims each notice, as it would a job, sends it, and records that."""
+"""Notices about a sweep's end or stall: one agent claims each notice, as it would a job, sends it, and records that."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from monkey.spec.yaml.units import format_duration
 from monkey_agent.notifications.notice import Notice, UndeliveredNotice
 from monkey_agent.scheduling.agent_context import AgentContext
 
-#: Seconds between tries, doubling, and after which a notice is given up.
+#: Seconds between tries, at first and at most (they double), and after which a notice is given up.
 FIRST, SLOWEST, GIVE_UP = 1.0, 60.0, 900.0
-#: Seconds after which a sweep has stalled that asks for more than this machine has: nothing else would change it.
+#: Seconds after which a sweep that asks for more than this machine has counts as stalled: waiting changes nothing.
 UNFIT = 60.0
-#: Seconds in which every agent that lives has beaten.
+#: Seconds in which every living agent has beaten.
 BEATEN = 2.5 * BEAT
 
 
@@ -34,54 +34,54 @@ class FinishedJobs(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether every job is final."""
+        """Return whether every job is final."""
 
     @property
     def finals(self) -> Mapping[str, tuple[str, int]]:
-        """Job that ended without success to its verdict and the position of that in its log."""
+        """Return each job that ended without success, with its verdict and the position of that in its log."""
 
 
 class Notifier:
-    """Tells people what the sweeps of one fleet come to."""
+    """The sender of notices to people, about the sweeps of one fleet."""
 
     def __init__(self, context: AgentContext) -> None:
         """Notify for the agent's fleet; agents claim each notice, so that one of them sends it."""
         self._store, self._keys, self._claims, self._heart = context.store, context.keys, context.claims, context.heart
         self._clock, self._random, self._spawn = context.clock, context.random, context.spawn
         self._errors = context.errors
-        #: Sends one notice; raises Undelivered.
+        #: Sends one notice. Raises UndeliveredNotice.
         self.deliver: Callable[[NotifyChannel, Notice], Awaitable[None]] = _deliver
-        #: Logs of notices that need no more thought, and those that a task of ours sees to.
+        #: Logs of notices that need no more work, and of those that a task of ours works on.
         self._settled: set[str] = set()
         self._at_work: set[str] = set()
-        #: Sweep to what is known of its silence: since when, its log's head then, and heartbeats seen at the end of it.
+        #: Sweep to its silence: since when, its log's head then, and the heartbeats seen at the end of it.
         self._quiet: dict[str, tuple[float, int, dict[str, str] | None]] = {}
-        #: Sweeps of whose end, or of whose silence, somebody may still have to be told.
+        #: Sweeps whose end, or whose silence, may still need a notice.
         self._telling: set[str] = set()
         self._listening: set[str] = set()
-        #: Channel to why it could not be told, for people.
+        #: Channel to the reason why a notice could not be sent, for people.
         self.troubles: dict[str, str] = {}
 
     # -- what there is to tell ----------------------------------------------------------------------------------------
 
     def told(self, state: SweepState, candidates: FinishedJobs | None) -> bool:
-        """Say whether everybody knows what the sweep came to; if not, see to it."""
+        """Return whether all notices of the sweep's end are sent, or none is due; if not, start to send them."""
         notice = self._ending(state, candidates)
         done = notice is None or self._tell(state, notice)
         (self._telling.discard if done else self._telling.add)(state.name)
         return done
 
     def forget(self, left: Collection[str]) -> None:
-        """Wait for no sweep that is not among those of which something is `left`."""
+        """Forget the sweeps that are not in `left`: no notice of their end is awaited."""
         self._telling.intersection_update(left)
 
     @property
     def waits(self) -> bool:
-        """Is a notice still to be sent? The agent stays for it: it may be the last one."""
+        """Return whether a notice may still have to be sent: the agent stays for it, as it may be the last agent."""
         return bool(self._telling or self._listening)
 
     def _ending(self, state: SweepState, candidates: FinishedJobs | None) -> Notice | None:
-        """Return what to tell of a sweep with nothing left to do; nothing of one that people cancelled themselves."""
+        """Return the notice of a sweep that has ended; None for one that has not, or that a person cancelled."""
         if state.revision is None or not state.revision.settings.notify:
             return None
         if state.cancelled is not None:
@@ -102,7 +102,7 @@ class Notifier:
     def _notice(
         self, state: SweepState, kind: str, about: list[Any], reason: str, counts: Mapping[str, int] | None = None
     ) -> Notice:
-        """Make a notice; its id is of what it is about, so that all agents give it the same, and no other has it."""
+        """Return a notice; its id is a hash of its subject `about`, so that all agents give the same id to it alone."""
         project = self._keys.project
         name = hashlib.sha256(json.dumps([project, state.name, kind, about]).encode()).hexdigest()[:32]
         return {
@@ -121,9 +121,10 @@ class Notifier:
     async def listen(
         self, states: Collection[SweepState], unfit: Collection[str], over: Callable[[SweepState], bool], *, busy: bool
     ) -> None:
-        """Tell of sweeps of which nothing runs, anywhere, for too long, and at once of those that are `over`.
+        """Send notices of sweeps whose jobs have not run anywhere for too long, and at once of those that are `over`.
 
-        `busy`: a job of any is in hand here. Raises StoreError.
+        `unfit`: sweeps that ask for more than this machine has. `busy`: this agent has a job of a sweep in hand.
+        Raises StoreError.
         """
         names = {state.name for state in states}
         self._quiet = {name: known for name, known in self._quiet.items() if name in names and not busy}
@@ -150,7 +151,7 @@ class Notifier:
         return self._tell(state, self._notice(state, "stalled", [state.head], why))
 
     async def _silent(self, state: SweepState, after: float) -> bool:
-        """Say whether nothing ran for so long: nothing here, and nothing of any agent that beat at the end of it."""
+        """Return whether no job ran for `after` seconds: none here, and none of an agent that beat at their end."""
         now, fresh = self._clock.now(), (self._clock.now(), state.head, None)
         since, head, seen = self._quiet.setdefault(state.name, fresh)
         if head != state.head:
@@ -172,7 +173,7 @@ class Notifier:
         return {item.key: item.version for item in items if item.key.endswith("/beat")}
 
     async def _works(self, seen: Mapping[str, str]) -> bool:
-        """Say whether an agent whose heartbeat moved since has a job that runs."""
+        """Return whether an agent whose heartbeat changed since `seen` has a running job. Raises StoreError."""
         for key, version in (await self._beats()).items():
             if seen.get(key) == version:
                 continue
@@ -187,7 +188,7 @@ class Notifier:
     # -- telling it ---------------------------------------------------------------------------------------------------
 
     def _tell(self, state: SweepState, notice: Notice) -> bool:
-        """Say whether all notices are sent, or cannot be; start sending those that no task of ours sends."""
+        """Return whether the notice is sent to all channels, or cannot be; start to send it to the others."""
         assert state.revision is not None
         done = True
         for channel in state.revision.settings.notify:
@@ -204,7 +205,7 @@ class Notifier:
         return done
 
     async def _see_to(self, base: str, channel: NotifyChannel, notice: Notice) -> None:
-        """Tell somebody, unless another agent does or did."""
+        """Send the notice to one channel, unless another agent does or did."""
         try:
             log = EntryLog(base)
             await log.refresh(self._store)
@@ -220,7 +221,7 @@ class Notifier:
             self._at_work.discard(base)
 
     async def _claim(self, log: EntryLog, channel: NotifyChannel, notice: Notice) -> bool:
-        """Claim the notice, send it and note that; says whether that is noted."""
+        """Claim the notice, send it and record that; return whether its end is recorded."""
         held = await self._claims.take(log, notice["sweep"])
         if held is None:
             return False
@@ -253,7 +254,7 @@ class Notifier:
         return ClaimEnd.SUCCEEDED
 
     async def _hold(self, held: HeldClaim, pause: float, sweep: str) -> HeldClaim | None:
-        """Wait; then return the claim, asked for again where it is not sure to be ours; None where another has it."""
+        """Wait `pause` seconds; return the claim, claimed again where it may be lost, or None where another has it."""
         try:
             await self._clock.sleep(pause)
         except asyncio.CancelledError:

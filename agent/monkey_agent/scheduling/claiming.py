@@ -1,4 +1,4 @@
-"""Picking the next job: from the board, past what is final or busy, to a claim."""
+"""The pick of the next job: from a sweep's candidates, past jobs that are final or busy, to a claim."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from monkey_agent.scheduling.sweep_queue import SweepQueue
 #: Seconds before a failed job is tried again: doubles with each failure.
 _BACKOFF_SECONDS = 1.0
 BACKOFF_MAX = 60.0
-#: How often in a row one job is claimed again after another was faster, before it counts as busy.
+#: Number of times in a row that a job is claimed again after another agent was faster, before it counts as busy.
 ROUNDS = 3
-#: Jobs examined before heartbeats and the like get their turn.
+#: Number of jobs that are examined before heartbeats and the like get their turn.
 BREATH = 64
 
 
 class JobPicker:
-    """Finds and claims jobs; keeps what was read of their logs while they are not final."""
+    """The picker, which finds and claims jobs; it keeps what it read of their logs while they are not final."""
 
     def __init__(self, context: AgentContext, queue: SweepQueue) -> None:
         """Pick jobs of the queue's sweeps, and report to `queue` how they end."""
@@ -35,15 +35,18 @@ class JobPicker:
         self._queue = queue
         self._logs: dict[str, EntryLog] = {}
         self._journaled: set[tuple[str, int]] = set()
-        #: Grows with every look at the other agents: what was busy is examined once a look.
+        #: Number of the look at the other agents: a busy job is examined once a look.
         self.look = 0
-        #: Jobs in hand here, whatever the sweep.
+        #: Jobs in hand here, of any sweep.
         self.in_hand: Container[str] = ()
-        #: Entries that could not be read.
+        #: Keys of entries that could not be read.
         self.torn: set[str] = set()
 
     async def find(self, candidates: JobCandidates) -> tuple[str, EntryLog] | None:
-        """Return the board's next job that can be claimed. None: nothing before the next look. Raises StoreError."""
+        """Return the next candidate that can be claimed, with its log; None: none before the next look.
+
+        Raises StoreError.
+        """
         for turn in itertools.count(1):
             if turn % BREATH == 0:
                 await asyncio.sleep(0)
@@ -64,14 +67,14 @@ class JobPicker:
         raise AssertionError("unreachable")
 
     async def _open(self, candidates: JobCandidates, job: str) -> EntryLog | None:
-        """Return the job's log if a claim may be appended to it."""
+        """Return the job's log if a claim may be appended to it, else None. Raises StoreError."""
         log = self._logs.setdefault(job, EntryLog(self._keys.job_log(job)))
         if log.head or self._observer.tally(job):
             await log.refresh(self._store)
         return None if self.settle(candidates, job, log) or not self._claims.free(log) else log
 
     async def claim(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
-        """Claim a job that was found. None: another was faster, or the store does not answer."""
+        """Claim a job that was found; return None where another agent was faster, or the store does not answer."""
         for _ in range(ROUNDS):
             head = log.head
             held = await self._claims.take(log, candidates.state.name, await self._checkpoint(job, log.tail))
@@ -86,7 +89,7 @@ class JobPicker:
         return None
 
     def settle(self, candidates: JobCandidates, job: str, log: EntryLog) -> bool:
-        """Note what the log says of the job. True: it cannot be claimed now (final, or it must wait)."""
+        """Note the job's state by its log; return whether it cannot be claimed now (final, or it must wait)."""
         self._index(job, log)
         counts = tally_log(log)
         judged = judge_job(job, counts, candidates.state)
@@ -104,7 +107,7 @@ class JobPicker:
         return False
 
     def _final(self, candidates: JobCandidates, job: str, judged: Verdict, counts: LogTally) -> None:
-        """Note how a job ended that will not be run again."""
+        """Note the verdict on a job that will not run again."""
         if judged is Verdict.FAILED:
             k = max(counts.failed_at + counts.lost_at + counts.saved_at)
             candidates.finals[job] = str(judged), k
@@ -116,7 +119,7 @@ class JobPicker:
             self._queue.job_met(candidates, job, counts.stopped)
 
     def _due(self, candidates: JobCandidates, job: str, log: EntryLog, failed_at: list[int]) -> float:
-        """When the job may be tried again. Counted from when this agent saw it fail: clocks are not compared."""
+        """Return when the job may be tried again, on this agent's clock, counted from when it saw the job fail."""
         tail = log.tail
         if not isinstance(tail, EndEntry) or tail.outcome is ClaimEnd.SUCCEEDED:
             return 0.0
@@ -129,7 +132,7 @@ class JobPicker:
         return candidates.due.setdefault((job, log.head), self._clock.now() + delay)
 
     def _index(self, job: str, log: EntryLog) -> None:
-        """Journal an end that nobody's journal has: its agent may be gone for good."""
+        """Journal an end that no agent's journal has, as its own agent may be gone for good."""
         tail = log.tail
         if isinstance(tail, TornEntry):
             self.torn.add(tail.key)
@@ -140,20 +143,20 @@ class JobPicker:
             self.journal(record_of(job, log.head, tail))
 
     async def _checkpoint(self, job: str, tail: object) -> int:
-        """Return the newest attempt that saved a checkpoint, where an agent vanished; else nobody needs to know."""
+        """Return the newest attempt with a checkpoint if this is a takeover; 0 for none, or no takeover."""
         if not isinstance(tail, Claim | TornEntry):
             return 0
         return await newest_checkpoint(self._store, self._keys.checkpoints(job))
 
     def _mourn(self, job: str, log: EntryLog, k: int, candidates: JobCandidates) -> None:
-        """Journal that the claim before the one at k was lost with its agent."""
+        """Journal that the claim before the one at `k` was lost with its agent."""
         before = log.entries[k - 2] if k > 1 else None
         if isinstance(before, Claim | TornEntry):
             what, extra = SAVED if got_on(log, k) else LOST, {"agent": before.agent}
             self.journal(JournalRecord(job, k - 1, what, candidates.state.name, 0.0, self._clock.wall(), extra))
 
     def journal(self, record: JournalRecord) -> None:
-        """Add to this agent's journal, and to what it knows itself."""
+        """Add a record to this agent's journal, and to its own index."""
         self._journaled.add((record.job, record.k))
         self._heart.journal.record(record)
         self._observer.note(record)

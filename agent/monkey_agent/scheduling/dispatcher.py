@@ -1,8 +1,8 @@
-"""Handing out slots: as long as one is free, the most urgent sweep's next job is claimed and started.
+"""The dispatcher hands out slots: as long as one is free, it claims and starts the most urgent sweep's next job.
 
-While a sweep's jobs are short, more are claimed and prepared than there are slots (claimed ahead): a slot that is left
-is then taken at once. While they are over in a moment, each is put in line behind one that runs: the machine begins it
-without asking. What got no slot for a while is released, so that others may have it.
+While a sweep's jobs are short, it claims and prepares more jobs than there are slots (claimed ahead). A slot that comes
+free is then taken at once. While jobs are over in a moment, each waits in line behind a running one. The supervisor
+then starts it without asking. A job that got no slot for a while is released, so that others may have it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from monkey_agent.scheduling.claiming import JobPicker
 from monkey_agent.scheduling.job_candidates import JobCandidates
 from monkey_agent.scheduling.sweep_queue import SweepQueue
 
-#: Seconds that a sweep's last job ran at most for its next ones to be claimed ahead, and for them to be put in line: an
-#: agent cannot see to all jobs that are over in a moment one by one.
+#: Seconds below which a sweep's last job must have run for its next ones to be claimed ahead, and to be put in line: an
+#: agent cannot start all jobs that are over in a moment one by one.
 SHORT, INSTANT = 10.0, 0.1
-#: Jobs that are claimed ahead for each slot.
+#: Number of jobs that are claimed ahead for each slot, if they are short, and if they are over in a moment.
 _FEW, _MANY = 0.5, 2.0
-#: Seconds after which what was claimed ahead and got no slot is released.
+#: Seconds after which a job that was claimed ahead and got no slot is released.
 _AHEAD = 5.0
 
 
 class SlotPort(Protocol):
-    """The machine's capacity, packed."""
+    """The slots of the machine, which fill its capacity."""
 
     @property
     def lacking(self) -> str:
-        """What hinders any job from beginning here now, in words; "" for nothing."""
+        """Return, in words, why no job can begin here now; "" if jobs can."""
 
     def take(self, resources: JobResources) -> Slot | None:
         """Return a slot, or None when none is free now."""
@@ -47,11 +47,11 @@ class SlotPort(Protocol):
         """Give a slot back."""
 
     def fits(self, resources: JobResources) -> bool:
-        """Could the machine ever have such a slot?"""
+        """Return whether the machine could ever have such a slot."""
 
 
 class Dispatcher(AttemptListener):
-    """Begins attempts, and puts back what they leave free."""
+    """The dispatcher: it begins attempts, and takes back their slots and permits."""
 
     def __init__(
         self,
@@ -67,16 +67,16 @@ class Dispatcher(AttemptListener):
         self._identity, self._observer, self._clock = context.identity, context.observer, context.clock
         self._queue, self._picker, self._permits = queue, picker, permits
         self._slots, self._attempts, self._wake = slots, attempts, wake
-        #: Claimed ahead: in the order in which they are called.
+        #: Attempts that are claimed ahead, in the order in which they get slots.
         self._ahead: list[ActiveAttempt] = []
         #: Sweep to the seconds that its last attempt here had a slot.
         self._lasted: dict[str, float] = {}
         attempts.listeners.append(self)
-        #: No job is started any more.
+        #: Whether no job is started any more.
         self.closed = False
 
     def close(self) -> None:
-        """Begin no job any more, and release what waits for a slot."""
+        """Begin no job any more, and release the jobs that wait for a slot."""
         self.closed = True
         self.refill()
 
@@ -86,7 +86,7 @@ class Dispatcher(AttemptListener):
 
     @property
     def alerts(self) -> list[str]:
-        """What people should know."""
+        """Return the alerts that people should know; some may be empty."""
         return [*self._queue.alerts, self._slots.lacking]
 
     async def fill(self, leaving: Callable[[], bool]) -> None:
@@ -122,7 +122,7 @@ class Dispatcher(AttemptListener):
         return False
 
     def _may_claim_ahead(self, candidates: JobCandidates) -> bool:
-        """Not of capped sweeps: what waits would hold a permit that another could use."""
+        """Return whether another job may be claimed ahead; not if it needs a permit, which it would hold in vain."""
         lasted = self._lasted.get(candidates.state.name, SHORT)
         ahead = len(self._ahead)
         enough = (len(self._attempts.live) - ahead) * (_MANY if lasted < INSTANT else _FEW)
@@ -130,7 +130,7 @@ class Dispatcher(AttemptListener):
         return short and not self._slots.lacking
 
     def _call(self) -> bool:
-        """Give slots that are free to those that wait for one, in their order; says whether any got one."""
+        """Give free slots to the attempts that wait for one, in their order; return whether any got one."""
         called = False
         for work in [work for work in self._ahead if not work.stopping]:
             if self.closed and not (work.running and work.running.begun):
@@ -144,7 +144,7 @@ class Dispatcher(AttemptListener):
         return called
 
     def attempt_started(self) -> None:
-        """See `AttemptListener.attempt_started`: jobs without a slot line up behind those that soon leave one."""
+        """See `AttemptListener.attempt_started`; put jobs without a slot in line behind those that soon leave one."""
         for work in [] if self.closed else self._ahead:
             # A GPU is named when it begins, and datasets are looked at: who is there before may have altered them.
             if work.follows or work.running or work.attempt.settings.resources.gpus or work.attempt.recipe.datasets:
@@ -172,7 +172,7 @@ class Dispatcher(AttemptListener):
                 self._attempts.dismiss(work, "it was claimed ahead, and no slot came free")
 
     async def _waits(self, candidates: JobCandidates) -> bool:
-        """Has it a job that only a slot is missing for?"""
+        """Return whether the sweep has a job that only lacks a slot. Raises StoreError."""
         if candidates.revision.settings.max_concurrent_jobs is not None and not await self._permits.any_free(
             candidates.state
         ):
@@ -198,7 +198,7 @@ class Dispatcher(AttemptListener):
         return work is not None
 
     async def _claim(self, candidates: JobCandidates, slot: Slot | None) -> ActiveAttempt | None:
-        """Claim a job of the board, and before it a permit where the sweep is capped."""
+        """Claim a candidate; before that, take a permit if the sweep limits its concurrent jobs."""
         capped = candidates.revision.settings.max_concurrent_jobs is not None
         permit = held = None
         try:
@@ -248,7 +248,7 @@ class Dispatcher(AttemptListener):
         self.refill()
 
     def _is_ours(self, agent: str) -> bool:
-        """Is it this agent, or an earlier life of it on this machine?"""
+        """Return whether `agent` is this agent, or an earlier life of it on this machine."""
         return agent == self._identity.agent or self._observer.predecessor(agent)
 
     def _attempt(self, candidates: JobCandidates, job: str, held: HeldClaim) -> Attempt:

@@ -1,4 +1,4 @@
-"""What may be left to do of one sweep, and in which order this agent looks at it."""
+"""Candidates: the jobs of one sweep that may be left to run, in the order in which this agent looks at them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from monkey.protocol.sweeps.sweep_log import SweepState
 class JobCandidates:
     """The jobs of a sweep's newest revision that are not known to be final.
 
-    Looks first once at every job, in a walk of its own (so that agents that start together do not want the same jobs),
-    then again and again at those that were busy or must wait.
+    The agent first looks once at every job, in a random order, so that agents that start together do not want the same
+    jobs. Then it looks again and again at those that were busy or must wait.
     """
 
     def __init__(self, state: SweepState, rng: random.Random) -> None:
-        """Begin a walk over the revision's jobs."""
+        """Start a walk over the revision's jobs."""
         assert state.revision is not None
         self.state, self.revision = state, state.revision
-        #: May a job end the whole sweep by what it measures?
+        #: Whether a job may end the whole sweep by its metrics.
         self.ends_early = not state.waived and any(rule.sweep for rule in state.revision.settings.stop_when)
         self._walk = self._permuted(rng)
         self._walked = False
@@ -28,11 +28,11 @@ class JobCandidates:
         self._busy: dict[str, int] = {}
         #: Job to when it may be tried again, on the agent's clock.
         self._waiting: dict[str, float] = {}
-        #: Job that has ended without success: its verdict, and the position in its log which that stands on.
+        #: Job that has ended without success to its verdict, and to the position in its log that has the reason.
         self.finals: dict[str, tuple[str, int]] = {}
-        #: A job ended in a way that ends the sweep, which its log, as this board knows it, does not say yet.
+        #: Whether a job ended in a way that ends the sweep, and the sweep's log, as known here, does not say so yet.
         self.ending = False
-        #: Failed attempt (job, position) to when it may be followed by another.
+        #: Failed attempt (job, position) to the time from which on another may follow.
         self.due: dict[tuple[str, int], float] = {}
 
     def _permuted(self, rng: random.Random) -> Iterator[str]:
@@ -49,7 +49,7 @@ class JobCandidates:
             at = (at + step) % count
 
     def next(self, now: float, look: int) -> str | None:
-        """Return the next job to examine, or None: nothing before the next look. It must be put back, or is final."""
+        """Return the next job to examine; None: none before the next look. The caller must put it back unless final."""
         if not self._walked:
             job = next(self._walk, None)
             if job is not None:
@@ -67,22 +67,22 @@ class JobCandidates:
         return None
 
     def busy(self, job: str, look: int) -> None:
-        """Somebody has it now: look again after the next look. (The order of insertion is the order of looks.)"""
+        """Note that another agent has the job: examine it after the next look. (Insertion order is order of looks.)"""
         self._waiting.pop(job, None)
         self._busy.pop(job, None)
         self._busy[job] = look
 
     def wait(self, job: str, due: float) -> None:
-        """It may be tried again at `due`."""
+        """Note that the job may be tried again at `due`, on the agent's clock."""
         self._busy.pop(job, None)
         self._waiting[job] = due
 
     def drop(self, job: str) -> None:
-        """It is final for this sweep."""
+        """Note that the job is final for this sweep."""
         self._busy.pop(job, None)
         self._waiting.pop(job, None)
 
     @property
     def done(self) -> bool:
-        """Is every job final?"""
+        """Return whether every job is final."""
         return self._walked and not self._busy and not self._waiting

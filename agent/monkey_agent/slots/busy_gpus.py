@@ -1,4 +1,4 @@
-"""GPUs on which others compute: asked before a job is claimed for one, and never on the agent's own time."""
+"""GPUs that other processes use: asked before a job is claimed for a GPU, and never on the agent's own time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FRESH = 3.0
 
 
 class BusyGpus:
-    """Who uses this machine's GPUs besides us. On one that no job of ours has, any process is somebody else's."""
+    """The GPUs of this machine on which a process computes. On a GPU without a job of ours, it is a foreign one."""
 
     def __init__(self, ask: Callable[[], frozenset[str]] = gpus.list_busy_gpus) -> None:
-        """Find out by `ask`, which may take seconds."""
+        """Ask by `ask`, which may take seconds."""
         self._ask = ask
         self._known: frozenset[str] = frozenset()
         self._since = float("-inf")
@@ -25,7 +25,7 @@ class BusyGpus:
         self.on_answer: Callable[[], None] = lambda: None
 
     def busy(self) -> frozenset[str] | None:
-        """Return the GPUs that somebody computes on; None where that is being asked, and `on_answer` will tell."""
+        """Return the GPUs on which a process computes; None while that is asked: then `on_answer` is called later."""
         if time.monotonic() - self._since <= _FRESH:
             return self._known
         if self._asking is None or self._asking.done():

@@ -1,8 +1,8 @@
-"""The guard: outlives the supervisor, to end what it leaves. It waits, and does nothing else.
+"""The guard outlives the supervisor, to kill the processes that it leaves. It waits, and does nothing else.
 
-A process whose parent dies goes to the nearest ancestor that asked for such (Linux: PR_SET_CHILD_SUBREAPER): from jobs
-to the supervisor, and from a killed supervisor to the guard, whatever its session and group. Where a system has no
-such ancestors (macOS), there is no guard.
+A process whose parent dies gets the nearest ancestor that asked for such as its parent (Linux: PR_SET_CHILD_SUBREAPER).
+So processes of jobs come to the supervisor, and from a killed supervisor to the guard, whatever their session and
+group. Where a system has no such ancestors (macOS), there is no guard.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from monkey.processes.process_tree import adopt_orphans
 
 
 def stand_guard(socket: int) -> int:
-    """Split in two: this returns in the supervisor only, with a descriptor that can be read when the guard is gone.
+    """Fork into guard and supervisor; return only in the supervisor.
 
-    The guard closes `socket`, the supervisor's. Returns -1 where there is no guard.
+    Returns a descriptor that becomes readable when the guard is gone; -1 where there is no guard. The guard closes its
+    copy of `socket`, the supervisor's.
     """
     if not adopt_orphans():
         return -1

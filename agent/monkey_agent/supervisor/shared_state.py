@@ -13,31 +13,31 @@ _ENTRY = struct.Struct("=qdd")
 _EXIT = struct.Struct("=40sqqdq")
 #: The entries of the supervisor and of its guard.
 SUPERVISOR, GUARD = 0, 1
-#: Jobs that fit in; those beyond are found by their environment alone.
+#: Number of jobs that fit in; further ones are found by their environment alone.
 ENTRIES = 1024
-#: Exits that fit in: as many as there may be between an attempt's end and the record of it in the store.
+#: Number of exits that fit in: as many as there may be between an attempt's end and its record in the store.
 EXITS = 1024
 _EXITS = _HEADER.size + _ENTRY.size * ENTRIES
 _SIZE = _EXITS + _EXIT.size * EXITS
-#: What an exit is worth to a successor: nothing, since somebody may have made it exit; it is the job's own; or it is
-#: that of a job that we ended since its time was over.
+#: Worth of an exit to an agent's successor: nothing, since another process may have ended the job; the job's own exit;
+#: or the exit of a job that the agent ended, as it timed out.
 NOTHING, OWN, TIMED_OUT = 0, 1, 2
-#: Exit codes from here on are how shells tell which signal ended a job.
+#: Exit codes above this one are those of shells for a job that a signal ended: this plus the signal's number.
 SIGNALLED = 128
 
 
 class SharedState:
-    """A small file, mapped by agent and supervisor: the deadline, and what runs, for the next agent after a crash.
+    """The register: a small file, mapped by agent and supervisor, with the deadline and the running processes.
 
-    An entry is (pid, clock before it was started, clock after): together they tell a process from one that got its pid
-    later. The first two are the supervisor and its guard.
+    After a crash, the next agent reads it. An entry is (pid, clock before the start, clock after the start). Together
+    they tell a process from a later one with the same pid. The first two entries are the supervisor and its guard.
 
-    An exit tells how an attempt's process ended. It needs no sync: what a killed process wrote is there, and after a
-    loss of power, when what the attempt left may be damaged as well, the boot is another.
+    An exit says how an attempt's process ended. It needs no sync. After a crash of a process, all that it wrote is
+    there. After a loss of power, the boot is another, and the attempt's own files may be damaged as well.
     """
 
     def __init__(self, path: str) -> None:
-        """Map the file; raises OSError or ValueError where it is no register."""
+        """Map the file. Raises OSError or ValueError where it is no register."""
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             self._map = mmap.mmap(fd, _SIZE)
@@ -48,7 +48,7 @@ class SharedState:
 
     @staticmethod
     def create(path: str, boot: str) -> SharedState:
-        """Make an empty register: nothing runs, the deadline has passed. Raises OSError."""
+        """Make an empty register: no process runs, and the deadline has passed. Raises OSError."""
         aside = f"{path}.{os.getpid()}"
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -62,12 +62,12 @@ class SharedState:
 
     @property
     def boot(self) -> str:
-        """The boot of the machine in which it was written."""
+        """Return the id of the machine's boot in which the register was made."""
         return str(_HEADER.unpack_from(self._map)[0].rstrip(b"\0").decode())
 
     @property
     def deadline(self) -> float:
-        """The clock's time at which the supervisor freezes all jobs."""
+        """Return the clock's time at which the supervisor freezes all jobs."""
         return float(_HEADER.unpack_from(self._map)[1])
 
     @deadline.setter
@@ -75,7 +75,7 @@ class SharedState:
         struct.pack_into("=d", self._map, 40, at)
 
     def enter(self, pid: int, before: float, after: float, entry: int | None = None) -> int:
-        """Note that `pid` was started; returns the entry, or -1 where the register is full."""
+        """Note that `pid` was started; return the number of its entry, or -1 where the register is full."""
         if entry is None:
             entry = self._free.pop() if self._free else -1
         if entry >= 0:
@@ -95,19 +95,19 @@ class SharedState:
         return [supervisor, guard, *(job for job in jobs if job[0])]
 
     def note_exit(self, name: str, worth: int, code: int, seconds: float, peak: int) -> int:
-        """Note how the attempt `name` exited; returns where. The oldest is forgotten for it."""
+        """Note the exit of the attempt `name`, in place of the oldest exit; return its position."""
         self._exits = (self._exits + 1) % EXITS
         _EXIT.pack_into(self._map, _EXITS + self._exits * _EXIT.size, name.encode(), worth, code, seconds, peak)
         return self._exits
 
     def judge_exit(self, at: int, name: str, worth: int) -> None:
-        """Say what a noted exit is worth, unless it is forgotten by now."""
+        """Set the worth of the exit at position `at`, unless another has replaced it by now."""
         place = _EXITS + at * _EXIT.size
         if _EXIT.unpack_from(self._map, place)[0].rstrip(b"\0") == name.encode():
             struct.pack_into("=q", self._map, place + 40, worth)
 
     def exits(self) -> dict[str, tuple[int, int, float, int]]:
-        """Return what is noted of exits that are worth something: name to (worth, code, seconds, peak)."""
+        """Return the exits that are worth something: name to (worth, code, seconds, peak)."""
         noted = _EXIT.iter_unpack(self._map[_EXITS:])
         return {
             name.rstrip(b"\0").decode(errors="replace"): (worth, code, seconds, peak)
@@ -116,5 +116,5 @@ class SharedState:
         }
 
     def close(self) -> None:
-        """Unmap it."""
+        """Unmap the file."""
         self._map.close()

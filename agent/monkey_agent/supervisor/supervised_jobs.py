@@ -1,4 +1,4 @@
-"""The supervisor's jobs, and which processes belong to each, wherever those have wandered."""
+"""The supervisor's jobs, and the processes that belong to each, whatever their parent, session and group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # the supervisor starts without either
     import resource
 
-#: Seconds by which the kernel's record of a process's start may lie before the truth: it counts in these.
+#: Seconds by which the kernel's record of a process's start may be too early: it counts in ticks.
 TICK = 0.02
 
 
@@ -49,49 +49,49 @@ class SupervisedJob:
     def __init__(self, key: int, name: str, pid: int, began: float, entry: int) -> None:
         self.key, self.name, self.pid, self.began, self.entry = key, name, pid, began, entry
         #: Seconds that it ran until it was last halted, and since when it runs (None: it is frozen, or its first
-        #: process is gone). By a clock that stands still while the machine sleeps: so does the job.
+        #: process is gone). Both are by a clock that stops while the machine sleeps, as the job does.
         self.active = 0.0
         self.since: float | None = time.monotonic()
-        #: The agent signalled it: its end is not its own doing.
+        #: Whether the agent signalled it: then its end is not its own.
         self.touched = False
-        #: The agent froze it.
+        #: Whether the agent froze it.
         self.held = False
-        #: Since when everything of it is being killed; 0 if it is not.
+        #: Since when all its processes are being killed; 0 if they are not.
         self.hunted = 0.0
-        #: As os.waitstatus_to_exitcode says it, once its first process was reaped.
+        #: The value of os.waitstatus_to_exitcode, once its first process was reaped.
         self.status: int | None = None
-        #: The first process's ru_maxrss, and its CPU time with that of what it waited for.
+        #: The first process's ru_maxrss, and its CPU time with that of the children that it waited for.
         self.peak, self.cpu = 0, 0.0
 
     def ran(self) -> float:
-        """Return the seconds that it ran so far."""
+        """Return the seconds that the job ran so far."""
         return self.active + (0.0 if self.since is None else time.monotonic() - self.since)
 
     def exited(self, status: int, usage: resource.struct_rusage) -> None:
-        """Its first process was reaped."""
+        """Note the exit of the job's first process, which was reaped."""
         self.halt()
         self.status = os.waitstatus_to_exitcode(status)
         self.peak, self.cpu = usage.ru_maxrss, usage.ru_utime + usage.ru_stime
 
     def halt(self) -> None:
-        """It does not run from now on."""
+        """Stop counting the seconds that the job runs."""
         self.active, self.since = self.ran(), None
 
 
 class SupervisedJobs:
-    """All jobs whose end is not reported, by key; `mains` are those whose first process is not reaped, by its pid."""
+    """All jobs whose end is not reported, by key; `mains`: those whose first process is not reaped, by its pid."""
 
     def __init__(self, state: str) -> None:
         self.state = state
         self.by_key: dict[int, SupervisedJob] = {}
         self.mains: dict[int, SupervisedJob] = {}
-        #: Processes that did not die when killed (a dead network disk): no later job waits for them.
+        #: Processes that did not die when they were killed (a dead network disk): no later job waits for them.
         self.hopeless: set[int] = set()
         own = f"/proc/self/task/{os.getpid()}/children"
         self._children = os.open(own, os.O_RDONLY | os.O_CLOEXEC) if LISTS_CHILDREN else -1
 
     def orphans(self) -> list[int]:
-        """Return our children that are no job's first process: their parent died, and they came to us."""
+        """Return our children that are no job's first process: we became their parent when theirs died."""
         if self._children >= 0:
             pids = [int(pid) for pid in os.pread(self._children, 1 << 20, 0).split()]
         elif HAS_PROC:
@@ -103,14 +103,14 @@ class SupervisedJobs:
         return [pid for pid in pids if pid not in self.mains and pid not in self.hopeless]
 
     def members(self, job: SupervisedJob) -> list[int]:
-        """Return all processes of a job but a reaped first one."""
+        """Return all processes of a job, without a first one that was reaped."""
         roots = [pid for pid in self.orphans() if self._belongs(pid, job)]
         if job.status is None:
             roots.append(job.pid)
         return roots + list_descendants(roots)
 
     def _belongs(self, pid: int, job: SupervisedJob) -> bool:
-        """Say whether an orphan is this job's: by its session, its mark, or because no other can have made it."""
+        """Return whether an orphan is this job's: by its session, its mark, or because no other can have made it."""
         leader = read_session(pid)
         for other in self.by_key.values():
             if other.pid == leader:
@@ -127,7 +127,7 @@ class SupervisedJobs:
         return over and born is not None and all(other.began > born + TICK for other in rivals)
 
     def signal(self, job: SupervisedJob, number: int) -> None:
-        """Signal a job's process group at once, then whatever of it has left the group."""
+        """Signal a job's process group at once, then its processes that have left the group."""
         if job.status is None:
             send_group(job.pid, number)
         for pid in self.members(job):
@@ -135,7 +135,7 @@ class SupervisedJobs:
                 send_signal(pid, number)
 
     def freeze(self, job: SupervisedJob) -> None:
-        """Stop everything of a job. Looks again until nobody new is found: who is stopped cannot fork."""
+        """Stop all processes of a job, and look again until no new one is found: a stopped process cannot fork."""
         job.halt()
         if job.status is None:
             send_group(job.pid, STOP)
@@ -146,7 +146,7 @@ class SupervisedJobs:
             stopped |= new
 
     def freeze_all(self) -> None:
-        """Stop every descendant, whosever it is."""
+        """Stop every descendant, of any job or none."""
         for job in self.by_key.values():
             self.freeze(job)
         stopped: set[int] = set()
@@ -156,13 +156,13 @@ class SupervisedJobs:
             stopped |= new
 
     def go_on(self, job: SupervisedJob) -> None:
-        """Let everything of a job continue."""
+        """Let all processes of a job continue."""
         if job.since is None and job.status is None:
             job.since = time.monotonic()
         self.signal(job, CONT)
 
     def go_on_unknown(self) -> None:
-        """Let orphans continue whose job is unknown (`freeze_all` stopped them)."""
+        """Let orphans without a known job continue, which `freeze_all` stopped."""
         known = {pid for job in self.by_key.values() for pid in self.members(job)}
         for pid in set(list_descendants([os.getpid()])) - known:
             send_signal(pid, CONT)

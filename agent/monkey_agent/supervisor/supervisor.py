@@ -1,12 +1,12 @@
 # ruff: noqa: PTH100, PTH120
 # Paths are plain strings here: the supervisor starts without pathlib.
-"""The supervisor: launches all jobs of one agent, and is their parent. Jobs do not outlive it, nor it the agent.
+"""The supervisor launches all jobs of one agent, and is their parent. Jobs do not outlive it, nor it the agent.
 
-All descendants are killed when the socket to the agent closes, or when the guard dies, which is our parent and does the
-same for us. They are frozen when the deadline in the shared register passes, until the agent renews it. When a job's
-first process ends, the rest of the job is killed before the end is recorded and reported; its follower begins at once.
+It kills all descendants when the socket to the agent closes, or the guard dies. The guard, its parent, does the same
+for it. It freezes them when the deadline in the shared register passes, until the agent renews it. When a job's first
+process ends, it kills the rest of the job, then records and reports the end. The job's follower begins at once.
 
-Started as `python -I -S supervisor.py ROOT SOCKET REGISTER CLOCK STATE`; the package `monkey` is in ROOT. One thread.
+It runs as `python -I -S supervisor.py ROOT SOCKET REGISTER CLOCK STATE`, with `monkey` in ROOT, in one thread.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from monkey_agent.supervisor.supervised_jobs import SupervisedJob, SupervisedJob
 
 #: Milliseconds between looks at the clock while jobs run: a poll does not count the machine's sleep, the deadline does.
 _POLL_MILLISECONDS = 1000
-#: Milliseconds between kills of what does not want to go.
+#: Milliseconds between kills of processes that do not end.
 HUNT = 5
-#: Seconds after which the end of a job is reported though something of it cannot be killed (a dead network disk).
+#: Seconds after which the end of a job is reported though a process cannot be killed (a dead network disk).
 _PATIENCE_SECONDS = 5.0
 
 
@@ -60,7 +60,7 @@ class SupervisorLoop:
         return time.clock_gettime(self.clock)
 
     def run(self) -> None:
-        """Serve until the agent is gone; then, or if this fails, kill everything."""
+        """Serve until the agent is gone; then, or after an error, kill all descendants."""
         try:
             while self.turn():
                 pass
@@ -70,7 +70,7 @@ class SupervisorLoop:
             kill_all()
 
     def turn(self) -> bool:
-        """Wait for something to happen, and see to it. False: the agent is gone, or the guard."""
+        """Wait for an event, and handle it; return False if the agent or the guard is gone."""
         alive = True
         for fd, _ in self.poller.poll(self.timeout()):
             if fd == self.wake:
@@ -104,7 +104,7 @@ class SupervisorLoop:
         return messages is not None
 
     def flush(self) -> bool:
-        """Tell the agent what there is to tell, as far as it reads."""
+        """Send waiting messages to the agent, as far as it reads; return whether it is alive."""
         alive = self.pipe.flush()
         if self.blocked != self.pipe.blocked:
             self.blocked = self.pipe.blocked
@@ -118,21 +118,21 @@ class SupervisorLoop:
     def do_spawn(
         self, key: int, after: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str
     ) -> None:
-        """Start a job, unless the deadline has passed; one that is to follow another waits for its turn."""
+        """Start a job, unless the deadline has passed; a job that follows another (`after`) waits for its turn."""
         if after:
             self.turns.add(PendingJob(key, after, (name, argv, base, env, cwd, log)))
         else:
             self.start(key, name, argv, base, env, cwd, log)
 
     def do_begin(self, key: int) -> None:
-        """Start a job that waits for its turn; it may have started by now."""
+        """Start a job if it still waits for its turn."""
         waiting = self.turns.find(key)
         if waiting:
             waiting.called = True
             self.start_if_free(waiting)
 
     def start_if_free(self, waiting: PendingJob) -> None:
-        """Start a job whose turn it is, unless it is frozen: then `thaw` does."""
+        """Start a job whose turn it is, unless it is frozen: then `do_thaw` starts it."""
         if not waiting.held:
             self.turns.remove(waiting)
             self.start(waiting.key, *waiting.how)
@@ -153,7 +153,7 @@ class SupervisorLoop:
         self.jobs.by_key[key] = self.jobs.mains[pid] = SupervisedJob(key, name, pid, before, entry)
 
     def do_signal(self, key: int, number: int) -> None:
-        """Signal everything of a job."""
+        """Signal all processes of a job."""
         job = self.jobs.by_key.get(key)
         if job:
             job.touched = True
@@ -168,17 +168,17 @@ class SupervisorLoop:
             self.pipe.tell("refused", key)
 
     def do_active(self, key: int) -> None:
-        """Report how long a job ran so far; an ended one reported it with its end."""
+        """Report the seconds that a job ran so far; for an ended job, they came with the report of its end."""
         job = self.jobs.by_key.get(key)
         if job or self.turns.find(key):
             self.pipe.tell("active", key, job.ran() if job else 0.0)
 
     def do_mains(self) -> None:
-        """Tell the first processes of all jobs."""
+        """Report the first processes of all jobs."""
         self.pipe.tell("mains", {job.key: pid for pid, job in self.jobs.mains.items()})
 
     def do_kill(self, key: int) -> None:
-        """Kill everything of a job, and see that it goes."""
+        """Kill all processes of a job, again and again until they are gone."""
         job = self.jobs.by_key.get(key)
         if job:
             job.touched = True
@@ -208,9 +208,9 @@ class SupervisorLoop:
             self.start_if_free(waiting)
 
     def do_renew(self) -> None:
-        """The agent moved the deadline after it had passed: let everything continue that it did not freeze itself.
+        """Let all jobs continue that the agent did not freeze itself, as it moved a deadline that had passed.
 
-        It comes by the socket, so that it cannot overtake a freeze that was sent before it.
+        The message comes by the socket, so that it cannot overtake a freeze that was sent before it.
         """
         now = self.now()
         if self.late and now < self.register.deadline:
@@ -227,7 +227,7 @@ class SupervisorLoop:
             self.jobs.freeze_all()
 
     def reap(self) -> None:
-        """Take in all who died; a job's end is reported when nothing of it is left."""
+        """Reap all dead children; report a job's end when none of its processes is left."""
         ended = []
         while True:
             try:
@@ -255,7 +255,7 @@ class SupervisorLoop:
         self.hunted[job.key] = job
 
     def hunt(self) -> None:
-        """Kill all of the jobs that are to die, again and again, until nothing of them is left."""
+        """Kill all processes of the jobs that are to die, and report the jobs of which none is left."""
         for job in list(self.hunted.values()):
             if job.status is None:
                 send_group(job.pid, KILL)

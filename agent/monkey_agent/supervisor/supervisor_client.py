@@ -1,4 +1,4 @@
-"""The agent's end of the supervisor: starts it, tells it what to launch, and hears how that ended."""
+"""The agent's client of the supervisor: it starts the supervisor, launches jobs by it, and learns their ends."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from monkey_agent.supervisor.process import ProcessExit, SupervisedProcess
 from monkey_agent.supervisor.shared_state import SUPERVISOR, SharedState
 
 PROGRAM = Path(__file__).with_name("supervisor.py")
-#: Seconds that a supervisor may take to say that it is ready, or to kill everything and go.
+#: Seconds that a supervisor may take to report that it is ready, or to kill all jobs and end.
 _PATIENCE_SECONDS = 30.0
-#: The key of what no supervisor of ours started.
+#: Key of a process that no supervisor of this agent's life started.
 EARLIER = -1
 
 
 class SupervisorClient:
-    """Keeps a supervisor, starts a new one when it dies, and launches jobs by it."""
+    """The client, which keeps a supervisor, starts a new one when it dies, and launches jobs by it."""
 
     def __init__(self, state: Path, clock: MachineClock) -> None:
-        """Keep the register of what runs in the directory `state`, whose lock is held."""
+        """Keep the register of running jobs in the directory `state`, whose lock is held."""
         self._state, self._clock = state, clock
         self._register: SharedState | None = None
         self._supervisor: subprocess.Popen[bytes] | None = None
@@ -44,12 +44,12 @@ class SupervisorClient:
         self._ready: asyncio.Future[None] | None = None
         self._asked: asyncio.Future[dict[int, int]] | None = None
         self._gone: asyncio.Future[None] | None = None
-        #: The work of ending what a supervisor left that died.
+        #: The work that ends the jobs of a supervisor that died.
         self._cleanup: asyncio.Future[None] | None = None
         self._closing = False
 
     async def start(self) -> None:
-        """See that a supervisor is there. Raises FleetError where none can be started."""
+        """Start a supervisor unless one runs. Raises FleetError where none can be started."""
         if self._cleanup is not None:
             await asyncio.shield(self._cleanup)
         if self._ready is None:
@@ -92,11 +92,11 @@ class SupervisorClient:
 
     @property
     def up(self) -> bool:
-        """Say whether `launch` can be called now."""
+        """Return whether `launch` can be called now."""
         return self._ready is not None and self._ready.done()
 
     def base(self, env: dict[str, str]) -> int:
-        """Register an environment that many jobs share; returns its number."""
+        """Register an environment that many jobs share; return its number."""
         number = len(self._bases)
         self._bases[number] = env
         if self._socket is not None:
@@ -113,10 +113,10 @@ class SupervisorClient:
         log: str,
         after: SupervisedProcess | None,
     ) -> SupervisedProcess:
-        """Have a job started in a session of its own: environment number `base` and `env` over it, output to `log`.
+        """Launch a job in a session of its own, with environment number `base`, `env` over it, and output to `log`.
 
-        `after`: it begins when this one has exited by itself, or at `begin`. Returns at once; whether
-        it could be started shows in its end. A supervisor must be `up`.
+        `after`: the job begins when this process has exited by itself, or at `begin`. Returns at once; the end of the
+        process shows whether it could be started. The supervisor must be `up`.
         """
         self._keys += 1
         process = SupervisedProcess(self, self._keys, name, begun=after is None)
@@ -125,18 +125,18 @@ class SupervisorClient:
         return process
 
     def exited(self, name: str, how: ProcessExit) -> SupervisedProcess:
-        """Return what stands for an attempt that exited in an earlier life of the agent."""
+        """Return a process that stands for an attempt which exited in an earlier life of the agent."""
         process = SupervisedProcess(self, EARLIER, name, begun=True)
         process.end(how)
         return process
 
     def judge(self, at: int, name: str, worth: int) -> None:
-        """Say what the exit of `name`, noted at `at`, is worth to a successor of ours."""
+        """Set what the exit of `name`, at position `at` of the register, is worth to a successor of ours."""
         if self._register is not None:
             self._register.judge_exit(at, name, worth)
 
     def renew(self, deadline: float) -> None:
-        """Let jobs run until the clock says `deadline`."""
+        """Let jobs run until the machine's clock reaches `deadline`."""
         before, self._deadline = self._deadline, deadline
         if self._register is None:
             return
@@ -146,7 +146,10 @@ class SupervisorClient:
             self.tell("renew")
 
     async def mains(self) -> tuple[int, dict[int, int]]:
-        """Return the supervisor's pid, and by each job's key its first process's; (0, {}) without a supervisor."""
+        """Return the supervisor's pid, and each job's key with the pid of its first process.
+
+        Returns (0, {}) where there is no supervisor, or no job.
+        """
         if not self._processes or self._socket is None or self._register is None:
             return 0, {}
         if self._asked is None or self._asked.done():
@@ -156,7 +159,7 @@ class SupervisorClient:
         return self._register.entries()[SUPERVISOR][0], mains
 
     def tell(self, *message: Any) -> None:
-        """Send a message to the supervisor; lost if there is none, as are all jobs then."""
+        """Send a message to the supervisor; without one, the message is lost, as are all jobs."""
         if self._socket is None:
             return
         waits = bool(self._outbox)
@@ -220,7 +223,7 @@ class SupervisorClient:
             process.end(ProcessExit(kind, *how))
 
     def _lost(self) -> None:
-        """The supervisor is gone, and its jobs have nobody: end them, then say so. The next launch starts a new one."""
+        """End the jobs of a supervisor that is gone, then report them as lost; `start` then makes a new supervisor."""
         assert self._socket is not None and self._gone is not None
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket.fileno())
@@ -253,7 +256,7 @@ class SupervisorClient:
             process.end(ProcessExit("lost"))
 
     async def close(self) -> None:
-        """Have everything killed, and the supervisor go."""
+        """Let the supervisor kill all jobs and end; wait for that, within limits."""
         self._closing = True
         if self._socket is None:
             return

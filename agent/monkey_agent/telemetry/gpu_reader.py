@@ -1,9 +1,13 @@
-"""Reads the GPUs by NVIDIA's library, in a process of its own: with broken hardware it hangs, or takes us down with it.
+"""The reader of GPUs, a process of its own: with broken hardware, NVIDIA's library hangs, or ends its process.
 
-Started as `python -I gpu_reader.py`. Each line on standard input is answered by one of JSON: {"gpus": [...]}, where a
-GPU is {"index", "uuid", "percent", "memory", "power", "temperature", "parts"}, or has "trouble" in place of what could
-not be read; or by {"trouble": why} where there is none to be read. Percent of time in which it computed; bytes; watts;
-°C. `parts`: uuid to the bytes in use of each of its MIG instances. Ends with its standard input.
+It runs as `python -I gpu_reader.py`, and ends with its standard input. It answers each line there by a line of JSON,
+`{"gpus": [...]}`, or `{"trouble": why}` where no GPU can be read. A GPU has these keys:
+
+- "index" (the driver's number), "uuid"
+- "percent": percent of the time in which it computed
+- "memory": bytes in use; "power": watts; "temperature": °C
+- "parts": uuid of each of its MIG instances to the bytes in use
+- "trouble": why the values that are missing could not be read
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ if __name__ == "__main__":
 
 
 def read_gpus(nvml: Any) -> dict[str, Any]:
-    """Read all GPUs."""
+    """Return the answer for all GPUs."""
     return {"gpus": [_gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]}
 
 
@@ -44,7 +48,7 @@ def _gpu(nvml: Any, index: int) -> dict[str, Any]:
 
 
 def _told(nvml: Any, told: dict[str, Any], name: str, reading: Callable[[], Any]) -> None:
-    """Read one thing; what this GPU does not know (one that is split does not tell how busy it is) is left out."""
+    """Read one value into `told`, unless this GPU does not have it (one that is split has no percent)."""
     try:
         told[name] = reading()
     except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound, nvml.NVMLError_NoPermission):
@@ -65,7 +69,7 @@ def _parts(nvml: Any, gpu: Any) -> dict[str, int]:
 
 
 def run_gpu_reader() -> None:
-    """Answer until stdin is closed."""
+    """Answer lines until standard input is closed."""
     try:
         import pynvml as nvml
 

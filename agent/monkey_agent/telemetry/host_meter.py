@@ -1,8 +1,8 @@
 # ruff: noqa: PTH208
-"""What a machine as a whole does: CPUs, memory, disk, network.
+"""The meter of a whole machine: CPUs, memory, disk, network.
 
-Read from /proc, with nothing to install: an agent's bundle would else carry a compiled library for each kind of host,
-and one where no wheel of it is to be had would have no agent. Elsewhere (macOS) psutil is asked, `psutil_meters.py`.
+It reads /proc, and needs nothing to install. With a compiled library, an agent's bundle would need one for each kind of
+host, and a host without a wheel would have no agent. Other systems (macOS) use `psutil_meters.py`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from monkey.fleet.machine_capacity import memory_in_use
 from monkey.processes.process_tree import HAS_PROC, read_proc
 from monkey_agent.telemetry.meters import Meter, disk_room
 
-#: Bytes of a sector as /proc/diskstats counts, whatever the disk's are.
+#: Bytes of a sector in /proc/diskstats, whatever the disk's sectors are.
 SECTOR = 512
-#: Block devices that are made of others, or of memory: their bytes are counted where they go to.
+#: Block devices that are made of others, or of memory: their bytes are counted at the devices below them.
 _UNREAL = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd")
 
 
 def host_meter(place: Path) -> Meter:
-    """Return the meter of this machine; `place`: on the disk whose room counts."""
+    """Return the meter of this machine; `place`: a path on the disk whose room counts."""
     if HAS_PROC:
         return HostMeter(place)
     from monkey_agent.telemetry.psutil_meters import PortableHostMeter
@@ -30,10 +30,10 @@ def host_meter(place: Path) -> Meter:
 
 
 class HostMeter:
-    """Linux. `cpu_percent`: of all CPUs, since the reading before."""
+    """The meter of a machine with Linux. `cpu_percent`: of all CPUs, since the last reading."""
 
     def __init__(self, place: Path) -> None:
-        """Begin to count the CPUs' time."""
+        """Start to count the CPUs' time."""
         self._place = place
         self._cpu = _cpu_times()
 
@@ -50,7 +50,7 @@ class HostMeter:
 
 
 def _cpu_times() -> tuple[int, int]:
-    """Return all time of all CPUs so far, and the idle part of it, in the kernel's ticks."""
+    """Return the time of all CPUs so far, and the idle part of it, in the kernel's ticks."""
     # user, nice, system, idle, iowait, irq, softirq, steal; what guests take is in the first two.
     times = [int(word) for word in read_proc("/proc/stat").partition(b"\n")[0].split()[1:9]]
     return sum(times), sum(times[3:5])
@@ -86,7 +86,7 @@ def _network() -> dict[str, float]:
 
 
 def _real(directory: str, unreal: tuple[str, ...]) -> set[str]:
-    """Return the devices behind which there is hardware; where there is none (in a container), all that count."""
+    """Return the devices with hardware behind them; where there are none (in a container), all but `unreal` ones."""
     try:
         names = [name for name in os.listdir(directory) if not name.startswith(unreal)]
     except OSError:

@@ -1,7 +1,7 @@
-"""What each job uses: CPU, memory and disk of all its processes, wherever those have wandered.
+"""The meter of jobs: CPU, memory and disk of all processes of each job, whatever their parents.
 
-A job's processes are what its first one started and, where their parents died, what came to the supervisor and is known
-by its session or its mark. What a process used that has ended and was waited for is in its parent's counts.
+A job's processes are its first one and that one's descendants. If the parent of one dies, it comes to the supervisor,
+and is known by its session or its mark. The usage of an ended process is in the counts of a parent that waited for it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from monkey.processes.process_tree import (
 )
 from monkey_agent.telemetry.meters import JobMeter, ProcessUsage
 
-#: The part of the time that may go into exact counts of shared memory: a job of 100 GB takes a quarter of a second.
+#: Part of the time that exact counts of shared memory may take: those of a job of 100 GB take a quarter of a second.
 EXACT = 1 / 500
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def job_meter(state: str) -> JobMeter:
-    """Return the meter of this machine, for the agent whose state directory it is."""
+    """Return the meter of jobs on this machine, for the agent whose state directory is `state`."""
     if HAS_PROC:
         return ProcJobMeter(state)
     from monkey_agent.telemetry.psutil_meters import PortableJobMeter
@@ -36,10 +36,10 @@ def job_meter(state: str) -> JobMeter:
 
 
 class ProcJobMeter:
-    """Linux."""
+    """The meter of jobs on a machine with Linux."""
 
     def __init__(self, state: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Know the marks of the agent with the state directory `state`."""
+        """Recognise the marks of the agent with the state directory `state`."""
         self._state, self._clock = state, clock
         self._counted: dict[int, JobCounters] = {}
         self._shared: dict[int, SharedMemory] = {}
@@ -85,14 +85,14 @@ class ProcJobMeter:
 
 
 class ProcessCounter:
-    """A sum over processes: it falls when one goes that nobody waited for, and what it had used was used."""
+    """A counter over the processes of a job. Their sum falls when one ends without a wait; the counter does not."""
 
     def __init__(self) -> None:
-        """Begin at 0."""
+        """Start at 0."""
         self._last = self._total = 0.0
 
     def up_to(self, now: float) -> float:
-        """Take the sum as it is now; returns what was used in all."""
+        """Update the counter by the sum `now`; return the total so far."""
         self._total += max(0.0, now - self._last)
         self._last = now
         return self._total
@@ -102,22 +102,22 @@ class JobCounters:
     """The counters of one job."""
 
     def __init__(self) -> None:
-        """Begin at 0."""
+        """Start at 0."""
         self.cpu, self.read, self.written = ProcessCounter(), ProcessCounter(), ProcessCounter()
 
 
 class SharedMemory:
-    """The memory of one job: pages that several processes have count once, as far as looking closely is cheap."""
+    """The memory of one job: pages that several processes share count once, as far as exact counts are cheap."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Look closely at first."""
+        """Start with an exact count."""
         self._clock = clock
         self._again = float("-inf")
-        #: What is truly held of what the processes have in sum.
+        #: The job's true memory as a part of the sum over its processes, by the last exact count.
         self._part = 1.0
 
     def memory(self, resident: Iterable[tuple[int, int]]) -> int:
-        """Return the bytes that processes hold, given as (pid, what it has)."""
+        """Return the bytes that the job's processes hold; `resident`: (pid, its resident bytes) of each."""
         known = dict(resident)
         whole = sum(known.values())
         began = self._clock()
@@ -132,18 +132,18 @@ class SharedMemory:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of /proc/PID/stat from the third on; [] for one that is gone or a zombie of no memory."""
+    """Return the fields of /proc/PID/stat from the third on; [] for a process that is gone."""
     return read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def _moved(pid: int) -> tuple[int, int]:
-    """Return the bytes that a process had from disks and gave to them; 0 where that is not ours to know."""
+    """Return the bytes that a process read from disks and wrote to them; 0 where we may not know."""
     told = dict(line.split(b": ") for line in read_proc(f"/proc/{pid}/io").splitlines())
     return int(told.get(b"read_bytes", 0)), int(told.get(b"write_bytes", 0))
 
 
 def _proportional(pid: int, has: int) -> int:
-    """Return a process's share of the memory that it has with others; all of it where that is not ours to know."""
+    """Return a process's bytes, with its share of memory that others have, too; all (`has`) where we may not know."""
     for line in read_proc(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) * 1024

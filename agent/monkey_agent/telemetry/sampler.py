@@ -1,6 +1,6 @@
-"""Every few seconds: what the machine does, and what each job uses of it.
+"""The sampler reads every few seconds what the machine does, and what each job uses of it.
 
-Reading is done in a thread that is not waited for: a disk, a process or a driver that hangs holds up the next samples,
+It reads in a thread that the agent does not wait for. A disk, a process or a driver that hangs delays the next samples,
 never a heartbeat.
 """
 
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class SampledAttempt(Protocol):
-    """A running attempt, as it is sampled."""
+    """A running attempt, as far as the sampler needs it."""
 
     job: str
     sweep: str
@@ -40,14 +40,14 @@ class SampledAttempt(Protocol):
 
 
 class ProcessNames(Protocol):
-    """Names the first processes of jobs."""
+    """The port by which the sampler learns the first processes of jobs."""
 
     async def mains(self) -> tuple[int, dict[int, int]]:
         """Return the supervisor's process, and each attempt's first process by its key."""
 
 
 class Sample(NamedTuple):
-    """What was measured at one moment; `job` or `gpu` (the driver's number) name whose it is, else it is the host's."""
+    """The values of one moment, of a job, of a GPU (the driver's number), or of the whole machine without both."""
 
     #: Nanoseconds since the epoch, by this machine's clock.
     at: int
@@ -58,10 +58,10 @@ class Sample(NamedTuple):
 
 
 class MeterReading(NamedTuple):
-    """One look at all of it."""
+    """One reading of the machine, its jobs and its GPUs."""
 
     at: int
-    #: The same, by a clock that is never set.
+    #: The same time in seconds, by a clock that is never set.
     clock: float
     host: dict[str, float]
     jobs: dict[int, ProcessUsage]
@@ -69,28 +69,28 @@ class MeterReading(NamedTuple):
 
 
 class Sampler:
-    """Samples while the agent lives."""
+    """The sampler of an agent, which samples while the agent lives."""
 
     def __init__(
         self, launcher: ProcessNames, running: Collection[SampledAttempt], state: Path, every: float = EVERY
     ) -> None:
-        """Look after the jobs in `running`, whose processes `launcher` knows, every `every` seconds."""
+        """Sample the jobs in `running`, whose processes `launcher` knows, every `every` seconds."""
         self._launcher, self._running, self._state, self._every = launcher, running, state, every
         self._gpus: GpuMeter | None = None
         self._thread: threading.Thread | None = None
         self._meters: tuple[Meter, JobMeter] | None = None
-        #: Told of all samples of a moment, the host's first.
+        #: Called with all samples of a moment, the machine's first.
         self.on_samples: Callable[[list[Sample]], None] = lambda samples: None
-        #: What heartbeats tell of the machine: cpu, memory (percents), gpus (percents; None: it does not answer).
+        #: The machine's values for heartbeats: cpu, memory (percents), gpus (percents; None: it does not answer).
         self.vitals: dict[str, Any] = {}
 
     def begin(self, *, gpus: GpuMeter | None = None) -> None:
-        """Begin to count; `gpus`: where the machine has some."""
+        """Start the meters; `gpus`: that of the GPUs, where the machine has some."""
         self._gpus = gpus
         self._meters = host_meter(self._state), job_meter(str(self._state))
 
     async def run(self) -> None:
-        """Sample until cancelled, at even distances however long a reading takes."""
+        """Sample until cancelled, at even intervals however long a reading takes."""
         began, count = time.monotonic(), 0
         while True:
             count, wait = find_next_sample(time.monotonic() - began, count, self._every)
@@ -101,7 +101,7 @@ class Sampler:
                 await self.sample()
 
     async def sample(self) -> None:
-        """Take one sample. Raises OSError, ValueError."""
+        """Take one sample, unless the last reading still runs. Raises OSError, ValueError."""
         if self._meters is None or (self._thread is not None and self._thread.is_alive()):
             return
         try:
@@ -143,7 +143,7 @@ class Sampler:
             self.vitals["trouble"] = "; ".join(lost)
 
     async def _aside(self, work: Callable[[], _T]) -> _T:
-        """Do it in a thread of its own, which holds up no exit (those of asyncio's pool are waited for)."""
+        """Return the result of `work`, done in a thread that delays no exit, unlike those of asyncio's pool."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[_T] = loop.create_future()
 
@@ -164,15 +164,15 @@ class Sampler:
         return await done
 
     def close(self) -> None:
-        """End what it started."""
+        """Close the meter of the GPUs."""
         if self._gpus is not None:
             self._gpus.close()
 
 
 def find_next_sample(passed: float, count: int, every: float) -> tuple[int, float]:
-    """Return the number of the sample that follows the `count`-th, `passed` seconds after the beginning, and the wait.
+    """Return the number of the sample after the `count`-th, `passed` seconds after the start, and the seconds to wait.
 
-    What a slow reading or a machine that stood still made us miss is left out.
+    It skips samples that a slow reading, or a suspended machine, made us miss.
     """
     count = max(count, int(passed / every)) + 1
     return count, count * every - passed

@@ -1,7 +1,7 @@
-"""What goes to InfluxDB: attempts' metrics, jobs and machines as points, by way of a spool and an exporter.
+"""The agent's telemetry for InfluxDB: attempts' metrics, jobs and machines as points, by a spool and an exporter.
 
-Nothing here waits for a server, and nothing that fails here does any harm to a job: what is lost is counted and
-reported, and made again from the store by `monkey metrics backfill`.
+It never waits for a server, and no failure of it harms a job. Lost points are counted and reported, and
+`monkey metrics backfill` makes them again from the store.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.local_files import is_touched
 from monkey_agent.ports import Attempt
 
-#: Seconds between looks at the exporter; between looks whether secrets have changed.
+#: Seconds between looks at the exporter, and between looks for changed secrets.
 _POLL_SECONDS, SECRETS = 1.0, 30.0
-#: Seconds that an exporter must have lived to be started again at once; the pause where it has not, doubled each time.
+#: Seconds that an exporter must live for the pause before its restart to be short; this pause, which else doubles; and
+#: the longest pause.
 LIVED, PAUSE, _MOST = 10.0, 0.5, 60.0
-#: Seconds that an agent which leaves gives to what was not sent yet.
+#: Seconds that an agent which leaves gives its exporter to send the rest.
 DRAIN = 10.0
 
 
 class Telemetry:
-    """The spools of one agent, and the exporter that takes away what is in them."""
+    """The spools of one agent, and the exporter that sends their points."""
 
     def __init__(self, state: Path, machine: str, secrets: SecretValues) -> None:
-        """Continue what a predecessor left in the directory `state`; `machine`: the agent's name.
+        """Continue the spools that an earlier agent left in the directory `state`; `machine`: the agent's name.
 
-        Before the predecessor's workspaces are taken over: what they hold of metrics is still owed.
+        Call this before the earlier agent's workspaces are removed: their metrics are still to be sent.
         """
         self._state, self._machine, self._secrets = state, machine, secrets
         self._root = f"{state}/metrics"
@@ -50,7 +51,7 @@ class Telemetry:
         self._spools: dict[InfluxSettings, Spool] = {}
         #: Attempt's name to the spool where it is registered.
         self._attempts: dict[str, Spool] = {}
-        #: What the disk refused last, for people.
+        #: The last error of the disk or the exporter's start, for people.
         self.trouble = ""
         self._keeper: asyncio.Task[None] | None = None
         self._exporter: subprocess.Popen[bytes] | None = None
@@ -64,7 +65,7 @@ class Telemetry:
     # -- what is to be sent -------------------------------------------------------------------------------------------
 
     def begin(self, attempt: Attempt, name: str, metrics: str) -> None:
-        """Spool what an attempt logs into the directory `metrics` of its workspace `name`."""
+        """Spool the records that an attempt logs into the directory `metrics` of its workspace `name`."""
         influx = attempt.settings.influx
         if influx is None:
             return
@@ -81,7 +82,7 @@ class Telemetry:
             self.wake()
 
     def end(self, name: str, metrics: str) -> None:
-        """Keep what the attempt in the workspace `name` logged, before its directory is removed."""
+        """Keep the records of the attempt in the workspace `name`, before its directory is removed."""
         spool = self._attempts.pop(name, None)
         if spool is None:
             return
@@ -92,7 +93,7 @@ class Telemetry:
                 spool.forget(name)
 
     def add(self, influx: InfluxSettings, lines: bytes) -> None:
-        """Send points to one InfluxDB."""
+        """Spool points for one InfluxDB."""
         with self._guarded():
             self._spool(influx).add(lines)
             self.wake()
@@ -113,7 +114,7 @@ class Telemetry:
     # -- the exporter --------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """See that an exporter is there if there is anything to send."""
+        """Start to keep an exporter running if there is anything to send."""
         if self._keeper is None and any(is_owed(spool.path) for spool in self._spools.values()):
             self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
@@ -150,7 +151,7 @@ class Telemetry:
             self.trouble = f"the exporter cannot be started: {exc.strerror}"
 
     def _tell_secrets(self, *, again: bool) -> None:
-        """Tell the exporter the secrets' values, if they are others than it knows; by a pipe, which nobody reads."""
+        """Send the secrets' values to the exporter if they changed, or `again`; by a pipe, which no other reads."""
         found = self._values({name for influx in self._spools for name in influx.secrets})
         if again or found != self._told:
             self._told = found
@@ -170,7 +171,7 @@ class Telemetry:
                 self._exporter.stdin.flush()
 
     async def close(self) -> None:
-        """Give what is owed a last while, and let the exporter go; what is left is sent by the agent's next life."""
+        """Let the exporter send the rest for `DRAIN` seconds, and end it; the agent's next life sends what is left."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
@@ -195,7 +196,7 @@ class Telemetry:
     # -- for people ---------------------------------------------------------------------------------------------------
 
     def vitals(self) -> dict[str, Any]:
-        """Return what a heartbeat tells of all this: {} where no sweep names an InfluxDB."""
+        """Return the exporters' states for a heartbeat; {} where no sweep names an InfluxDB."""
         told = []
         for influx, spool in self._spools.items():
             with contextlib.suppress(OSError):

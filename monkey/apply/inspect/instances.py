@@ -1,4 +1,4 @@
-"""Machines and agents in one list: what is written down of machines, and what heartbeats tell of agents."""
+"""Machines and agents in one list: the machines from fleets' records, the agents from their heartbeats."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from monkey.protocol.status.store_snapshot import AgentView
 
 @dataclass(frozen=True)
 class InstanceRow:
-    """A machine and one of its agents; a machine without one, or an agent whose machine nobody made, too."""
+    """A machine with one of its agents, a machine without an agent, or an agent on a machine that no fleet records."""
 
     fleet: str
-    #: As monkey.yaml names it; for an agent that joined by itself, as it names itself.
+    #: Its name in monkey.yaml; for an agent that joined by itself, the machine's name in its heartbeat.
     machine: str
     agent: str
     #: "alive", "draining" (it takes no new claim, and leaves when its jobs have ended), "silent" or "not heard of";
-    #: "no machine" of what machines come out of, and "machines" where there are some.
+    #: for the group that machines come from, "machines" if it has any, else "no machine".
     state: str
-    #: Jobs that it works on; what it has claimed ahead is not among them.
+    #: Number of jobs that it runs, without those that it has claimed ahead.
     jobs: int
     #: Seconds since its last heartbeat.
     heard: float | None
@@ -34,7 +34,7 @@ class InstanceRow:
 
 
 async def list_instances(world: World) -> list[InstanceRow]:
-    """Return them all, by fleets. Raises FleetError, StoreError."""
+    """Return the machines and agents of all fleets, fleet by fleet. Raises FleetError, StoreError."""
     agents = list((await world.reader().read([])).agents) if world.store is not None else []
     rows: list[InstanceRow] = []
     for name, fleet in {**world.fleets, **await find_forgotten_fleets(world)}.items():

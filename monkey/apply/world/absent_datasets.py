@@ -1,8 +1,8 @@
-"""Datasets that are not on this machine: a clone without the data, CI. The store has them; who names their hash?
+"""Datasets that are in the store and not on this machine, as in CI or a clone without the data: their hashes.
 
-In a DVC repository the `.dvc` file or `dvc.lock` does. Elsewhere the newest revision does that took the same path: the
-sweep's own, else one of another sweep of the project, if all of these name the same. A path that no revision took is a
-mistake as ever: nothing is guessed, and a plan that goes by this says so.
+In a DVC repository, the `.dvc` file or `dvc.lock` names the hash. Elsewhere the sweep's newest revision does, if it
+took the same path. Else the newest revisions of the project's other sweeps do, if all that took the path name the same
+hash. A path that no revision took is a mistake as ever: monkey guesses nothing. A plan that uses such a hash says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NamedDataset:
-    """A dataset's hash, and who names it: for people."""
+    """A dataset's hash, and the words for people that say what names it: "data.dvc names"."""
 
     oid: str
     by: str
@@ -38,27 +38,27 @@ class AbsentDataset:
 
     path: str
     named: NamedDataset
-    #: Makes the error, with the spec's line, for a message and a hint.
+    #: Returns the error, with the spec's line, for a message and a hint.
     refuse: Callable[[str, str], MonkeyError]
 
     @property
     def is_file(self) -> bool:
-        """Is it a single file?"""
+        """Return whether the dataset is a single file."""
         return not self.named.oid.endswith(DIR)
 
     def words(self, name: str) -> str:
-        """Return what people are to hear of it."""
+        """Return the note on the dataset for people; `name`: its name in the spec."""
         return f"dataset {name}: {self.path} is not on this machine; taken is {self.named.oid}, which {self.named.by}"
 
 
-#: Sweep and path to the hash that revisions name; a path alone ("" for the sweep) to what other sweeps' agree on.
+#: (sweep, path) to the hash in the sweep's newest revision; ("", path) to the hash that all sweeps with it agree on.
 Recalled = Mapping[tuple[str, str], NamedDataset]
 
 
 async def recall_datasets(world: World, specs: Iterable[Spec]) -> Recalled | None:
-    """Return what revisions name of those paths of the specs where nothing is; None where no store is yet.
+    """Return the hashes that revisions name for paths of the specs that do not exist here; None without a store.
 
-    Raises StoreError. Revisions are read only where a dataset is absent.
+    Raises StoreError. It reads revisions only where a dataset is absent.
     """
     if world.store is None:
         return None
@@ -80,7 +80,7 @@ def _is_here(world: World, path: str) -> bool:
 
 
 def _taken(revision: Revision) -> Sequence[tuple[str, str]]:
-    """Return path and hash of each of its datasets; the paths are in its spec's text."""
+    """Return path and hash of each dataset of the revision; the paths are in its spec's text."""
     from monkey.spec.sweep.datasets import parse_datasets
     from monkey.spec.yaml.document import parse_document
     from monkey.spec.yaml.mistakes import MistakesError
@@ -100,7 +100,7 @@ def _when(revision: Revision) -> str:
 
 
 async def check_held(store: Store, name: str, absent: AbsentDataset) -> None:
-    """Raise the error for an absent dataset that the store does not have whole. Raises StoreError."""
+    """Raise the absent dataset's error if the store does not have all of it. Raises StoreError."""
     if not await is_stored(store, absent.named.oid):
         raise absent.refuse(
             f"dataset {name!r}: there is no {absent.path} here, and the store does not have all of "

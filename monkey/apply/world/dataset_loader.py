@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from monkey.plan.observed import ObservedSweep
     from monkey.spec.sweep.models import Spec
 
-#: What to do where nothing is at a path, and nobody names what was.
+#: The hint for a path at which nothing is, and whose hash neither DVC nor a revision names.
 _NOWHERE = "paths begin at the project's root; data of another machine must have been applied there, or tracked by DVC"
 
 
 def state_home() -> Path:
-    """Return where hashes are remembered."""
+    """Return the directory in which this machine remembers the hashes of data."""
     return cache_home() / "datasets"
 
 
 class DatasetLoader:
-    """The datasets of one command: each path is hashed once, whatever many specs name it."""
+    """The datasets of one command: each path is hashed once, however many specs name it."""
 
     def __init__(self, root: Path, begin: Begin = show_no_progress, recalled: Recalled | None = None) -> None:
-        """Take paths from the project's root on; `recalled`: see `absent.recall`."""
+        """Take paths relative to the project's root; `recalled`: see `absent_datasets.recall_datasets`."""
         self._root, self._begin, self._recalled = root, begin, recalled
         self._known: dict[Path, Dataset] = {}
 
     def of(self, spec: Spec) -> tuple[dict[str, Dataset], dict[str, AbsentDataset]]:
-        """Return the spec's datasets by name, and those that are not on this machine.
+        """Return the spec's datasets that are on this machine, by name, and those that are not, by name.
 
         Raises SpecError, with the line, for those that cannot be taken.
         """
@@ -64,11 +64,11 @@ class DatasetLoader:
         return found, absent
 
     def _is_known(self, path: str) -> bool:
-        """Is anything there, or would DVC know it?"""
+        """Return whether anything is at the path, or it lies in a DVC repository."""
         return os.path.lexists(self._root / path) or dvc_files.find_dvc_root(Path(self._root, path)) is not None
 
     def _named(self, spec: Spec, path: str, exc: DatasetError) -> NamedDataset | None:
-        """Return the hash of what is not here; None where it is here and cannot be taken, or nobody names one."""
+        """Return the hash of the absent dataset at `path`; None where the path exists, or nothing names a hash."""
         # Without DVC, the `.dvc` file is not read, and a revision may name older data than it does.
         if self._recalled is None or os.path.lexists(self._root / path) or isinstance(exc, DvcMissing):
             return None
@@ -100,20 +100,20 @@ def check_dvc(root: Path, spec: Spec) -> None:
 
 
 def measure_dataset(dataset: Dataset) -> UploadSize:
-    """Return all bytes and objects of the dataset."""
+    """Return the size of the whole dataset, in bytes and objects."""
     lacks = list_all_files(dataset)
     return UploadSize(lacks.bytes, lacks.objects)
 
 
 async def find_lacking_objects(store: Store, datasets: Iterable[Dataset]) -> dict[str, UploadSize]:
-    """Return what of each dataset, by its hash, the store lacks. Raises StoreError."""
+    """Return the bytes and objects that the store lacks of each dataset, by the dataset's hash. Raises StoreError."""
     distinct = list({dataset.oid: dataset for dataset in datasets}.values())
     found = await find_missing_files(store, distinct)
     return {dataset.oid: UploadSize(lacks.bytes, lacks.objects) for dataset, lacks in zip(distinct, found, strict=True)}
 
 
 async def describe_changes(store: Store, seen: ObservedSweep, datasets: Mapping[str, Dataset]) -> dict[str, str]:
-    """Say of each changed dataset of a sweep how much of it changed: "3 of 10,000 files"."""
+    """Return by name how much of each changed directory among a sweep's datasets changed: "3 of 10,000 files"."""
     before = seen.applied.recipe.datasets if seen.applied else {}
     found = {}
     for name, dataset in datasets.items():
@@ -131,9 +131,9 @@ async def describe_changes(store: Store, seen: ObservedSweep, datasets: Mapping[
 async def send_datasets(
     store: Store, datasets: Mapping[str, Dataset], begin: Begin = show_no_progress
 ) -> dict[str, UploadSize]:
-    """Send what the store lacks of these datasets; returns what was sent of each.
+    """Send what the store lacks of these datasets; return the bytes and objects that were sent, by name.
 
-    Raises DatasetError where one is not what it was, and StoreError.
+    Raises DatasetError where a dataset changed since it was hashed, and StoreError.
     """
     sent = {}
     for name, dataset in datasets.items():

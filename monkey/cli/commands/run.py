@@ -29,11 +29,11 @@ from monkey.spec.sweep.load import parse_spec
 
 #: The variable that makes each run a job of its own.
 AGAIN = "_MONKEY_RUN"
-#: What problems name as the file of the spec that the command line amounts to.
+#: The file name that problems give for the spec made from the command line.
 SOURCE = "(monkey run)"
 #: Options that are keys of that spec.
 _OPTIONS = ("name", "cpus", "gpus", "memory", "timeout", "provider", "expires")
-#: What is returned where it is monkey that failed, not the command (as env, timeout and docker do).
+#: Exit code if monkey failed, and not the command (as in env, timeout and docker).
 _OWN_FAILURE = 125
 
 
@@ -41,9 +41,9 @@ _OWN_FAILURE = 125
 class _RunOptions:
     spec: dict[str, Any]
     detach: bool
-    #: Is asked where machines are rented for it.
+    #: Asks for consent where machines are rented for the job.
     agree: Agree
-    #: Sweep and job, once they are applied: from here on an interrupt only detaches.
+    #: Sweep and job, once they are applied; from then on, an interrupt only detaches.
     applied: tuple[str, str] | None = None
 
 
@@ -88,7 +88,7 @@ def run_command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any)
 
 
 def _as_said(error: SpecError) -> MonkeyError:
-    """Return what is wrong with the spec that nobody wrote as what is wrong with the options that it is made of."""
+    """Return the spec's error in terms of the command line's options: the user wrote these, and no spec."""
     if any(problem.file != SOURCE for problem in error.problems):
         error.exit_code = _OWN_FAILURE
         return error
@@ -100,13 +100,13 @@ def _as_said(error: SpecError) -> MonkeyError:
 
 
 def _named(problem: Problem) -> str:
-    """Return what is wrong, after the option whose value it is."""
+    """Return the problem's message, after the name of the option that it is about."""
     keys = re.findall(r'"(\w+)":', (problem.source or "")[: problem.column])
     return f"--{keys[-1]}: {problem.message}" if keys and keys[-1] in _OPTIONS else problem.message
 
 
 def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """Write the spec that the command line amounts to."""
+    """Return the spec, as data, for the command line's words and options."""
     run = secrets.token_hex(4)
     resources = {name: options[name] for name in ("cpus", "gpus", "memory") if options[name] is not None}
     spec: dict[str, Any] = {
@@ -152,7 +152,7 @@ def _come_back(sweep: str, job: str) -> str:
 
 
 async def _follow(world: World, sweep: str, job: str) -> JobView:
-    """Show what the job writes until it has ended, while seeing that an agent is there to run it."""
+    """Print what the job writes until it has ended, keep an agent running for it, and return its last view."""
     import asyncio
 
     sink = LogOutput(sys.stdout.buffer, prefixed=False, raw=not sys.stdout.isatty())

@@ -1,1 +1,1 @@
-"""How everything looks that a user reads. Nothing here prints, and nobody else formats."""
+"""The formats of all that users read. This package prints nothing, and no other package formats."""

@@ -1,8 +1,9 @@
 """A set of jobs as few rectangles: products of values, so that people read ten jobs as one line.
 
-Rows begin as points. Points that differ in one column alone merge into one whose value there is a set. Done once for
-every column this leaves disjoint rectangles that merge no further: to any values of the other columns belongs one set
-of the column that was merged, and stays the only one. Fewest is a hard problem; these are few, and come in linear time.
+Rows begin as points. Points that differ in one column alone merge into one rectangle, whose value there is a set. One
+such merge for every column leaves disjoint rectangles that merge no further. For given values of the other columns, the
+merged column has one set, which stays the only one. To find the fewest rectangles is a hard problem: these are few, and
+take linear time.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from math import prod
 
 from monkey.spec.job.job_table import JobTable
 
-#: Up to how many cells (rows × columns) more than one order of the columns is tried.
+#: Number of cells (rows × columns) up to which more than one order of the columns is tried.
 _MAX_REORDERED_CELLS = 200_000
 
 
 def factor_rows(table: JobTable, rows: Sequence[int], names: Sequence[str]) -> JobRectangles:
     """Return disjoint rectangles over the named columns that together are the rows, in the table's order.
 
-    Rows must differ from each other in some named column. Unrelated rows (a random search) stay a rectangle each:
+    Any two rows must differ in some named column. Unrelated rows (a random search) stay a rectangle each:
     `describe` sums those up.
     """
     columns = [_select_indexes(table.columns[name].index, rows) for name in names]
@@ -34,14 +35,14 @@ def factor_rows(table: JobTable, rows: Sequence[int], names: Sequence[str]) -> J
 
 
 def _select_indexes(index: Sequence[int], rows: Sequence[int]) -> list[int]:
-    """Return the rows' indexes, one more each: 0 is for an absent value."""
+    """Return the indexes of the rows' values, each plus one: 0 stands for an absent value."""
     if isinstance(rows, range) and rows == range(len(index)):
         return [value + 1 for value in index]
     return [index[row] + 1 for row in rows]
 
 
 def _list_column_orders(sizes: list[int]) -> list[list[int]]:
-    """Return orders of the columns worth trying: most values first shrinks the points soonest."""
+    """Return the orders of columns worth a try, the column of most values first: it shrinks the points soonest."""
     columns = range(len(sizes))
     descending = sorted(columns, key=lambda c: -sizes[c])
     orders: list[list[int]] = []
@@ -52,13 +53,13 @@ def _list_column_orders(sizes: list[int]) -> list[list[int]]:
 
 
 class JobRectangles:
-    """Rectangles, as one list a column of numbers that stand for sets of values.
+    """Rectangles: for each column, a list of one number for each rectangle, which stands for a set of values.
 
     A number below the column's base is a set of one: the value's index in the table's column, plus one.
     """
 
     def __init__(self, columns: list[list[int]], bases: list[int]) -> None:
-        """Begin with points."""
+        """Start with points: `columns` has one list of numbers for each column, `bases` each column's base."""
         self.columns = columns
         self._bases = bases
         self._sets: list[list[tuple[int, ...]]] = [[] for _ in columns]
@@ -76,11 +77,11 @@ class JobRectangles:
         return len(self.columns[0]) if self.columns else 0
 
     def axis(self, column: int, number: int) -> tuple[int, ...]:
-        """Return the set as indexes of the table's column, ABSENT first if it is among them."""
+        """Return the set `number` as indexes of the table's column, ABSENT first if the set has it."""
         return tuple(value - 1 for value in self._members(column, number))
 
     def values(self, column: int, numbers: Collection[int]) -> list[int]:
-        """Return all that these sets hold, as sorted indexes of the table's column."""
+        """Return all values of these sets, as sorted indexes of the table's column."""
         base, sets = self._bases[column], self._sets[column]
         found = set(numbers)
         if sets:
@@ -89,11 +90,11 @@ class JobRectangles:
         return [value - 1 for value in sorted(found)]
 
     def size(self, column: int, number: int) -> int:
-        """Return how many values the set has."""
+        """Return the number of values in the set."""
         return 1 if number < self._bases[column] else len(self._sets[column][number - self._bases[column]])
 
     def jobs(self, columns: Sequence[int] | None = None) -> list[int]:
-        """Return how many combinations each rectangle has over these columns; over all: its jobs."""
+        """Return the number of combinations of each rectangle over these columns; over all columns, of its jobs."""
         counts = [1] * len(self)
         for at in range(len(self.columns)) if columns is None else columns:
             if self._sets[at]:
@@ -101,13 +102,13 @@ class JobRectangles:
         return counts
 
     def merged(self, order: list[int]) -> JobRectangles:
-        """Merge along each of the columns, in this order."""
+        """Merge along each of the columns, in this order; return self."""
         for column in order:
             self._merge(column)
         return self
 
     def _merge(self, column: int) -> None:
-        """Merge what differs in this column alone."""
+        """Merge the rectangles that differ in this column alone."""
         if any(at != column and self._all_differ(at) for at in range(len(self.columns))):
             return
         keys = self._keys(column)
@@ -124,7 +125,7 @@ class JobRectangles:
         ]
 
     def _all_differ(self, column: int) -> bool:
-        """Has each a set of its own here? Then no two differ in another column alone."""
+        """Return whether each rectangle has a set of its own here: then no two differ in another column alone."""
         numbers = self.columns[column]
         return self._limit(column) >= len(numbers) == len(set(numbers))
 
@@ -132,7 +133,7 @@ class JobRectangles:
         return self._bases[column] + len(self._sets[column])
 
     def _keys(self, column: int) -> list[int]:
-        """Number the rectangles by all columns but this one."""
+        """Return a key for each rectangle, equal for those that agree in all columns but this one."""
         others = [at for at in range(len(self.columns)) if at != column]
         keys = self.columns[others[0]] if others else [0] * len(self)
         for at in others[1:]:

@@ -1,4 +1,4 @@
-"""Reading it all: what sweeps, jobs and agents are doing, from journals and heartbeats. Cheap and incremental."""
+"""Snapshots of a store's sweeps, jobs and agents, from journals and heartbeats. A reading is cheap: only changes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from monkey.protocol.status.agent_views import AgentView, JobState, JobView, Run
 from monkey.protocol.sweeps.sweep_log import SweepState, list_sweeps, open_markers, peek_sweep
 from monkey.store.store_port import Store
 
-#: Jobs of a sweep whose logs are read one by one in one reading, where the journals do not add up.
+#: Number of jobs of a sweep whose logs one reading reads one by one, where the journals do not add up.
 REPAIRS = 2_000
 
 
-#: What heartbeats tell of running jobs, beside the claim.
+#: Fields that heartbeats have of running jobs, beside the claim.
 _TOLD = ("sweep", "began", "frozen", "metrics", "usage")
 
 #: States that one more record could change.
@@ -31,11 +31,11 @@ __all__ = ["AgentView", "JobState", "JobView", "SnapshotReader", "StoreSnapshot"
 
 @dataclass(frozen=True)
 class StoreSnapshot:
-    """Everything, as of one reading."""
+    """The state of a project's sweeps and agents, as of one reading."""
 
     sweeps: dict[str, SweepView]
     agents: list[AgentView]
-    #: What people should know: entries that could not be read, by key.
+    #: Sentences that people should know: entries that could not be read, by key, and troubles of agents.
     problems: list[str]
     #: Every job of the project that has succeeded.
     succeeded: set[str]
@@ -43,20 +43,20 @@ class StoreSnapshot:
     queue: dict[str, dict[str, list[int]]]
 
     def alive(self, fleet: str) -> list[AgentView]:
-        """Return the fleet's agents that were heard of lately."""
+        """Return the fleet's living agents: those whose heartbeat is recent."""
         return [agent for agent in self.agents if agent.fleet == fleet and agent.alive]
 
 
 class SnapshotReader:
-    """Reads the project, again and again: each time only what changed."""
+    """The reader of a project's snapshots; each reading reads only what changed."""
 
     def __init__(self, store: Store, keys: Keys, wall: Callable[[], float] = time.time) -> None:
-        """Read the project of these keys; `wall` is the clock by which agents are said to live, for people."""
+        """Read the project of these keys; `wall` is the clock that decides, for people only, which agents live."""
         self._store, self._keys, self._wall = store, keys, wall
         self._index = JournalIndex(store, keys)
         self._states: dict[str, SweepState] = {}
         self._torn: set[str] = set()
-        #: Agent to the newest number of its heartbeat, and when that was seen to move.
+        #: Agent to the newest number of its heartbeat, and the time when we saw that change.
         self._moved: dict[str, tuple[int, float]] = {}
         self._repaired: set[str] = set()
 
@@ -97,7 +97,7 @@ class SnapshotReader:
         return {fleet: await open_markers(self._store, self._keys, fleet) for fleet in sorted(fleets)}
 
     def _lives(self, beat: Heartbeat) -> bool:
-        """Say whether an agent was heard of lately: by its clock, or because its heartbeat moved while we looked."""
+        """Return whether an agent lives: its heartbeat is recent by its clock, or changed while we looked."""
         seq, since = self._moved.get(beat.agent, (beat.seq, float("-inf")))
         if seq != beat.seq:
             since = self._wall()
@@ -118,7 +118,7 @@ class SnapshotReader:
         )
 
     def _held(self, beat: Heartbeat) -> dict[str, int]:
-        """Return the jobs that an agent holds, with the newest claim of each."""
+        """Return the jobs that an agent holds, each with the position of its newest claim."""
         held: dict[str, int] = {}
         for base, k in beat.held:
             if base.startswith(self._keys.jobs):
@@ -141,9 +141,9 @@ class SnapshotReader:
         return running
 
     async def _repair(self, views: Collection[SweepView]) -> None:
-        """Read the logs of jobs of which no journal knows the end, where nobody works on the sweep.
+        """Read the logs of jobs whose end no journal has, of sweeps that no agent works on.
 
-        The agents died before they could say, or their last heartbeat was lost with its machine's power.
+        Their agents died before they could write it, or the last heartbeat was lost with its machine's power.
         """
         for view in views:
             doubtful = [job for job in view.ids if job not in self._repaired and view.where(job) in _DOUBTFUL]
@@ -162,5 +162,5 @@ class SnapshotReader:
 
 
 def _name(agent: str) -> str:
-    """Return "fleet/name" of "fleet/name/boot": one machine's agent, life after life."""
+    """Return "fleet/name" of "fleet/name/boot": the same for all lives of one machine's agent."""
     return agent.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Permits: at most `max_concurrent_jobs` of a sweep run at once, over all machines. Each permit is a log of its own."""
+"""Permits: at most `max_concurrent_jobs` of a sweep run at once, over all machines. Each permit has its own log."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from monkey.protocol.observer import HeartbeatObserver
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.store.store_port import Store
 
-#: Permits looked at in one go: with thousands of permits, those that are free are found soon enough.
+#: Number of permits that one search looks at: of thousands of permits, free ones are found soon enough.
 LOOKS = 32
 
 
 @dataclass
 class _Pool:
     logs: dict[int, EntryLog] = field(default_factory=dict)
-    #: In hand, but no job runs under them now: (i, held).
+    #: Permits in hand under which no job runs now: (number, claim).
     idle: list[tuple[int, HeldClaim]] = field(default_factory=list)
 
 
@@ -46,7 +46,7 @@ class Permits:
         self._pools: dict[str, _Pool] = {}
 
     async def take(self, sweep: SweepState) -> tuple[int, HeldClaim] | None:
-        """Return a permit of a capped sweep, or None when all are out (or the store does not answer)."""
+        """Return a permit (number, claim) of a sweep with a limit; None if none is free, or the store is silent."""
         assert sweep.revision is not None
         cap = sweep.revision.settings.max_concurrent_jobs
         assert cap is not None, "only sweeps with max_concurrent_jobs have permits"
@@ -63,7 +63,7 @@ class Permits:
         return None
 
     async def any_free(self, sweep: SweepState) -> bool:
-        """Say whether `take` would find a permit now. None is taken: who waits for a slot must not hold one."""
+        """Return whether `take` would find a permit now; take none: a job that waits for a slot must not hold one."""
         assert sweep.revision is not None
         cap = sweep.revision.settings.max_concurrent_jobs
         assert cap is not None, "only sweeps with max_concurrent_jobs have permits"
@@ -75,7 +75,7 @@ class Permits:
         return False
 
     async def _free(self, sweep: str, cap: int, pool: _Pool) -> AsyncIterator[tuple[int, EntryLog]]:
-        """Yield permits that nobody seems to have, with their logs."""
+        """Yield the numbers of permits that seem free, with their logs."""
         for i in self._random.sample(range(cap), min(cap, LOOKS)):
             log = pool.logs.setdefault(i, EntryLog(self._keys.permit_log(sweep, i)))
             if self._known_busy(log):
@@ -86,7 +86,7 @@ class Permits:
                     yield i, log
 
     def _known_busy(self, log: EntryLog) -> bool:
-        """Does somebody's newest heartbeat still list it? Then there is nothing to ask the store for."""
+        """Return whether the newest heartbeat of the permit's agent still lists it: then the store is not asked."""
         tail, spot = log.tail, (log.base, log.head)
         if not isinstance(tail, Claim):
             return False
@@ -100,7 +100,7 @@ class Permits:
         self._pools.setdefault(sweep, _Pool()).idle.append(permit)
 
     async def release(self, sweep: str) -> None:
-        """Let others have the permits that no job here uses."""
+        """Release the sweep's permits that no job here uses, so that other agents can take them."""
         pool = self._pools.get(sweep)
         while pool and pool.idle:
             _, held = pool.idle.pop()
@@ -111,5 +111,5 @@ class Permits:
 
     @property
     def idle(self) -> list[str]:
-        """The sweeps that have unused permits here."""
+        """Return the sweeps that have unused permits here."""
         return [sweep for sweep, pool in self._pools.items() if pool.idle]

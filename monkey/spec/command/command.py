@@ -1,8 +1,9 @@
-"""Commands never become code: parameters reach a process as words of its own or as environment variables.
+"""Commands of jobs: parameters reach a process as words or as environment variables, and never become code.
 
-A list is argv. A string without shell syntax is split once and values go into the words. A string with shell syntax
-runs under `sh -c`, and each `{name}` in it becomes a quoted expansion of an environment variable; so does each in the
-script of `sh -c SCRIPT` written out as words. `{{` and `}}` are literal braces. Agents import this: no pydantic here.
+A list is argv. A string without shell syntax is split once, and values are put into the words. A string with shell
+syntax runs under `sh -c`, and each `{name}` in it becomes a quoted expansion of an environment variable. So does each
+`{name}` in the script of `sh -c SCRIPT` that is written as words. `{{` and `}}` are literal braces. Agents import this
+module, so it does without pydantic.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ _WANDB_MACROS = {"${env}", "${program}", "${interpreter}", "${args}", "${args_no
 
 
 class CommandError(ValueError):
-    """Not a command; `offset` counts characters into it, or into its word number `word` where it is a list."""
+    """A mistake in a command; `offset` counts characters from its start, or from that of word `word` of a list."""
 
     def __init__(self, message: str, hint: str | None = None, offset: int | None = None, word: int | None = None):
-        """Say what was expected and found, what to write, and where."""
+        """Keep what was expected and found, what to write, and where."""
         super().__init__(message)
         self.message, self.hint, self.offset, self.word = message, hint, offset, word
-        #: The name in braces that is no parameter, if that is what is wrong.
+        #: The name in braces that is no parameter, if that is the mistake.
         self.unknown: str | None = None
 
 
 @dataclass(frozen=True)
 class RenderedCommand:
-    """What to run: `argv`, and variables to add to the environment."""
+    """A job's command, ready to run: `argv`, and variables to add to the environment."""
 
     argv: list[str]
     env: dict[str, str]
@@ -54,7 +55,7 @@ class JobCommand:
 
     @cached_property
     def _chooses_program(self) -> bool:
-        """Say whether a value could be a shell that gets another: there are two words or more with holes."""
+        """Return whether two words or more have holes: a value could then be a shell that gets another value."""
         return sum(len(word) > 1 for word in self.words) > 1
 
     @property
@@ -63,13 +64,16 @@ class JobCommand:
         return {name for word in self.words for name in word[1::2]} | set(self.variables.values())
 
     def _refuse_chosen_shell(self, argv: list[str]) -> None:
-        """Refuse values that name a shell and make another value its script."""
+        """Raise CommandError for values that name a shell and make another value its script."""
         for at, kind in find_shell_words(argv):
             if kind != "option" and len(self.words[at]) > 1:
                 raise CommandError("with these values, a shell would run one of them as code", INJECTION_RISKS[kind][1])
 
     def render(self, parameters: Mapping[str, ParameterValue]) -> RenderedCommand:
-        """Fill in a job's parameters. Raises CommandError if it lacks one, or one holds a NUL."""
+        """Return the command with a job's parameters.
+
+        Raises CommandError where a parameter is missing or contains a NUL, or a shell would run a value as code.
+        """
         texts = {}
         for name in self.uses:
             if name not in parameters:
@@ -84,12 +88,12 @@ class JobCommand:
 
 
 def format_argument(value: ParameterValue) -> str:
-    """Return how a value reaches argv: text as it is, true/false/null, shortest floats, JSON for lists and mappings."""
+    """Return a value as text for argv: text as it is, true/false/null, shortest floats, JSON for lists and mappings."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def compile_command(command: str | list[str], names: Collection[str]) -> JobCommand:
-    """Read a command over parameters called `names`. Raises CommandError."""
+    """Return the command compiled for the parameters `names`. Raises CommandError."""
     if isinstance(command, list):
         words = []
         for at, word in enumerate(command):
@@ -119,16 +123,16 @@ def compile_command(command: str | list[str], names: Collection[str]) -> JobComm
 
 
 class _Template:
-    """A text whose holes are known: `text` has PARAMETER_PLACEHOLDER for each, `names` and `starts` say which."""
+    """A text with holes: `text` has a PARAMETER_PLACEHOLDER for each, `names` and `starts` the name and place."""
 
     def __init__(self, raw: str, known: Collection[str]) -> None:
         if PARAMETER_PLACEHOLDER in raw:
             raise CommandError("a command cannot hold the character NUL", "remove it", raw.index(PARAMETER_PLACEHOLDER))
         self.known = known
         self.names: list[str] = []
-        #: Of each hole, its offset in the raw text.
+        #: Offset of each hole in the raw text.
         self.starts: list[int] = []
-        #: (offset in text, offset in raw) wherever the two part.
+        #: (offset in text, offset in raw) wherever their difference changes.
         self.shifts: list[tuple[int, int]] = [(0, 0)]
         parts: list[str] = []
         length = done = 0
@@ -140,7 +144,7 @@ class _Template:
         self.text = "".join([*parts, raw[done:]])
 
     def _hole(self, match: re.Match[str]) -> str:
-        """Return what a brace stands for in the text."""
+        """Return the text that replaces a match of braces."""
         found, at = match[0], match.start()
         if found in ("{{", "}}"):
             return found[0]
@@ -186,25 +190,25 @@ class _Template:
         return error
 
     def origin(self, offset: int) -> int:
-        """Return where a character of `text` stood in the raw text."""
+        """Return the offset in the raw text of the character of `text` at `offset`."""
         shift = max((s for s in self.shifts if s[0] <= offset), default=(0, 0))
         return shift[1] + offset - shift[0]
 
     def piece(self, text: str, holes: list[tuple[str, int]]) -> _Template:
-        """Return one word of it."""
+        """Return the template of one word `text`, with its holes (name, offset in the raw text)."""
         part = object.__new__(_Template)
         part.known, part.text, part.shifts = self.known, text, [(0, holes[0][1] if holes else 0)]
         part.names, part.starts = [name for name, _ in holes], [start for _, start in holes]
         return part
 
     def parts(self) -> tuple[str, ...]:
-        """Return text and names by turns."""
+        """Return text and names in turn."""
         texts = self.text.split(PARAMETER_PLACEHOLDER)
         return (*[part for pair in zip(texts, self.names, strict=False) for part in pair], texts[-1])
 
 
 def _compile_words(words: list[_Template], *, listed: bool) -> JobCommand:
-    """Make a command that runs without a shell, unless it starts one itself: its script gets variables, not text."""
+    """Return a command that runs without a shell; if it starts one itself, that script gets variables, not text."""
     made = [word.parts() for word in words]
     variables: dict[str, str] = {}
     for at, kind in find_shell_words([word.text for word in words]):
@@ -224,7 +228,7 @@ def _compile_words(words: list[_Template], *, listed: bool) -> JobCommand:
 
 
 def _compile_script(template: _Template, variables: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Return the shell's text with expansions for holes, and the variables; `variables` are those already named."""
+    """Return the script with expansions for holes, and all variables; `variables` are those that exist already."""
     variables = dict(variables)
     for name in template.names:
         if name not in variables.values():

@@ -1,7 +1,7 @@
-"""Just enough of sh to know where a parameter stands in a script.
+"""A reader of sh scripts: just enough of sh to know where a parameter stands.
 
-The script comes with PARAMETER_PLACEHOLDER for each parameter. What this reader does not fully understand (heredocs,
-backticks around a parameter, `case` inside `$(…)`, …) it refuses: a guess could let a value become code.
+The script has a PARAMETER_PLACEHOLDER for each parameter. The reader refuses what it does not fully understand
+(heredocs, backticks around a parameter, `case` inside `$(…)`, …): a guess could let a value become code.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _BACKTICKS = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
 
 
 class ShellError(ValueError):
-    """Not sh, or more of it than we follow; `offset` counts characters."""
+    """A script that is not sh, or that the reader does not follow; `offset` counts characters."""
 
     def __init__(self, message: str, hint: str, offset: int) -> None:
-        """Say what was found, what to write, and where."""
+        """Keep what was found, what to write, and where."""
         super().__init__(message)
         self.message, self.hint, self.offset = message, hint, offset
 
 
 def expand_script(text: str, variables: Sequence[str], parameters: Collection[str]) -> str:
-    """Return the script with an expansion of the n-th variable in the n-th place. Raises ShellError.
+    """Return the script with an expansion of the n-th variable in place of the n-th parameter. Raises ShellError.
 
     Unquoted places become `"${X}"`, those inside double quotes `${X}`; elsewhere a value could not be kept whole.
-    `parameters` are names that `$name` must not mean by mistake.
+    `parameters` are names that a `$name` is refused for, as a mistake.
     """
     reader = _ScriptReader(text, variables, parameters)
     reader.commands(0, closing=None)
@@ -42,7 +42,7 @@ def expand_script(text: str, variables: Sequence[str], parameters: Collection[st
 
 
 class _ScriptReader:
-    """Walks a script once, copying it to `out`."""
+    """The reader of one script: it walks the script once, and copies it to `out`."""
 
     def __init__(self, text: str, variables: Sequence[str], parameters: Collection[str]) -> None:
         self.text = text
@@ -51,7 +51,7 @@ class _ScriptReader:
         self.out: list[str] = []
         #: The shell's variables that hold a parameter.
         self.tainted: set[str] = set()
-        #: Where the last parameter stood, and that before the last `|`.
+        #: Offset of the last parameter, and of the last one before the last `|`.
         self.last: int | None = None
         self.piped: int | None = None
         self.simple = SimpleCommand(self.tainted)
@@ -61,7 +61,7 @@ class _ScriptReader:
         return end
 
     def commands(self, at: int, closing: int | None) -> int:
-        """Read unquoted text to its end, or to the `)` of the `$(` at `closing`; return the place after it."""
+        """Read unquoted text to its end, or to the `)` of the `$(` at `closing`; return the offset after it."""
         text, depth, outer = self.text, 0, self.simple
         self.simple = SimpleCommand(self.tainted)
         while at < len(text):
@@ -84,7 +84,7 @@ class _ScriptReader:
         return at
 
     def end_command(self) -> None:
-        """Begin another command; refuse the one before if a parameter is piped into it as a script."""
+        """End the command and start another; refuse the ended one if a parameter is piped into it as a script."""
         self.simple.end_word()
         words = self.simple.words
         if self.piped is not None and words and runs_its_input(words):
@@ -94,7 +94,7 @@ class _ScriptReader:
         self.simple = SimpleCommand(self.tainted)
 
     def operator(self, at: int) -> int:
-        """Copy what ends a word, and perhaps a command."""
+        """Copy an operator or blank, which ends a word, and perhaps a command; return the offset after it."""
         char, simple = self.text[at], self.simple
         if self.text.startswith("<<", at):
             raise ShellError("'<<' is not followed", "put the text, or the whole script, in a file", at)
@@ -118,7 +118,7 @@ class _ScriptReader:
         return self.copy(at, at + 1)
 
     def one(self, at: int) -> int:
-        """Copy one character of a word with what it begins: an escape, quotes, an expansion, a parameter."""
+        """Copy one character of a word, with the escape, quotes, expansion or parameter that it begins."""
         match self.text[at]:
             case "\0":
                 self.place(at)
@@ -177,7 +177,7 @@ class _ScriptReader:
         raise make_unclosed_error('"', start)
 
     def dollar(self, at: int, *, quoted: bool) -> int:
-        """Copy what a `$` begins, and refuse what cannot be followed."""
+        """Copy what a `$` begins; refuse forms that the reader does not follow."""
         text = self.text
         if text.startswith("$(", at) and not text.startswith("$((", at):
             return self.substitution(at, quoted=quoted)
@@ -196,7 +196,7 @@ class _ScriptReader:
         return self.copy(at, at + 2 if text[at + 1 : at + 2] in ("$", "#") else at + 1)
 
     def substitution(self, at: int, *, quoted: bool) -> int:
-        """Copy a `$(…)`; one with a parameter in it may well print it."""
+        """Copy a `$(…)`; one with a parameter inside may print it, and counts as one."""
         before = self.last
         end = self.commands(self.copy(at, at + 2), closing=at)
         if self.last != before:
@@ -206,7 +206,7 @@ class _ScriptReader:
         return end
 
     def variable(self, at: int, *, quoted: bool) -> None:
-        """Note a variable of the shell, which may hold a parameter."""
+        """Add a variable of the shell to the word; it may hold a parameter."""
         name = _NAME.match(self.text, at + 1 + self.text.startswith("${", at))
         if not name or name[0] not in self.tainted:
             self.simple.add(EXPANSION_PLACEHOLDER)
@@ -214,14 +214,14 @@ class _ScriptReader:
             self.hold(at, quoted=quoted)
 
     def hold(self, at: int, *, quoted: bool) -> None:
-        """Take what may hold a parameter into the word being read; the shell makes several words of it, unquoted."""
+        """Add an expansion that may hold a parameter to the word; unquoted, the shell splits it into several words."""
         first = not self.simple.words and self.simple.word is None and not self.simple.redirects
         if first and not quoted:
             raise ShellError(*INJECTION_RISKS["expanded"], at)
         self.place(at)
 
     def place(self, at: int) -> None:
-        """Take a parameter, or what may hold one, into the word being read, unless that is taken for code."""
+        """Add a parameter, or what may hold one, to the word; raise ShellError where it would be read as code."""
         if risk := self.simple.risk():
             raise ShellError(*INJECTION_RISKS[risk], at)
         self.simple.add(PARAMETER_PLACEHOLDER)
@@ -236,7 +236,7 @@ class _ScriptReader:
         return self.copy(at, end + 1)
 
     def arithmetic(self, start: int) -> int:
-        """Copy `$((…))`. A value there would be evaluated, and bash runs `$(…)` inside of an array's index."""
+        """Copy `$((…))`, refuse parameters in it: a shell evaluates them, and bash runs `$(…)` in an array's index."""
         depth, at = 0, start + 1
         while at < len(self.text):
             char = self.text[at]
@@ -261,7 +261,7 @@ class _ScriptReader:
         return self.copy(start, match.end())
 
     def comment(self, at: int) -> int:
-        """Leave a comment out; its parameters with it."""
+        """Skip a comment with its parameters; return the offset of its end."""
         end = self.text.find("\n", at)
         end = len(self.text) if end < 0 else end
         for _ in range(self.text.count(PARAMETER_PLACEHOLDER, at, end)):
@@ -278,10 +278,10 @@ class _ScriptReader:
 
 
 def make_escape_error(at: int) -> ShellError:
-    """Return the error of a backslash before a parameter, whose meaning nobody could guess."""
+    """Return the error for a backslash before a parameter, whose meaning is unclear."""
     return ShellError("a backslash before a parameter", "remove it; for a literal brace write {{", at)
 
 
 def make_unclosed_error(quote: str, at: int) -> ShellError:
-    """Return the error of a quote without its other one."""
+    """Return the error for an opening quote without a closing one."""
     return ShellError(f"the quote {quote} is never closed", "add the other one", at)

@@ -1,4 +1,4 @@
-"""What a job is made of (Recipe, part of its identity) and how it is to be run (Settings, not part of it)."""
+"""The recipe of a job (Recipe, part of its id), and how it is run (SweepSettings, no part of its id)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.spec.project.notify import NotifyChannel
 from monkey.spec.yaml.mistakes import NodePath
 
-#: Seconds that making an environment may take where the spec does not say.
+#: Seconds that the build of an environment may take where the spec does not say.
 BUILD_TIMEOUT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything but the parameters that makes two jobs the same job. Agents run from this alone."""
+    """The recipe of a job: all of its identity but the parameters. Agents run jobs from this alone."""
 
-    #: As written in the spec: a string, or argv.
+    #: The command as in the spec: a string, or argv.
     command: str | list[str]
     #: Hash of the code snapshot, 64 hex.
     code: str
     #: Dataset name to content hash.
     datasets: dict[str, str] = field(default_factory=dict)
-    #: {"requirements": the file's text, "python": "3.11"}, whatever of it was asked for.
+    #: {"requirements": the file's text, "python": "3.11"}, as far as the spec sets them.
     environment: dict[str, str] = field(default_factory=dict)
     image: str | None = None
     env: dict[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Recipe:
     outputs: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads, and what identity is computed over."""
+        """Return data that `from_json` reads, and that the identity is computed over."""
         return asdict(self)
 
     @classmethod
@@ -44,7 +44,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class JobResources:
-    """What one job takes of its machine; `memory` in bytes, 0 for none asked."""
+    """The resources that one job takes of its machine; `memory` in bytes, 0 if the spec asks for none."""
 
     cpus: float = 1
     gpus: int = 0
@@ -53,12 +53,12 @@ class JobResources:
 
 @dataclass(frozen=True)
 class SweepSettings:
-    """How a sweep's jobs are run; changing any of it makes no job stale."""
+    """The settings by which a sweep's jobs are run; a change of them makes no job stale."""
 
     max_retries: int = 0
-    #: Seconds an attempt may run; None for no limit.
+    #: Seconds that an attempt may run; None for no limit.
     timeout: float | None = None
-    #: Seconds that making their environment may take.
+    #: Seconds that the build of the jobs' environment may take.
     build_timeout: float = BUILD_TIMEOUT_SECONDS
     #: Seconds between SIGTERM and SIGKILL.
     grace: float = 10
@@ -67,7 +67,7 @@ class SweepSettings:
     priority: int = 0
     providers: list[str] = field(default_factory=lambda: ["local"])
     resources: JobResources = JobResources()
-    #: Name of the metric that ranks results, and whether more of it is better.
+    #: Name of the metric that ranks results, and whether larger values are better.
     metric: str | None = None
     maximize: bool = False
     #: Seconds between copies of a running job's checkpoint to the store, and how many stay there.
@@ -75,20 +75,20 @@ class SweepSettings:
     checkpoint_keep: int = 2
     #: Names of variables whose values only the machines know.
     secrets: list[str] = field(default_factory=list)
-    #: Dataset that is a single file to the file's name: its ending tells programs of what kind it is.
+    #: Dataset that is a single file to the file's name, whose ending tells programs the kind of file.
     dataset_files: dict[str, str] = field(default_factory=dict)
-    #: Where metrics are sent, besides the store.
+    #: The InfluxDB that metrics are sent to, besides the store.
     influx: InfluxSettings | None = None
-    #: What ends a job, or the sweep, by its metrics.
+    #: The conditions on metrics that stop a job, or the sweep.
     stop_when: list[StopRule] = field(default_factory=list)
-    #: Who is told of its end.
+    #: The channels that get the sweep's notices.
     notify: list[NotifyChannel] = field(default_factory=list)
-    #: When nothing of it runs any more; None for never.
+    #: When the sweep expires; None for never.
     expires: Expiry | None = None
 
     @property
     def agent_secrets(self) -> list[tuple[str, NodePath]]:
-        """Secrets that agents need for themselves and give to no job, each with where monkey.yaml names it."""
+        """Return the secrets that agents need themselves and give to no job, each with its place in monkey.yaml."""
         influx, found = self.influx, list[tuple[str, NodePath]]()
         if influx:
             found += [(influx.token, ("metrics", "influxdb", "token"))]
@@ -100,12 +100,13 @@ class SweepSettings:
 
     @property
     def machine_secrets(self) -> list[str]:
-        """Names of all secrets that machines must know: those of jobs, and those of what agents do for them."""
+        """Return the names of all secrets that machines must know: those of jobs, and those of agents."""
         return list(dict.fromkeys([*self.secrets, *(name for name, _ in self.agent_secrets)]))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads. What came with later versions is left out where it is not asked for: agents
-        that do not know it must not take on what asks for it, and can read all else.
+        """Return data that `from_json` reads; fields of later versions only where they are set.
+
+        An older agent can thus read sweeps without such a field, and cannot take on a sweep that has one.
         """
         plain = asdict(replace(self, influx=None, stop_when=[], notify=[], expires=None))
         later = {

@@ -1,4 +1,4 @@
-"""Random draws that never reshuffle: draw i of parameter p is ppf(u) with u from SHA-256(seed, p, i)."""
+"""Random draws of parameters that never reshuffle: draw i of parameter p is ppf(u), with u from SHA-256(seed, p, i)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-#: Bits of a draw: k + 0.5 of 2**52 is a float strictly between 0 and 1, for every k.
+#: Bits of a draw k: for every k, (k + 0.5) / 2**52 is a float strictly between 0 and 1.
 DRAW_BITS = 52
 
 _SCALE = 2.0**-DRAW_BITS
 
-#: Draws made in one go, and the first eight bytes of each of their digests.
+#: Number of draws that are made together, and the first eight bytes of each of their digests.
 _DRAWS_PER_BATCH = 64
 _FIRST_WORDS = struct.Struct(">" + "Q24x" * _DRAWS_PER_BATCH)
 
@@ -25,10 +25,10 @@ MAX_DRAW_SIGMAS = 9.0
 
 @dataclass(frozen=True)
 class Distribution:
-    """Where a parameter's draws come from. `kind` is W&B's word; both bounds are included.
+    """The distribution of a parameter's draws. `kind` is W&B's word; both bounds are included.
 
-    `low` and `high` bound the values themselves (not their exponents); `mu` and `sigma` are of the logarithm in
-    log_normal and q_log_normal; `q` rounds to its multiples, and to whole numbers where it is one.
+    `low` and `high` bound the values themselves, not their exponents. In log_normal and q_log_normal, `mu` and `sigma`
+    are those of the logarithm. Values are rounded to multiples of `q`, which are whole numbers if `q` is an int.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Distribution:
     q: int | float | None = None
 
     def multiples(self) -> range:
-        """Return the n of all n * q within the bounds (q_uniform, q_log_uniform_values)."""
+        """Return all n whose n * q is within the bounds (q_uniform, q_log_uniform_values)."""
         assert self.q is not None
         # A thousandth of a step forgives 0.3 / 0.1 = 2.9999999999999996.
         return range(math.ceil(self.low / self.q - 1e-3), math.floor(self.high / self.q + 1e-3) + 1)
@@ -51,7 +51,7 @@ class Distribution:
 
 
 def generate_draws(seed: int, name: str) -> Iterator[int]:
-    """Yield draws 0, 1, 2, … of a parameter, each a whole number of 52 bits."""
+    """Yield draws 0, 1, 2, … of the parameter `name`, each a whole number of 52 bits."""
     sha256, start, at = hashlib.sha256, f"{seed}\0{name}\0".encode(), 0
     while True:
         digests = b"".join([sha256(start + b"%d" % i).digest() for i in range(at, at + _DRAWS_PER_BATCH)])
@@ -86,7 +86,7 @@ def make_sampler(distribution: Distribution) -> Callable[[int], int | float]:
 
 
 def _portable(value: float) -> float:
-    """Drop the last digits: libraries for exp and log differ there, and with them jobs would on another machine."""
+    """Return the value with 10 digits: libraries for exp and log differ in the last ones, and jobs must not."""
     return float(f"{value:.10g}")
 
 

@@ -1,4 +1,4 @@
-"""Processes that hash and copy small files: threads would wait for each other, one interpreter being one lock."""
+"""Worker processes that hash and copy small files: threads would wait for each other, by the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from monkey.errors import StoreUnavailable
 from monkey.store.content import hash_worker
 from monkey.store.content.hash_worker import Request
 
-#: Below this many requests, starting processes costs more than it saves.
+#: Number of requests below which the start of processes costs more than it saves.
 WORTH = 4
 
-#: Workers that are started ahead.
+#: Number of workers that `begin` starts.
 AT_FIRST = 2
 
-#: Most workers: from here on it is the disk that they wait for.
+#: Largest number of workers: more would only wait for the disk.
 _MAX_WORKERS = 8
 
-#: Bytes that a request may have before who asks waits until it is read: as much as a user's pipes may hold.
+#: Bytes of a request that a worker's pipe holds unread, as many as a user may have; for more, the sender waits.
 PIPE = 1 << 20
 
-#: From so many objects on, another process looks for them: sooner it takes longer to start.
+#: Number of objects from which on another process looks for them: for fewer, its start takes longer.
 _AHEAD = 4000
 
-#: Takes a request to a worker, and returns its answer.
+#: Sends a request to a worker, and returns its answer.
 Hand = Callable[[Request], Any]
 
 
 def count_processors() -> int:
-    """Return how many processors we may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class HashWorkers:
-    """Workers that are started when there is enough to do, and end with the `with` block, or with us."""
+    """The workers of a `with` block: they start when there is enough to do, and end with the block or this process."""
 
     def __init__(self) -> None:
         """Start no worker yet."""
         self._stack = contextlib.ExitStack()
         self._workers: list[HashWorker] = []
-        #: Works on what `begin` asked for, and nobody waited for yet.
+        #: The worker with the request of `begin`, until its answer is read.
         self._ahead: HashWorker | None = None
-        #: Set from another thread, ends the work early.
+        #: Another thread may set this to end the work early.
         self.stop = threading.Event()
 
     def __enter__(self) -> HashWorkers:
@@ -61,7 +61,7 @@ class HashWorkers:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
-        """Send everybody home; what was started, and nobody waited for, is not worth waiting for."""
+        """End the workers; kill the one whose answer to `begin` was never read."""
         if self._ahead is not None:
             self._ahead.kill()
             self._ahead = None
@@ -69,10 +69,10 @@ class HashWorkers:
         self._stack.close()
 
     def begin(self, request: Request) -> Callable[[], Any]:
-        """Start workers before it is known whether there is enough to do; the first begins with this request.
+        """Start workers before it is known whether there is enough to do; the first one gets this request.
 
-        Returns what waits for its answer, which is to be asked before any other work. Raises StoreUnavailable where the
-        worker was killed, and so does what is returned.
+        Returns a function that waits for its answer, to be called before any other work. Raises StoreUnavailable where
+        the worker was killed, and so does the function.
         """
         worker = self._ahead = self._stack.enter_context(HashWorker())
         worker.ask(request)
@@ -86,15 +86,15 @@ class HashWorkers:
         return wait
 
     def _start(self, count: int) -> None:
-        """Have so many workers."""
+        """Start workers until there are `count`."""
         while len(self._workers) < count:
             self._workers.append(self._stack.enter_context(HashWorker(hash_worker.HASHES)))
 
     def work(self, count: int, request: Callable[[int], Request], done: Callable[[int, Any], None]) -> None:
-        """Have `count` requests answered, in any order; `done(index, answer)` receives each, one at a time.
+        """Send `count` requests to workers, in any order; `done(index, answer)` receives the answers one at a time.
 
-        Both are called from any thread; each request is made when it is sent. Raises what they raise, and
-        StoreUnavailable where a worker was killed.
+        `request(index)` makes a request when it is sent. Both functions are called from any thread. Raises what they
+        raise, and StoreUnavailable where a worker was killed.
         """
         queue, lock, wrong = iter(range(count)), threading.Lock(), list[BaseException]()
 
@@ -128,10 +128,10 @@ class HashWorkers:
 
 
 class HashWorker:
-    """A process that answers requests: of its own rather than a fork, which would copy threads' locks."""
+    """A worker process that answers requests. It is no fork, which would copy threads' locks."""
 
     def __init__(self, *arguments: str) -> None:
-        """Start it."""
+        """Start the process with these arguments."""
         argv = [sys.executable, "-I", "-S", str(Path(hash_worker.__file__)), *arguments]
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -144,35 +144,35 @@ class HashWorker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
-        """Let it answer what it was asked, and wait for its end."""
+        """Let the worker answer its request, and wait for its end."""
         self._process.__exit__(kind, exc, at)
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process, whatever it does."""
         self._process.kill()
 
     def ask(self, request: Request) -> None:
-        """Have it begin; one request at a time. Raises StoreUnavailable where it was ended."""
+        """Send a request, one at a time. Raises StoreUnavailable where the process was ended."""
         with _ended():
             hash_worker.send_message(self._requests, request)
 
     def answer(self) -> Any:
-        """Wait for the answer to what was asked. Raises StoreUnavailable where it was ended."""
+        """Wait for the answer to the request, and return it. Raises StoreUnavailable where the process was ended."""
         with _ended():
             return hash_worker.receive_message(self._answers)
 
     def hand(self, request: Request) -> Any:
-        """Ask, and wait for the answer."""
+        """Send a request, and return its answer. Raises StoreUnavailable where the process was ended."""
         self.ask(request)
         return self.answer()
 
 
 @contextlib.contextmanager
 def sizes_ahead(oids: Sequence[str], files: str) -> Iterator[Callable[[], dict[str, int]]]:
-    """Begin to look for these objects below the directory `files`, in another process where they are many.
+    """Start to look for these objects below the directory `files`, in another process where they are many.
 
-    Gives what waits for their sizes. What cannot be looked at is left out: whoever misses it looks himself, and hears
-    why.
+    Yields a function that waits for their sizes in bytes. It leaves out objects that cannot be looked at: a caller that
+    misses one looks itself, and gets the error.
     """
     request: Request = ("sizes", list(oids), "", files)
     with contextlib.ExitStack() as stack:

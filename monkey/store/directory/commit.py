@@ -2,9 +2,9 @@
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """Group commit: durable writes that wait together share their syncs.
 
-One thread takes all that wait, writes them aside, syncs their bytes, links or renames them into place, syncs the
-directories, and answers all. What arrives meanwhile is the next batch. The order is what makes a loss of power
-harmless: an entry that can be seen has its bytes on disk, and so has what this client wrote beside it before.
+One thread takes all writes that wait. It writes them aside, syncs their bytes, links or renames them into place, syncs
+the directories, and answers all. Writes that arrive meanwhile are the next batch. This order makes a loss of power
+harmless: if an entry is visible, its bytes are on disk. So are the files that this client wrote beside it before.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from monkey.store.directory.publish import publish_aside, remove_file, remove_st
 from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.sync import DirectorySyncer
 
-#: Writes in one batch: each holds a descriptor or two.
+#: Largest number of writes in one batch: each holds a descriptor or two.
 _MAX_BATCH = 128
 
-#: Seconds to wait for company when the last batch is no longer ago. Nobody's slot waits for an end to be durable, and
-#: with two writers that take turns, batches of one or two made four syncs a job. A write out of the blue does not wait.
+#: Seconds to wait for more writes if the last batch ended within that time. No slot waits for an end to be durable.
+#: With two writers that take turns, batches of one or two made four syncs a job. A write after a pause does not wait.
 GATHER = 0.01
 
-#: Directories that are remembered as synced.
+#: Number of directories that are remembered as synced.
 SETTLED = 10_000
 
 
@@ -40,12 +40,12 @@ def _future() -> asyncio.Future[bool]:
 
 @dataclass(eq=False, slots=True)
 class PendingWrite:
-    """One durable write that waits."""
+    """A durable write that waits for its commit."""
 
     key: str
     target: str
     data: bytes = b""
-    #: Replace what is there (put_file), instead of leaving it (create).
+    #: Whether to replace a file that is there (put_file), or to leave it (create).
     replace: bool = False
     #: The file aside and its open descriptor, once there is one.
     temp: str = ""
@@ -58,7 +58,7 @@ class PendingWrite:
 
 
 class GroupCommitter:
-    """The thread that commits, started when there is something to commit."""
+    """The thread that commits writes; it starts with the first one."""
 
     def __init__(self, place: DirectoryRoot, gather: float = GATHER) -> None:
         """Commit into `place`; `gather`: as `GATHER`."""
@@ -72,9 +72,9 @@ class GroupCommitter:
         self._settled: set[str] = set()
 
     async def submit(self, write: PendingWrite) -> bool:
-        """Return whether `write` was published (False: something was there), once that would survive a loss of power.
+        """Commit `write`; once it would survive a loss of power, return whether it was published.
 
-        Raises StoreError.
+        False means that something was there. Raises StoreError.
         """
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="monkey-commit", daemon=True)
@@ -83,7 +83,7 @@ class GroupCommitter:
         return await write.done
 
     async def close(self) -> None:
-        """Commit what waits, and end the thread."""
+        """Commit the writes that wait, and end the thread."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._queue.put(None)
@@ -101,7 +101,7 @@ class GroupCommitter:
             _answer(batch)
 
     def _gather(self) -> list[PendingWrite]:
-        """Return what waits, at least one; nothing at the end."""
+        """Return the writes that wait, at least one; none at the end."""
         first = self._queue.get()
         if first is None:
             return []
@@ -113,7 +113,7 @@ class GroupCommitter:
         return batch
 
     def _take(self, batch: list[PendingWrite]) -> None:
-        """Add to `batch` what waits, as far as it may grow."""
+        """Add the writes that wait to `batch`, up to its largest size."""
         with contextlib.suppress(queue.Empty):
             while len(batch) < _MAX_BATCH:
                 more = self._queue.get_nowait()
@@ -133,7 +133,7 @@ class GroupCommitter:
                 remove_aside(write)
 
     def _step(self, batch: Sequence[PendingWrite], step: Callable[[PendingWrite], None]) -> None:
-        """Do `step` for all that are fine so far; who fails is left out of what follows."""
+        """Do `step` for all writes without an error; one that fails is left out of the next steps."""
         for write in _fine(batch):
             try:
                 step(write)
@@ -164,7 +164,7 @@ class GroupCommitter:
                 write.error = self._place.translate(failed[write.fd], write.key)
 
     def _sync_directories(self, batch: Sequence[PendingWrite]) -> None:
-        """Sync what was published, and what others published before us under the same keys."""
+        """Sync the directories of the batch: of what it published, and what others published first under its keys."""
         if not batch:
             return
         chains = [list(self._chain(os.path.dirname(write.target))) for write in batch]
@@ -202,7 +202,7 @@ def _reopen(path: str) -> int:
 
 
 def remove_aside(write: PendingWrite) -> None:
-    """Take away what is aside; closed before it is unlinked, or NFS keeps it under another name."""
+    """Remove the write's file aside; it is closed before, or NFS would keep it under another name."""
     if write.fd >= 0:
         with contextlib.suppress(OSError):
             os.close(write.fd)
@@ -212,7 +212,7 @@ def remove_aside(write: PendingWrite) -> None:
 
 
 def _answer(batch: Sequence[PendingWrite]) -> None:
-    """Hand the outcomes to the event loops that wait for them."""
+    """Give the outcomes to the event loops that wait for them."""
     loops: dict[asyncio.AbstractEventLoop, list[PendingWrite]] = {}
     for write in batch:
         loops.setdefault(write.done.get_loop(), []).append(write)

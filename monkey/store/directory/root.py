@@ -1,10 +1,10 @@
 # ruff: noqa: PTH112, PTH116, PTH120
 # Paths are plain strings here: pathlib costs as much as the system calls.
-"""The directory that holds a store: is it still there, and what its errors mean.
+"""The root directory of a store: whether it is still there, and what its errors mean.
 
-A root can vanish at any moment (renamed, unmounted, an empty mount point in its stead) and come back. No descriptor is
-held between operations, or it could not be unmounted. Directories are made only below a descriptor of the root in which
-`format`, with the id that was met at opening, was just seen: nothing is ever created in the wrong place.
+A root can vanish at any moment (renamed, unmounted, an empty mount point in its place) and come back. No descriptor is
+held between operations, or it could not be unmounted. Directories are made only below a descriptor of the root. There,
+`format` must have been seen just before, with the store's id: nothing is ever created in the wrong place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreReplaced,
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import RESERVED, check_key, shorten_key
 
-#: Errors that stay until somebody does something about them: what they mean, and what to do.
+#: Errors that stay until a person repairs their cause: what they mean, and what to do.
 _REFUSALS = {
     errno.EACCES: ("permission denied", "give this user rights to read and write there"),
     errno.EPERM: ("not permitted", "the file system must know hard links, and this user must be allowed to write"),
@@ -37,10 +37,10 @@ _REFUSALS = {
     errno.ENOSYS: ("the file system cannot link files", "use one that can (most can; FAT cannot)"),
 }
 
-#: How objects are opened to be read: a pipe that somebody put in the place of one must stop nobody.
+#: Flags to open objects for reading, without waiting: a pipe in the place of an object must not stop the reader.
 READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
-#: Directories that are remembered as being there.
+#: Number of directories that are remembered as existing.
 MET = 10_000
 
 _Seen = tuple[int, int, int]
@@ -50,7 +50,7 @@ class DirectoryRoot:
     """A store's root directory."""
 
     def __init__(self, root: str, store_id: str | None) -> None:
-        """Expect the store `store_id` in `root`; None while it is being created and has no `format` yet."""
+        """Expect the store `store_id` in `root`; None for a store in creation, which has no `format` yet."""
         self.root = root
         self._id = store_id
         self._slash = root.rstrip("/") + "/"
@@ -62,24 +62,24 @@ class DirectoryRoot:
         self._met: set[str] = set()
 
     def path(self, key: str) -> str:
-        """Return where `key` lies; raises ValueError where it is no key."""
+        """Return the path of the object `key`. Raises ValueError where it is no key."""
         return self._slash + check_key(key)
 
     def below(self, prefix: str) -> str:
-        """Return the path of the directory `prefix` ('' for the root), which was checked."""
+        """Return the path of the directory `prefix` ('' for the root), which the caller has checked."""
         return self._slash + prefix
 
     def temp(self) -> str:
-        """Return an unused name, on the same file system as every key, where no listing looks."""
+        """Return an unused path, on the same file system as every key, where no listing looks."""
         return f"{self._temps}{next(self._count)}"
 
     @property
     def temps(self) -> str:
-        """The directory of files that are being written."""
+        """Return the directory of files in writing."""
         return self._slash + RESERVED
 
     def check(self) -> None:
-        """Raise StoreMissing unless our store is there, as far as one look at `format` can say."""
+        """Raise StoreMissing unless our store is there, as far as one look at `format` shows."""
         try:
             found = os.stat(self._format)
         except OSError as exc:
@@ -88,7 +88,7 @@ class DirectoryRoot:
             self._look(None)
 
     def expect_parents(self, path: str) -> None:
-        """Make the directories above `path` unless they were made or met before: most entries are a log's first."""
+        """Make the directories above `path` unless they are known: most entries are the first of a log."""
         directory = path.rpartition("/")[0]
         if directory not in self._met:
             self.make_parents(path)
@@ -109,7 +109,10 @@ class DirectoryRoot:
             os.close(root)
 
     def _look(self, root: int | None) -> None:
-        """See our `format`, through the directory `root` if given; read it where it is not the file seen before."""
+        """Check our `format`, below the descriptor `root` if given; read it if it is not the file seen before.
+
+        Raises StoreError.
+        """
         name = self._format if root is None else self._format[len(self._slash) :]
         try:
             found = os.stat(name, dir_fd=root)
@@ -142,7 +145,7 @@ class DirectoryRoot:
         return explain_missing_store(self.root)
 
     def translate(self, exc: OSError, key: str = "") -> StoreError:
-        """Return the error to raise for `exc`, met while working on `key`; a store that vanished is seen here."""
+        """Return the error to raise for `exc`, met while working on `key`; StoreMissing if the store has vanished."""
         if exc.errno in (errno.ENOENT, errno.ENOTDIR):
             try:
                 self.check()
@@ -161,7 +164,7 @@ def translate_os_error(exc: OSError, root: str, key: str = "") -> StoreError:
 
 
 def explain_missing_store(root: str) -> StoreMissing:
-    """Return the error for a place where a store was expected; says what is there instead."""
+    """Return the error for a path where a store was expected, which says what is there instead."""
     hint = "bring it back (is it mounted? was it renamed?), or name another with 'store:' in monkey.yaml"
     if not os.path.lexists(root):
         return StoreMissing(f"no store at {root}: it does not exist", hint=hint)

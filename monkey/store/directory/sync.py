@@ -1,7 +1,7 @@
-"""Bringing bytes and directory entries to the disk: one by one, or a whole file system at once where that is cheaper.
+"""Syncs of files and directories to disk: one by one, or of a whole file system at once where that is cheaper.
 
-Measured (ext4, 2 cores): 32 new files in 32 new directories cost 8 ms by fsync and 1.4 ms by syncfs, 2 of them 0.8 and
-0.6 ms. But syncfs also waits for everything that anybody else wrote there: where it is slow, it is left for a while.
+Measured (ext4, 2 cores): 32 new files in 32 new directories cost 8 ms by fsync and 1.4 ms by syncfs. Two cost 0.8 and
+0.6 ms. But syncfs also waits for all that other processes wrote there: after a slow one, it is not used for a while.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T", bound=Hashable)
 
-#: From this many files on, the whole file system is synced at once.
+#: Number of files from which on the whole file system is synced at once.
 _MANY = 6
 
-#: Seconds a syncfs may take for each file before it counts as waiting for other people's data, and at least.
+#: Seconds for each file, and at least, that a syncfs may take before it counts as waiting for other processes' data.
 _PATIENCE_SECONDS, PATIENCE_MIN = 0.001, 0.03
 
-#: Seconds without syncfs after a slow one, twice as many after each further one, and at most.
+#: Seconds without syncfs after a slow one, doubled after each further one, and at most.
 PENALTY, PENALTY_MAX = 1.0, 64.0
 
 #: File systems whose syncfs is known to reach the disk: ext4, XFS, btrfs, F2FS. (On FUSE it does nothing.)
 _SYNCFS_WORKS = frozenset((0xEF53, 0x58465342, 0x9123683E, 0xF2F52010))
 
-#: What a file system answers that has no fsync for directories, or none at all.
+#: Errors of a file system that has no fsync for directories, or none at all.
 _NO_FSYNC = frozenset((errno.EINVAL, errno.ENOTSUP, errno.EBADF))
 
 
 def flush_file(fd: int) -> None:
-    """Return when the file's bytes would survive a loss of power."""
+    """Sync an open file: return when its bytes would survive a loss of power. Raises OSError."""
     if sys.platform == "darwin":  # its fsync stops at the drive's cache
         try:
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
@@ -50,7 +50,7 @@ def flush_file(fd: int) -> None:
 
 
 def flush_directory(path: str) -> None:
-    """Return when the directory's entries would survive a loss of power."""
+    """Sync a directory: return when its entries would survive a loss of power. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         flush_file(fd)
@@ -62,27 +62,27 @@ def flush_directory(path: str) -> None:
 
 
 class DirectorySyncer:
-    """Syncs batches of files and directories of one store. Used by one thread."""
+    """The syncer of one store, for batches of files and directories; one thread uses it."""
 
     def __init__(self) -> None:
-        """Know nothing yet about how fast the disk is."""
+        """Start without a measurement of the disk."""
         self._syncfs_after = 0.0
         self._penalty = PENALTY
 
     def files(self, fds: Sequence[int]) -> dict[int, OSError]:
-        """Sync the open files; returns the errors of those that failed."""
+        """Sync the open files; return the errors of those that failed."""
         if self._whole(fds, len(fds)):
             return {}
         return _each(flush_file, fds)
 
     def directories(self, paths: Sequence[str], fd: int) -> dict[str, OSError]:
-        """Sync the directories; `fd` is any open file on their file system. Returns the errors of those that failed."""
+        """Sync the directories; `fd` is any open file on their file system. Return the errors of those that failed."""
         if self._whole((fd,), len(paths)):
             return {}
         return _each(flush_directory, paths)
 
     def _whole(self, fds: Sequence[int], count: int) -> bool:
-        """Try syncfs for `count` things, on the file system of all `fds`; True if all is on disk now."""
+        """Try syncfs for `count` files, on the file system of all `fds`; return whether all is on disk now."""
         began = time.monotonic()
         if count < _MANY or began < self._syncfs_after:
             return False
@@ -94,7 +94,7 @@ class DirectorySyncer:
         return done
 
     def _judge(self, seconds: float, count: int) -> None:
-        """Leave syncfs alone for a while if it took too long for `count` things of ours."""
+        """Stop the use of syncfs for a while if it took too many seconds for `count` files of ours."""
         if seconds <= max(PATIENCE_MIN, _PATIENCE_SECONDS * count):
             self._penalty = PENALTY
             return
@@ -103,11 +103,10 @@ class DirectorySyncer:
 
 
 def flush_together(paths: Iterable[str], count: int, waiting: Callable[[], None] = lambda: None) -> None:
-    """Return when all these files or directories, on one file system, would survive a loss of power. Raises OSError.
+    """Sync files or directories on one file system: return when they would survive a loss of power. Raises OSError.
 
-    For a lot of files that were written a moment ago: where it can be, all of the file system is synced at once, and
-    no more than the first path is asked for. `count`: about how many they are. `waiting` is called when there is
-    nothing to do any more but to wait for the disk.
+    This is for many files that were written a moment ago. `count`: about how many they are. If possible, it syncs the
+    whole file system at once. Then it takes only the first path, and calls `waiting` before it waits for the disk.
     """
     libc = _libc() if count >= _MANY else None
     for path in paths:
@@ -126,7 +125,7 @@ def flush_together(paths: Iterable[str], count: int, waiting: Callable[[], None]
 
 
 def _each(sync: Callable[[_T], None], things: Iterable[_T]) -> dict[_T, OSError]:
-    """Sync one after the other; returns the errors of those that failed."""
+    """Sync one after the other; return the errors of those that failed."""
     failed = {}
     for thing in things:
         try:
@@ -138,7 +137,7 @@ def _each(sync: Callable[[_T], None], things: Iterable[_T]) -> dict[_T, OSError]
 
 @cache
 def _libc() -> ctypes.CDLL | None:
-    """Return the C library where it has a syncfs that tells errors (Linux 5.8 or newer), else None."""
+    """Return the C library if it has a syncfs that reports errors (Linux 5.8 or newer), else None."""
     if sys.platform != "linux" or _kernel() < (5, 8):
         return None
     import ctypes  # slow to import, and most commands never get here
@@ -152,7 +151,7 @@ def _kernel() -> tuple[int, ...]:
 
 
 def _known(fds: Sequence[int], libc: ctypes.CDLL) -> bool:
-    """Tell whether all files are on one file system, and syncfs works there. (It may change under a mount.)"""
+    """Return whether all files are on one file system, and syncfs works there. (A mount may change it.)"""
     import ctypes
 
     answer = (ctypes.c_long * 64)()  # a struct statfs, and more; the first word is the type

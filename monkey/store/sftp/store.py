@@ -1,7 +1,7 @@
-"""The store in a directory on an SSH host; on its disk it looks as `monkey.store.directory.store` makes it.
+"""The store in a directory on an SSH host; its files are laid out as those of `monkey.store.directory.store`.
 
-An agent on that host may open the same directory as a directory store, at the same time: `tmp/` holds what is being
-written, keys come into being by link(2), and are replaced by rename(2).
+An agent on that host may open the same directory as a directory store, at the same time. `tmp/` has the files in
+writing. Keys are created by link(2), and replaced by rename(2).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from monkey.store.store_port import ListedObject, Store
 
 _T = TypeVar("_T")
 
-#: Calls that are under way at the same time, and local files that are being read; who wants more waits. Each holds a
+#: Largest number of calls under way, and of local files in reading, at the same time; further ones wait. Each holds a
 #: file open on the host, which may allow no more than 256.
 _CONCURRENCY, FILES_AT_ONCE = 96, 64
 
-#: Files that wait for the remote disk at the same time.
+#: Largest number of files that wait for the remote disk at the same time.
 _MAX_OPEN_FILES = 1024
 
-#: Directories whose freshly written, not yet durable entries are remembered.
+#: Number of directories whose new, not yet durable entries are remembered.
 LOOSE = 10_000
 
 
@@ -51,7 +51,7 @@ class SftpStore(Store):
     poll = 0.5
 
     def __init__(self, target: SftpTarget, patience: ConnectTimeouts | None = None) -> None:
-        """Expect a store at `target`; `connect` first."""
+        """Expect a store at `target`; call `connect` first."""
         self.url = target.url
         self._target = target
         self._reach = ReconnectingSftp(target, patience or ConnectTimeouts(), self._arrive)
@@ -63,7 +63,7 @@ class SftpStore(Store):
         self._files_open = asyncio.Semaphore(FILES_AT_ONCE)
         self._sending = 0
         self._swept = False
-        #: By directory: entries that were written without waiting for the disk.
+        #: Directory to its entries that were written without a wait for the disk.
         self._loose: dict[bytes, list[bytes]] = {}
 
     async def connect(self) -> None:
@@ -71,7 +71,7 @@ class SftpStore(Store):
         await self._reach.first()
 
     async def _arrive(self, link: SftpConnection) -> None:
-        """Find the root on a new link, and see that it is the same store as before."""
+        """Find the root on a new link, and check that it is the same store as before. Raises StoreError."""
         try:
             if not hasattr(self, "_place"):
                 self._place = SftpRoot(self.url, await self._root(link.main))
@@ -90,7 +90,7 @@ class SftpStore(Store):
         return (await calls.realpath(b".")).rstrip(b"/") + directory[1:].encode()
 
     async def make_room(self, allowed: frozenset[str], *, make: bool = True) -> None:
-        """Make the root directory where there is none (`make`). Raises StoreRefused where strangers are."""
+        """Make the root directory if missing (`make`). Raises StoreRefused where strangers, not a store, are."""
 
         async def work(link: SftpConnection) -> list[str]:
             found = await (self._place.make_root(link.main) if make else self._place.names(link.main))
@@ -105,14 +105,14 @@ class SftpStore(Store):
     async def _do(
         self, key: str, work: Callable[[SftpConnection], Awaitable[_T]], again: Callable[[], bool] = lambda: True
     ) -> _T:
-        """Do `work` on `key` over a link that lives, as one of those that may be under way at the same time."""
+        """Do `work` on `key` over a living link, within the limit of calls; `again`: is another try safe?"""
         async with self._slots:
             return await self._reach.do(self._guarded(key, work), again)
 
     def _guarded(
         self, key: str, work: Callable[[SftpConnection], Awaitable[_T]]
     ) -> Callable[[SftpConnection], Awaitable[_T]]:
-        """Return `work` with what the server says against it translated."""
+        """Return `work` with the server's errors translated to StoreError."""
 
         async def guarded(link: SftpConnection) -> _T:
             try:
@@ -124,7 +124,7 @@ class SftpStore(Store):
         return guarded
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
-        """See `Store.create`. A durable entry makes durable, too, what this client wrote beside it before."""
+        """See `Store.create`. A durable entry also makes durable what this client wrote beside it before."""
         target = self._place.path(key)
         directory = target.rpartition(b"/")[0]
         before = self._loose.pop(directory, []) if durable else []
@@ -161,7 +161,7 @@ class SftpStore(Store):
             self._loose.setdefault(directory, []).extend(entries)
 
     async def _sweep(self, link: SftpConnection) -> None:
-        """Once, remove what dead writers left aside."""
+        """Remove, once, the files that dead writers left aside."""
         if not self._swept:
             self._swept = True
             await self._place.remove_stale(link.main)
@@ -219,7 +219,7 @@ class SftpStore(Store):
         await self._do(key, work)
 
     async def put_file(self, key: str, path: Path) -> None:
-        """See `Store.put_file`; an OSError of `path` itself passes through. Of many at once, syncs are shared."""
+        """See `Store.put_file`; an OSError of `path` itself passes through. Many at once share their syncs."""
         target = self._place.path(key)
 
         async def work(link: SftpConnection) -> None:
@@ -237,7 +237,7 @@ class SftpStore(Store):
             self._sending -= 1
 
     async def _copy_in(self, calls: SftpRequests, path: Path) -> bytes:
-        """Return a new file aside, on the remote disk, with the bytes of `path`."""
+        """Return the path of a new remote file aside, on disk, with the bytes of the local file `path`."""
         together = self._sending > SYNC_CONNECTIONS and await self._flusher.together()
         async with self._files_open:
             with path.open("rb", buffering=0) as source:

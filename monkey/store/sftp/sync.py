@@ -1,7 +1,7 @@
-"""Bringing files and directories to the remote disk: those that wait together share a sync.
+"""Syncs of files and directories to the remote disk: those that wait together share a sync.
 
 SFTP can sync one file (fsync@openssh.com), which also works on a directory. Ten thousand of those, one after the other,
-are many seconds. Where the host lets us run a command, one `sync -f` brings all to the disk that was written before.
+are many seconds. Where the host lets us run a command, one `sync -f` syncs all that was written before.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from monkey.store.sftp.wire.sftp_connection import SftpConnection
 from monkey.store.sftp.wire.sftp_protocol import NO_SUCH_FILE, SftpConnectionLost, SftpStatusError
 from monkey.store.sftp.wire.sftp_requests import SftpRequests
 
-#: Files that are synced one by one at the same time; each holds a handle on the server.
+#: Number of files that are synced one by one at the same time; each holds a handle on the server.
 _CONCURRENCY = 64
 
-#: From this many paths on, the whole file system is synced at once.
+#: Number of paths from which on the whole file system is synced at once.
 SYNC_CONNECTIONS = 8
 
-#: File systems whose syncfs is known to reach the disk, as `stat -f` calls them; from Linux 5.8 on it tells errors.
+#: File systems whose syncfs is known to reach the disk, as `stat -f` calls them; from Linux 5.8 on it reports errors.
 _SYNCFS_WORKS = ("ext2/ext3", "xfs", "btrfs", "f2fs")
 
-#: Seconds that a sync may take, and more for each path, before it counts as waiting for other people's data; and
-#: seconds for which it is left alone then.
+#: Seconds that a sync may take, and those for each path, before it counts as waiting for other processes' data; then
+#: the seconds for which it is not used.
 SLOW, SLOW_EACH, PENALTY = 1.0, 0.01, 60.0
 
-#: What runs on the host: it first says what the host is, then syncs once for each line. No name of a file is ever part
-#: of a command but the root, which is quoted.
+#: The script on the host: it prints the kernel and the file system, then syncs once for each line of input. The only
+#: file name in the command is the root, which is quoted.
 _SCRIPT = (
     'echo "$(uname -sr) $(stat -f -c %T "$1")"; while read -r _; do sync -f "$1" && echo done || echo failed; done'
 )
@@ -42,7 +42,7 @@ class SyncShell(asyncssh.SSHClientSession[str]):
     """A shell on the host that syncs on request."""
 
     def __init__(self) -> None:
-        """Wait for its first line."""
+        """Start without any answer."""
         self.ended = False
         self._answers: asyncio.Queue[str] = asyncio.Queue()
         self._rest = ""
@@ -65,7 +65,7 @@ class SyncShell(asyncssh.SSHClientSession[str]):
         self._answers.put_nowait("")
 
     async def able(self, seconds: float) -> bool:
-        """Does it run, and does its `sync -f` keep its word?"""
+        """Return whether the shell answers within `seconds`, and its `sync -f` is known to reach the disk."""
         try:
             async with asyncio.timeout(seconds):
                 said = await self._answers.get()
@@ -75,21 +75,21 @@ class SyncShell(asyncssh.SSHClientSession[str]):
         return found is not None and (int(found[1]), int(found[2])) >= (5, 8) and found[3] in _SYNCFS_WORKS
 
     async def sync(self) -> bool:
-        """Return whether all that was written before is on disk."""
+        """Sync, and return whether all that was written before is on disk."""
         self._channel.write("\n")
         return await self._answers.get() == "done"
 
     def end(self) -> None:
-        """Let it go."""
+        """Close the shell."""
         self.ended = True
         self._channel.close()
 
 
 class SftpSyncer:
-    """Syncs for one link."""
+    """The syncer of one link."""
 
     def __init__(self, link: SftpConnection, root: bytes) -> None:
-        """Sync what lies below `root`."""
+        """Sync files and directories below `root`."""
         self._link, self._root = link, root
         self._waiting: list[tuple[list[bytes], asyncio.Future[None]]] = []
         self._task: asyncio.Task[None] | None = None
@@ -99,10 +99,9 @@ class SftpSyncer:
         self._alone_until = 0.0
 
     async def settle(self, paths: Iterable[bytes]) -> None:
-        """Return when the files and directories would survive a loss of power; raises SftpStatusError,
-        SftpConnectionLost.
+        """Sync files and directories: return when they would survive a loss of power.
 
-        What is there no more is nobody's concern.
+        Paths that no longer exist are skipped. Raises SftpStatusError, SftpConnectionLost.
         """
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((list(paths), done))
@@ -151,7 +150,7 @@ class SftpSyncer:
         await synced
 
     async def together(self) -> bool:
-        """Can many be synced at once, and is that worth it now?"""
+        """Return whether many paths can be synced at once, and no recent such sync was slow."""
         if asyncio.get_running_loop().time() < self._alone_until:
             return False
         if self._starting is None:
@@ -160,7 +159,7 @@ class SftpSyncer:
         return self._helper is not None and not self._helper.ended
 
     async def _whole(self, count: int) -> bool:
-        """Sync the whole file system, if the host lets us; False if that is not to be had."""
+        """Sync the whole file system, for `count` paths, if the host lets us; return whether it worked."""
         if not await self.together() or self._helper is None:
             return False
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Code snapshots: the files a sweep's jobs run from, named by what is in them, stored once.
+"""Code snapshots: the files that a sweep's jobs run with, named by a hash of their contents, stored once.
 
 The hash covers a manifest of paths, executable bits, contents and link targets, not the archive: any gzip may pack it.
 """
@@ -46,27 +46,30 @@ __all__ = [
     "upload_code",
 ]
 
-#: How often a file is read again that changed meanwhile.
+#: Number of times that a file which changes meanwhile is read.
 READS = 3
 
 
 @dataclass(frozen=True)
 class CodeSnapshot:
-    """The code as it was when it was read; `pack_code` notices where the files have changed since."""
+    """The code as it was when it was read; `pack_code` notices files that have changed since."""
 
     root: Path
     hash: str
     entries: tuple[ManifestEntry, ...]
     #: Bytes in all files.
     size: int
-    #: Files that would be code, had our own output not been sent to them.
+    #: Files that are left out because this process's stdout or stderr is sent to them.
     left_out: tuple[str, ...] = ()
-    #: Directories whose files would be code, were they no repositories of their own.
+    #: Directories that are left out because they are repositories of their own.
     repositories: tuple[str, ...] = ()
 
     @property
     def files(self) -> dict[str, str]:
-        """Path to 64 hex that change with whatever of the path changes the code hash; for a plain file, its SHA-256."""
+        """Return path to fingerprint: 64 hex that change whenever the path's part of the code hash does.
+
+        For a plain file, it is the SHA-256 of its bytes.
+        """
         return {entry.path: entry.fingerprint for entry in self.entries}
 
 
@@ -84,12 +87,16 @@ def read_code(
     project: Path | None = None,
     max_total: int = MAX_TOTAL,
 ) -> CodeSnapshot:
-    """Read the code under `root`: see `code_select.select` for which files. `without`: files and trees that are none.
+    """Read the code under `root`; `file_selection.select_files` chooses the files.
 
-    `project`: the root of the project; the code may lie in its repository, and in submodules of that. Raises PlanError
-    for code elsewhere, and what cannot be in a snapshot: links that lead out, devices, names that are not UTF-8, files
-    over 50 MB, more than `max_total` bytes in all, files that change while they are read. Those that stdout and stderr
-    are sent to change for sure, and are left out.
+    `without`: files and trees to leave out. `project`: the root of the project; the code may lie in its repository, or
+    in submodules of that. The files that stdout and stderr are sent to change for sure, and are left out.
+
+    Raises PlanError for code elsewhere, and for code that cannot be in a snapshot:
+
+    - links that lead out, devices, names that are not UTF-8, files over 50 MB
+    - more than `max_total` bytes or too many files in all
+    - files that change while they are read
     """
     trees = tuple(f"{tree}/" for tree in without)
     chosen = [path for path in select_files(root, include, leave_out, project) if not f"{path}/".startswith(trees)]
@@ -121,7 +128,7 @@ def _our_output(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def _file_id(file: Path | int) -> tuple[int, int] | None:
-    """Return what tells a plain file from all others, whatever its name; None for all else."""
+    """Return the identity of a plain file, whatever its name; None for anything else."""
     try:
         status = os.fstat(file) if isinstance(file, int) else file.lstat()
     except OSError:
@@ -130,7 +137,7 @@ def _file_id(file: Path | int) -> tuple[int, int] | None:
 
 
 def _read(root: Path, path: str) -> tuple[ManifestEntry | None, int]:
-    """Return the entry of `path` and its size; None where it is gone from the disk."""
+    """Return the entry of `path` and its size in bytes; None for the entry where the file is gone. Raises PlanError."""
     if not is_path(path):
         raise PlanError(
             f"the file name {path.encode(errors='surrogateescape')!r} under {root} is not UTF-8, no plain path, or "
@@ -203,7 +210,7 @@ def _same(before: os.stat_result, after: os.stat_result) -> bool:
 
 
 def _still(full: Path, known: os.stat_result) -> bool:
-    """Tell whether the name still leads to the file that was read (editors replace files)."""
+    """Return whether the name still leads to the file that was read (editors replace files)."""
     try:
         return full.lstat().st_ino == known.st_ino
     except OSError:
@@ -211,9 +218,9 @@ def _still(full: Path, known: os.stat_result) -> bool:
 
 
 def pack_code(code: CodeSnapshot, into: BinaryIO) -> None:
-    """Write the archive: the same bytes for the same code, given the same zlib.
+    """Write the code's archive to `into`: the same bytes for the same code, given the same zlib.
 
-    Raises PlanError where a file is no longer what the snapshot read.
+    Raises PlanError where a file has changed since the snapshot was read.
     """
     with (
         gzip.GzipFile(filename="", fileobj=into, mode="wb", compresslevel=6, mtime=0) as zipped,
@@ -250,7 +257,7 @@ def _changed(root: Path, entry: ManifestEntry) -> PlanError:
 
 
 async def upload_code(store: Store, code: CodeSnapshot) -> int:
-    """Store the archive unless it is there; returns the bytes that were sent. Raises as `pack_code`, and StoreError."""
+    """Upload the archive unless the store has it; return the number of bytes sent. Raises PlanError, StoreError."""
     key = code_key(code.hash)
     if any(item.key == key for item in await store.list(key)):
         return 0

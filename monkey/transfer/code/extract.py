@@ -1,4 +1,4 @@
-"""Unpacking a code snapshot that anybody may have written: nothing outside, nothing strange, nothing endless."""
+"""The extraction of a code snapshot from an untrusted writer: no path outside, no device, no endless data."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def extract_snapshot(archive: Path, into: Path, sha: str, *, max_total: int = MAX_TOTAL) -> None:
-    """Unpack the snapshot with the code hash `sha` to `into`, whole or not at all.
+    """Unpack the snapshot with the code hash `sha` to `into`, whole or not at all; do nothing where `into` exists.
 
-    Where `into` exists already, nothing is done. Raises CorruptObject where the archive is not what its hash promises
-    (a path or link that leads out, a device, more than `max_total` bytes, cut short); OSError where `into` cannot be
-    written.
+    Raises CorruptObject where the archive is not what its hash promises. That may be a path or link that leads out, a
+    device, more than `max_total` bytes, or a cut archive. Raises OSError where `into` cannot be written.
     """
     if into.exists():
         return
@@ -64,7 +63,7 @@ def _publish(aside: Path, into: Path) -> None:
 
 
 class _Unpacking:
-    """One archive on its way to a directory. Links come last: no file is ever written through one."""
+    """One archive that is unpacked to a directory. Links come last: no file is ever written through one."""
 
     def __init__(self, key: str, root: Path, max_total: int) -> None:
         self.key, self.root, self.max_total = key, root, max_total
@@ -72,7 +71,7 @@ class _Unpacking:
         self.total = 0
 
     def run(self, archive: Path) -> list[ManifestEntry]:
-        """Unpack, and return what was there; raises CorruptObject, OSError."""
+        """Unpack the archive, and return its entries. Raises CorruptObject, OSError."""
         with archive.open("rb") as file:
             try:
                 with tarfile.open(fileobj=_Capped(file, self.key, self.max_total), mode="r|") as tar:  # type: ignore[call-overload] # only read() is used
@@ -125,7 +124,7 @@ class _Unpacking:
             flush_file(fd)  # a cache outlives a loss of power, and is not read again to be verified
 
     def _room(self, name: str) -> Path:
-        """Return where `name` goes, with the directories above it made."""
+        """Return the path of `name`, after making the directories above it. Raises CorruptObject, OSError."""
         path = self.root / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +141,7 @@ class _Unpacking:
             raise self._corrupt(f"{entry.path!r} is a link and a directory") from exc
 
     def _check_link(self, entry: ManifestEntry) -> None:
-        """See where the link leads now that all are there: one through another may lead out, whatever its text."""
+        """Raise CorruptObject if the link leads out, now that all exist: it may lead out through another link."""
         real, root = os.path.realpath(self.root / entry.path), os.path.realpath(self.root)
         if not (real + "/").startswith(root + "/"):
             raise self._corrupt(f"the link {entry.path!r} leads out, to {entry.content!r}")
@@ -152,7 +151,7 @@ class _Unpacking:
 
 
 class _Capped:
-    """Unzips what is asked for, up to what a snapshot can have."""
+    """A reader that unzips the archive, up to the number of bytes that a snapshot can have."""
 
     def __init__(self, file: BinaryIO, key: str, max_total: int) -> None:
         self._unzipped, self._key = gzip.GzipFile(fileobj=file, mode="rb"), key

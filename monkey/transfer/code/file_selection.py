@@ -1,4 +1,4 @@
-"""Which files are the code of a sweep."""
+"""The selection of the files that are the code of a sweep."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from monkey.errors import PlanError
 from monkey.transfer.code.git_files import list_files
 from monkey.transfer.globs import GlobPatterns
 
-#: Left out unless `code.include` names files: a change of them changes no result. (And the specs, given by path.)
+#: Left out unless `code.include` names files: a change of them changes no result. (So are specs: see `leave_out`.)
 NOT_CODE = GlobPatterns(
     (
         "**/*.md",
@@ -37,7 +37,7 @@ NOT_CODE = GlobPatterns(
 #: Output of commands: left out like `NOT_CODE`, unless git tracks it.
 _LOGS = GlobPatterns(("**/*.log", "**/nohup.out", "**/slurm-*.out"))
 
-#: What people keep keys and passwords in: left out like `NOT_CODE`, unless git tracks it. Code lies in the store.
+#: Files with keys and passwords: left out like `NOT_CODE`, unless git tracks them. The store would have them.
 _KEYS = GlobPatterns(
     (
         "**/.env",
@@ -54,10 +54,10 @@ _KEYS = GlobPatterns(
     )
 )
 
-#: Never code, whoever lists it: our own store and git's, and what DVC keeps beside its settings (and has git ignore).
+#: Never code, even if listed: our own store, git's, and DVC's files beside its settings (which git ignores).
 _NEVER = GlobPatterns(("**/.monkey", "**/.git", "**/.dvc/tmp", "**/.dvc/cache", "**/.dvc/config.local"))
 
-#: What programs leave behind; code only where git tracks it.
+#: Files that programs leave behind; they are code only where git tracks them.
 _LITTER = GlobPatterns(
     (
         "**/.hg",
@@ -84,9 +84,9 @@ _LITTER = GlobPatterns(
 )
 
 
-#: Says of a directory that `monkey fetch` made it: or each fetch would make all jobs stale.
+#: Marks a directory that `monkey fetch` made: it is no code, or each fetch would make all jobs stale.
 FETCHED = ".monkey-fetched"
-#: Files that say of their directory that it is a virtual environment, a cache, or fetched.
+#: Files that mark their directory as a virtual environment, a cache, or fetched.
 _MARKS = frozenset(("pyvenv.cfg", "CACHEDIR.TAG", FETCHED))
 
 
@@ -95,10 +95,12 @@ def select_files(
 ) -> list[str]:
     """Return the paths, relative to `root`, '/'-separated and sorted, that belong to the code snapshot.
 
-    `include`: globs that files must match; none: all that git sees less `leave_out`, Markdown, monkey.yaml, CI files
-    and, untracked, logs and what keeps keys. Litter is left out unless git tracks it. A path that ends in '/' is a
-    repository that is no submodule: files in it would belong, and cannot. Raises PlanError for a bad pattern, one that
-    names nothing, a missing root, or one in a repository that is neither the `project`'s nor a submodule.
+    `include`: globs that files must match. Without any, these are all files that git sees, less `leave_out`, Markdown,
+    monkey.yaml, CI files and untracked files with logs or keys. Litter is left out unless git tracks it. A path that
+    ends in '/' is a repository that is no submodule: files in it would belong, and cannot.
+
+    Raises PlanError for a bad pattern, or one that matches nothing. Raises it for a missing root, or a root in a
+    repository that is neither the `project`'s nor a submodule.
     """
     if not root.is_dir():
         raise PlanError(f"expected a directory of code at {root}, found none", hint="check 'code: root:' in the spec")
@@ -125,7 +127,7 @@ def select_files(
 
 
 def _any(root: Path, directory: str, belongs: Callable[[str], bool]) -> bool:
-    """Tell whether any file of a directory belongs; one that cannot be looked into may have some."""
+    """Return whether any file of a directory belongs; True for a directory that cannot be read, as it may have some."""
     try:
         return any(map(belongs, _walk(root, directory.rstrip("/"))))
     except OSError:
@@ -140,14 +142,14 @@ def _globs(include: Sequence[str]) -> GlobPatterns:
 
 
 def _without_litter(root: Path, listed: Mapping[str, bool]) -> list[str]:
-    """Take out what git does not track and is litter, or lies in a virtual environment or a cache by its own word."""
+    """Return the paths without untracked litter, and without untracked files in directories with a mark (`_MARKS`)."""
     untracked = [path for path, tracked in listed.items() if not tracked]
     made = tuple(path[: -len(mark)] for path in untracked for mark in _MARKS if path.endswith("/" + mark))
     return [path for path, tracked in listed.items() if tracked or not (path.startswith(made) or _LITTER.match(path))]
 
 
 def _walk(root: Path, base: str = "") -> Iterator[str]:
-    """Yield every path below `root` but litter, virtual environments and caches."""
+    """Yield every path below `root` except litter, and directories with a mark: virtual environments and caches."""
     with os.scandir(root / base) as entries:
         names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
     if base and not _MARKS.isdisjoint(name for name, _ in names):

@@ -1,4 +1,4 @@
-"""Hashing a dataset on its way into a store: every file is read once."""
+"""The hash of a dataset on its way into a store: every file is read once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from monkey.transfer.datasets.dataset import Dataset
 from monkey.transfer.datasets.hashing import hash_dataset, report_nothing
 from monkey.transfer.datasets.survey import DataSurvey, survey_dataset
 
-#: What is known of a dataset before: how it was met, or all of it, or what continues a survey that was started.
+#: Knowledge of a dataset: a survey, the whole dataset, a function that continues a started survey, or None.
 LookedDataset = DataSurvey | Dataset | Callable[[DirectoryRoot | None], DataSurvey] | None
 
 
 class HashedDataset(NamedTuple):
-    """A dataset, and what was met of its objects in the store."""
+    """A dataset, with those of its objects that are known to be in the store."""
 
     dataset: Dataset
     #: Rows that were stored on the way: those never hashed before.
     sent: Sequence[int] = ()
-    #: Sizes of objects that are there.
+    #: MD5 to size in bytes, of objects that are in the store.
     there: Mapping[str, int] = {}
 
 
@@ -39,11 +39,11 @@ async def hash_into(
     seen: LookedDataset = None,
     crew: HashWorkers | None = None,
 ) -> HashedDataset:
-    """Return the dataset at the absolute path `root`, whose files never hashed before are in the store by then.
+    """Return the dataset at the absolute path `root`; store files that were never hashed before where that is cheap.
 
-    That is, into a directory, where the copy costs little once a file is read, and where nothing is yet; else, whether
-    the store has a file is asked first, by its hash. `seen`: it was looked at, or hashed, already, or is by
-    this `crew`.
+    It is cheap if the store is a directory, where the copy of a file in reading costs little, or if the store is empty.
+    Elsewhere, and for data of DVC, files are only hashed, and the store is later asked for their hashes. `seen`: the
+    dataset or its survey, where that exists; the survey may still run in `crew`.
 
     Raises DatasetError, StoreError.
     """
@@ -73,7 +73,7 @@ async def hash_into(
 
 
 def _hashed(met: DataSurvey, new: Sequence[int], md5s: Sequence[str]) -> HashedDataset:
-    """Return the dataset, whose `new` rows have these MD5s, and remember it."""
+    """Return the dataset, whose `new` rows have these MD5s, and save its hashes for later."""
     import tempfile  # noqa: F401 - sending the listing needs it, and here it is mostly the disk that is waited for
 
     for row, md5 in zip(new, md5s, strict=True):

@@ -1,9 +1,10 @@
 # ruff: noqa: PTH116, PTH115
 # Paths are plain strings here: a hundred thousand Paths cost more than looking at the files.
-"""Looking at a dataset before anything is read: which files it has, and whether they can be taken at all.
+"""The scan of a dataset before anything is read: which files it has, and whether they can be taken at all.
 
-Links to files are followed, as DVC does. Links to directories, which DVC leaves out without a word, are refused, and so
-is whatever has no bytes of its own: pipes, sockets, devices, links that lead nowhere or in a circle.
+Links to files are followed, as DVC does. Links to directories are refused, since DVC would leave them out without a
+word. Files without bytes of their own are refused, too: pipes, sockets, devices, links that lead nowhere or in a
+circle.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ FileRow = tuple[str, Signature]
 
 
 def scan_dataset(root: str, walked: Callable[[], Walked] | None = None) -> list[FileRow]:
-    """Return the files of the dataset, sorted; `walked` waits for what `walk_files` finds there, where another does it.
+    """Return the files of the dataset, sorted; `walked` waits for the result of `walk_files` in another process.
 
-    Raises DatasetError, naming the file, for what cannot be taken.
+    Raises DatasetError, with the file's name, for a file that cannot be taken.
     """
     found = _look(root)
     if stat.S_ISREG(found.st_mode):
@@ -43,7 +44,7 @@ def scan_dataset(root: str, walked: Callable[[], Walked] | None = None) -> list[
 def scan_listed(root: str, directories: Iterable[tuple[str, Iterable[str], Iterable[str]]]) -> list[FileRow]:
     """Return, as `scan_dataset`, the files of `directories`: path, directories' and files' names, as `os.walk` yields.
 
-    For trees of which somebody else says what belongs to them.
+    This is for trees whose files another program lists, such as DVC.
     """
     rows: list[FileRow] = []
     for path, inside, names in directories:
@@ -56,7 +57,7 @@ def scan_listed(root: str, directories: Iterable[tuple[str, Iterable[str], Itera
 
 
 def sort_rows(root: str, rows: list[FileRow]) -> list[FileRow]:
-    """Sort the rows; raises DatasetError where there are none."""
+    """Sort the rows, and return them. Raises DatasetError where there are none."""
     if not rows:
         raise DatasetError(f"expected files in {root}, found none", hint="a dataset has at least one file")
     rows.sort()
@@ -71,7 +72,7 @@ def _look(path: str) -> os.stat_result:
 
 
 def _row(name: str, path: str) -> FileRow:
-    """Return the row of a file or a link to one. Raises DatasetError for all else."""
+    """Return the row of a file, or of a link to one. Raises DatasetError for anything else."""
     _check_name(path, name)
     found = _look(path)
     if not stat.S_ISREG(found.st_mode):
@@ -101,7 +102,7 @@ def _kind(mode: int) -> str:
 
 
 def translate_scan_error(path: str, exc: OSError) -> DatasetError:
-    """Return the error to raise for what the system said of a file."""
+    """Return the error to raise for the system's error at a file of the dataset."""
     name = shorten_key(path)
     if exc.errno == errno.ELOOP:
         return DatasetError(f"the link {name} leads in a circle", hint="remove it")

@@ -1,4 +1,4 @@
-"""The Pulumi program of a fleet on AWS. Each resource is named, and tagged, by the part that it is."""
+"""The Pulumi program of a fleet on AWS. Each resource is named, and tagged, by the part of the stack that it is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANYWHERE, _ANYWHERE_SIX = "0.0.0.0/0", "::/0"
 
 
 def make_program(wanted: AwsFleetPlan) -> Callable[[], None]:
-    """Return the program that registers what a fleet is to be."""
+    """Return the program that registers the fleet's resources with Pulumi."""
 
     def register() -> None:
         _AwsFleetProgram(wanted, ResourceOptions(provider=aws.Provider("aws", region=wanted.region))).register()
@@ -30,7 +30,7 @@ def make_program(wanted: AwsFleetPlan) -> Callable[[], None]:
 class _AwsNetwork:
     vpc: Input[str]
     subnets: Sequence[Input[str]]
-    #: What must be there before a machine can reach anything.
+    #: Resources that must exist before a machine can reach anything.
     ready: Sequence[Any] = ()
 
 
@@ -55,7 +55,7 @@ class _AwsFleetProgram:
         return _AwsNetwork(self.wanted.vpc, self.wanted.subnets)
 
     def _own(self) -> _AwsNetwork:
-        """A network whose machines reach everything, and which nobody reaches; S3 does not go through the gateway."""
+        """Return a network whose machines reach everything, and are not reachable; S3 traffic avoids the gateway."""
         vpc = ec2.Vpc(
             "vpc",
             cidr_block=NETWORK,
@@ -115,7 +115,7 @@ class _AwsFleetProgram:
         )
 
     def _identity(self) -> tuple[Any, Any]:
-        """Return the profile by which machines have their role, and the role's policy."""
+        """Return the instance profile that gives machines their role, and the role's policy."""
         name = self.wanted.stack.name
         role = iam.Role(
             "role",
@@ -154,7 +154,7 @@ class _AwsFleetProgram:
         )
 
     def _group(self, network: _AwsNetwork, template: Any, ready: Sequence[Any]) -> None:
-        """The group is made with no machine. How many it has is nothing of Pulumi's: machines come and go."""
+        """Register the group, without machines. Pulumi does not manage their number, since machines come and go."""
         wanted = self.wanted
         share = {"on_demand_base_capacity": 0, "on_demand_percentage_above_base_capacity": 0 if wanted.spot else 100}
         policy = {

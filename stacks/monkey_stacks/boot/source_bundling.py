@@ -1,7 +1,7 @@
-"""Modules of ours as one text, for who has nothing but Python: what only people need is left out.
+"""Our modules as one text, for a machine that has only Python: parts that only people need are left out.
 
-By the text, not by the syntax tree: what that is written as differs from Python to Python, and a machine that gets
-otherwise is another one.
+This edits the text of the modules. The text of a syntax tree differs between versions of Python, and a machine that
+gets a different text counts as changed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator
 from importlib import resources
 from typing import TypeGuard
 
-#: Spaces of an indent of ours.
+#: Spaces of one indent in our modules.
 INDENT = 4
 _OURS = ("monkey", "monkey_stacks", "__future__")
 
 
 def join_modules(modules: Iterable[str]) -> str:
-    """Return the modules as one: each after those that it imports, and no two with a name in common."""
+    """Return the modules as one text; each must come after those that it imports, and no two may share a name."""
     sources = [_source(name) for name in modules]
     imports: dict[str, set[str]] = defaultdict(set)
     for module, name in (found for source in sources for found in _imports(ast.parse(source))):
@@ -41,7 +41,7 @@ def _source(name: str) -> str:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield the module and the name of each import that is not of ours; "" for the module itself."""
+    """Yield the module and the name of each import from a module that is not ours; "" for the module itself."""
     for node in tree.body:
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
@@ -50,7 +50,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def reduce_source(source: str) -> str:
-    """Return a module without imports, docstrings, signatures' types, comments, empty lines, and narrower."""
+    """Return a module without imports, docstrings, types, comments and empty lines, and with indents of one space."""
     lines = _untyped(source)
     dropped: set[int] = set()
     for node in ast.walk(ast.parse(source)):
@@ -73,7 +73,7 @@ def reduce_source(source: str) -> str:
 
 
 def _untyped(source: str) -> list[str]:
-    """Return a module's lines, without the types of arguments, attributes and of what is returned."""
+    """Return a module's lines, without the types of arguments, attributes and return values."""
     lines, cuts = source.splitlines(), []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.arg) and node.annotation:

@@ -1,4 +1,4 @@
-"""The port that a cloud implements for fleets rented there; what all clouds share is `cloud_fleet`'s."""
+"""The port that a cloud implements for rented fleets; `cloud_fleet` has the part that all clouds share."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ Known = Sequence[StateResource]
 
 
 class CloudRequirements(Protocol):
-    """What a fleet is to be, what its types of machines have, and the agent's code for them."""
+    """The requirements of a fleet: its resources, its types of machines, and the agent's code."""
 
     @property
     def wanted(self) -> CloudFleetPlan:
-        """What its resources are made from."""
+        """Return the inputs of the fleet's resources."""
 
     @property
     def types(self) -> tuple[MachineType, ...]:
-        """What its machines have."""
+        """Return the capacities of its types of machines."""
 
     @property
     def bundle(self) -> Bundle:
-        """The agent's code for them."""
+        """Return the agent's code for its machines."""
 
 
 class CloudApi(Protocol):
-    """One fleet's resources at its cloud. Every method blocks while the cloud answers, and may raise FleetError."""
+    """One fleet's resources at its cloud. Every method blocks until the cloud answers, and may raise FleetError."""
 
-    #: The provider's type; the cloud as people call it, and what it calls a group.
+    #: The provider's type; the cloud's name for people, and its word for a group.
     type: ClassVar[str]
     called: ClassVar[str]
     group_word: ClassVar[str]
-    #: In monkey.yaml: the key of machines' types; how to say where a secret is.
+    #: For monkey.yaml: the key of machines' types, and the form of a secret's place.
     type_key: ClassVar[str]
     secret_form: ClassVar[tuple[str, str]]
 
@@ -50,34 +50,34 @@ class CloudApi(Protocol):
         """Return the group; None where there is none."""
 
     def read_machine_types(self) -> tuple[MachineType, ...]:
-        """Return what its types of machines have."""
+        """Return the capacities of the fleet's types of machines."""
 
     def find_requirements(self, known: Known, work: FleetWork) -> CloudRequirements:
-        """Return what the fleet is to be."""
+        """Return the fleet's requirements for this work."""
 
     def make_program(self, asked: Any) -> Callable[[], None]:
-        """Return Pulumi's program of it."""
+        """Return Pulumi's program for the requirements `asked`."""
 
     def read_credentials(self) -> Mapping[str, str]:
-        """Return the variables by which Pulumi is the same user as we are."""
+        """Return the environment variables that make Pulumi the same cloud user as we are."""
 
     def find_orphans(self, known: Known) -> tuple[Identify, list[str]]:
-        """Return what identifies resources of an interrupted apply, and the names of resources that nobody recorded."""
+        """Return the function that identifies resources of an interrupted apply, and the names of orphans."""
 
     def end_machines(self, plan: ScalingPlan, asked: Any, known: Known, say: Say) -> None:
         """End the machines that are outdated or too many."""
 
     def clear_orphans(self, known: Known, say: Say) -> Identify:
-        """Remove the resources that no apply recorded; returns what identifies those of an interrupted apply."""
+        """Remove the orphans; return the function that identifies resources of an interrupted apply."""
 
     def apply_size(self, plan: ScalingPlan, asked: Any, work: FleetWork, say: Say) -> None:
-        """Set the group's size, once the time at which its machines end is set."""
+        """Set the time at which the group's machines end, then the group's size."""
 
     def check_place(self, known: Known) -> None:
-        """Raise FleetError where the fleet is elsewhere than monkey.yaml says; asks no cloud."""
+        """Raise FleetError where the recorded fleet is elsewhere than monkey.yaml says, without asking the cloud."""
 
     def end_loose_machines(self, say: Say) -> None:
-        """End the machines that no group counts."""
+        """End the machines that belong to no group."""
 
     def remove_rest(self, say: Say) -> None:
         """Remove the resources that are left after all recorded ones were destroyed."""
@@ -86,7 +86,7 @@ class CloudApi(Protocol):
         """Return why the group gets no machines, and whether that may pass; "" where it gets some."""
 
     def audit_stack(self, known: Known, heard: Mapping[str, int] | None) -> tuple[AuditFinding, ...]:
-        """Return each difference from the record; `heard`: jobs by living agent, where each should have one."""
+        """Return each difference from the record; `heard`: living agent to its jobs, if machines should have agents."""
 
     def list_resources(self) -> tuple[TaggedResource, ...]:
         """Return all resources with the fleet's tags, or with another's of the project."""
@@ -95,16 +95,16 @@ class CloudApi(Protocol):
         """Describe the creation of the whole fleet."""
 
     def describe_change(self, change: ResourceChange) -> MachineChange:
-        """Describe a change of Pulumi's."""
+        """Describe a change that Pulumi plans."""
 
     def describe_postponement(self, there: MachineGroup | None, work: FleetWork) -> list[MachineChange]:
-        """Describe that machines end at another time, where no resource's change says so."""
+        """Describe a change of the time at which machines end, where no resource's change shows it."""
 
     def describe_emptying(self, there: MachineGroup) -> str:
         """Describe when the group's machines end."""
 
     def recall_bounds(self, known: Known) -> RentalBounds:
-        """Return what the state lets the fleet be."""
+        """Return the bounds that the recorded state sets to the fleet's machines."""
 
     def translate_error(self, text: str) -> FleetError | None:
         """Return the error for the cloud's message; None for an unknown one."""

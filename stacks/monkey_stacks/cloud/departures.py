@@ -1,4 +1,4 @@
-"""Machines that are about to end themselves: their agents have left, and said so. Nobody should count on them."""
+"""Machines that are about to end themselves: their agents have left, by their heartbeats. They get no more work."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable
 from monkey.protocol.status.store_snapshot import AgentView, SnapshotReader
 from monkey_stacks.cloud.scaling import MachineGroup
 
-#: Seconds that a machine whose agent has left is given to go by itself, and between looks at whether it is gone.
+#: Seconds in which a machine whose agent has left may end itself, and between looks at whether it has.
 GRACE, _POLL_SECONDS = 10.0, 1.0
 
 
 async def find_departed(reader: SnapshotReader, fleet: str) -> frozenset[str]:
-    """Return the machines whose agents have left, by the names that these gave themselves. Raises StoreError.
+    """Return the machines whose agents have left, by their names in heartbeats. Raises StoreError.
 
-    One that left, found work that had just come and began again is none of them.
+    A machine whose agent left, and began again for new work, is not among them.
     """
     newest: dict[str, AgentView] = {}
     for agent in (await reader.read([])).agents:
@@ -29,9 +29,9 @@ async def find_departed(reader: SnapshotReader, fleet: str) -> frozenset[str]:
 async def seen_off(
     reader: SnapshotReader, fleet: str, look: Callable[[], MachineGroup | None], grace: float = GRACE
 ) -> tuple[MachineGroup | None, frozenset[str]]:
-    """Return a group once none of its machines is about to end itself, and which of them still were after `grace` s.
+    """Wait until no machine of a group is about to end itself, for at most `grace` seconds.
 
-    `look` returns it as it is. Raises FleetError, StoreError.
+    Returns the group, and the machines that still are about to. `look` reads the group. Raises FleetError, StoreError.
     """
     until = time.monotonic() + grace
     while (there := await asyncio.to_thread(look)) is not None and there.members:

@@ -1,4 +1,4 @@
-"""The settings that machines boot with, and what they are made from: the same for all clouds."""
+"""The settings that machines boot with, and the mark of their inputs: the same for all clouds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey_stacks.boot import MachineSettings
 
-#: Characters of the hash of what a machine is made from.
+#: Characters of the hash of a machine's inputs.
 HASH = 8
 
 
 class NamedStack(Protocol):
-    """A fleet's stack, whatever its cloud calls what is in it."""
+    """A fleet's stack, whatever the names of its resources."""
 
     @property
     def project(self) -> str: ...
@@ -46,11 +46,11 @@ def make_settings(provider: Provider, stack: NamedStack, store_url: str, bundle:
 
 
 def made_from(cloud: CloudSettings, image: str, told: MachineSettings, zones: Sequence[str] = ()) -> str:
-    """Return the mark of machines that are made like this; `image`: its id. One of another mark is outdated.
+    """Return the mark of machines with these inputs: a machine with another mark is outdated. `image`: the image's id.
 
-    `zones`: where they may be, for a cloud that makes another group for other ones.
-    The agent's code is left out: an old agent continues. So is what a later version of monkey may add to the settings,
-    and when they end: an update is to end none, nor is more time.
+    `zones`: the zones of machines, for a cloud that makes another group for other zones. The mark leaves out inputs
+    whose change must end no machine. These are the agent's code (an old agent continues), settings that a later monkey
+    may add, and the time at which machines end.
     """
     said = [image, cloud.disk, cloud.spot, cloud.network, sorted(cloud.subnets), told.store, dict(told.secrets)]
     said += [told.idle_timeout, told.max_slots, told.cache_size, told.orphan_timeout]

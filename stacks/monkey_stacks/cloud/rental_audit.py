@@ -1,4 +1,4 @@
-"""What is not as it was written down, of machines that are rented: what every cloud says alike."""
+"""The audit of rented machines: the differences from the record that all clouds report alike."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ASTRAY = "`monkey apply` takes it away as long as there is work, `monkey destroy
 CUT = "`monkey apply` makes it whole, `monkey destroy` takes it away"
 
 
-#: Kinds of things that cost by their size: nobody told us what.
+#: Kinds of resources that cost by their size, at a price that is unknown.
 _BY_SIZE = ("volume", "disk")
 
 
 class CloudResource(Protocol):
-    """Something in a cloud."""
+    """A resource at a cloud."""
 
     @property
     def kind(self) -> str: ...
@@ -37,7 +37,7 @@ class CloudResource(Protocol):
 def make_tagged_resource(
     region: str, thing: CloudResource, prices: Mapping[str, float], of: ForeignResource | None = None
 ) -> TaggedResource:
-    """Return it with what it costs an hour; `prices`: dollars an hour of machines, by their types."""
+    """Return a resource with its price per hour; `prices`: USD per hour of one machine, by its type."""
     kind = thing.kind.replace("-", " ")
     if thing.kind == "instance":
         return TaggedResource(region, f"{kind} {thing.type}", thing.id, prices.get(thing.type), of)
@@ -45,7 +45,7 @@ def make_tagged_resource(
 
 
 def describe_stranger(fleet: str, stack: str, ours: bool, listing: str) -> ForeignResource:
-    """Return whose something of another stack is; `ours`: of this store. `listing`: the command that shows it."""
+    """Return the owner of a resource of another stack; `ours`: it is of this store. `listing`: a command for people."""
     text = "of this store, though it knows of no such provider any more" if ours else OTHERS
     again = "with this provider in monkey.yaml again" if ours else "where that store is, with it in monkey.yaml"
     gone = "" if ours else f"; where it is gone, take away what `{listing}` lists"
@@ -55,7 +55,7 @@ def describe_stranger(fleet: str, stack: str, ours: bool, listing: str) -> Forei
 
 
 def report_orphans(names: Iterable[str]) -> Iterator[AuditFinding]:
-    """Yield what the cloud has and nobody knows of."""
+    """Yield a finding for each orphan: a resource at the cloud that no apply recorded."""
     for each in names:
         yield AuditFinding(each, "no apply has written it down", ASTRAY)
 
@@ -63,7 +63,10 @@ def report_orphans(names: Iterable[str]) -> Iterator[AuditFinding]:
 def report_missing(
     known: Iterable[StateResource], types: Collection[str], there: Collection[tuple[str, str]]
 ) -> Iterator[AuditFinding]:
-    """Yield what is known and not there, by type and id, as far as it is of these types."""
+    """Yield a finding for each recorded resource that was interrupted, or is of `types` and not in `there`.
+
+    `there`: (type, id) of the resources that exist.
+    """
     for each in known:
         if each.interrupted:
             yield AuditFinding(each.name, "an apply or a destroy of it was cut off", CUT)
@@ -72,7 +75,7 @@ def report_missing(
 
 
 def report_mute(there: MachineGroup | None, heard: Collection[str] | None, console: str) -> Iterator[AuditFinding]:
-    """Yield machines without a living agent; `console`: the command that shows what one said, with {} for it."""
+    """Yield a finding for each machine without a living agent; `console`: the command for its output, {} its id."""
     if there is None or heard is None:
         return
     for each in there.members:

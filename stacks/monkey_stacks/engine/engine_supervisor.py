@@ -1,11 +1,11 @@
-"""The leash: the parent of one run of Pulumi, so that nothing of it outlives the process that wanted it.
+"""The engine's supervisor: the parent of one run of Pulumi, so that no process of it outlives ours, which started it.
 
-When the pipe from our process closes, however that ended, or the deadline passes that it keeps moving, Pulumi is killed
-with its plugins and all that they started; so is, when Pulumi ends, what it left behind. Pulumi's own plugins do not
-look after that: a dynamic provider waits for ever for an engine that is gone.
+Our process holds a pipe, and keeps moving a deadline. When the pipe closes, or the deadline passes, the supervisor
+kills Pulumi with its plugins and all that they started. When Pulumi ends, it kills the processes that are left.
+Pulumi's own plugins do not do so: a dynamic provider waits for ever for an engine that is gone.
 
-Started as `python -I -S engine_supervisor.py ROOT PIPE CLOCK PROGRAM ARGUMENTS…`; the package `monkey` is in ROOT. The
-pipe carries lines: a deadline on that clock, or "interrupt". Standard library only, one thread.
+It runs as `python -I -S engine_supervisor.py ROOT PIPE CLOCK PROGRAM ARGUMENTS…`; the package `monkey` is in ROOT. The
+pipe carries lines: a deadline on that clock, or "interrupt". It has one thread, and needs only the standard library.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from monkey.processes.process_tree import adopt_orphans
 
 #: Milliseconds between looks at the clock: a poll does not count the machine's sleep, the deadline does.
 _POLL_MILLISECONDS = 500
-#: Exit code where the program could not be started, as shells have it.
+#: Exit code where the program could not be started, as of shells.
 NOT_STARTED = 127
 
 
 def run_engine_supervisor(pipe: int, clock: int, argv: list[str]) -> int:
-    """Run `argv` to its end, or to ours; returns its exit code."""
+    """Run `argv` until it ends, or our process or the deadline does; return its exit code."""
     os.set_inheritable(pipe, False)
     os.set_blocking(pipe, False)
     adopt_orphans()
@@ -46,7 +46,7 @@ def run_engine_supervisor(pipe: int, clock: int, argv: list[str]) -> int:
 
 
 def _watch(pid: int, pipe: int, wake: int, clock: int) -> int | None:
-    """Return the exit code; None where the pipe closed or the deadline passed before."""
+    """Wait for the process, and return its exit code; None where the pipe closed or the deadline passed before."""
     deadline, poller = float("inf"), select.poll()
     poller.register(pipe, select.POLLIN)
     poller.register(wake, select.POLLIN)

@@ -1,7 +1,7 @@
-"""A bucket for Pulumi, on a port of this machine: S3's words in, the project's own store behind.
+"""An S3 endpoint for Pulumi, on a port of this machine: a bucket in front of the project's own store.
 
-So the state of machines is in every store, whatever Pulumi can reach by itself; each step of it is there before the
-step is taken, and nobody writes to it who has lost the lock. Only who knows the bucket's name is let in: 128 random
+The state of machines can thus be in every store, whether or not Pulumi can reach it by itself. Each step is recorded
+there before it is taken. A process that has lost the lock does not write. Access needs the bucket's name: 128 random
 bits, in the environment of our own processes.
 """
 
@@ -26,31 +26,31 @@ _T = TypeVar("_T")
 
 #: Seconds that one access of the store may take; Pulumi tries again, many times.
 _PATIENCE_SECONDS = 60.0
-#: Bytes of one object. Pulumi's client would send more in parts, which nobody here would put together.
+#: Largest number of bytes of an object. Pulumi's client would send more in parts, which this server does not join.
 LARGEST = 5 << 20
 
 
 class StateEndpoint:
-    """The server, and the address that Pulumi is given."""
+    """The server of the endpoint, and the URL that Pulumi gets."""
 
     def __init__(self, space: StateBucket, loop: asyncio.AbstractEventLoop) -> None:
         """Serve `space`, whose store belongs to `loop`."""
         self.space, self._loop = space, loop
         self.bucket = f"monkey-{secrets.token_hex(16)}"
-        #: Why the store failed, if the last request did; Pulumi, which tries again, would say no more than 503.
+        #: The store's error, if the last request failed; Pulumi, which tries again, would report only a 503.
         self.trouble: StoreError | None = None
         self._server = _Server(("127.0.0.1", 0), _Request)
         self._server.bridge = self
 
     @property
     def url(self) -> str:
-        """What Pulumi is to take for its backend."""
+        """Return the URL that Pulumi takes as its backend."""
         endpoint = quote(f"http://127.0.0.1:{self._server.server_port}", safe="")
         return f"s3://{self.bucket}?endpoint={endpoint}&s3ForcePathStyle=true&region=us-east-1"
 
     @contextmanager
     def running(self) -> Iterator[StateEndpoint]:
-        """Serve meanwhile."""
+        """Serve requests during a `with` block."""
         thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:
@@ -61,7 +61,7 @@ class StateEndpoint:
             thread.join()
 
     def ask(self, what: Awaitable[_T]) -> _T:
-        """Run it where the store lives, from a thread of the server. Raises StoreError, TimeoutError."""
+        """Await `what` in the store's event loop, from a thread of the server. Raises StoreError, TimeoutError."""
 
         async def run() -> _T:
             return await what
@@ -74,7 +74,7 @@ class _Server(ThreadingHTTPServer):
     bridge: StateEndpoint
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: Pulumi went away in the middle."""
+        """Report nothing: Pulumi closed the connection in the middle of a request."""
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -156,7 +156,7 @@ class _Request(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _etag(body: bytes) -> str:
@@ -164,7 +164,7 @@ def _etag(body: bytes) -> str:
 
 
 def _joined(body: bytes) -> bytes:
-    """Return what Amazon's chunks hold: "SIZE;chunk-signature=…", the bytes, …, a size of 0 and checksums."""
+    """Return the bytes in Amazon's chunks: "SIZE;chunk-signature=…", the bytes, …, a size of 0 and checksums."""
     found, at = list[bytes](), 0
     while True:
         line = body.index(b"\r\n", at)

@@ -1,4 +1,4 @@
-"""Pulumi's state, read and repaired without Pulumi: what there is, and what was cut off in the middle."""
+"""Pulumi's state, read and repaired without Pulumi: the resources, and the operations that were interrupted."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from monkey_stacks.engine.state_bucket import STACKS, StateBucket
 
 #: The pickled provider of a dynamic resource.
 PROVIDER = "__provider"
-#: What makes the engine update a resource that says it is as it should be.
+#: The error that makes the engine update a resource that seems unchanged.
 INTERRUPTED = "interrupted"
-#: What to do about a state that cannot be read.
+#: The hint for a state that cannot be read.
 _TORN = "bring back an older version of it, or remove all below {} in the store: apply then finds what is there"
-#: Ends the names of what a replacement left behind. They stay until it is gone, however often we are cut off.
+#: Ends the names of resources that a replacement left. They keep it until they are gone, after any interruptions.
 _LEFT = re.compile(r"~left\d+\Z")
 
 
 @dataclass
 class RepairedState:
-    """What was done about operations that were cut off."""
+    """The result of a repair of interrupted operations."""
 
     changed: bool
-    #: URNs of what is to be deleted before anything else is done.
+    #: URNs of the resources to delete before any other step.
     leftovers: list[str] = field(default_factory=list)
-    #: Names of resources that may be there, and that nobody knows by an id.
+    #: Names of resources that may exist, and whose id is unknown.
     forgotten: list[str] = field(default_factory=list)
 
 
@@ -38,7 +38,7 @@ class StackState:
     """The state of one stack, as the store has it."""
 
     def __init__(self, key: str, body: dict[str, Any]) -> None:
-        """Take the parsed checkpoint that is under `key`."""
+        """Take the parsed state `body` that is under `key`."""
         self.key, self._body = key, body
 
     @property
@@ -47,7 +47,7 @@ class StackState:
 
     @property
     def resources(self) -> tuple[StateResource, ...]:
-        """What a program made, Pulumi's own left out; what is in doubt is listed once."""
+        """Return the resources that programs made, without Pulumi's own; one with a pending operation comes once."""
         pending = {op["resource"]["urn"]: op["resource"] for op in self._pending}
         known = {raw["urn"]: raw for raw in self._latest.get("resources") or []}
         return tuple(_resource(raw, urn in pending) for urn, raw in {**pending, **known}.items() if _ours(raw))
@@ -61,11 +61,11 @@ class StackState:
         return json.dumps(self._body, indent=4).encode()
 
     def mend(self, identify: Identify) -> RepairedState:
-        """Settle what was cut off, so that the next operation makes everything whole or takes it away.
+        """Repair interrupted operations in the state, so that the next operation completes or removes each resource.
 
-        What was being created is known from now on, under the id that `identify` gives it; what was being updated or
-        deleted is updated again, even where nobody changed it since. What a replacement left behind gets a name of its
-        own and is to be deleted *first*: the engine would do it last, when the same thing may have been made again.
+        A resource in creation is recorded, under the id that `identify` returns. A resource in update or deletion is
+        updated again, even if the program did not change it since. A resource that a replacement left gets a name of
+        its own, and must be deleted *first*. The engine would delete it last, when the same one may exist again.
         """
         pending, mended = self._pending, RepairedState(bool(self._pending))
         resources = self._latest.get("resources") or []
@@ -100,7 +100,7 @@ class StackState:
                 self._part(made, mended)
 
     def _part(self, raw: dict[str, Any], mended: RepairedState) -> None:
-        """Give what is to go a name of its own."""
+        """Give a resource that is to be deleted a name of its own, and note it in `mended`."""
         taken = {each["urn"] for each in self._latest["resources"]}
         raw["urn"] = next(urn for n in count(1) if (urn := f"{raw['urn']}~left{n}") not in taken)
         mended.changed = True
@@ -108,12 +108,12 @@ class StackState:
 
 
 def key_of(project: str, stack: str) -> str:
-    """Return where the state of a stack is in its space."""
+    """Return the key of a stack's state in its bucket."""
     return f"{STACKS}{project}/{stack}.json"
 
 
 async def read_state(space: StateBucket, project: str, stack: str) -> StackState | None:
-    """Return the state; None where there is none yet. Raises CorruptObject where it cannot be read."""
+    """Return the state of a stack; None where there is none yet. Raises CorruptObject where it cannot be read."""
     key = key_of(project, stack)
     try:
         data = await space.get(key)
@@ -145,5 +145,5 @@ def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_in(urn: str) -> str:
-    """Return the name that a program gave to a resource."""
+    """Return the name that a program gave to the resource with this URN."""
     return _LEFT.sub("", urn.rpartition("::")[2])

@@ -1,4 +1,4 @@
-"""What is done to a fleet around Pulumi's part: which machines end before, and which come after."""
+"""Changes of a fleet's group around Pulumi's part: which machines end before, and which come after."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOK = 1.0
 def end_machines(
     account: GcpAccount, plan: ScalingPlan, wanted: GcpFleetPlan, known: Sequence[StateResource], say: Say
 ) -> None:
-    """End what is outdated or too much: before Pulumi takes away what these machines are in. Raises FleetError."""
+    """End the machines that are outdated or too many, before Pulumi removes what they use. Raises FleetError."""
     group.retire_machines(account, wanted.stack, plan.ending)
     for member in plan.ending:
         say(f"{member.id}: taken away, {plan.why(member)}")
@@ -30,7 +30,7 @@ def end_machines(
 
 
 def _moves(wanted: GcpFleetPlan, known: Sequence[StateResource]) -> bool:
-    """Say whether the network is another one from now on: Google takes none away that somebody is in."""
+    """Return whether the fleet changes between a network of its own and another: Google removes none with machines."""
     own = any(each.type == TYPES["subnetwork"] for each in known)
     return own == bool(wanted.network)
 
@@ -44,25 +44,25 @@ def _until_gone(account: GcpAccount, stack: GcpStack, ids: set[str]) -> None:
 
 
 def clear_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[StateResource], say: Say) -> None:
-    """Take away what is wrong. Raises FleetError."""
+    """Remove all orphans. Raises FleetError."""
     inventory.remove_resources(account, find_all_orphans(account, stack, known), say)
 
 
 def find_all_orphans(account: GcpAccount, stack: GcpStack, known: Sequence[StateResource]) -> list[GcpResource]:
-    """Return all that no apply recorded and no group counts. Raises FleetError."""
+    """Return the resources that no apply recorded, and the machines that no group counts. Raises FleetError."""
     things = inventory.list_stack(account, stack)
     there = group.find_group(account, stack)
     return [*inventory.find_orphans(account, stack, things, known), *inventory.find_loose_machines(things, there)]
 
 
 def end_loose_machines(account: GcpAccount, stack: GcpStack, say: Say) -> None:
-    """Take away the machines that no group counts: what they are in could not go. Raises FleetError."""
+    """End the machines that no group counts: resources that they use could not be removed. Raises FleetError."""
     things = inventory.list_stack(account, stack)
     inventory.remove_resources(account, inventory.find_loose_machines(things, group.find_group(account, stack)), say)
 
 
 def apply_size(account: GcpAccount, stack: GcpStack, plan: ScalingPlan, until: str, say: Say) -> None:
-    """Give the group machines, where it is sure when they end. Raises FleetError."""
+    """Set the group's size; `until`: when its machines end. Raises FleetError, also where that is not known."""
     there = group.find_group(account, stack)
     if there is None or not plan.after:
         return

@@ -1,6 +1,6 @@
-"""What machines may do: rights that Google has by name, cut down to what is theirs by conditions.
+"""The rights of machines: Google's own roles, limited by conditions to the fleet's resources.
 
-No role of our own: the id of one that was removed is good for nothing for weeks, and fleets come and go.
+monkey makes no role of its own: the id of a removed role cannot be used again for weeks, and fleets come and go.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from collections.abc import Mapping
 
 from monkey.protocol.layout import PROJECTS, Keys
 
-#: To read, write and list objects; to read a secret's value.
+#: Roles to read, write and list objects, and to read a secret's value.
 OBJECTS, SECRET = "roles/storage.objectUser", "roles/secretmanager.secretAccessor"
-#: To take a machine away from a group, which is to change that group: it is given for their own alone.
+#: Role to remove a machine from a group, which changes that group: it is granted for the machines' own group alone.
 GROUP = "roles/compute.instanceAdmin.v1"
 
 
 def write_prefix_condition(bucket: str, prefix: str, project: str) -> Mapping[str, str] | None:
-    """Return the condition that objects are below the store's prefix; None where it has none.
+    """Return the condition that objects are below the store's prefix; None for a store without a prefix.
 
-    Of what is any project's there, it must be this one's, and not the state of its machines: a writer of that
-    can have the next apply do what they like.
+    Of the projects' objects there, it permits only this project's, and not the state of its machines. A writer of that
+    state could make the next apply do anything.
     """
     if not prefix:
         return None
@@ -36,5 +36,5 @@ def write_prefix_condition(bucket: str, prefix: str, project: str) -> Mapping[st
 
 
 def own_group(name: str) -> Mapping[str, str]:
-    """Return the condition that it is about this group."""
+    """Return the condition that a request is about the group `name`."""
     return {"title": "own-group", "expression": f'resource.name.endsWith("/instanceGroupManagers/{name}")'}

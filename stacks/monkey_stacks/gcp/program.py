@@ -1,4 +1,4 @@
-"""The Pulumi program of a fleet at Google. Each resource has a name of ours: that of the stack."""
+"""The Pulumi program of a fleet at Google. Each resource has a name that follows from the stack's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from monkey_stacks.gcp.desired_resources import SUBNETWORK, GcpFleetPlan
 
 
 def make_program(wanted: GcpFleetPlan) -> Callable[[], None]:
-    """Return the program that registers what a fleet is to be."""
+    """Return the program that registers the fleet's resources with Pulumi."""
 
     def register() -> None:
         provider = gcp.Provider("gcp", project=wanted.gcp_project, region=wanted.region)
@@ -56,7 +56,7 @@ class _GcpFleetProgram:
         return ResourceOptions.merge(self.options, ResourceOptions(depends_on=list(needed)))
 
     def _own(self) -> _GcpNetwork:
-        """A network whose machines reach everything, and which accepts no connections."""
+        """Return a network whose machines reach everything, and which accepts no connections."""
         about = "Machines of monkey: nobody reaches them."
         net = compute.Network(
             "network", **self._named, description=about, auto_create_subnetworks=False, opts=self.options
@@ -73,7 +73,7 @@ class _GcpFleetProgram:
         return _GcpNetwork(net.id, subnet.id, own=True)
 
     def _firewall(self, network: _GcpNetwork, account: Any) -> None:
-        """Nobody reaches the machines, whatever else a network lets in; that of another project is not ours to rule."""
+        """Deny all connections to machines, whatever else the network permits; not in another project's network."""
         if not network.own and not self.wanted.network.startswith(f"projects/{self.wanted.gcp_project}/"):
             return
         compute.Firewall(
@@ -133,7 +133,7 @@ class _GcpFleetProgram:
         return [objects, leave, *secrets]
 
     def _template(self, network: _GcpNetwork, account: Any) -> Any:
-        """Nothing of a template can be changed: another one has another name, and is there before the old one goes."""
+        """Return the template. None can be changed: a new one has a new name, and exists before the old one goes."""
         wanted = self.wanted
         disk = {"disk_size_gb": wanted.gibibytes, "disk_type": wanted.disk_type, "labels": wanted.stack.labels}
         # In somebody's own network, whether machines reach anything is theirs to say.
@@ -159,12 +159,12 @@ class _GcpFleetProgram:
         )
 
     def _ends(self) -> dict[str, str]:
-        """Tell the machine when it ends, so that it has another one come where sweeps have more time by then."""
+        """Return metadata with the time at which a machine ends: it replaces itself if sweeps then have more time."""
         ends = parse_time(self.wanted.until)
         return {} if ends is None else {ENDS: f"{ends:.0f}"}
 
     def _scheduling(self) -> dict[str, Any]:
-        """Each machine ends at its time, by Google itself; one that Google takes back is gone and not just stopped."""
+        """Return the scheduling: Google ends each machine at its time, and deletes one that it takes back."""
         wanted = self.wanted
         ends = {"instance_termination_action": "DELETE"} if wanted.until or wanted.spot else {}
         ends |= {"termination_time": wanted.until} if wanted.until else {}
@@ -179,7 +179,7 @@ class _GcpFleetProgram:
         }
 
     def _group(self, template: Any, ready: Sequence[Any]) -> None:
-        """The group is made with no machine. How many it has is nothing of Pulumi's: machines come and go."""
+        """Register the group, without machines. Pulumi does not manage their number, since machines come and go."""
         wanted = self.wanted
         repair = "REPAIR" if wanted.spot else "DO_NOTHING"
         changing = ResourceOptions(ignore_changes=["targetSize"], delete_before_replace=True)

@@ -1,8 +1,8 @@
-"""Who changes a fleet's machines now: one at a time, over all machines, by a log in the store.
+"""The lock on a fleet's machines: one process changes them at a time, over all machines, by a log in the store.
 
-The rules are those by which agents claim jobs (monkey.protocol): a holder beats, works only while its beats are
-acknowledged, and is taken over when its beats were seen to stand still. On one machine nobody waits for the dead: a
-lock file, which Pulumi and its plugins hold too, says whether anything of a holder is left.
+The rules are those by which agents claim jobs (monkey.protocol). A holder sends heartbeats, and works only while the
+store acknowledges them. It is taken over when its heartbeats stand still. A dead holder on the same machine causes no
+wait. Pulumi and its plugins hold a lock file, too, which shows whether any process of the holder is left.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from monkey.store.create import create_object
 from monkey.store.store_port import Store
 from monkey_stacks.locking.local_lock import LockDirectory
 
-#: Seconds between looks at a lock that another has, at most.
+#: Largest number of seconds between looks at a lock that another process holds.
 _POLL_SECONDS = 5.0
-#: Seconds that the end of our claim may take to reach the store; after that, others wait until our beats are missed.
+#: Seconds that the end of our claim may take to reach the store; after that, others wait until they miss our beats.
 PARTING = 20.0
 
 
 def _nothing(deadline: float) -> None:
-    """Do nothing with a deadline."""
+    """Ignore a deadline."""
 
 
 class LockHolders(Keys):
-    """The keys of one fleet's machines: their state, the log that locks it, and the beats of who wants it."""
+    """The keys of one fleet's machines: their state, the log of its lock, and the heartbeats of lock holders."""
 
     def __init__(self, project: str, fleet: str) -> None:
         """See `Keys`."""
@@ -49,12 +49,12 @@ class LockHolders(Keys):
 
 
 class StateLock:
-    """Our hold on a fleet's machines."""
+    """The lock on a fleet's machines, as one process uses it."""
 
     def __init__(
         self, store: Store, keys: LockHolders, renewed: Callable[[float], None] = _nothing, clock: Clock | None = None
     ) -> None:
-        """Hold nothing yet. `renewed` receives each new deadline, on the clock: the machine's, unless one is given."""
+        """Start without the lock. `renewed` receives each new deadline, on `clock` (default: the machine's)."""
         self._store, self._keys, self._renewed = store, keys, renewed
         self._clock = clock or MachineClock()
         self.me = f"{_user()}@{host_name()}/{secrets.token_hex(6)}"
@@ -66,15 +66,18 @@ class StateLock:
 
     @property
     def place(self) -> LockDirectory:
-        """What locks it on this machine."""
+        """Return the lock's directory on this machine."""
         return self._place
 
     def valid(self) -> bool:
-        """Do we hold it now, beyond doubt?"""
+        """Return whether we hold the lock now, beyond doubt."""
         return self._held is not None and self._heart.may_work(self._held.epoch)
 
     async def acquire(self, say: Say) -> bool:
-        """Return when it is ours; True where somebody else had it meanwhile. Raises StoreError, FleetError."""
+        """Wait for the lock and take it; return whether another process held it meanwhile.
+
+        Raises StoreError, FleetError.
+        """
         waited = await self._place.enter(say)
         try:
             predecessors = self._place.begin(self.me)
@@ -110,7 +113,7 @@ class StateLock:
             await self._clock.sleep(max(0.1, BEAT - (self._clock.now() - began)))
 
     async def release(self) -> None:
-        """Let others have it. Where the store does not answer, they will find out by themselves."""
+        """Release the lock. If the store does not answer, others take it over when they miss our heartbeats."""
         held, self._held = self._held, None
         try:
             if held is not None and self._claims is not None:
@@ -126,7 +129,7 @@ class StateLock:
             self._place.leave()
 
     async def _forget(self) -> None:
-        """Remove our beat: who has released what it held is of no interest any more."""
+        """Remove our heartbeat, which is of no use after a release."""
         try:
             async with asyncio.timeout(PARTING):
                 await self._store.delete(self._keys.beat(self.me))

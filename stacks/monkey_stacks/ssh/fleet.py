@@ -1,6 +1,6 @@
-"""The fleet of the lab's own hosts: what monkey.yaml says of them, made so by Pulumi over SSH.
+"""The fleet of the lab's own hosts: Pulumi converges them over SSH to what monkey.yaml says.
 
-Pulumi's library, an extra that takes 0.3 s to import, is loaded by what plans or changes hosts alone.
+Pulumi's library is an extra, and takes 0.3 s to import. Only functions that plan or change hosts load it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from monkey_stacks.ssh.host_resource import DRIFT, ProviderEnvironment, make_ide
 from monkey_stacks.ssh.host_state import HostPlan
 from monkey_stacks.store_credentials import StoreCredentials
 
-#: Bytes of secrets and credentials together: Linux takes no longer variable.
+#: Largest number of bytes of secrets and credentials together: Linux takes no longer variable.
 _MOST = 120_000
-#: What a person reads when a step is done.
+#: Words for people when a step is done.
 _DONE = {
     ResourceOp.CREATE: "agent started",
     ResourceOp.UPDATE: "updated",
@@ -64,7 +64,7 @@ class SshFleet:
     store_url: str
     opened: Callable[[], Store | None]
     type: str = "ssh"
-    #: Told of each step as Pulumi takes it.
+    #: Called with each step as Pulumi takes it.
     _say: Say | None = None
     _said: dict[str, str] = field(default_factory=dict)
     _saying: threading.Lock = field(default_factory=threading.Lock)
@@ -129,7 +129,7 @@ class SshFleet:
         return ""
 
     def check_secrets(self, names: Sequence[str]) -> None:
-        """See `Fleet.check_secrets`: hosts are given what this machine knows."""
+        """See `Fleet.check_secrets`: hosts get the values that this machine knows."""
         SecretValues().get(names)
 
     async def has_workers(self) -> bool:
@@ -151,7 +151,7 @@ class SshFleet:
         return await machine_audit.audit_hosts(self._wanted(), self.provider.hosts, await self._known(), busy=busy)
 
     async def destroy(self, say: Say) -> None:
-        """See `Fleet.destroy`. Raises FleetError where something would not go."""
+        """See `Fleet.destroy`. Raises FleetError where a host could not be cleared."""
         if self.opened() is None:
             return
         self._say = say
@@ -161,7 +161,7 @@ class SshFleet:
         outcome.check()
 
     async def _known(self) -> dict[str, StateResource]:
-        """Return what Pulumi's state has, by hosts."""
+        """Return the resources in Pulumi's state, by host."""
         if self.opened() is None:
             return {}
         known = await self._engine(None, None).resources()
@@ -169,14 +169,14 @@ class SshFleet:
         return {resource.name: resource for resource in known}
 
     def _hosts(self, work: FleetWork, known: Iterable[str]) -> list[str]:
-        """Return the hosts that are to have an agent: all while there is work, later those that have one."""
+        """Return the hosts that are to have an agent: all while there is work, otherwise those that have one."""
         there = set(known)
         return [host for host in self.provider.hosts if work.jobs or host in there]
 
     async def _found(
         self, known: Mapping[str, StateResource], handed: ProviderEnvironment
     ) -> dict[str, dict[str, Any]]:
-        """Look at all hosts that have an agent, at once; returns their outputs."""
+        """Look at all hosts that have an agent, at once; return their outputs, by host."""
         from monkey_stacks.ssh import program as resources
 
         asked = [{**each.inputs, **each.outputs} for each in known.values()]
@@ -186,14 +186,14 @@ class SshFleet:
     async def _foresee(
         self, inputs: Sequence[Mapping[str, Any]], handed: ProviderEnvironment, seen: Mapping[str, Mapping[str, Any]]
     ) -> EngineOutcome:
-        """Ask Pulumi what it would do, `seen` being how the hosts are; of very many it looks again by itself."""
+        """Return what Pulumi would do; `seen`: the hosts' outputs. For very many hosts, Pulumi looks by itself."""
         from monkey_stacks.ssh import program as resources
 
         engine = self._engine(_with_seen(handed, seen), None)
         return await engine.preview(resources.make_program(inputs), refresh=True)
 
     async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Look at hosts that have no agent yet, at once: Pulumi does not ask those."""
+        """Look at hosts that have no agent yet, at once, since Pulumi does not; return their outputs, by host."""
         from monkey_stacks.ssh import program as resources
 
         wanted = self._wanted()
@@ -207,7 +207,7 @@ class SshFleet:
         return PulumiEngine(store, self.project, self.name, say or keep_silent, self._watch, _identify, env)
 
     def _watch(self, step: EngineProgress) -> None:
-        """Tell of a step that has ended; called in threads of Pulumi's."""
+        """Report a step that has ended; called in Pulumi's threads."""
         with self._saying:
             if self._say is None or step.stage is ChangeStage.BEGAN:
                 return
@@ -235,7 +235,7 @@ class SshFleet:
         return [resources.inputs_for(host, wanted, agent) for host in hosts]
 
     def _handed(self, work: FleetWork, given: StoreCredentials) -> ProviderEnvironment:
-        """Return what hosts are given and nothing keeps. Raises FleetError."""
+        """Return the secrets and credentials that hosts get, and that no state keeps. Raises FleetError."""
         known = SecretValues()
         values = known.get(sorted(work.secrets))
         kept = []
@@ -256,13 +256,13 @@ class SshFleet:
 def _are_so(
     inputs: Sequence[Mapping[str, Any]], known: Mapping[str, StateResource], seen: Mapping[str, Mapping[str, Any]]
 ) -> bool:
-    """Say whether all hosts are as they were left, and that is as they should be: then nobody needs Pulumi."""
+    """Return whether all hosts are as they were left, and as they should be: then Pulumi is not needed."""
     there = {name: dict(each.inputs) for name, each in known.items() if not each.interrupted}
     return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())
 
 
 def _with_seen(handed: ProviderEnvironment, seen: Mapping[str, Mapping[str, Any]]) -> ProviderEnvironment:
-    """Return the providers' environment with the hosts' states, unless that is too much for a variable."""
+    """Return the provider's environment with the hosts' outputs, unless that is too long for a variable."""
     told = replace(handed, seen=seen)
     return told if _fits(told) else handed
 

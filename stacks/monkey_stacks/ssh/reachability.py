@@ -1,4 +1,4 @@
-"""Whether hosts can reach a store at all, as far as this machine can tell."""
+"""The check whether hosts can reach a store at all, as far as this machine knows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from monkey.errors import FleetError
 from monkey.spec.project.ssh_host import parse_ssh_host
 
-#: File systems that other machines may have as well.
+#: File systems that other machines may share.
 _SHARED = re.compile(r"nfs|cifs|smb|lustre|gpfs|beegfs|ceph|glusterfs|orangefs|panfs|9p|afs|fuse\.(?!portal|gvfsd)")
 #: Hosts that are this machine.
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def check_reachability(url: str, hosts: Sequence[str]) -> None:
-    """Raise FleetError for a store in a directory that is this machine's alone, though others are to use it."""
+    """Raise FleetError for a store in a directory that only this machine has, though other hosts are to use it."""
     others = [host for host in hosts if parse_ssh_host(host).name not in _HERE]
     if "://" in url or not others or _SHARED.match(file_system(Path(url))):
         return
@@ -29,7 +29,7 @@ def check_reachability(url: str, hosts: Sequence[str]) -> None:
 
 
 def file_system(path: Path) -> str:
-    """Return the type of the file system that a path is on, or would be; "" where nobody says."""
+    """Return the type of the file system that a path is on, or would be; "" where it is unknown."""
     there = os.path.realpath(next(one for one in (path, *path.parents) if one.exists()))
     try:
         mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]

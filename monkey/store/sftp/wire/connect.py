@@ -1,8 +1,8 @@
-"""From a host's name to an SSH connection whose host key was checked, as the user's ~/.ssh/config says.
+"""SSH connections to hosts, with a checked host key, as the user's ~/.ssh/config says.
 
-asyncssh reads that file. What it does unlike OpenSSH is corrected here: `UserKnownHostsFile none` would switch
-the check of host keys off, a missing IdentityFile would be an error, and hosts on the way (ProxyJump) would be left to
-its own defaults. A password or passphrase is never asked for: keys that are encrypted work through an agent.
+asyncssh reads that file. Three differences from OpenSSH are corrected here. `UserKnownHostsFile none` would switch the
+check of host keys off. A missing IdentityFile would be an error. Hosts on the way (ProxyJump) would get asyncssh's own
+defaults. monkey never asks for a password or passphrase: encrypted keys work through an SSH agent.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from asyncssh.known_hosts import SSHKnownHosts
 from monkey.errors import StoreRefused
 from monkey.store.sftp.url import SftpTarget
 
-#: What OpenSSH reads where the configuration names nothing else.
+#: Files that OpenSSH reads where the configuration names no others.
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 _GLOBAL_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 
-#: Where the configuration names none: AES in hardware first.
+#: Ciphers where the configuration names none: first AES, which hardware does.
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 
 
 @dataclass(frozen=True)
 class ConnectTimeouts:
-    """How long what may take; seconds."""
+    """The limits of time for a connection; in seconds."""
 
-    #: From the first packet to a connection that may be used.
+    #: From the first packet to a usable connection.
     connect: float = 10.0
     #: Silence after which a connection that owes an answer is given up.
     silence: float = 10.0
-    #: The same while the server brings bytes to its disk; whether it lives is then told by `keepalive`.
+    #: The same while the server syncs bytes to its disk; `keepalive` then shows whether it lives.
     disk: float = 120.0
-    #: Between questions whether the other side lives; it is given up after three without an answer.
+    #: Time between keepalive requests; the connection is given up after three without an answer.
     keepalive: float = 5.0
-    #: For a call to come by a new connection where the old one is gone.
+    #: Time for a call to get a new connection after the old one was lost.
     reconnect: float = 15.0
 
 
 class HostKeyCheck(asyncssh.SSHClient):
-    """Never asks anybody anything; remembers the host key that was not trusted."""
+    """The check of a host key: it asks no person, and remembers the key that was not trusted."""
 
     def __init__(self) -> None:
-        """Know no key yet."""
+        """Start without a key."""
         self.stranger: asyncssh.SSHKey | None = None
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        """Remember the key, and trust it not."""
+        """Remember the key, and return False: it is not trusted."""
         self.stranger = key
         return False
 
 
 @dataclass
 class HostHop:
-    """One host on the way, as the configuration has it: what an error can tell."""
+    """One host on the way, as the configuration describes it; errors are explained by it."""
 
     host: str
     port: int
@@ -69,24 +69,24 @@ class HostHop:
     alias: str
     known_hosts: SSHKnownHosts
     known_files: list[str]
-    #: Private keys that the configuration names and that are there; empty: those that ssh would try by itself.
+    #: Existing private keys that the configuration names; empty: those that ssh would try by itself.
     keys: list[str]
-    #: Where an agent with keys listens; empty for none.
+    #: Socket of the SSH agent with keys; empty for none.
     agent: str
     greeter: HostKeyCheck = field(default_factory=HostKeyCheck)
 
 
 class SftpConnector:
-    """Opens connections to one host."""
+    """The connector of one host, which opens connections."""
 
     def __init__(self, target: SftpTarget, patience: ConnectTimeouts) -> None:
-        """Know where to go; nothing is read yet."""
+        """Connect to `target`, within these timeouts; nothing is read yet."""
         self._target, self._patience = target, patience
-        #: The host that is being asked: the last one, or one on the way.
+        #: The host of the newest try: the last one, or one on the way.
         self.way: HostHop | None = None
 
     async def dial(self) -> asyncssh.SSHClientConnection:
-        """Return a new connection. Raises what asyncssh raises, OSError, ValueError: see `errors.no_connection`."""
+        """Return a new connection. Raises asyncssh's errors, OSError, ValueError: see `errors.no_connection`."""
         return await self._dial(self._target.host, self._target.port, self._target.user, 0)
 
     async def _dial(self, host: str, port: int | None, user: str | None, depth: int) -> asyncssh.SSHClientConnection:
@@ -148,9 +148,9 @@ class SftpConnector:
 
 
 def _files() -> list[str]:
-    """Return the configuration files, the user's first: in each the first word on a matter counts.
+    """Return the configuration files, the user's first: the first value of a setting counts.
 
-    MONKEY_SSH_CONFIG names one to read instead, as `ssh -F` does.
+    MONKEY_SSH_CONFIG names one file to read instead, as `ssh -F` does.
     """
     if named := os.environ.get("MONKEY_SSH_CONFIG"):
         return [named]
@@ -159,7 +159,7 @@ def _files() -> list[str]:
 
 
 def _configuration(host: str, port: int | None, user: str | None) -> asyncssh.SSHClientConnectionOptions:
-    """Return what the configuration says of a host, without loading a key. Raises ValueError, OSError."""
+    """Return the configuration of a host, without loading a key. Raises ValueError, OSError."""
     return asyncssh.SSHClientConnectionOptions(
         host=host, port=port or (), username=user or (), config=_files(), client_keys=None, known_hosts=b""
     )
@@ -185,7 +185,7 @@ def _way(options: asyncssh.SSHClientConnectionOptions) -> HostHop:
 
 
 def _keys(said: SSHConfig) -> list[str]:
-    """Return the key files to try; of those that are not here, the public half names a key of the agent's."""
+    """Return the key files to try. Where only the public half exists, it names a key of the SSH agent."""
     named = _expanded(cast("Sequence[str]", said.get("IdentityFile", ())))
     if said.get("IdentitiesOnly"):
         named = [path if os.access(path, os.R_OK) else f"{path}.pub" for path in named]

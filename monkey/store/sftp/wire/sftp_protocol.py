@@ -1,7 +1,7 @@
-"""SFTP version 3, the client's side: requests go out without waiting for answers, many in one packet of SSH.
+"""SFTP version 3, the client's side: it sends requests without waiting for answers, many in one packet of SSH.
 
-Our own, and not asyncssh's client: that writes each request into a packet of its own and took 0.5 ms a file; and it
-keeps to itself what the server's disk needs here (one handle's requests in one flight, attributes in a listing).
+asyncssh has a client, too. That one writes each request into a packet of its own, and took 0.5 ms a file. It also lacks
+two features that save time on the server's disk: one handle's requests in one flight, and attributes in a listing.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ INIT, VERSION, OPEN, CLOSE, READ, WRITE, LSTAT, FSTAT = 1, 2, 3, 4, 5, 6, 7, 8
 FSETSTAT, OPENDIR, READDIR, REMOVE, MKDIR, REALPATH, STAT, RENAME, EXTENDED = 10, 11, 12, 13, 14, 16, 17, 18, 200
 STATUS, HANDLE = 101, 102
 
-#: What a server says of a request.
+#: Statuses of an answer.
 OK, EOF, NO_SUCH_FILE, DENIED, FAILURE, BAD_MESSAGE, UNSUPPORTED = 0, 1, 2, 3, 4, 5, 8
 
-#: Bytes of the longest answer that is believed. A login shell that prints its greeting looks like a longer one.
+#: Bytes of the longest valid answer. The greeting that a login shell prints looks like a longer one.
 _MAX_PACKET_BYTES = 16 * 1024 * 1024
 
-#: Bytes that are sent and not answered, above which a sender waits (`SftpChannel.room`). A heartbeat waits for them on
-#: a slow line: 20 s at 100 KB/s. A fast one is full: 100 MB/s at 20 ms there and back.
+#: Bytes sent without an answer, above which a sender waits (`SftpChannel.room`). A heartbeat waits for them on a slow
+#: line: 20 s at 100 KB/s. They fill a fast line: 100 MB/s at a round trip of 20 ms.
 WINDOW = 2 * 1024 * 1024
 
-#: Bytes of a request from which on it counts.
+#: Bytes of a request above which it counts in `WINDOW`.
 _HEAVY = 1024
 
 
 class SftpStatusError(Exception):
-    """The server said no."""
+    """An error status of the server."""
 
     def __init__(self, code: int, message: str) -> None:
         """Keep the code (SSH_FX_…) and the server's own words, which are rarely of use."""
         super().__init__(f"{message or 'no reason given'} (SFTP status {code})")
         self.code = code
-        #: The disk was found full when it said so.
+        #: Whether the server's disk was found full then.
         self.full = False
 
 
 class SftpConnectionLost(Exception):
-    """The connection ended with requests under way: whether they were done is not known."""
+    """A connection that ended with requests under way: whether they were done is not known."""
 
 
 class FileAttributes(NamedTuple):
-    """What a server tells of a file; times in seconds since 1970."""
+    """The attributes of a file: size in bytes, times in seconds since 1970."""
 
     size: int
     mode: int
@@ -56,10 +56,10 @@ class FileAttributes(NamedTuple):
 
 
 class SftpChannel:
-    """One SFTP channel. `send` takes bytes; `feed` is given what comes; `lose` ends it."""
+    """One SFTP channel: it calls `send` with bytes for the server, `feed` takes the server's bytes, `lose` ends it."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
-        """Send by `send`."""
+        """Send bytes by `send`."""
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._pending: dict[int, asyncio.Future[bytes] | None] = {}
@@ -68,22 +68,22 @@ class SftpChannel:
         self._in = bytearray()
         self._room = asyncio.Event()
         self._room.set()
-        #: By request: the bytes of those that count; and their sum.
+        #: Request to its bytes, for those that count in `WINDOW`; then their sum.
         self._heavy: dict[int, int] = {}
         self._unanswered = 0
         self._lost: str | None = None
-        #: The loop's time when something was last heard, or the first of what is awaited was asked.
+        #: The loop's time of the last bytes from the server, or of the first unanswered request.
         self.heard = self._loop.time()
 
     @property
     def busy(self) -> bool:
-        """Is an answer awaited?"""
+        """Return whether an answer is awaited."""
         return bool(self._pending)
 
     def request(self, kind: int, body: bytes) -> asyncio.Future[bytes]:
-        """Send a request; its answer without the head, b"" for a bare yes.
+        """Send a request; return the future of its answer without the head, b"" for a bare OK.
 
-        It raises SftpStatusError, SftpConnectionLost.
+        The future raises SftpStatusError, SftpConnectionLost. Raises SftpConnectionLost where the connection has ended.
         """
         if self._lost is not None:
             raise SftpConnectionLost(self._lost)
@@ -92,7 +92,7 @@ class SftpChannel:
         return future
 
     def post(self, kind: int, body: bytes) -> None:
-        """Send a request whose outcome is not waited for; nothing where the connection has ended."""
+        """Send a request without waiting for its outcome; do nothing where the connection has ended."""
         if self._lost is None:
             self._ask(kind, body, None)
 
@@ -119,14 +119,14 @@ class SftpChannel:
             self._send(data)
 
     async def room(self) -> None:
-        """Wait until more bytes may be sent; raises SftpConnectionLost."""
+        """Wait until more bytes may be sent. Raises SftpConnectionLost."""
         while not self._room.is_set():
             await self._room.wait()
         if self._lost is not None:
             raise SftpConnectionLost(self._lost)
 
     async def begin(self) -> dict[bytes, bytes]:
-        """Greet the server; returns its extensions. Raises SftpConnectionLost."""
+        """Greet the server, and return its extensions, name to data. Raises SftpConnectionLost."""
         greeting = self._pending[-1] = self._loop.create_future()
         self.heard = self._loop.time()
         self._queue(struct.pack(">IBI", 5, INIT, 3))
@@ -138,7 +138,7 @@ class SftpChannel:
         return found
 
     def feed(self, data: bytes) -> None:
-        """Take bytes that arrived. Raises StoreUnavailable where they are not SFTP."""
+        """Read bytes that arrived from the server. Raises StoreUnavailable where they are not SFTP."""
         self.heard = self._loop.time()
         buffer, at = self._in, 0
         buffer += data
@@ -177,7 +177,7 @@ class SftpChannel:
             future.set_exception(SftpStatusError(code, _said(packet)))
 
     def lose(self, why: str) -> None:
-        """End: waiting calls fail, and nothing is sent any more."""
+        """End the channel: waiting calls fail with `why`, and nothing is sent any more."""
         if self._lost is not None:
             return
         self._lost = why
@@ -197,18 +197,18 @@ def _said(packet: bytes) -> str:
 
 
 def encode_text(value: bytes) -> bytes:
-    """Encode a string of SFTP."""
+    """Return a string in SFTP's encoding: its length, then its bytes."""
     return len(value).to_bytes(4, "big") + value
 
 
 def decode_string(data: bytes, at: int) -> tuple[bytes, int]:
-    """Return the string that begins at `at`, and where it ends."""
+    """Return the string that begins at offset `at`, and the offset of its end."""
     end = at + 4 + int.from_bytes(data[at : at + 4], "big")
     return data[at + 4 : end], end
 
 
 def decode_attributes(data: bytes, at: int) -> tuple[FileAttributes, int]:
-    """Return the attributes that begin at `at`, and where they end; what the server left out is 0."""
+    """Return the attributes that begin at offset `at`, and the offset of their end; missing ones are 0."""
     (flags,) = struct.unpack_from(">I", data, at)
     at += 4
     size = mode = atime = mtime = 0

@@ -1,4 +1,4 @@
-"""What is asked of an SFTP server, one method a request. Those that return a future may be sent in one flight."""
+"""The requests to an SFTP server, one method each. Those that return a future may be sent in one flight."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from monkey.store.sftp.wire.sftp_protocol import (
 #: Ways to open a file.
 _READ, _WRITE_NEW = 0x01, 0x02 | 0x08 | 0x20
 
-#: Bytes a request may move where the server does not tell.
+#: Bytes that a request may move where the server names no limit.
 _BLOCK = 32768
 
-#: Most bytes a request moves: an answer for each is how a slow line shows that it lives.
+#: Largest number of bytes that a request moves: frequent answers show that a slow line lives.
 _LARGEST = 65536
 
 _ACCESS_AND_CHANGE = 0x08
@@ -32,7 +32,7 @@ _ACCESS_AND_CHANGE = 0x08
 
 @dataclass(frozen=True)
 class DiskFree:
-    """What is left on the server's disk, and whether it may be written."""
+    """The free space on the server's disk, and whether it is read-only."""
 
     blocks: int
     inodes: int
@@ -40,25 +40,25 @@ class DiskFree:
 
     @property
     def none(self) -> bool:
-        """Is nothing left?"""
+        """Return whether no block or no inode is left."""
         return not (self.blocks and self.inodes)
 
 
 class SftpRequests(SftpChannel):
-    """One SFTP channel and what can be asked over it. Paths are absolute.
+    """One SFTP channel with its requests. Paths are absolute.
 
     Every method raises SftpStatusError, SftpConnectionLost.
     """
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
-        """Send by `send`; `greet` first."""
+        """Send bytes by `send`; call `greet` first."""
         super().__init__(send)
         self.extensions: dict[bytes, bytes] = {}
-        #: Most bytes a request reads and writes.
+        #: Largest number of bytes that a request reads, and writes.
         self.read_block = self.write_block = _BLOCK
 
     async def greet(self) -> None:
-        """Learn what the server can."""
+        """Greet the server, and learn its extensions and limits."""
         self.extensions = await self.begin()
         if b"limits@openssh.com" in self.extensions:
             answer = await self.request(sftp_protocol.EXTENDED, encode_text(b"limits@openssh.com"))
@@ -66,35 +66,35 @@ class SftpRequests(SftpChannel):
             self.read_block, self.write_block = min(read or _BLOCK, _LARGEST), min(write or _BLOCK, _LARGEST)
 
     def knows(self, extension: bytes) -> bool:
-        """Does the server offer this extension of OpenSSH's?"""
+        """Return whether the server offers this extension of OpenSSH."""
         return extension + b"@openssh.com" in self.extensions
 
     async def open(self, path: bytes) -> bytes:
-        """Return a handle for reading; a directory can be opened, too, but not read."""
+        """Open a file, and return a handle for reading; a directory can be opened, too, but not read."""
         return await self.request(sftp_protocol.OPEN, encode_text(path) + struct.pack(">II", _READ, 0))
 
     async def new(self, path: bytes) -> bytes:
-        """Return a handle for writing a file that was not there."""
+        """Create a file that does not exist, and return a handle for writing."""
         return await self.request(sftp_protocol.OPEN, encode_text(path) + struct.pack(">II", _WRITE_NEW, 0))
 
     def close(self, handle: bytes) -> None:
-        """Give back a handle as `open` returned it."""
+        """Close a handle as `open` returned it, without waiting."""
         self.post(sftp_protocol.CLOSE, handle)
 
     def read(self, handle: bytes, offset: int, size: int) -> asyncio.Future[bytes]:
-        """Ask for at most `size` bytes; see `decode_data`."""
+        """Request at most `size` bytes from `offset` on; `decode_data` decodes the answer."""
         return self.request(sftp_protocol.READ, handle + struct.pack(">QI", offset, size))
 
     def write(self, handle: bytes, offset: int, data: bytes) -> asyncio.Future[bytes]:
-        """Write at most `write_block` bytes."""
+        """Write `data`, at most `write_block` bytes, at `offset`."""
         return self.request(sftp_protocol.WRITE, handle + struct.pack(">Q", offset) + encode_text(data))
 
     def times(self, handle: bytes, access: int, change: int) -> asyncio.Future[bytes]:
-        """Set the file's times."""
+        """Set the file's times of access and change, in seconds since 1970."""
         return self.request(sftp_protocol.FSETSTAT, handle + struct.pack(">III", _ACCESS_AND_CHANGE, access, change))
 
     def fsync(self, handle: bytes) -> asyncio.Future[bytes]:
-        """Answered when the file is on disk; nothing is done where the server has no such request."""
+        """Sync a file: the answer comes when it is on disk. Do nothing where the server has no such request."""
         if self.knows(b"fsync"):
             return self.request(sftp_protocol.EXTENDED, encode_text(b"fsync@openssh.com") + handle)
         done = asyncio.get_running_loop().create_future()
@@ -102,19 +102,19 @@ class SftpRequests(SftpChannel):
         return done
 
     async def fstat(self, handle: bytes) -> FileAttributes:
-        """Return what an open file is."""
+        """Return the attributes of an open file."""
         return decode_attributes(await self.request(sftp_protocol.FSTAT, handle), 0)[0]
 
     async def lstat(self, path: bytes) -> FileAttributes:
-        """Return what is at `path`, not following a link."""
+        """Return the attributes of what is at `path`, without following a link."""
         return decode_attributes(await self.request(sftp_protocol.LSTAT, encode_text(path)), 0)[0]
 
     async def stat(self, path: bytes) -> FileAttributes:
-        """Return what is at `path`, or where the link there leads."""
+        """Return the attributes of what is at `path`, or of what a link there leads to."""
         return decode_attributes(await self.request(sftp_protocol.STAT, encode_text(path)), 0)[0]
 
     async def look(self, path: bytes) -> FileAttributes | None:
-        """Return what is at `path`; None for nothing."""
+        """Return the attributes of what is at `path`, as `lstat` does; None where nothing is."""
         try:
             return await self.lstat(path)
         except SftpStatusError as exc:
@@ -131,14 +131,14 @@ class SftpRequests(SftpChannel):
         return self.request(sftp_protocol.REMOVE, encode_text(path))
 
     def forget(self, path: bytes) -> None:
-        """Remove a file, whatever comes of it."""
+        """Remove a file, without waiting for the outcome."""
         self.post(sftp_protocol.REMOVE, encode_text(path))
 
     def link(self, old: bytes, new: bytes) -> asyncio.Future[bytes]:
-        """Give `old` the name `new`, where that is free.
+        """Give the file `old` the name `new` if that is free; `old` may stay as a second name.
 
-        A bare RENAME also refuses to replace, but OpenSSH's falls back to one that may replace after all, where the
-        file system has no hard links. So that is for servers alone that cannot link. `old` may be left.
+        A bare RENAME also refuses to replace. But where the file system has no hard links, OpenSSH's RENAME falls back
+        to one that may replace after all. So RENAME is only for servers that cannot link.
         """
         if self.knows(b"hardlink"):
             return self.request(
@@ -147,7 +147,7 @@ class SftpRequests(SftpChannel):
         return self.request(sftp_protocol.RENAME, encode_text(old) + encode_text(new))
 
     def replace(self, old: bytes, new: bytes) -> asyncio.Future[bytes]:
-        """Give `old` the name `new`, whatever was there."""
+        """Rename the file `old` to `new`, and replace what is there."""
         return self.request(
             sftp_protocol.EXTENDED, encode_text(b"posix-rename@openssh.com") + encode_text(old) + encode_text(new)
         )
@@ -157,7 +157,7 @@ class SftpRequests(SftpChannel):
         return decode_string(await self.request(sftp_protocol.REALPATH, encode_text(path)), 4)[0]
 
     async def free(self, path: bytes) -> DiskFree | None:
-        """Return what is left on the disk of `path`; None where the server does not tell."""
+        """Return the free space on the disk of `path`; None where the server has no such request."""
         if not self.knows(b"statvfs"):
             return None
         answer = await self.request(sftp_protocol.EXTENDED, encode_text(b"statvfs@openssh.com") + encode_text(path))
@@ -165,21 +165,21 @@ class SftpRequests(SftpChannel):
         return DiskFree(fields[4], fields[7], bool(fields[9] & 1))
 
     async def opendir(self, path: bytes) -> bytes:
-        """Return a handle for `readdir`."""
+        """Open a directory, and return a handle for `readdir`."""
         return await self.request(sftp_protocol.OPENDIR, encode_text(path))
 
     def readdir(self, handle: bytes) -> asyncio.Future[bytes]:
-        """Ask for the next names; see `decode_names`. Status EOF at the end."""
+        """Request the next names; `decode_names` decodes the answer. At the end, it raises a status of EOF."""
         return self.request(sftp_protocol.READDIR, handle)
 
 
 def decode_data(answer: bytes) -> bytes:
-    """Return the bytes that `read` brought."""
+    """Return the bytes in the answer to `read`."""
     return answer[4:]
 
 
 def decode_names(answer: bytes) -> Iterator[tuple[bytes, FileAttributes]]:
-    """Yield the names that `readdir` brought, without '.' and '..'."""
+    """Yield the names and attributes in the answer to `readdir`, without '.' and '..'."""
     count, at = int.from_bytes(answer[:4], "big"), 4
     for _ in range(count):
         name, at = decode_string(answer, at)
@@ -190,5 +190,5 @@ def decode_names(answer: bytes) -> Iterator[tuple[bytes, FileAttributes]]:
 
 
 def is_directory(found: FileAttributes) -> bool:
-    """Is it a directory?"""
+    """Return whether the attributes are those of a directory."""
     return stat.S_ISDIR(found.mode)

@@ -1,6 +1,7 @@
-"""What AWS has of a stack, by tags and names, whatever our state says: what was cut off is found again by this.
+"""The inventory of a stack at AWS, by tags and names, whatever our state says: it finds resources of interrupted runs.
 
-Nothing that AWS gives an id to can be found by its inputs. So each part is tagged with which part it is, as it is made.
+A resource to which AWS gives an id cannot be found by its inputs. So each is tagged, as it is made, with the part of
+the stack that it is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.errors import read_error_code, translate_errors
 from monkey_stacks.aws.api.naming import FLEET_TAG, PART_TAG, PROJECT, STACK, AwsStack
 
-#: A resource's type as Pulumi has it, by what AWS's own tags call it.
+#: Kind of a resource, in AWS's words, to Pulumi's type.
 TYPES = {
     "vpc": "aws:ec2/vpc:Vpc",
     "internet-gateway": "aws:ec2/internetGateway:InternetGateway",
@@ -30,9 +31,9 @@ TYPES = {
     "instance-profile": "aws:iam/instanceProfile:InstanceProfile",
     "auto-scaling-group": "aws:autoscaling/group:Group",
 }
-#: What comes and goes with the group: nothing of Pulumi's.
+#: Kinds that come and go with the group, and are not Pulumi's.
 MACHINE_KINDS = ("instance", "volume")
-#: How what has tags and an id of AWS's is asked for: the operation, where the answer has it, and its id.
+#: Requests for kinds with tags and an id of AWS's: the operation, the answer's key, and the key of the id.
 _ASKED = {
     "vpc": ("describe_vpcs", "Vpcs", "VpcId"),
     "internet-gateway": ("describe_internet_gateways", "InternetGateways", "InternetGatewayId"),
@@ -44,35 +45,35 @@ _ASKED = {
     "instance": ("describe_instances", "Reservations", "InstanceId"),
     "volume": ("describe_volumes", "Volumes", "VolumeId"),
 }
-#: States of what goes, and is told of for a while; a disk that a machine has goes with it.
+#: States of resources that end, and are still listed for a while; a disk in use ends with its machine.
 _LEAVING = ("shutting-down", "terminated", "deleting", "deleted", "in-use", "creating", "failed", "expired", "rejected")
 
 
 @dataclass(frozen=True)
 class AwsResource:
-    """Something of a stack that AWS has."""
+    """A resource of a stack at AWS."""
 
     #: One of TYPES, or of MACHINE_KINDS.
     kind: str
-    #: As Pulumi knows it.
+    #: Its id for Pulumi.
     id: str
-    #: Which part of the stack it is; "" where nobody says.
+    #: The part of the stack that it is; "" where its tags do not say.
     part: str = ""
     #: For an association: its subnet and its table.
     joins: tuple[str, str] = ("", "")
-    #: Of a machine: "g5.xlarge".
+    #: Type of a machine: "g5.xlarge".
     type: str = ""
-    #: What its tags say of its fleet and its stack; "" for what AWS does not tell so.
+    #: Its fleet and its stack, by its tags; "" where these do not say.
     of: tuple[str, str] = ("", "")
 
     @property
     def name(self) -> str:
-        """What people read."""
+        """Return its name for people."""
         return f"{self.kind.replace('-', ' ')} {self.id}"
 
 
 def list_stack(account: AwsAccount, stack: AwsStack) -> tuple[AwsResource, ...]:
-    """Return all that there is of a stack, machines among it. Raises FleetError."""
+    """Return all resources of a stack, with its machines. Raises FleetError."""
     ec2 = account.client("ec2")
     account.client("iam"), account.client("autoscaling")
     with translate_errors(), ThreadPoolExecutor(len(_ASKED) + 1) as crew:
@@ -82,9 +83,9 @@ def list_stack(account: AwsAccount, stack: AwsStack) -> tuple[AwsResource, ...]:
 
 
 def list_others(account: AwsAccount, stack: AwsStack) -> dict[AwsStack, tuple[AwsResource, ...]]:
-    """Return what is tagged as the project's and not as this stack's, by stacks. Raises FleetError.
+    """Return the resources that are tagged as the project's and not as this stack's, by stack. Raises FleetError.
 
-    Resources without a stack's id are listed, too. A role of which nothing else is left is not found.
+    Resources without a stack's id are listed, too. A role whose stack has no other resource left is not found.
     """
     ec2, found = account.client("ec2"), dict[AwsStack, list[AwsResource]]()
     with translate_errors(), ThreadPoolExecutor(len(_ASKED)) as crew:
@@ -96,7 +97,7 @@ def list_others(account: AwsAccount, stack: AwsStack) -> dict[AwsStack, tuple[Aw
 
 
 def _whole(account: AwsAccount, stack: AwsStack) -> tuple[AwsResource, ...]:
-    """Return all of another stack; nothing where its tags are such that AWS knows no names like that."""
+    """Return all resources of another stack; none where its tags make names that AWS refuses."""
     try:
         return list_stack(account, stack) if stack.id else ()
     except FleetError:
@@ -104,7 +105,7 @@ def _whole(account: AwsAccount, stack: AwsStack) -> tuple[AwsResource, ...]:
 
 
 def _tagged(ec2: Any, kind: str, tag: str, value: str) -> Iterator[AwsResource]:
-    """Yield what there is of a kind, and how subnets are joined to a table: AWS tags no such thing."""
+    """Yield the resources of a kind with this tag; with a route table, also its associations, which have no tags."""
     operation, answer, id_ = _ASKED[kind]
     pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": f"tag:{tag}", "Values": [value]}])
     found = [each for page in pages for each in page[answer]]
@@ -127,7 +128,7 @@ def _state(raw: Mapping[str, Any]) -> str:
 
 
 def _named(account: AwsAccount, stack: AwsStack) -> Iterator[AwsResource]:
-    """Yield what is known by its name; something of that name that is not tagged as ours is somebody else's."""
+    """Yield the resources that are found by name; one of that name without our stack's tag is not ours."""
     from botocore.exceptions import ClientError
 
     iam, name = account.client("iam"), stack.name
@@ -152,9 +153,9 @@ def _named(account: AwsAccount, stack: AwsStack) -> Iterator[AwsResource]:
 
 
 def identify_resource(things: Sequence[AwsResource], type_: str, inputs: Mapping[str, Any]) -> str | None:
-    """Return the id of a resource whose creation was cut off: see `monkey_stacks.engine.engine_outcome.Identify`.
+    """Return the id of a resource whose creation was interrupted: see `monkey_stacks.engine.engine_outcome.Identify`.
 
-    "" where it is not there: what AWS does not show was never made.
+    Returns "" where it does not exist (AWS lists all that was made), and None for an unknown type.
     """
     kind = next((kind for kind, known in TYPES.items() if known == type_), None)
     if kind is None:
@@ -169,7 +170,7 @@ def identify_resource(things: Sequence[AwsResource], type_: str, inputs: Mapping
 
 
 def _part(tags: Any) -> str | None:
-    """Return which part a resource is, by its inputs; the group's tags are a list."""
+    """Return the part that a resource is, by the tags of its inputs (a list for the group); None without such a tag."""
     if isinstance(tags, Mapping):
         return tags.get(PART_TAG)
     found = [each.get("value") for each in tags or () if each.get("key") == PART_TAG]

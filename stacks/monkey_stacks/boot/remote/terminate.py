@@ -1,4 +1,4 @@
-"""The end of a machine: its group wants one less, and it goes. Going needs nobody's leave."""
+"""The end of a rented machine, by itself: its group shrinks by one, where asked, and the machine powers off."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 from monkey.fleet.cloud.http_client import retry_ask
 from monkey_stacks.boot.remote.boot_report import note_end, say_line
 
-#: Seconds for a group that does not let it go, and for one that does not answer.
+#: Seconds of retries while the group does not let the machine go, and while it does not answer.
 INSIST, SILENT = 30.0, 5.0
 
 
 def end_machine(cloud: Any, settings: Mapping[str, Any], why: str, shrinks: bool, failed: bool) -> None:
-    """End this machine. `shrinks`: without a replacement; `failed`: the store gets a note."""
+    """End this machine, even if its cloud does not answer. `shrinks`: the group gets no replacement.
+
+    `failed`: the store gets a note, and the agent is killed.
+    """
     try:
         say_line(f"this machine goes: {why}")
         if failed:

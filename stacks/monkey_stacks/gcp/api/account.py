@@ -1,4 +1,4 @@
-"""Who we are at Google, in one of its projects: requests to its APIs, and the token by which Pulumi is the same."""
+"""Our account at Google, in one of its projects: requests to its APIs, and the token that Pulumi uses, too."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from monkey.errors import FleetError
 from monkey.fleet.cloud.http_client import ApiDown, ApiError, ask_api
 from monkey_stacks.gcp.api.errors import NO_JSON, translate_errors
 
-#: What our tokens are good for: what may be done with them is a matter of roles.
+#: Scope of our tokens, which covers all APIs: roles decide what they permit.
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-#: Tokens that others made, as Pulumi's provider and Google's own tool read them.
+#: Variables with a given token, which Pulumi's provider and Google's own tool read, too.
 _TOKENS = ("GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN")
-#: Seconds for one request; how often it is tried; seconds before another try.
+#: Seconds for one request; number of tries; seconds before another try.
 _LIMIT, _TRIES, _PAUSE = 30.0, 4, 0.5
 _SOON = (408, 429, 500, 502, 503, 504)
-#: Seconds for something to be carried out.
+#: Seconds in which Google must carry out an operation.
 OPERATION_SECONDS = 600.0
 _LOOK = 1.0
 
 
 @dataclass
 class GcpAccount:
-    """A project of Google's and a region, and who we are there, as Google's own tools would find it."""
+    """Our account in a project and a region of Google, with the credentials that Google's own tools would find."""
 
     project: str
     region: str
-    #: What was asked once and does not change, by what was asked for.
+    #: Answers that do not change, by the question.
     remembered: dict[str, Any] = field(default_factory=dict)
     _credentials: Any = None
     _finding: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def place(self) -> str:
-        """The path of the project at Compute Engine."""
+        """Return the path of the project at Compute Engine."""
         return f"compute/v1/projects/{self.project}"
 
     @property
     def here(self) -> str:
-        """The path of the region there."""
+        """Return the path of the region at Compute Engine."""
         return f"{self.place}/regions/{self.region}"
 
     def ask(self, method: str, service: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
-        """Return what an API ("compute", "iam", "storage") answers at a path. Raises FleetError."""
+        """Return the answer of an API ("compute", "iam", "storage") at a path. Raises FleetError."""
         with translate_errors():
             return self._ask(method, service, path, body, query)
 
     def find(self, service: str, path: str, **query: str) -> dict[str, Any] | None:
-        """Return what is at a path, None where nothing is. Raises FleetError."""
+        """Return the resource at a path; None where there is none. Raises FleetError."""
         with translate_errors():
             try:
                 return self._ask("GET", service, path, None, query)
@@ -66,7 +66,7 @@ class GcpAccount:
                 raise
 
     def pages(self, method: str, path: str, **query: str) -> Iterator[dict[str, Any]]:
-        """Yield all pages of a list of Compute Engine's. Raises FleetError."""
+        """Yield all pages of a list at Compute Engine. Raises FleetError."""
         token = ""
         while True:
             page = self.ask(method, "compute", path, None, **query, **({"pageToken": token} if token else {}))
@@ -75,7 +75,7 @@ class GcpAccount:
                 return
 
     def remove(self, service: str, path: str) -> None:
-        """Delete what is at a path, and wait until it is gone; one that is not there is. Raises FleetError."""
+        """Delete the resource at a path, and wait until it is gone; it may be gone already. Raises FleetError."""
         deadline, asked = time.monotonic() + OPERATION_SECONDS, False
         while self.find(service, path) is not None:
             with translate_errors():
@@ -92,7 +92,7 @@ class GcpAccount:
             time.sleep(_LOOK)
 
     def keys(self) -> dict[str, str]:
-        """Return the variables by which a program is who we are, as long as the token lives. Raises FleetError."""
+        """Return the variables that let a program use our account, as long as the token lives. Raises FleetError."""
         return {"GOOGLE_OAUTH_ACCESS_TOKEN": self._token(), "GOOGLE_PROJECT": self.project}
 
     def _ask(self, method: str, service: str, path: str, body: Any, query: Mapping[str, str]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class GcpAccount:
 
 
 def _read(what: str, answer: bytes) -> dict[str, Any]:
-    """Return an answer's JSON. Raises ApiDown where it has none: somebody else answered."""
+    """Return an answer's JSON. Raises ApiDown where it is none: another server answered."""
     try:
         found = json.loads(answer) if answer.strip() else {}
     except ValueError:
@@ -150,13 +150,13 @@ def _read(what: str, answer: bytes) -> dict[str, Any]:
 
 
 def _at(service: str) -> str:
-    """Return where an API is: Google's own tools read the same variables."""
+    """Return the URL of an API; a variable that Google's own tools read, too, may name another one."""
     named = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
     return (named or f"https://{service}.googleapis.com").rstrip("/") + "/"
 
 
 def open_account(project: str, region: str) -> GcpAccount:
-    """Return who we are there. Raises FleetError where something is not installed."""
+    """Return our account in a project and a region. Raises FleetError where a package is not installed."""
     for package, what in (
         ("google.auth", "credentials of Google's are read by google-auth"),
         ("pulumi_gcp", "machines of Google's are made by pulumi-gcp"),

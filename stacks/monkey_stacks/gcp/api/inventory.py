@@ -1,8 +1,8 @@
-"""What Google has of a stack, by names and labels, whatever our state says; and what of it no apply recorded.
+"""The inventory of a stack at Google, by names and labels, whatever our state says; and its orphans.
 
-All that Pulumi makes has a name that follows from the stack: so what was cut off is found again without being asked
-for, and what is called so and is not in the state came of an apply that lost its lock while a request was on its way,
-or of a state that was removed.
+All that Pulumi makes has a name that follows from the stack. So a resource of an interrupted run is found by its name.
+A resource of such a name that is not in the state is an orphan. It came from an apply that lost its lock during a
+request, or from a state that was removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from monkey_stacks.gcp.api import group
 from monkey_stacks.gcp.api.account import GcpAccount
 from monkey_stacks.gcp.api.naming import FLEET_LABEL, PROJECT, STACK, GcpStack, name_prefix
 
-#: Kinds of what Pulumi makes, in the order in which it can be taken away: of which type it is there, and its id.
+#: Kind of a resource to Pulumi's type, in the order in which they can be removed.
 TYPES = {
     "instance-group": "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager",
     "instance-template": "gcp:compute/instanceTemplate:InstanceTemplate",
@@ -35,45 +35,45 @@ _FORMS = {
     "subnetwork": "projects/{project}/regions/{region}/subnetworks/{name}",
     "network": "projects/{project}/global/networks/{name}",
 }
-#: Rights that are given: no thing of their own.
+#: Pulumi's type of a granted right, which is no resource of its own, to the form of its id.
 _GIVEN = {
     "gcp:storage/bucketIAMMember:BucketIAMMember": "b/{bucket}/{role}/{member}",
     "gcp:secretmanager/secretIamMember:SecretIamMember": "projects/{project}/secrets/{secretId}/{role}/{member}",
     "gcp:projects/iAMMember:IAMMember": "{project}/{role}/{member}",
 }
-#: What comes and goes with the group: nothing of Pulumi's.
+#: Kinds that come and go with the group, and are not Pulumi's.
 _MACHINE_KINDS = ("instance", "disk")
-#: What is taken away when: a group would make its machines again, and everything else is what they are in.
+#: Order of removal: a group would make its machines again, and machines use all other resources.
 _ORDER = ("instance-group", *_MACHINE_KINDS, *(kind for kind in TYPES if kind != "instance-group"))
 
 
 @dataclass(frozen=True)
 class GcpResource:
-    """Something of a stack that Google has."""
+    """A resource of a stack at Google."""
 
     #: One of TYPES, or of _MACHINE_KINDS.
     kind: str
-    #: As Pulumi knows it; a machine's name.
+    #: Its id for Pulumi; for a machine or a disk, its name.
     id: str
-    #: Of a machine: "g2-standard-8".
+    #: Type of a machine: "g2-standard-8".
     type: str = ""
-    #: Of a machine and a disk.
+    #: Zone of a machine or a disk.
     zone: str = ""
 
     @property
     def name(self) -> str:
-        """What people read."""
+        """Return its name for people."""
         return f"{self.kind.replace('-', ' ')} {self.id.rpartition('/')[2]}"
 
 
 def name_service_account(account: GcpAccount, stack: GcpStack) -> str:
-    """Return the address of the machines' service account; a project of a domain's is "domain:name"."""
+    """Return the address of the machines' service account; the project of a domain is named "domain:name"."""
     project = ".".join(reversed(account.project.split(":")))
     return f"{stack.account}@{project}.iam.gserviceaccount.com"
 
 
 def identify_resource(account: GcpAccount, stack: GcpStack, type_: str, inputs: Mapping[str, Any]) -> str | None:
-    """Return the id of a resource whose creation was cut off: see `monkey_stacks.engine.engine_outcome.Identify`."""
+    """Return the id of a resource in interrupted creation: see `monkey_stacks.engine.engine_outcome.Identify`."""
     kind = next((kind for kind, known in TYPES.items() if known == type_), None)
     if kind == "service-account":
         return f"projects/{account.project}/serviceAccounts/{name_service_account(account, stack)}"
@@ -86,16 +86,17 @@ def identify_resource(account: GcpAccount, stack: GcpStack, type_: str, inputs: 
 
 
 def list_stack(account: GcpAccount, stack: GcpStack) -> tuple[GcpResource, ...]:
-    """Return all that there is of a stack, machines among it. Raises FleetError."""
+    """Return all resources of a stack, with its machines. Raises FleetError."""
     with ThreadPoolExecutor(len(TYPES) + 2) as crew:
         lots = crew.map(lambda kind: _of_kind(account, stack, kind), (*TYPES, *_MACHINE_KINDS))
         return tuple(each for lot in lots for each in lot)
 
 
 def list_others(account: GcpAccount, stack: GcpStack) -> dict[GcpStack, tuple[GcpResource, ...]]:
-    """Return what is labelled as the project's and not as this stack's, by stacks. Raises FleetError.
+    """Return the resources that are labelled as the project's and not as this stack's, by stack. Raises FleetError.
 
-    A network or an account of which no template and no machine is left is not found: only its name could tell.
+    A stack is found by its machines, disks and templates. A network or an account has no labels: without those of its
+    stack, it is not found.
     """
     templates = f"projects/{account.project}/global/instanceTemplates"
     found: dict[GcpStack, list[GcpResource]] = {}
@@ -139,7 +140,7 @@ def _of_kind(account: GcpAccount, stack: GcpStack, kind: str) -> list[GcpResourc
 
 
 def _where(account: GcpAccount, thing: GcpResource) -> tuple[str, str]:
-    """Return the API that has a thing, and where."""
+    """Return the API that has a resource, and its path there."""
     if thing.kind in _MACHINE_KINDS:
         return "compute", f"{account.place}/zones/{thing.zone}/{thing.kind}s/{thing.id}"
     return ("iam", f"v1/{thing.id}") if thing.kind == "service-account" else ("compute", f"compute/v1/{thing.id}")
@@ -148,22 +149,22 @@ def _where(account: GcpAccount, thing: GcpResource) -> tuple[str, str]:
 def find_orphans(
     account: GcpAccount, stack: GcpStack, things: Sequence[GcpResource], known: Sequence[StateResource]
 ) -> list[GcpResource]:
-    """Return the things, machines left out, that neither the state has nor the next `up` will find again."""
+    """Return the resources, without machines, that the state does not have, and the next `up` will not find again."""
     ours = {(each.type, each.id or identify_resource(account, stack, each.type, each.inputs)) for each in known}
     return [each for each in things if each.kind not in _MACHINE_KINDS and (TYPES[each.kind], each.id) not in ours]
 
 
 def find_loose_machines(things: Iterable[GcpResource], there: MachineGroup | None) -> list[GcpResource]:
-    """Return the machines that no group counts, and the disks that are theirs: a disk is called as its machine is.
+    """Return the machines that no group counts, and their disks: a disk has the name of its machine.
 
-    `there`: the group as it is after `things` were asked for, or what has just come would be among them.
+    `there`: the group as read after `things`; otherwise, machines that have just come would be among them.
     """
     counted = there.counted if there is not None else frozenset[str]()
     return [each for each in things if each.kind in _MACHINE_KINDS and each.id not in counted]
 
 
 def remove_resources(account: GcpAccount, things: Iterable[GcpResource], say: Say) -> None:
-    """Take things away, what hangs on others first. Raises FleetError where something will not go."""
+    """Remove resources, those that use others first. Raises FleetError where one cannot be removed."""
     for each in sorted(things, key=lambda each: _ORDER.index(each.kind)):
         account.remove(*_where(account, each))
         why = "no group counts it" if each.kind in _MACHINE_KINDS else "no apply had written it down"

@@ -1,4 +1,4 @@
-"""What everything of a fleet is called at Google: all of it has a name, by which it is known again."""
+"""The names of a fleet's resources at Google: each resource has a name, by which it is found again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from monkey.errors import FleetError
 from monkey.store.bucket.url import parse_bucket_url
 from monkey_stacks.cloud.machine_settings import HASH
 
-#: Labels of machines and what they are made from. Of which stack a thing is.
+#: Labels of machines, disks and templates, which say the stack of each.
 PROJECT, FLEET_LABEL, STACK = "monkey-project", "monkey-fleet", "monkey-stack"
-#: Of a template: its image as monkey.yaml has it.
+#: Key of a template's metadata with its image, as named in monkey.yaml.
 IMAGE = "monkey-image"
-#: Characters of a stack's id; and of what comes before it in a name: a template's has two hashes more, and 63 at most.
+#: Characters of a stack's id, and of the text before it in a name: a template's name, of at most 63, adds two hashes.
 _ID = 10
 _CUT = 63 - 2 * (HASH + 1) - _ID - 1
 _LABEL = 63
@@ -23,7 +23,7 @@ _LABEL = 63
 
 @dataclass(frozen=True)
 class GcpStack:
-    """All that one fleet has at Google; two stores of one project have two."""
+    """The stack of one fleet at Google; a project with two stores has two stacks."""
 
     project: str
     fleet: str
@@ -31,39 +31,39 @@ class GcpStack:
 
     @property
     def name(self) -> str:
-        """The network, the group and what else there is but one of, is called so."""
+        """Return the name of the network, the group, and other resources that a stack has one of."""
         return f"{_plain(f'{name_prefix(self.project)}{self.fleet}')[:_CUT].rstrip('-')}-{self.id}"
 
     @property
     def account(self) -> str:
-        """The machines' service account is called so: its name may have 30 characters."""
+        """Return the name of the machines' service account, which may have 30 characters."""
         return f"monkey-{self.id}"
 
     def group(self, region: str) -> str:
-        """Return the path of its group in the project."""
+        """Return the path of the stack's group in the project."""
         return f"regions/{region}/instanceGroupManagers/{self.name}"
 
     @property
     def labels(self) -> dict[str, str]:
-        """What can be labelled is so."""
+        """Return the labels of all resources that can have labels."""
         return {PROJECT: _plain(self.project)[:_LABEL], FLEET_LABEL: _plain(self.fleet)[:_LABEL], STACK: self.id}
 
     def template(self, made: str, all_of_it: str) -> str:
-        """Return what a template is called: nothing of one can be changed, and two are there while it is replaced.
+        """Return the name of a template. A template cannot be changed, and two exist while one replaces the other.
 
-        `made`: what its machines are made from, but for the agent's code; `all_of_it`: all.
+        `made`: the mark of its machines' inputs, without the agent's code; `all_of_it`: all inputs.
         """
         return f"{self.name}-{made[:HASH]}-{sha256(all_of_it.encode()).hexdigest()[:HASH]}"
 
     def made(self, template: str) -> str:
-        """Return what the machines of a template are made from, by its name or its link; "" for somebody else's."""
+        """Return the mark of a template's machines, by the template's name or link; "" for one of another stack."""
         name = template.rpartition("/")[2].partition("?")[0]
         found = re.fullmatch(rf"{re.escape(self.name)}-([0-9a-f]{{{HASH}}})-[0-9a-f]{{{HASH}}}", name)
         return found[1] if found else ""
 
 
 def name_prefix(project: str) -> str:
-    """Return how the names of all stacks of a project begin."""
+    """Return the beginning of the names of all stacks of a project."""
     return _plain(f"monkey-{project}-")[:_CUT]
 
 

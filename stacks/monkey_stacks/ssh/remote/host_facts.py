@@ -1,4 +1,4 @@
-"""What a host is, and what it lets its user do. Asking changes nothing."""
+"""Facts about a host, and what it permits its user. To ask changes nothing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from monkey_stacks.ssh.remote.paths import FleetDirectory, find_workdir, machine
 
 #: Seconds that a program may take to answer.
 PROGRAM_SECONDS = 20
-#: What runs crontabs, as the kernel names processes.
+#: Programs that run crontabs, as the kernel names processes.
 CRONS = ("cron", "crond", "fcron", "busybox", "systemd-cron")
 
 
 def collect_facts(said: str) -> dict[str, Any]:
-    """Return all that can be found out of this host; `said`: the working directory as the user named it."""
+    """Return all facts about this host; `said`: the working directory as the user named it."""
     directory = find_workdir(said)
     there = next(path for path in (directory, *directory.parents) if path.exists())
     disk = os.statvfs(there)
@@ -50,7 +50,7 @@ def collect_facts(said: str) -> dict[str, Any]:
 
 
 def read_user_name() -> str:
-    """Return our user's name."""
+    """Return our user's name; the number of a user without a name."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -58,14 +58,14 @@ def read_user_name() -> str:
 
 
 def read_libc() -> str:
-    """Return "glibc 2.36", "musl", or "" where it is neither."""
+    """Return the C library: "glibc 2.36", "musl", or "" for another one."""
     with contextlib.suppress(ValueError, OSError, AttributeError):
         return os.confstr("CS_GNU_LIBC_VERSION") or ""
     return "musl" if any(Path("/lib").glob("ld-musl-*")) else ""
 
 
 def read_output(*command: str) -> str | None:
-    """Return what a program prints; None where it is not there, or fails."""
+    """Return the output of a program; None where it is missing, fails, or takes too long."""
     program = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if program is None:
         return None
@@ -83,23 +83,23 @@ def read_output(*command: str) -> str | None:
 
 
 def read_environment() -> dict[str, str]:
-    """Return our environment, with the way to the user's systemd: not every login is given it."""
+    """Return our environment, with the path to the user's systemd, which not every login has."""
     return {"XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}", **os.environ, "LC_ALL": "C"}
 
 
 def is_lingering() -> bool:
-    """Say whether the user's systemd is confirmed to live without a login."""
+    """Return whether the user's systemd is confirmed to live without a login."""
     said = read_output("loginctl", "show-user", read_user_name(), "--property=Linger")
     return (said or "").strip() == "Linger=yes"
 
 
 def user_systemd() -> bool:
-    """Say whether a systemd of the user's answers."""
+    """Return whether a systemd of the user answers."""
     return read_output("systemctl", "--user", "show", "--property=Version") is not None
 
 
 def kills_at_logout() -> bool:
-    """Say whether this host ends all of a user's processes when he logs out."""
+    """Return whether this host ends all processes of a user at logout."""
     manager = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
     said = read_output("busctl", "get-property", *manager, "KillUserProcesses")
     if said is None or said.split()[-1:] != ["true"]:
@@ -109,7 +109,7 @@ def kills_at_logout() -> bool:
 
 
 def crontab_allowed() -> bool:
-    """Say whether we may have a crontab."""
+    """Return whether we may have a crontab."""
     program = shutil.which("crontab")
     if program is None:
         return False
@@ -122,7 +122,7 @@ def crontab_allowed() -> bool:
 
 
 def cron_runs() -> bool:
-    """Say whether somebody is there who would start what a crontab says."""
+    """Return whether a program runs that would start what a crontab says."""
     for comm in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
             if comm.read_text().strip() in CRONS:

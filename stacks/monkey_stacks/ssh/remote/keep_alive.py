@@ -1,7 +1,7 @@
-"""What keeps an agent alive on this host: a unit of the user's systemd, or a line in his crontab.
+"""The keeper of an agent on this host: a unit of the user's systemd, or a line in the user's crontab.
 
 A unit is used only where the user's systemd is confirmed to live without a login: otherwise it ends seconds after it.
-Both leave alone who left in peace, or is being replaced.
+Neither starts an agent that left in peace, or is being replaced.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from monkey_stacks.ssh.remote.host_facts import PROGRAM_SECONDS, read_environment
 from monkey_stacks.ssh.remote.paths import FleetDirectory, machine_id, remove_empty, write_file
 
-#: How agents are kept: by the user's systemd; detached, and started again by cron after a reboot; detached alone.
+#: Ways to keep agents: by the user's systemd; detached, and started again by cron after a reboot; only detached.
 SYSTEMD, CRON, DETACHED = "systemd", "cron", "detached"
-#: Seconds that an agent may take to give back its jobs.
+#: Seconds that an agent may take to release its jobs.
 STOP = 150
 
 _UNIT = """\
@@ -45,12 +45,12 @@ WantedBy=default.target
 
 
 def find_units() -> Path:
-    """Return where the units of this user are."""
+    """Return the directory of this user's units."""
     return Path.home() / ".config/systemd/user"
 
 
 def units_of(host: Path) -> list[str]:
-    """Return the names of units of agents, of any fleet, whose directories are below `host`."""
+    """Return the names of the units of all agents, of any fleet, with a directory below `host`."""
     found = []
     for path in sorted(find_units().glob(f"monkey-*-{host.name}-*.service")):
         with contextlib.suppress(OSError):
@@ -60,12 +60,12 @@ def units_of(host: Path) -> list[str]:
 
 
 def name_unit(place: FleetDirectory, agent: Path) -> str:
-    """Return the name of an agent's unit: hosts may share the directory of units."""
+    """Return the name of an agent's unit, which has the host's name, as hosts may share the directory of units."""
     return f"monkey-{place.fleet}-{place.host.name}-{agent.name}.service"
 
 
 def start_by_systemd(place: FleetDirectory, agent: Path, command: list[str]) -> None:
-    """Have systemd run an agent, now and after each boot. Raises OSError."""
+    """Let systemd run an agent, now and after each boot. Raises OSError."""
     name = name_unit(place, agent)
     identity = machine_id()
     text = _UNIT.format(
@@ -88,7 +88,7 @@ def start_by_systemd(place: FleetDirectory, agent: Path, command: list[str]) -> 
 
 
 def stop_by_systemd(place: FleetDirectory, agent: Path) -> bool:
-    """Have systemd stop an agent and forget it; returns whether it knew it."""
+    """Let systemd stop an agent, and remove its unit; return whether there was one."""
     name = name_unit(place, agent)
     path, link = find_units() / name, find_units() / "default.target.wants" / name
     if not path.exists() and not link.is_symlink():
@@ -107,13 +107,13 @@ def stop_by_systemd(place: FleetDirectory, agent: Path) -> bool:
 
 
 def kept_by_systemd(place: FleetDirectory, agent: Path) -> bool:
-    """Say whether the agent is started by systemd after a boot."""
+    """Return whether systemd starts the agent after a boot."""
     name = name_unit(place, agent)
     return (find_units() / name).exists() and (find_units() / "default.target.wants" / name).is_symlink()
 
 
 def _quoted(word: str) -> str:
-    """Quote a word of a command line, as systemd reads it."""
+    """Return a word of a command line, quoted as systemd reads it."""
     return '"' + _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$") + '"'
 
 
@@ -137,14 +137,14 @@ def _systemctl(*words: str, patience: float = PROGRAM_SECONDS) -> None:
 
 
 def start_detached(command: list[str]) -> None:
-    """Start an agent that outlives the login by which it is started. Raises OSError."""
+    """Start an agent that outlives our login. Raises OSError."""
     subprocess.run(
         [*command, "--detach"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PROGRAM_SECONDS, cwd="/"
     )
 
 
 def add_to_crontab(place: FleetDirectory, agent: Path, command: list[str]) -> None:
-    """Have cron start the agent after a reboot, and no other one of this fleet. Raises OSError."""
+    """Add a line to the crontab, by which cron starts the agent after a reboot. Raises OSError."""
     peace = " || ".join(f"test -e {shlex.quote(f'{agent}/{name}')}" for name in ("left-in-peace", "drain"))
     line = f"@reboot {peace} || exec {shlex.join(command)} --detach --patient"
     # To cron, an unescaped % is the end of the line.
@@ -152,17 +152,17 @@ def add_to_crontab(place: FleetDirectory, agent: Path, command: list[str]) -> No
 
 
 def remove_from_crontab(place: FleetDirectory, agent: Path | None = None) -> None:
-    """Have cron forget the agent, or all of this fleet. Raises OSError."""
+    """Remove the agent's line from the crontab, or all lines of this fleet. Raises OSError."""
     _change_crontab(_mark(place, agent), None)
 
 
 def in_crontab(place: FleetDirectory, agent: Path) -> bool:
-    """Say whether the agent is started by cron after a reboot."""
+    """Return whether cron starts the agent after a reboot. Raises OSError."""
     return any(_marked(line, _mark(place, agent)) for line in _crontab())
 
 
 def in_any_crontab(directory: Path) -> list[str]:
-    """Return the fleets that cron begins agents of which lie below a directory. Raises OSError."""
+    """Return the fleets of agents below a directory that cron starts. Raises OSError."""
     marks = (line.rpartition("# monkey ")[2].partition(" ") for line in _crontab() if "# monkey " in line)
     return sorted({fleet for fleet, _, where in marks if where.startswith(f"{directory}/")})
 
@@ -176,7 +176,10 @@ def _marked(line: str, mark: str) -> bool:
 
 
 def _crontab() -> list[str]:
-    """Return the lines of the crontab; none where we may have none. Raises OSError: nobody's lines may be lost."""
+    """Return the lines of the crontab; none where we may have none.
+
+    Raises OSError where it cannot be read, since no line of it may be lost.
+    """
     if shutil.which("crontab") is None:
         return []
     try:
@@ -195,7 +198,7 @@ def _crontab() -> list[str]:
 
 
 def _change_crontab(mark: str, line: str | None) -> None:
-    """Replace the line with that mark, or take it away; nothing of others' is touched."""
+    """Replace the line with this mark by `line`, or remove it (None); keep all other lines. Raises OSError."""
     before = _crontab()
     after = [old for old in before if not _marked(old, mark)] + ([f"{line} {mark}"] if line else [])
     if after == before:

@@ -1,13 +1,13 @@
-"""Where things lie on a host.
+"""Paths of monkey's files on a host.
 
-    WORKDIR/monkey.lock                     held while bundles come and go
-    WORKDIR/cache/                          code, environments, datasets: locked, so hosts may share it
-    WORKDIR/cache/CACHEDIR.TAG              says that it is ours: a user's own cache may lie in WORKDIR, too
-    WORKDIR/bundles/SHA256/                 an agent's code
-    WORKDIR/hosts/HOST/FLEET.lock           held while anything of the fleet is changed on this host
-    WORKDIR/hosts/HOST/FLEET/secrets        the jobs' secrets (0600)
-    WORKDIR/hosts/HOST/FLEET/ssh/           the key to the store's host, and how to get there
-    WORKDIR/hosts/HOST/FLEET/N/             the N-th agent's directory; the newest is the one that takes claims
+    WORKDIR/monkey.lock                     Held while bundles come and go.
+    WORKDIR/cache/                          Code, environments, datasets: locked, so hosts may share it.
+    WORKDIR/cache/CACHEDIR.TAG              Says that the cache is ours: a user's own may lie in WORKDIR, too.
+    WORKDIR/bundles/SHA256/                 An agent's code.
+    WORKDIR/hosts/HOST/FLEET.lock           Held while files of the fleet are changed on this host.
+    WORKDIR/hosts/HOST/FLEET/secrets        The jobs' secrets (0600).
+    WORKDIR/hosts/HOST/FLEET/ssh/           The key to the store's host, and the configuration to reach it.
+    WORKDIR/hosts/HOST/FLEET/N/             The N-th agent's directory: the newest agent takes claims.
 
 HOST is the machine's own name and identity: hosts may share one home directory.
 """
@@ -27,17 +27,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-#: What marks a directory as a cache (https://bford.info/cachedir/), and this one as ours.
+#: File that marks a directory as a cache (https://bford.info/cachedir/), and this one as ours.
 TAG = "CACHEDIR.TAG"
 _MARK = b"Signature: 8a477f597d28d172789f06886806bc55\n# The cache of monkey's agents. They fill it again.\n"
 
 
 class DirectoryBusy(Exception):
-    """Somebody else is at it."""
+    """Another process holds the lock of the directory."""
 
 
 def machine_id() -> str:
-    """Return what tells this machine from others: "" where nothing does."""
+    """Return the identity of this machine; "" where it has none."""
     for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with contextlib.suppress(OSError):
             return Path(name).read_text().strip()
@@ -52,7 +52,7 @@ def name_host() -> str:
 
 
 def find_workdir(said: str) -> Path:
-    """Return the directory that the user named."""
+    """Return the absolute path of the working directory that the user named; a relative one is below the home."""
     path = Path(said).expanduser()
     return path if path.is_absolute() else Path.home() / path
 
@@ -61,7 +61,7 @@ class FleetDirectory:
     """The directories of one fleet on this host."""
 
     def __init__(self, said: str, fleet: str) -> None:
-        """`said`: the working directory as the user named it; `fleet`: a name that no other fleet has."""
+        """Take the working directory `said`, as the user named it, and `fleet`, a name that no other fleet has."""
         self.workdir, self.fleet = find_workdir(said), fleet
         self.host = self.workdir / "hosts" / name_host()
         self.directory = self.host / fleet
@@ -72,7 +72,7 @@ class FleetDirectory:
         self.ssh = self.directory / "ssh"
 
     def bundle(self, sha256: str) -> Path:
-        """Return where a bundle lies, or would."""
+        """Return the path of a bundle, whether it exists or not."""
         return self.bundles / sha256
 
     def agents(self) -> list[Path]:
@@ -85,7 +85,7 @@ class FleetDirectory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only one who changes this fleet here; where nothing of it is left, neither is the lock.
+        """Hold the lock to change this fleet here; remove the lock file if nothing of the fleet is left.
 
         Raises DirectoryBusy, OSError.
         """
@@ -101,7 +101,7 @@ class FleetDirectory:
             remove_empty(self.host, self.host.parent)
 
     def occupied(self) -> bool:
-        """Say whether somebody else's files lie where the cache is to be."""
+        """Return whether foreign files lie where the cache is to be."""
         try:
             found = [path.name for path in self.cache.iterdir() if not path.name.startswith(f".{TAG}.")]
         except FileNotFoundError:
@@ -111,24 +111,27 @@ class FleetDirectory:
         return bool(found) and not self.cached()
 
     def cached(self) -> bool:
-        """Say whether there is a cache of ours."""
+        """Return whether there is a cache of ours."""
         try:
             return (self.cache / TAG).read_bytes() == _MARK
         except OSError:
             return False
 
     def claim_cache(self) -> None:
-        """Mark the cache as ours, to be removed with the rest. The caller holds `bundles_locked`. Raises OSError."""
+        """Mark the cache as ours, so that it is removed with the rest. The caller holds `bundles_locked`.
+
+        Raises OSError.
+        """
         if self.occupied():
             raise FileExistsError(errno.EEXIST, "there are files that are not monkey's", str(self.cache))
         write_file(self.cache / TAG, _MARK)
 
     def stray_locks(self) -> list[Path]:
-        """Return the lock files of fleets that have no directory on this host: of operations that were killed."""
+        """Return the lock files of fleets without a directory on this host, which killed operations left."""
         return sorted(lock for lock in self.host.glob("*.lock") if not lock.with_suffix("").is_dir())
 
     def clear_stray_locks(self) -> None:
-        """Remove those of them that nobody holds. Raises OSError."""
+        """Remove those lock files that no process holds. Raises OSError."""
         for lock in self.stray_locks():
             fd = _try_lock(lock)
             if fd is not None:
@@ -138,17 +141,14 @@ class FleetDirectory:
 
     @contextlib.contextmanager
     def bundles_locked(self) -> Iterator[None]:
-        """Be the only one, of all hosts that share the directory, who counts or removes bundles.
-
-        Raises DirectoryBusy.
-        """
+        """Hold the lock to count or remove bundles, over all hosts that share the directory. Raises DirectoryBusy."""
         make_directory(self.workdir)
         with hold_lock(self.lock):
             yield
 
 
 def make_directory(directory: Path) -> None:
-    """Make a directory that nobody else may look into, and those above it."""
+    """Make a directory that only this user may read (0700), and those above it. Raises OSError."""
     if not directory.is_dir():
         directory.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -157,9 +157,9 @@ def make_directory(directory: Path) -> None:
 
 @contextlib.contextmanager
 def hold_lock(path: Path, patience: float = 60, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Hold the lock file `path`. It is removed with what it guards, and then made again.
+    """Hold the lock file `path`. It may be removed with what it guards, and is then made again.
 
-    Raises DirectoryBusy after so many seconds of `patience`, or where it is `given_up` before.
+    Raises DirectoryBusy after `patience` seconds, or as soon as `given_up` returns True.
     """
     until = time.monotonic() + patience
     while not given_up():
@@ -177,7 +177,7 @@ def hold_lock(path: Path, patience: float = 60, given_up: Callable[[], bool] = l
 
 
 def is_unheard() -> bool:
-    """Say whether nobody hears our reply: a monkey that was killed; the next may have taken all away by now."""
+    """Return whether our reply has no reader: that monkey was killed, and the next may have removed all by now."""
     poller = select.poll()
     poller.register(1, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
@@ -200,7 +200,7 @@ def _try_lock(path: Path) -> int | None:
 
 
 def write_file(path: Path, data: bytes, mode: int = 0o600) -> bool:
-    """Write a file aside and rename it over, on disk before it is seen; returns whether anything changed."""
+    """Write a file aside, sync it and rename it into place; return whether bytes or mode changed. Raises OSError."""
     with contextlib.suppress(OSError):
         if path.read_bytes() == data and stat.S_IMODE(path.stat().st_mode) == mode:
             return False
@@ -223,7 +223,7 @@ def write_file(path: Path, data: bytes, mode: int = 0o600) -> bool:
 
 
 def clear_tree(path: Path) -> None:
-    """Remove a tree, also where directories in it may not be written: caches are kept read-only."""
+    """Remove a tree, even with read-only directories, as caches have them. Raises OSError."""
     if path.is_symlink() or not path.is_dir():
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
