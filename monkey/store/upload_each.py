@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from monkey.concurrency import in_lanes
 from monkey.store.content.hash_worker import CHANGED, read_contents
 from monkey.store.content.objects import Moved, SourceFile, make_refusal, object_key
 from monkey.store.store_port import Store
@@ -18,19 +19,12 @@ WHOLE, _CONCURRENCY = 8 * 1024 * 1024, 24
 async def put_each(store: Store, sources: Sequence[SourceFile], moved: Moved) -> list[str]:
     """Store each file by itself, several at once. See `Store.put_contents`."""
     found, sent = [""] * len(sources), set[str]()
-    queue = iter(range(len(sources)))
 
-    async def hand() -> None:
-        for at in queue:
-            found[at] = await _put(store, sources[at], sent)
-            moved(1, sources[at].signature[0])
+    async def put(at: int) -> None:
+        found[at] = await _put(store, sources[at], sent)
+        moved(1, sources[at].signature[0])
 
-    tasks = [asyncio.ensure_future(hand()) for _ in range(min(_CONCURRENCY, len(sources)))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
+    await in_lanes(range(len(sources)), put, _CONCURRENCY)
     return found
 
 

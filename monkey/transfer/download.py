@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from monkey.concurrency import in_lanes
 from monkey.errors import KeyMissing, MonkeyError, StoreUnavailable
 from monkey.store.keys import is_encodable
 from monkey.store.store_port import Store
-from monkey.transfer.concurrency import in_lanes
 
 #: Files that are under way at a time.
 LANES = 16

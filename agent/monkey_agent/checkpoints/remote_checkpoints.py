@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from monkey.concurrency import in_lanes
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.layout import Keys
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
-from monkey.transfer.concurrency import in_lanes
 from monkey_agent.checkpoints.captures import Capture
 from monkey_agent.checkpoints.checkpoint_manifest import CheckpointManifest, FileEntry, decode_manifest
 from monkey_agent.checkpoints.directory_scan import FileState

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from monkey.concurrency import in_lanes
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.files import stat_directory
 from monkey.protocol.layout import Keys
 from monkey.store.store_port import Store
-from monkey.transfer.concurrency import in_lanes
 from monkey.tree_removal import remove_tree
 from monkey_agent.checkpoints.checkpoint_manifest import CheckpointManifest, FileEntry, decode_manifest
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints

@@ -10,10 +10,10 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from monkey.concurrency import in_lanes
 from monkey.files import stat_directory
 from monkey.store.keys import is_encodable, shorten_key
 from monkey.store.store_port import Store
-from monkey.transfer.concurrency import in_lanes
 from monkey.transfer.globs import GlobPatterns
 from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.execution.workspace import Workspace

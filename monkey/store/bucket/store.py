@@ -10,7 +10,7 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
+from monkey.concurrency import in_lanes
 from monkey.errors import KeyMissing, StoreMissing, StoreReplaced, StoreUnavailable
 from monkey.store.bucket.errors import StoreOperation, translate_bucket_error
 from monkey.store.bucket.object_names import ObjectNames, key_of
@@ -220,17 +221,15 @@ class BucketStore(Store):
         if data is not None:
             _write_at(file, data, 0)
             return
-        slots = asyncio.Semaphore(_CONCURRENCY)
 
         async def part(start: int) -> None:
             async def once() -> bytes:
                 options: Any = {"range": (start, min(start + _PART_BYTES, size)), "if_match": etag}
                 return bytes(await (await obstore.get_async(self._bulk, name, options=options)).bytes_async())
 
-            async with slots:
-                _write_at(file, await self._again(once, key), start)
+            _write_at(file, await self._again(once, key), start)
 
-        await _all([part(start) for start in range(0, size, _PART_BYTES)])
+        await in_lanes(range(0, size, _PART_BYTES), part, _CONCURRENCY)
 
     async def _again(
         self, work: Callable[[], Awaitable[_T]], key: str, verb: StoreOperation = StoreOperation.READ
@@ -261,14 +260,3 @@ def _write_at(file: IO[bytes], data: bytes, start: int) -> None:
     while view:
         written = os.pwrite(file.fileno(), view, start)
         view, start = view[written:], start + written
-
-
-async def _all(parts: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all; where one fails, end the others and raise what it raised."""
-    tasks = [asyncio.ensure_future(part) for part in parts]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,9 +6,9 @@ The order is `monkey.store.directory.bulk`'s: bytes on disk before the name, nam
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+from monkey.concurrency import in_lanes, run_all
 from monkey.store.content.objects import Moved, SourceFile, object_key
 from monkey.store.sftp.publish import SftpPublisher
 from monkey.store.sftp.root import SftpRoot
@@ -83,14 +83,12 @@ class FileBatch:
         self._durable = not await self._flusher.together()
         calls = await self._link.files()
         found = [""] * len(sources)
-        queue = iter(range(len(sources)))
 
-        async def hand() -> None:
-            for at in queue:
-                found[at] = await self._write(sources[at])
+        async def put(at: int) -> None:
+            found[at] = await self._write(sources[at])
 
         try:
-            await _all([hand() for _ in range(min(OPEN, len(sources)))])
+            await in_lanes(range(len(sources)), put, OPEN)
             if not self._durable:
                 await self._flusher.settle(self._aside)
             await self._name(calls)
@@ -107,7 +105,7 @@ class FileBatch:
     async def _name(self, calls: SftpRequests) -> None:
         """Give all their names: first one in each directory, which is made where it is missing."""
         first = {key.rpartition(b"/")[0]: aside for aside, key in self._aside.items()}
-        await _all([self._publisher.replace(calls, aside, self._aside[aside]) for aside in first.values()])
+        await run_all(self._publisher.replace(calls, aside, self._aside[aside]) for aside in first.values())
         rest = self._aside.keys() - first.values()
         await asyncio.gather(*(calls.replace(aside, self._aside[aside]) for aside in rest))
 
@@ -121,14 +119,3 @@ class FileBatch:
             calls = await self._link.files()
             self._aside[await self._publisher.aside(calls, (data,), durable=self._durable, stamp=False)] = key
         return md5
-
-
-async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do all at the same time; the first error ends the others, and passes through once they have ended."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
