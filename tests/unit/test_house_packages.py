@@ -6,7 +6,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,17 @@ from packaging.requirements import Requirement
 MOST = 32
 SIGNATURES = "cryptography"
 SPEC = "datasets: {d: data}\ncommand: [python3, -c, 'pass']\noutputs: []\n"
-#: `monkey` where a library is not installed.
-WITHOUT = "import sys; sys.modules[sys.argv.pop(1)] = None; from monkey.cli.main import main; main()"
+#: `monkey` where libraries are not installed, their modules separated by commas.
+WITHOUT = (
+    "import sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(','))); "
+    "from monkey.cli.main import main; main()"
+)
+#: Providers of each type that has machines elsewhere.
+PROVIDERS = {
+    "ssh": "{type: ssh, hosts: [h1]}",
+    "aws": "{type: aws, region: eu-west-1, instance_type: m5.large, image: ami-0123456789abcdef0, max_instances: 1}",
+    "gcp": "{type: gcp, gcp_project: my-project-1, region: europe-west4, machine_type: e2-medium, max_instances: 1}",
+}
 
 
 def needs(name: str) -> Iterator[str]:
@@ -47,12 +56,28 @@ def test_the_base_install_is_small() -> None:
     assert len(more) <= MOST, f"{len(more)}: {', '.join(sorted(more))}"
 
 
-def said_without(library: str, root: Path, *words: str) -> str:
-    """Return what a failing `monkey` says where the library is not installed."""
-    command = [sys.executable, "-c", WITHOUT, library, *words]
+def said_without(modules: str, root: Path, *words: str, codes: Container[int] = (1,)) -> str:
+    """Return what a failing `monkey` says where the libraries with these modules are not installed."""
+    command = [sys.executable, "-c", WITHOUT, modules, *words]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode in codes, done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+def with_provider(root: Path, kind: str) -> Path:
+    """Write a project with a provider of this type."""
+    text = f"project: test\nproviders:\n  lab: {PROVIDERS[kind]}\n"
+    (project(root) / "monkey.yaml").write_text(text)
+    (root / "specs" / "sweep.yaml").write_text("command: [python3, -c, 'pass']\nprovider: lab\noutputs: []\n")
+    return root
+
+
+def modules_beyond_the_base() -> str:
+    """Return the modules that are installed here and are of no package of the base install."""
+    base = closure("monkey-sweep")
+    owners = importlib.metadata.packages_distributions()
+    named = {module: {re.sub(r"[-_.]+", "-", name).lower() for name in of} for module, of in owners.items()}
+    return ",".join(module for module, of in named.items() if base.isdisjoint(of))
 
 
 def project(root: Path, *, store: str = ".monkey/store", tracked: bool = False) -> Path:
@@ -84,3 +109,21 @@ def test_a_store_by_ssh_names_its_line_and_the_extra(tmp_path: Path, verb: str) 
     said = said_without("asyncssh", project(tmp_path, store="ssh://host/~/store"), verb)
     assert "monkey.yaml:2:8: a store at ssh:// is reached by asyncssh, which is not installed here" in said
     assert "pip install" in said and "[ssh]" in said
+
+
+@pytest.mark.parametrize("verb", ["plan", "apply", "doctor"])
+def test_hosts_name_the_extra_on_a_base_install(tmp_path: Path, verb: str) -> None:
+    said = said_without(modules_beyond_the_base(), with_provider(tmp_path, "ssh"), verb)
+    assert "pip install" in said and "[ssh]" in said
+
+
+@pytest.mark.parametrize("kind", ["aws", "gcp"])
+def test_a_doctor_names_the_extra_of_a_cloud_on_a_base_install(tmp_path: Path, kind: str) -> None:
+    said = said_without(modules_beyond_the_base(), with_provider(tmp_path, kind), "doctor")
+    assert f"machines of type {kind} need what is not installed here" in said and f"[{kind}]" in said
+
+
+def test_a_base_install_without_machines_elsewhere_is_enough(tmp_path: Path) -> None:
+    missing = modules_beyond_the_base()
+    assert {"packaging", "pytest"} <= set(missing.split(","))
+    said_without(missing, with_provider(tmp_path, "ssh"), "list", "instances", codes=(0,))

@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from monkey.spec.sweep.models import Spec
 
 #: What else must be installed to make machines of a type.
-_PACKAGES = {"aws": ("boto3", "pulumi_aws"), "gcp": ("google.auth", "pulumi_gcp")}
+_PACKAGES = {
+    "ssh": ("pulumi",),
+    "aws": ("boto3", "pulumi", "pulumi_aws"),
+    "gcp": ("google.auth", "pulumi", "pulumi_gcp"),
+}
 
 
 @dataclass(frozen=True)
@@ -114,12 +118,14 @@ def _programs(project: Project) -> Iterator[DoctorCheck]:
     if not types & FLEET_MODULES.keys():
         return
     stacks = FLEET_MODULES["ssh"].partition(".")[0]
-    yield _looked(import_module(f"{stacks}.engine.installation").check_pulumi)
+    if not _missing("pulumi"):
+        yield _looked(import_module(f"{stacks}.engine.installation").check_pulumi)
     for type_ in sorted(types & _PACKAGES.keys()):
         missing = list(filter(_missing, _PACKAGES[type_]))
-        for package in missing:
-            yield DoctorCheck("pulumi", f"{package} is not installed here", origin.hint_install(type_), wrong=True)
-        if not missing:
+        if missing:
+            what = f"machines of type {type_} need what is not installed here: {', '.join(missing)}"
+            yield DoctorCheck("pulumi", what, origin.hint_install(type_), wrong=True)
+        elif type_ != "ssh":
             yield _looked(partial(import_module(f"{stacks}.engine.plugins").check_plugin, type_))
     if "ssh" in types and shutil.which("ssh") is None:
         yield DoctorCheck("ssh", "there is no program `ssh` on the PATH", "install OpenSSH's client", wrong=True)

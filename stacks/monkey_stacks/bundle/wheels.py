@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from email.parser import Parser
 from functools import cache
 from pathlib import Path
-
-from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag
+from typing import TYPE_CHECKING
 
 from monkey import origin
 from monkey.errors import FleetError
+
+if TYPE_CHECKING:
+    from packaging.tags import Tag
 
 #: Scheme of a store to what an agent imports for it, beyond Python; what these need is found out.
 NEEDS: Mapping[str, tuple[str, ...]] = {
@@ -140,6 +142,8 @@ def _tags(distribution: importlib.metadata.Distribution) -> list[str]:
 
 def is_fitting(tags: list[str], target: WheelTarget) -> bool:
     """Say whether a wheel with one of these tags ("cp311-abi3-manylinux_2_28_x86_64") runs there."""
+    from packaging.tags import parse_tag  # of the extras that have machines elsewhere
+
     supported = _supported_tags(target)
     return any(not supported.isdisjoint(parse_tag(tag)) for tag in tags)
 
@@ -147,6 +151,8 @@ def is_fitting(tags: list[str], target: WheelTarget) -> bool:
 @cache
 def _supported_tags(target: WheelTarget) -> frozenset[Tag]:
     """Return the tags of wheels that run there (PEP 425, 600, 656)."""
+    from packaging.tags import compatible_tags, cpython_tags
+
     python, platforms = target.python[:2], [f"{name}_{target.machine}" for name in _platforms(target)]
     interpreter = f"cp{python[0]}{python[1]}"
     ours = cpython_tags(python, platforms=platforms)
