@@ -11,7 +11,7 @@ from typing import Any
 from monkey.metrics.summary import MetricSummary
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.heartbeat import HeartbeatWriter
-from monkey.protocol.journal import record_of
+from monkey.protocol.journal import make_record
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_revision, mark_queue
@@ -74,7 +74,7 @@ class Agents:
     async def _agent(self, store: Store, agent: str, jobs: Sequence[str]) -> None:
         heart = HeartbeatWriter(store, self._keys.beat(agent), MachineClock())
         for row, job in enumerate(jobs[:-RUNNING]):
-            heart.journal.record(record_of(job, 2, self._end(agent, row)))
+            heart.journal.record(make_record(job, 2, self._end(agent, row)))
             if heart.journal.full:
                 i, block = heart.journal.pending()
                 await create_object(store, self._keys.segment(agent, i), block.encode())

@@ -23,7 +23,7 @@ from _common import report
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from monkey.metrics import names
-from monkey.metrics.influx_points import job_point, metric_tags
+from monkey.metrics.influx_points import make_metric_tags, write_job_point
 from monkey.metrics.records import Records
 from tests import influx
 
@@ -54,11 +54,11 @@ def points(sweep: int) -> Iterator[bytes]:
             % (1 / (step + 1.1), 1 - 1 / (step + 1.3), step, int(begun * 1e9) + step * 3_000_000_007)
             for step in range(STEPS)
         )
-        yield Records(metric_tags(f"s{sweep}", job, 1, host, "0.jsonl")).convert(records)
+        yield Records(make_metric_tags(f"s{sweep}", job, 1, host, "0.jsonl")).convert(records)
         about = {"attempt": 1, "host": host, "parameters": {"lr": 0.1 / (at + 1), "depth": at % 7, "optimizer": "adam"}}
-        yield job_point(f"s{sweep}", job, names.RUNNING, begun, 1, **about, metric="loss", count=JOBS)
+        yield write_job_point(f"s{sweep}", job, names.RUNNING, begun, 1, **about, metric="loss", count=JOBS)
         done = {"exit_code": 0, "seconds": 60.0, "summary": summary, "metric": "loss", "count": JOBS}
-        yield job_point(f"s{sweep}", job, names.SUCCEEDED, begun + 60, 2, **about, **done)
+        yield write_job_point(f"s{sweep}", job, names.SUCCEEDED, begun + 60, 2, **about, **done)
 
 
 def name(sweep: int, job: int) -> str:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from monkey.cli.help import VERBS
+
 PAGE = Path(__file__).parent / "commands.md"
 #: The block of a command: its first line names it.
 BLOCK = re.compile(r"```text\n[Uu]sage: (monkey[a-z -]*?)(?= \[|\n| [A-Z{])(?:(?!```).)*```", re.DOTALL)
@@ -24,7 +26,10 @@ def usage(words: str) -> str:
 
 
 def refreshed(text: str) -> str:
-    """Return the page with every block as the command prints it now."""
+    """Return the page with every block as the command prints it now, and a section for each verb that has none."""
+    for verb in (verb for verbs in VERBS.values() for verb in verbs):
+        if f"## monkey {verb}\n" not in text:
+            text += f"\n## monkey {verb}\n\n```text\n{usage(f'monkey {verb}')}\n```\n"
     return BLOCK.sub(lambda match: f"```text\n{usage(match[1])}\n```", text)
 
 

@@ -1,4 +1,4 @@
-"""The one way to replace a file: written beside its place, then renamed, so that no reader sees half of it."""
+"""Writing files whole: beside their place, then renamed, so that no reader sees half of one."""
 
 from __future__ import annotations
 
@@ -32,3 +32,10 @@ def write_atomically(
         with contextlib.suppress(OSError):
             os.unlink(aside)  # noqa: PTH108
         raise
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write all of `data` to a descriptor: one call of the system may write less. Raises OSError."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])

@@ -23,7 +23,7 @@ async def run_all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def in_lanes(items: Iterable[_T], work: Callable[[_T], Awaitable[None]], lanes: int) -> None:
+async def run_in_lanes(items: Iterable[_T], work: Callable[[_T], Awaitable[None]], lanes: int) -> None:
     """Do `work` for each item, at most `lanes` at once. The first error ends all, and passes through."""
     waiting = iter(items)
     await run_all(_run_lane(waiting, work) for _ in range(lanes))

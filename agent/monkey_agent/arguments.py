@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from monkey.fleet.agent_state import host_name
+from monkey.fleet.agent_state import make_host_name
 from monkey.protocol.layout import PROJECT_NAME
 from monkey.spec.yaml.mistakes import MistakesError
 from monkey.spec.yaml.units import parse_size
@@ -22,7 +22,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--fleet", default="local", type=_name, help="provider in monkey.yaml that this agent belongs to"
     )
     parser.add_argument(
-        "--name", default=host_name(), type=_name, help="agent name, unique per machine and fleet (default: host name)"
+        "--name",
+        default=make_host_name(),
+        type=_name,
+        help="agent name, unique per machine and fleet (default: host name)",
     )
     _add_limits(parser)
     parser.add_argument(

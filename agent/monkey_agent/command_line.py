@@ -18,7 +18,7 @@ from typing import Any
 
 from monkey.errors import FleetError, MonkeyError, StoreError
 from monkey.fleet import environment_digest, incarnations
-from monkey.fleet.agent_state import cache_home, state_dir
+from monkey.fleet.agent_state import locate_agent_state, locate_cache_home
 from monkey.fleet.gpus import list_gpus, select_gpus
 from monkey.fleet.machine_capacity import Capacity, format_count, measure_capacity
 from monkey.process_exit import exit_now
@@ -61,12 +61,12 @@ async def run_life(asked: argparse.Namespace) -> bool:
 
 
 async def _live(asked: argparse.Namespace, store: Store) -> bool:
-    home = StateDirectory(asked.state or state_dir(store.url, asked.project, asked.fleet, asked.name))
+    home = StateDirectory(asked.state or locate_agent_state(store.url, asked.project, asked.fleet, asked.name))
     leftover_processes.clear_leftovers(home.directory)
     identity = _identity(asked, home)
     machine = _machine(asked)
     foreign = BusyGpus() if asked.gpus == "auto" and machine.gpus else None
-    cache = asked.cache or cache_home()
+    cache = asked.cache or locate_cache_home()
     room = DiskSpaceGuard([home.directory, cache])
     errors = UnexpectedErrors(_say)
     runner = LocalRunner(
@@ -127,7 +127,7 @@ def _chores(
     if asked.cloud:
         from monkey_agent.lifecycle import cloud_notices  # an HTTP client, which nobody else needs: 12 ms
 
-        yield cloud_notices.be_heard(agent, directory)
+        yield cloud_notices.record_heartbeats(agent, directory)
         yield cloud_notices.leave_on_notice(agent, asked.cloud, directory, runner.limit_grace)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from monkey.protocol.clock import CLOCK, MachineClock
 
-__all__ = ["CLOCK", "MachineClock", "boot_id"]
+__all__ = ["CLOCK", "MachineClock", "read_boot_id"]
 
 
-def boot_id() -> str:
+def read_boot_id() -> str:
     """Return what tells this boot of the machine from all others; "" where nothing does."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

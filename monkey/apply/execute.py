@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from monkey.apply.fleet_work import planned_work, recount_work
+from monkey.apply.fleet_work import make_planned_work, recount_work
 from monkey.apply.world.dataset_loader import send_datasets
 from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError
-from monkey.fleet.agent_state import host_name
+from monkey.fleet.agent_state import make_host_name
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.diff import check_descent
 from monkey.plan.explain import find_setting_changes
@@ -63,7 +63,7 @@ async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
         if part.changes and part.after is not None:
             fleet, again = world.fleet(part.fleet), partial(recount_work, world, plan, part, now)
             try:
-                await fleet.converge(planned_work(plan, part, now), partial(say, part.fleet), again)
+                await fleet.converge(make_planned_work(plan, part, now), partial(say, part.fleet), again)
             except FleetError as exc:
                 failed[part.fleet] = exc
     if failed and not any(part.jobs and part.fleet not in failed for part in plan.fleets):
@@ -141,6 +141,6 @@ def _plain(git: Mapping[str, object] | None) -> dict[str, object] | None:
 
 def _author() -> str:
     try:
-        return f"{getpass.getuser()}@{host_name()}"
+        return f"{getpass.getuser()}@{make_host_name()}"
     except (KeyError, OSError):  # an account without a name, as in many containers
-        return host_name()
+        return make_host_name()

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from monkey.apply.world.world import World
 
 
-async def with_machines(plan: Plan, world: World, snapshot: StoreSnapshot | None) -> Plan:
+async def forecast_machines(plan: Plan, world: World, snapshot: StoreSnapshot | None) -> Plan:
     """Let the fleets say what the plan means for their machines; `snapshot`: what runs there, if anything ever did.
 
     Raises FleetError, StoreError.
     """
-    works = [(world.fleet(part.fleet), part, planned_work(plan, part, plan.at)) for part in plan.fleets]
+    works = [(world.fleet(part.fleet), part, make_planned_work(plan, part, plan.at)) for part in plan.fleets]
     told = await asyncio.gather(*(_forecast(fleet, part, work, snapshot) for fleet, part, work in works))
     return plan.with_fleets(told)
 
@@ -58,7 +58,7 @@ async def _with_stops(
     )
 
 
-def planned_work(plan: Plan, part: FleetPlan, now: float) -> FleetWork:
+def make_planned_work(plan: Plan, part: FleetPlan, now: float) -> FleetWork:
     """Return what a fleet has to do once the plan is applied, at `now` (seconds since the epoch)."""
     return FleetWork(part.jobs, part.secrets, part.others, plan.expires(part, now), part.asked, plan.through(part, now))
 
@@ -107,7 +107,7 @@ async def call_for_agents(world: World, fleet: str, sweep: str, say: Say) -> Non
     await world.fleet(fleet).converge(_work([*map(_lot, views)], asked, others), say)
 
 
-def work_left(views: Iterable[SweepView]) -> FleetWork:
+def sum_unfinished_work(views: Iterable[SweepView]) -> FleetWork:
     """Return what is left to do of sweeps that are at work, without their secrets."""
     return _work([*map(_lot, views)], frozenset(), frozenset())
 
@@ -131,10 +131,10 @@ def _lot(view: SweepView, jobs: Sequence[str] | None = None, until: float | None
 
 
 async def _at_work(world: World, fleet: str) -> list[SweepView]:
-    return with_work(await world.reader().read(), fleet)
+    return list_unfinished_sweeps(await world.reader().read(), fleet)
 
 
-def with_work(snapshot: StoreSnapshot, fleet: str) -> list[SweepView]:
+def list_unfinished_sweeps(snapshot: StoreSnapshot, fleet: str) -> list[SweepView]:
     """Return the sweeps of which something is left to do, by this fleet among others."""
     views = snapshot.sweeps.values()
     revisions = ((view, view.state.revision) for view in views if view.active)

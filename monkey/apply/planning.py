@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monkey.apply.cost_limits import check_costs, check_expires
-from monkey.apply.fleet_work import with_machines
-from monkey.apply.inspect.fleet_audit import left_behind
-from monkey.apply.unreported_jobs import with_claimed
+from monkey.apply.fleet_work import forecast_machines
+from monkey.apply.inspect.fleet_audit import warn_of_unlisted_fleets
+from monkey.apply.unreported_jobs import add_claimed_jobs
 from monkey.apply.world.absent_datasets import recall_datasets
 from monkey.apply.world.desired_state import (
     LoadedSpec,
     check_providers,
     desire_specs,
-    placed_in_history,
+    list_spec_files,
+    place_specs_in_history,
     read_specs,
-    spec_files,
 )
-from monkey.apply.world.observe import check_secrets, observe_project, with_shortage
+from monkey.apply.world.observe import add_shortage_warnings, check_secrets, observe_project
 from monkey.apply.world.world import World
 from monkey.errors import StalePlan
 from monkey.plan.change import Plan
@@ -44,7 +44,7 @@ class PlanningResult:
 
 async def make_plan(world: World, specs: Sequence[str], keep_stale: Sequence[str] = ()) -> PlanningResult:
     """Plan for the named spec files (none: all of the project's). Raises MonkeyError of every kind."""
-    return await _plan(world, spec_files(world.project, specs), keep_stale)
+    return await _plan(world, list_spec_files(world.project, specs), keep_stale)
 
 
 def read_saved(path: Path) -> SavedPlan:
@@ -67,21 +67,21 @@ async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str]) 
     specs = read_specs(world.project, files)
     wanted = desire_specs(world.project, specs, world.bars, await recall_datasets(world, specs))
     check_providers(world.project, wanted)
-    return replace(await plan_for(world, wanted, keep_stale), files=files)
+    return replace(await plan_loaded_specs(world, wanted, keep_stale), files=files)
 
 
-async def plan_for(world: World, wanted: Sequence[LoadedSpec], keep_stale: Sequence[str]) -> PlanningResult:
+async def plan_loaded_specs(world: World, wanted: Sequence[LoadedSpec], keep_stale: Sequence[str]) -> PlanningResult:
     """Plan for what is wanted, wherever that comes from."""
     observed, snapshot = await observe_project(world, wanted)
-    wanted = placed_in_history(world.project, wanted, observed)
+    wanted = place_specs_in_history(world.project, wanted, observed)
     desired = [want.desired for want in wanted]
     plan = compute_plan(desired, observed, keep_stale)
-    claimed = await with_claimed(world, plan, observed, snapshot)
+    claimed = await add_claimed_jobs(world, plan, observed, snapshot)
     if claimed.sweeps != observed.sweeps:
         plan = compute_plan(desired, claimed, keep_stale)
     check_secrets(world, plan, wanted)
     check_expires(world.project, plan, wanted)
-    plan = await with_machines(with_shortage(plan, world), world, snapshot)
+    plan = await forecast_machines(add_shortage_warnings(plan, world), world, snapshot)
     check_costs(plan)
-    plan = replace(plan, warnings=await left_behind(world))
+    plan = replace(plan, warnings=await warn_of_unlisted_fleets(world))
     return PlanningResult(plan, (), wanted, snapshot)

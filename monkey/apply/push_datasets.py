@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from monkey.apply.world.known_stores import KnownStores
 from monkey.errors import MonkeyError
-from monkey.fleet.agent_state import cache_home
+from monkey.fleet.agent_state import locate_cache_home
 from monkey.store.content.hash_workers import HashWorkers
 from monkey.store.directory.root import DirectoryRoot
 from monkey.transfer.datasets import dvc_files
@@ -40,9 +40,9 @@ class PushedDataset(NamedTuple):
 async def push_specs(world: World, specs: Sequence[str]) -> list[PushedDataset]:
     """Send the datasets of the specs (none: all of the project's). Raises MonkeyError of every kind."""
     from monkey.apply.world.dataset_loader import send_datasets
-    from monkey.apply.world.desired_state import desire_specs, read_specs, spec_files
+    from monkey.apply.world.desired_state import desire_specs, list_spec_files, read_specs
 
-    read = read_specs(world.project, spec_files(world.project, specs))
+    read = read_specs(world.project, list_spec_files(world.project, specs))
     wanted = desire_specs(world.project, read, world.bars)
     datasets = {f"{want.desired.name}: {name}": data for want in wanted for name, data in want.datasets.items()}
     if datasets:
@@ -104,7 +104,7 @@ def _met(project: Project) -> DirectoryRoot | None:
 
 
 def _home() -> Path:
-    return cache_home() / "datasets"
+    return locate_cache_home() / "datasets"
 
 
 def _all_there(seen: DataSurvey) -> Dataset | None:
@@ -151,10 +151,10 @@ async def _open(project: Project, at: str, moved: Moved) -> tuple[Store, Dataset
     """
     import asyncio
 
-    from monkey.apply.world.project_store import open_begun, store_url
+    from monkey.apply.world.project_store import locate_project_store, open_begun
     from monkey.transfer.datasets.hashing import hash_dataset
 
-    url, memo = store_url(project), KnownStores(project.root)
+    url, memo = locate_project_store(project), KnownStores(project.root)
     opening = asyncio.ensure_future(open_begun(url, memo))
     if "://" not in url or not memo.expects(url):
         return await opening, None

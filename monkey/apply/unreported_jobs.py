@@ -16,7 +16,7 @@ from monkey.protocol.status.store_snapshot import StoreSnapshot
 LOOKS = 2_000
 
 
-async def with_claimed(
+async def add_claimed_jobs(
     world: World, plan: Plan, observed: ObservedProject, snapshot: StoreSnapshot | None
 ) -> ObservedProject:
     """Return what was observed, with those of the jobs that the plan takes away running that a living agent claimed.

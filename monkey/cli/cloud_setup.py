@@ -123,9 +123,9 @@ def add_provider(path: Path, wanted: CloudOptions) -> bool:
 
 def _check_same(project: Project, there: Mapping[str, Any], wanted: CloudOptions) -> None:
     """Raise MonkeyError if an option differs from all entries of monkey.yaml: it would have no effect."""
-    from monkey.apply.world.project_store import store_url
+    from monkey.apply.world.project_store import locate_project_store
 
-    store = store_url(project)
+    store = locate_project_store(project)
     if wanted.store is not None and "?" not in wanted.store:  # options may be said beside it
         store = store.partition("?")[0]
     keys = [key for key in ("region", "type", "gcp_project", "store") if getattr(wanted, key) is not None]
@@ -166,11 +166,11 @@ def prepare_cloud(root: Path, provider: str, *, bucket: bool) -> None:
 
     Raises FleetError, StoreError, and MonkeyError where the provider's machines cannot reach the store.
     """
-    from monkey.apply.world.project_store import store_url
+    from monkey.apply.world.project_store import locate_project_store
     from monkey.spec.project.project import load_project
 
     project = load_project(root)
-    url, start = store_url(project), import_module(STARTS[provider][0])
+    url, start = locate_project_store(project), import_module(STARTS[provider][0])
     found = [of.cloud for of in _of_type(project, provider).values() if of.cloud is not None]
     clouds = {(cloud.gcp_project, cloud.region): cloud for cloud in found}
     if not url.startswith(STARTS[provider][1]):

@@ -40,7 +40,7 @@ VERBS = {
 }
 
 
-def help_text() -> str:
+def compose_help() -> str:
     """Return what `monkey --help` prints."""
     lines = ["Usage: monkey [-C DIR] VERB …", "", "  Commit a sweep; the machines follow.", ""]
     for group, verbs in VERBS.items():

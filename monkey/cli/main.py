@@ -11,7 +11,7 @@ import sys
 
 from monkey import __version__
 from monkey.cli.exit_codes import BROKEN_PIPE, INTERRUPTED
-from monkey.cli.help import help_text
+from monkey.cli.help import compose_help
 from monkey.process_exit import exit_now
 
 TYPE_CHECKING = False  # not from typing, nor errors with its dataclasses: each costs the help some milliseconds
@@ -44,6 +44,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def run_guarded(arguments: list[str]) -> int:
     """Run `monkey` with these arguments and return the exit code; every failure becomes words on stderr."""
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     try:
         return 0 if _answered(arguments) else _called(arguments)
     except KeyboardInterrupt as exc:
@@ -64,8 +66,8 @@ def _answered(arguments: list[str]) -> bool:
     """Answer `--help` and `--version`, which need only this file; return whether they were asked."""
     if "_MONKEY_COMPLETE" in os.environ:
         return False
-    if arguments in ([], ["-h"], ["--help"], ["help"]):
-        sys.stdout.write(help_text())
+    if arguments in ([], ["-h"], ["--help"]):
+        sys.stdout.write(compose_help())
         return True
     if arguments == ["--version"]:
         print(f"monkey {__version__}")

@@ -7,7 +7,7 @@ import click
 from monkey.apply.orders import OrderOutcome
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.render.apply_outcome import summarize_states
-from monkey.cli.terminal.text import format_plural, one_line
+from monkey.cli.terminal.text import flatten_text, format_plural
 from monkey.plan.advice import suggest_next_step
 
 
@@ -21,7 +21,7 @@ def report_order(done: OrderOutcome, verb: str, did: str, then: str) -> None:
 
     `did`: what the sweep is or does now; `then`: a sentence or two, without the last full stop.
     """
-    name = one_line(done.view.state.name)
+    name = flatten_text(done.view.state.name)
     if not done.changed:
         click.echo(f"{name}: {_stands(done)}; nothing to {verb}. {_helps(done)}.")
         return
@@ -42,4 +42,4 @@ def _helps(done: OrderOutcome) -> str:
     from dataclasses import replace
 
     at = judge_standing(done.view)
-    return one_line(suggest_next_step(replace(at, paused=False, cancelled=False) if done.changed else at))
+    return flatten_text(suggest_next_step(replace(at, paused=False, cancelled=False) if done.changed else at))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from monkey import __version__
-from monkey.cli.help import VERBS, help_text
+from monkey.cli.help import VERBS, compose_help
 from monkey.errors import MonkeyError
 
 #: How alike a wrong verb and a right one must be for a guess.
@@ -44,7 +44,7 @@ class VerbRegistry(click.Group):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the same help that main writes without click."""
-        formatter.write(help_text())
+        formatter.write(compose_help())
 
 
 def _go_to(ctx: click.Context, parameter: click.Parameter, directory: str | None) -> None:
@@ -73,6 +73,11 @@ def call_verb(arguments: list[str]) -> int:
     except click.Abort as exc:
         why = exc.__cause__
         raise KeyboardInterrupt(*(why.args if isinstance(why, KeyboardInterrupt) else ())) from exc
+    except click.exceptions.NoArgsIsHelpError as exc:
+        assert exc.ctx is not None and isinstance(exc.ctx.command, click.Group)
+        words = ", ".join(exc.ctx.command.list_commands(exc.ctx))
+        hint = f"write one of: {words}; `{exc.ctx.command_path} --help` tells what they do"
+        raise MonkeyError(f"`{exc.ctx.command_path}` needs a subcommand", hint=hint) from exc
     except click.UsageError as exc:
         usage = f"`{exc.ctx.command_path} --help` tells how it is used" if exc.ctx else None
         raise MonkeyError(exc.format_message().rstrip("."), hint=usage) from exc

@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
-def one_format(**chosen: bool) -> None:
+def check_one_format(**chosen: bool) -> None:
     """Raise UsageError where more than one of these options is given."""
     if sum(chosen.values()) > 1:
         raise click.UsageError(f"{' and '.join(name for name, on in chosen.items() if on)} exclude each other")
@@ -32,7 +32,7 @@ def find_project() -> Project:
     return load_project(Path.cwd())
 
 
-def in_world(work: Callable[[World], Awaitable[_T]]) -> _T:
+def run_in_world(work: Callable[[World], Awaitable[_T]]) -> _T:
     """Open the project's store, do the work, close it, and return what the work returns.
 
     Raises KeyboardInterrupt at SIGINT and SIGTERM; with words, where machines that cost may stand half-made.
@@ -80,12 +80,12 @@ def _halfway(fleets: list[Fleet]) -> list[str]:
     ]
 
 
-def names_complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+def complete_sweep_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
     """Complete the names of sweeps; silence where there is no store, or no answer."""
     from click.shell_completion import CompletionItem
 
     try:
-        names = in_world(_names)
+        names = run_in_world(_names)
     except Exception:
         return []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]

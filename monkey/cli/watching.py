@@ -11,10 +11,10 @@ from monkey.apply.watch.watch_loop import SweepWatch
 from monkey.apply.world.world import World
 from monkey.cli.live_view import LiveView
 from monkey.cli.render.apply_outcome import format_outcome
-from monkey.cli.render.parameter_text import parameters_text
+from monkey.cli.render.parameter_text import format_parameters
 from monkey.cli.render.progress_lines import BestJob
-from monkey.cli.render.results_table import results_lines
-from monkey.cli.terminal.text import detect_terminal, one_line
+from monkey.cli.render.results_table import format_results
+from monkey.cli.terminal.text import detect_terminal, flatten_text
 from monkey.protocol.status.store_snapshot import StoreSnapshot
 from monkey.results.result_rows import Results, explain_unmeasured, gather_results
 
@@ -59,8 +59,8 @@ def _top(one: SweepProgress) -> list[str]:
     if results is None:
         return []
     missing = explain_unmeasured(results)
-    lines = [detect_terminal().paint(f"warning: {one_line(missing)}", "yellow"), ""] if missing else []
-    return lines + results_lines(results, detect_terminal(), top=TOP, more=f"`monkey results {one.name}` shows all")
+    lines = [detect_terminal().paint(f"warning: {flatten_text(missing)}", "yellow"), ""] if missing else []
+    return lines + format_results(results, detect_terminal(), top=TOP, more=f"`monkey results {one.name}` shows all")
 
 
 def find_best(one: SweepProgress) -> BestJob | None:
@@ -68,4 +68,4 @@ def find_best(one: SweepProgress) -> BestJob | None:
     results = _results(one)
     if results is None or results.metric is None or (best := results.best) is None:
         return None
-    return BestJob(results.metric, best.metrics[results.metric], best.job, parameters_text(best.parameters))
+    return BestJob(results.metric, best.metrics[results.metric], best.job, format_parameters(best.parameters))

@@ -10,12 +10,12 @@ from hashlib import sha256
 from pathlib import Path
 
 
-def state_home() -> Path:
+def locate_state_home() -> Path:
     """Return where this user's programs keep their state: XDG_STATE_HOME, ~/.local/state, or a place in /tmp."""
     return _user_directory("XDG_STATE_HOME", ".local/state")
 
 
-def cache_home() -> Path:
+def locate_cache_home() -> Path:
     """Return where monkey keeps what can be had again: below XDG_CACHE_HOME, ~/.cache, or a place in /tmp."""
     return _user_directory("XDG_CACHE_HOME", ".cache") / "monkey"
 
@@ -32,19 +32,19 @@ def _user_directory(variable: str, below_home: str) -> Path:
     return home / below_home if home != Path("/") else nowhere
 
 
-def host_name() -> str:
+def make_host_name() -> str:
     """Return the name of this machine as a name of an agent: letters, digits, '-', '_' and '.' alone."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in os.uname().nodename)
     return name.strip(".-") or "localhost"
 
 
-def state_dir(store_url: str, project: str, fleet: str, name: str) -> Path:
+def locate_agent_state(store_url: str, project: str, fleet: str, name: str) -> Path:
     """Return the directory of one agent: lock, agent.log, attempts, checkpoints. It may not exist yet.
 
     `store_url` is the store's own `url` (normalised), so that both sides say the same of one place.
     """
     place = sha256(f"{store_url}\n{project}".encode()).hexdigest()[:12]
-    return state_home() / "monkey" / place / fleet / name
+    return locate_state_home() / "monkey" / place / fleet / name
 
 
 def is_agent_alive(directory: Path) -> bool:
@@ -64,7 +64,7 @@ def is_agent_alive(directory: Path) -> bool:
     return False
 
 
-def agent_pid(directory: Path) -> int | None:
+def read_agent_pid(directory: Path) -> int | None:
     """Return the process that holds (or last held) the lock, as it wrote into it; None where it did not."""
     try:
         return int((directory / "lock").read_bytes().split()[0])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from monkey import __version__
 from monkey.atomic_write import write_atomically
-from monkey.fleet.agent_state import agent_pid
+from monkey.fleet.agent_state import read_agent_pid
 from monkey.fleet.fleet_records import OutdatedAgent
 
 #: The file, in the agent's directory.
@@ -67,7 +67,7 @@ def compare_environment(directory: Path) -> OutdatedAgent | None:
         ours = digest_environment(bytes.fromhex(said["key"]), os.environ)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if pid != agent_pid(directory):
+    if pid != read_agent_pid(directory):
         return None  # of an earlier life
     differing = {name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name)}
     return OutdatedAgent(agent, tuple(sorted(differing)))

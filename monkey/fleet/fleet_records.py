@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.plan.change import MachineChange, adds_rental_cost
+from monkey.plan.change import MachineChange, may_raise_rent
 from monkey.plan.cost import FleetCost
 from monkey.spec.job.recipe import JobResources
 
@@ -49,8 +49,8 @@ class FleetForecast:
 
     @property
     def rents(self) -> bool:
-        """See `adds_rental_cost`."""
-        return adds_rental_cost(self.cost, self.before, self.after, self.changes)
+        """See `may_raise_rent`."""
+        return may_raise_rent(self.cost, self.before, self.after, self.changes)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import agent_pid, host_name, is_agent_alive, state_dir
+from monkey.fleet.agent_state import is_agent_alive, locate_agent_state, make_host_name, read_agent_pid
 from monkey.fleet.environment_digest import compare_environment
 from monkey.fleet.fleet_port import Recount, Say
 from monkey.fleet.fleet_records import FleetForecast, FleetWork, Instance, OutdatedAgent
@@ -43,7 +43,7 @@ class LocalFleet:
     #: Bytes that the machine may keep of code, environments and datasets; None for the agent's default.
     cache_size: int | None = None
     type: str = "local"
-    agent: str = field(default_factory=host_name)
+    agent: str = field(default_factory=make_host_name)
     #: An agent that waits at its gate for a word from us.
     _waiting: subprocess.Popen[bytes] | None = None
     _started: subprocess.Popen[bytes] | None = None
@@ -53,7 +53,7 @@ class LocalFleet:
     @property
     def directory(self) -> Path:
         """Where the agent keeps its state."""
-        return state_dir(self.store_url, self.project, self.name, self.agent)
+        return locate_agent_state(self.store_url, self.project, self.name, self.agent)
 
     @property
     def log(self) -> Path:
@@ -125,7 +125,7 @@ class LocalFleet:
 
     async def destroy(self, say: Say) -> None:
         """Ask the agent to leave; it releases its work."""
-        pid = agent_pid(self.directory)
+        pid = read_agent_pid(self.directory)
         if pid is not None and is_agent_alive(self.directory):
             try:
                 os.kill(pid, signal.SIGTERM)

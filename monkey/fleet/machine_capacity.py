@@ -78,7 +78,7 @@ def _memory_limit() -> int:
     return min((int(text) for file in files if (text := _text(file)).isdigit()), default=sys.maxsize)
 
 
-def memory_in_use() -> tuple[int, int]:
+def measure_memory() -> tuple[int, int]:
     """Return the bytes in use, and of how many: the machine's, or those of a cgroup of ours that may have fewer.
 
     What the kernel can drop at once (caches of files) is not in use. (0, 0) where there is no /proc.

@@ -23,7 +23,7 @@ from typing import Any
 
 from monkey.atomic_write import write_atomically
 from monkey.metrics.influx_client import InfluxClient, InfluxDenied, InfluxUnavailable, LinesRefused
-from monkey.metrics.spool import influx_of, list_spools
+from monkey.metrics.spool import list_spools, read_influx_settings
 from monkey.metrics.spool_reader import BATCH_BYTES, PointBatch, SpoolBacklog
 
 #: Seconds between looks for more.
@@ -92,7 +92,7 @@ class InfluxRoute(threading.Thread):
         """Open the spool directory `path`. Raises OSError, ValueError, TypeError where it is none."""
         super().__init__(name=path, daemon=True)
         self._path, self._orders = path, orders
-        self._influx = influx_of(path)
+        self._influx = read_influx_settings(path)
         self._backlog = SpoolBacklog(path)
         self._client: InfluxClient | None = None
         self._hand = ThreadPoolExecutor(1)

@@ -57,7 +57,7 @@ def inspect_influx(influx: InfluxSettings, secrets: Mapping[str, str]) -> Influx
         return InfluxStatus(version=version)
 
 
-def retention_hint(influx: InfluxSettings, version: str) -> str:
+def suggest_retention(influx: InfluxSettings, version: str) -> str:
     """Return the command that makes this InfluxDB keep points for ever."""
     if _is_v1(influx, version):
         database, _, policy = influx.bucket.partition("/")

@@ -34,7 +34,7 @@ def escape_tag(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", _AMBIGUOUS.sub("/", _CONTROL.sub(" ", text)))
 
 
-def metric_field(name: str) -> str:
+def name_metric_field(name: str) -> str:
     """Return the field of a metric, not escaped: no two have the same."""
     return f"{name}_" if name.rstrip("_") in names.RESERVED else name
 
@@ -68,12 +68,12 @@ def _text(value: Field) -> str:
 # -- what jobs log ----------------------------------------------------------------------------------------------------
 
 
-def machine_of(agent: str) -> str:
+def parse_agent_machine(agent: str) -> str:
     """Return the tag `host` of what an agent ("fleet/name/boot", as claims and ends have it) ran."""
     return [*agent.split("/"), ""][1]
 
 
-def rank_of(file: str) -> str:
+def parse_rank(file: str) -> str:
     """Return the tag `rank` of what stands in a metrics file, from its name: "0.jsonl" is rank 0.
 
     Not by the order in which files came: who reads them again later must find the same.
@@ -81,21 +81,21 @@ def rank_of(file: str) -> str:
     return quote(file.removesuffix(".jsonl").encode(errors="surrogateescape"), safe=" @+:~") or "0"
 
 
-def metric_tags(sweep: str, job: str, attempt: int, host: str, file: str) -> dict[str, str]:
+def make_metric_tags(sweep: str, job: str, attempt: int, host: str, file: str) -> dict[str, str]:
     """Return the tags of what one process of one attempt logs; `attempt`: 1 for the first, `file`: its name."""
     return {
         names.SWEEP: sweep,
         names.JOB: job,
         names.ATTEMPT: str(attempt),
         names.HOST: host,
-        names.RANK: rank_of(file),
+        names.RANK: parse_rank(file),
     }
 
 
 # -- machines ---------------------------------------------------------------------------------------------------------
 
 
-def system_point(
+def write_system_point(
     fields: Mapping[str, float], ns: int, *, host: str, fleet: str, agent: str, job: str = "", gpu: str = ""
 ) -> bytes:
     """Return the line of what a machine did at `ns`; `job`, `gpu`: of one of them alone. All its fields are floats."""
@@ -106,7 +106,7 @@ def system_point(
 # -- jobs -------------------------------------------------------------------------------------------------------------
 
 
-def job_point(
+def write_job_point(
     sweep: str,
     job: str,
     state: str,
@@ -144,10 +144,10 @@ def job_point(
         fields[names.COUNT] = count
     fields |= _objective(metric, maximize, summary or {})
     fields |= dict(_parameters(parameters)) | dict(_finals(summary or {}))
-    return write_point(names.JOBS, {names.SWEEP: sweep, names.JOB: job}, fields, entry_time(at, k))
+    return write_point(names.JOBS, {names.SWEEP: sweep, names.JOB: job}, fields, compute_entry_time(at, k))
 
 
-def entry_time(at: float, k: int) -> int:
+def compute_entry_time(at: float, k: int) -> int:
     """Return the timestamp, in ns, of a log's k-th entry: entries have times in ms, and many may fall into one."""
     return round(at * 1_000) * 1_000_000 + k
 
@@ -156,7 +156,7 @@ def _objective(metric: str | None, maximize: bool, summary: Mapping[str, Mapping
     if metric is None:
         return {}
     value = summary.get(metric, {}).get("last")
-    number = None if value is None else as_float(value)
+    number = None if value is None else convert_to_float(value)
     told: dict[str, Field] = {names.METRIC: metric}
     return told if number is None else told | {names.OBJECTIVE: number, names.SCORE: number if maximize else -number}
 
@@ -166,18 +166,18 @@ def _parameters(parameters: Mapping[str, ParameterValue]) -> Iterable[tuple[str,
         if value is None:
             continue
         yield names.PARAM + name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if isinstance(value, int | float) and (number := as_float(value)) is not None:
+        if isinstance(value, int | float) and (number := convert_to_float(value)) is not None:
             yield names.NUMBER + name, number
 
 
 def _finals(summary: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, Field]]:
     for name, entry in summary.items():
         for prefix, key in ((names.FINAL, "last"), (names.MIN, "min"), (names.MAX, "max")):
-            if (value := entry.get(key)) is not None and (number := as_float(value)) is not None:
+            if (value := entry.get(key)) is not None and (number := convert_to_float(value)) is not None:
                 yield prefix + name, number
 
 
-def as_float(value: float) -> float | None:
+def convert_to_float(value: float) -> float | None:
     """Return a number as a float; None where it is not finite, or too large a whole one."""
     try:
         number = float(value)

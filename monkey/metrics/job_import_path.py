@@ -16,7 +16,7 @@ from monkey.atomic_write import write_atomically
 _CLIENT_FILES = ("__init__.py", "job.py", "metrics/__init__.py", "metrics/metric_log.py")
 
 
-def client_path(cache: Path) -> Path:
+def install_client(cache: Path) -> Path:
     """Return the directory below `cache` to append to a job's PYTHONPATH, copying the client there if need be.
 
     It is named by its content: agents of different versions share a cache without a word. Raises OSError where the

@@ -139,7 +139,7 @@ class _Sink:
 
     def checked(self, name: Any, value: Any) -> str:
         """Return the value as JSON, or "" (and say why) where the name or the value cannot be recorded."""
-        if not valid_name(name):
+        if not is_metric_name(name):
             self.say(f"a name must be a string of 1 to {MAX_NAME} printable characters, not {name!r:.80}")
             return ""
         try:
@@ -242,7 +242,7 @@ def _create(directory: str) -> int:
             taken += 1
 
 
-def valid_name(name: object) -> bool:
+def is_metric_name(name: object) -> bool:
     """Return whether it is a short, printable string that can be encoded. (Half a surrogate pair is not printable.)"""
     return isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable()
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from monkey.metrics import names
-from monkey.metrics.influx_points import MAX_TIME, as_float, escape_tag, metric_field, write_tags
-from monkey.metrics.metric_log import valid_name
-from monkey.metrics.summary import MAX_LINE, MAX_STEP, as_number
+from monkey.metrics.influx_points import MAX_TIME, convert_to_float, escape_tag, name_metric_field, write_tags
+from monkey.metrics.metric_log import is_metric_name
+from monkey.metrics.summary import MAX_LINE, MAX_STEP, convert_to_number
 
 # A record as `monkey.log` itself writes it, of names that are known, and whose numbers cannot be too large: a run of
 # those is translated by exchanging its punctuation. Atomic groups: nothing is tried twice. No possessive quantifiers
@@ -56,7 +56,7 @@ class Records:
     """The records of one file, in their order."""
 
     def __init__(self, tags: Mapping[str, str], state: Mapping[str, Any] | None = None) -> None:
-        """Start with the file, or continue from an earlier `state`; `tags`: see `influx_points.metric_tags`."""
+        """Start with the file, or continue from an earlier `state`; `tags`: see `influx_points.make_metric_tags`."""
         state = state or {}
         self._head = write_tags(names.METRICS, tags) + b" "
         self._last: int = state.get("last", 0)
@@ -94,7 +94,7 @@ class Records:
         self._last = int(times[-1])
         # Only names that a run may hold: a metric `step` is none, and its name is also the record's own key.
         for name in filter(_plain, self._names):
-            if (field := escape_tag(metric_field(name)).replace(":", _COLON)) != name:
+            if (field := escape_tag(name_metric_field(name)).replace(":", _COLON)) != name:
                 run = run.replace(f'"{name}":'.encode(), f'"{field}":'.encode())
         points = (
             run.translate(_EQUALS, b'"')
@@ -127,18 +127,18 @@ class Records:
         return self._head + f"{fields} {ns}\n".encode()
 
     def _field(self, name: str, value: object) -> str:
-        number = as_number(float(value) if isinstance(value, Decimal) else value)
-        if number is None or not valid_name(name) or (name not in self._names and len(self._names) >= MAX_FIELDS):
+        number = convert_to_number(float(value) if isinstance(value, Decimal) else value)
+        if number is None or not is_metric_name(name) or (name not in self._names and len(self._names) >= MAX_FIELDS):
             self.garbage += 1
             return ""
-        sent = as_float(number)
+        sent = convert_to_float(number)
         if sent is None:
             self.nonfinite += 1
             return ""
         if name not in self._names:
             self._names.add(name)
             self._run = _run_of(tuple(sorted(self._names))) if len(self._names) <= _FEW else None
-        return f"{escape_tag(metric_field(name))}={sent!r}"
+        return f"{escape_tag(name_metric_field(name))}={sent!r}"
 
     def _time(self, at: object) -> int:
         """Return a record's timestamp in nanoseconds; `at`: its time in seconds. 0 where it and all before lack one."""

@@ -25,8 +25,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from monkey.atomic_write import write_atomically
-from monkey.files import move_directory, stat_directory
 from monkey.spec.project.influx_settings import InfluxSettings
+from monkey.untrusted_files import move_directory, stat_directory
 
 #: Bytes after which a file of points is closed; it is removed when all of it was confirmed.
 SEGMENT = 1 << 20
@@ -104,7 +104,7 @@ def list_spools(root: str) -> Iterator[str]:
                 yield f"{root}/{name}"
 
 
-def influx_of(path: str) -> InfluxSettings:
+def read_influx_settings(path: str) -> InfluxSettings:
     """Return the InfluxDB whose directory `path` is. Raises OSError, ValueError, TypeError."""
     return InfluxSettings.from_json(load_json(f"{path}/influx.json"))
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from monkey.atomic_write import write_atomically
-from monkey.files import is_directory, open_regular
-from monkey.metrics.influx_points import metric_tags
+from monkey.metrics.influx_points import make_metric_tags
 from monkey.metrics.records import Records
 from monkey.metrics.spool import list_names, list_segments, load_json
 from monkey.metrics.summary import MAX_LINE
+from monkey.untrusted_files import is_directory, open_regular
 
 #: Bytes of a file that are read at once.
 _PIECE_BYTES = 256 * 1024
@@ -183,7 +183,7 @@ class SpoolBacklog:
             tags = None
             if found.source != POINTS:
                 told = self._source(found.source).get("tags", {})
-                tags = metric_tags(told["sweep"], told["job"], told["attempt"], told["host"], found.name)
+                tags = make_metric_tags(told["sweep"], told["job"], told["attempt"], told["host"], found.name)
             self._files[key] = SpooledFile(tags, self._confirmed.get(found.source, {}).get(found.name))
         return self._files[key]
 

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from monkey.metrics.metric_log import valid_name
+from monkey.metrics.metric_log import is_metric_name
 
 #: Bytes of the longest line that is read: a longer one is garbage, not a record to wait for.
 MAX_LINE = 1 << 20
@@ -98,10 +98,10 @@ class MetricSummary:
             self._value(name, value, step, at, source)
 
     def _value(self, name: str, value: object, step: int | None, at: float, source: str) -> None:
-        number = as_number(value)
+        number = convert_to_number(value)
         metric = self._metrics.get(name)
         if metric is None:
-            if number is None or not valid_name(name):
+            if number is None or not is_metric_name(name):
                 self.garbage += 1
                 return
             if len(self._metrics) >= MAX_METRICS and name not in self._needed:
@@ -175,7 +175,7 @@ def is_finite(value: float) -> bool:
     return value - value == 0
 
 
-def as_number(value: object) -> float | None:
+def convert_to_number(value: object) -> float | None:
     """Return a value of a record as a number, NaN and infinities included; None where it is no number."""
     if type(value) is float:
         return value

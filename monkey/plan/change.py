@@ -172,7 +172,7 @@ class MachineChange:
         return self.op in ("delete", "replace") and not self.trouble
 
 
-def adds_rental_cost(cost: FleetCost | None, before: int, after: int, machines: Iterable[MachineChange]) -> bool:
+def may_raise_rent(cost: FleetCost | None, before: int, after: int, machines: Iterable[MachineChange]) -> bool:
     """Return whether rented machines are made, rented for longer, or allowed to be dearer.
 
     `before`, `after`: the number of machines; `machines`: their changes.
@@ -216,8 +216,8 @@ class FleetPlan:
 
     @property
     def rents(self) -> bool:
-        """See `adds_rental_cost`."""
-        return adds_rental_cost(self.cost, self.before or 0, self.after or 0, self.machines)
+        """See `may_raise_rent`."""
+        return may_raise_rent(self.cost, self.before or 0, self.after or 0, self.machines)
 
     @property
     def changes(self) -> bool:
@@ -274,7 +274,7 @@ class Plan:
 
     @property
     def rented(self) -> tuple[FleetPlan, ...]:
-        """Return the fleets that add rental cost; see `adds_rental_cost`."""
+        """Return the fleets that add rental cost; see `may_raise_rent`."""
         return tuple(fleet for fleet in self.fleets if fleet.rents)
 
     @property

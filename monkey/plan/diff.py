@@ -30,7 +30,7 @@ from monkey.spec.job.job_table import ABSENT
 def compute_plan(desired: Sequence[DesiredSweep], observed: ObservedProject, keep_stale: Collection[str] = ()) -> Plan:
     """Return what must change for the store to hold what is desired. Undesired sweeps are left alone.
 
-    `keep_stale`: kinds of reasons (`explain.KEEPABLE`) that do not make a finished job stale: its result is adopted.
+    `keep_stale`: kinds of reasons (`KEEPABLE_REASONS`) that do not make a finished job stale: its result is adopted.
     Raises PlanError for specs of one name, and for a kind that is none.
     """
     _check_request(desired, keep_stale)

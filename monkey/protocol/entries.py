@@ -122,11 +122,11 @@ _SHAPE = {
     "seconds": entry_shape.is_moment,
     "at": entry_shape.is_moment,
     "out": entry_shape.is_whole,
-    "metrics": entry_shape.text_to_object,
-    "outputs": entry_shape.text_to_text,
+    "metrics": entry_shape.is_object_map,
+    "outputs": entry_shape.is_text_map,
     "log_tail": entry_shape.is_texts,
     "met": lambda value: isinstance(value, dict) and bool(StopEvidence.from_json(value)),
-    "usage": entry_shape.text_to_number,
+    "usage": entry_shape.is_number_map,
 }
 
 

@@ -111,12 +111,12 @@ def tally_log(log: EntryLog) -> LogTally:
             elif entry.outcome is ClaimEnd.FAILED:
                 result.failed_at.append(k)
         elif isinstance(before, Claim | TornEntry) and not (isinstance(entry, Claim) and entry.continues):
-            (result.saved_at if got_on(log, k) else result.lost_at).append(k - 1)
+            (result.saved_at if has_own_checkpoint(log, k) else result.lost_at).append(k - 1)
         before = entry
     return result
 
 
-def got_on(log: EntryLog, k: int) -> bool:
+def has_own_checkpoint(log: EntryLog, k: int) -> bool:
     """Had the attempt that the claim at `k` took over saved a checkpoint of its own, by what the claim tells?"""
     first = log.skipped + 1
     claim, began = log.entries[k - first], k - 1
@@ -125,7 +125,7 @@ def got_on(log: EntryLog, k: int) -> bool:
     return isinstance(claim, Claim) and claim.checkpoint >= began
 
 
-async def newest_checkpoint(store: Store, prefix: str) -> int:
+async def find_newest_checkpoint(store: Store, prefix: str) -> int:
     """Return the newest attempt that has a checkpoint below `prefix`; 0 for none. Raises StoreError."""
     paths = (item.key.removeprefix(prefix).split("/") for item in await store.list(prefix))
     return max((int(path[0]) for path in paths if len(path) == 2 and path[0].isdecimal()), default=0)

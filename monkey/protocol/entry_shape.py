@@ -57,7 +57,7 @@ def is_matching(pattern: str) -> Test:
     return lambda value: is_text(value) and expression.fullmatch(value) is not None
 
 
-def one_of(texts: Collection[str]) -> Test:
+def make_choice_test(texts: Collection[str]) -> Test:
     """Return the test for strings that are one of these."""
     return lambda value: is_text(value) and value in texts
 
@@ -105,7 +105,7 @@ def is_moments(value: Any) -> bool:
     return numbers and (not value or (min(value) >= 0 and max(value) < _LAST_SECOND and sum(value) >= 0))
 
 
-def list_of(test: Test) -> Test:
+def make_list_test(test: Test) -> Test:
     """Return the test for lists of such values."""
     return lambda value: isinstance(value, list) and all(map(test, value))
 
@@ -115,7 +115,7 @@ def is_optional(test: Test) -> Test:
     return lambda value: value is None or test(value)
 
 
-def object_of(shape: Mapping[str, Test]) -> Test:
+def make_object_test(shape: Mapping[str, Test]) -> Test:
     """Return the test for objects whose fields, as far as they are there, are of this shape."""
 
     def test(value: Any) -> bool:
@@ -126,22 +126,22 @@ def object_of(shape: Mapping[str, Test]) -> Test:
     return test
 
 
-def text_to_text(value: Any) -> bool:
+def is_text_map(value: Any) -> bool:
     """Is it an object whose values are strings?"""
     return isinstance(value, dict) and set(map(type, value.values())) <= {str}
 
 
-def text_to_whole(value: Any) -> bool:
+def is_whole_map(value: Any) -> bool:
     """Is it an object whose values are integers?"""
     return isinstance(value, dict) and is_wholes(list(value.values()))
 
 
-def text_to_number(value: Any) -> bool:
+def is_number_map(value: Any) -> bool:
     """Is it an object whose values are numbers?"""
     return isinstance(value, dict) and all(map(is_finite_number, value.values()))
 
 
-def text_to_object(value: Any) -> bool:
+def is_object_map(value: Any) -> bool:
     """Is it an object whose values are objects?"""
     return isinstance(value, dict) and set(map(type, value.values())) <= {dict}
 

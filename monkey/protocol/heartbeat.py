@@ -66,8 +66,8 @@ RUNNING = {
     "sweep": entry_shape.is_text,
     "began": entry_shape.is_moment,
     "frozen": entry_shape.is_flag,
-    "metrics": entry_shape.text_to_object,
-    "usage": entry_shape.text_to_number,
+    "metrics": entry_shape.is_object_map,
+    "usage": entry_shape.is_number_map,
 }
 
 

@@ -41,7 +41,7 @@ class JournalRecord(NamedTuple):
     extra: dict[str, Any]
 
 
-def record_of(job: str, k: int, end: EndEntry) -> JournalRecord:
+def make_record(job: str, k: int, end: EndEntry) -> JournalRecord:
     """Make the record of an end entry."""
     extra: dict[str, Any] = {}
     if end.exit_code:
@@ -63,7 +63,7 @@ _SHAPE = {
     "sweeps": entry_shape.is_wholes,
     "seconds": entry_shape.is_moments,
     "at": entry_shape.is_moments,
-    "extra": entry_shape.text_to_object,
+    "extra": entry_shape.is_object_map,
 }
 
 #: The columns of a block.

@@ -15,7 +15,7 @@ def spell_number(n: int) -> str:
     return f"{n:08d}"
 
 
-def log_segment(log: str, i: int) -> str:
+def spell_segment_key(log: str, i: int) -> str:
     """Return the key of segment i, from 0, of an attempt's log; `log`: the prefix of all of them.
 
     Keys sort as segments do up to a million of them: terabytes, or eleven days of one a second while a user follows.

@@ -19,7 +19,7 @@ _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 SPREAD = ("mean", "std", "min", "max", "n")
 
 
-def row_json(row: ResultRow) -> dict[str, Any]:
+def serialize_row(row: ResultRow) -> dict[str, Any]:
     """Return a row of `results --json`, with these keys:
 
     - `job`, `state`, `seconds`, `attempt`, `reason`
@@ -45,7 +45,7 @@ def row_json(row: ResultRow) -> dict[str, Any]:
     }
 
 
-def rows_csv(results: Results) -> str:
+def format_results_csv(results: Results) -> str:
     """Return all rows as CSV (RFC 4180), with these columns:
 
     - job, state, every parameter, every metric;
@@ -79,7 +79,7 @@ def rows_csv(results: Results) -> str:
     return _csv(head, rows)
 
 
-def groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], metrics: Sequence[str]) -> str:
+def format_groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], metrics: Sequence[str]) -> str:
     """Return groups as CSV: the parameters `names`, the number of jobs, and mean, std, min, max, n of each metric."""
     head = [*names, "jobs", *(f"{metric}.{part}" for metric in metrics for part in SPREAD)]
     rows = (

@@ -10,7 +10,7 @@ from math import frexp, ldexp, sqrt
 from statistics import fmean
 from typing import Any
 
-from monkey.results.result_rows import ResultRow, Results, check_known_name, rank_key
+from monkey.results.result_rows import ResultRow, Results, check_known_name, make_rank_key
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ParameterValue
 
@@ -56,7 +56,7 @@ def group_results(results: Results, names: Sequence[str]) -> list[ResultGroup]:
     groups = [_group(rows, names, results.metrics) for rows in members.values()]
     if results.metric is None:
         return groups
-    return sorted(groups, key=lambda made: rank_key(_mean(made, results.metric), results.maximize))
+    return sorted(groups, key=lambda made: make_rank_key(_mean(made, results.metric), results.maximize))
 
 
 def _mean(made: ResultGroup, metric: str | None) -> float | None:
@@ -87,7 +87,7 @@ def summarize_values(values: Sequence[float]) -> MetricSpread:
     return MetricSpread(mean * scale, std, min(values), max(values), len(values))
 
 
-def group_json(made: ResultGroup) -> dict[str, Any]:
+def serialize_group(made: ResultGroup) -> dict[str, Any]:
     """Return the group as a row of `--json`."""
     metrics = {
         name: {"mean": of.mean, "std": of.std, "min": of.min, "max": of.max, "n": of.n}

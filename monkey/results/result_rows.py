@@ -140,10 +140,10 @@ def rank_rows(rows: Sequence[ResultRow], metric: str | None, maximize: bool) -> 
     """
     if metric is None:
         return list(rows)
-    return sorted(rows, key=lambda row: (not row.counts, rank_key(row.metrics.get(metric), maximize)))
+    return sorted(rows, key=lambda row: (not row.counts, make_rank_key(row.metrics.get(metric), maximize)))
 
 
-def rank_key(value: float | None, maximize: bool) -> tuple[bool, float]:
+def make_rank_key(value: float | None, maximize: bool) -> tuple[bool, float]:
     """Sort by this: NaN, and no value at all, come last."""
     if value is None or value != value:  # NaN; math.isnan takes no whole number beyond floats
         return (True, 0.0)

@@ -33,7 +33,7 @@ class ResultTable:
     left_out: str = ""
 
 
-def rows_table(results: Results, *, everything: bool = False) -> ResultTable:
+def tabulate_results(results: Results, *, everything: bool = False) -> ResultTable:
     """Return one line a job: what varies over the sweep, metrics, state, time, job; `everything`: all columns."""
     parameters = _parameters(results, everything)
     metrics = results.metrics if everything else results.metrics[:_METRICS]
@@ -66,7 +66,7 @@ def rows_table(results: Results, *, everything: bool = False) -> ResultTable:
     return ResultTable(names, (*right, *((False,) if why else ())), rows, _left_out(results, parameters, metrics))
 
 
-def groups_table(
+def tabulate_groups(
     groups: Sequence[ResultGroup], names: Sequence[str], results: Results, *, everything: bool = False
 ) -> ResultTable:
     """Return one line a group: its parameters, mean ± standard deviation of the metrics, how many jobs that is of."""

@@ -28,7 +28,7 @@ class StoreLayout:
         return json.dumps({"format": self.version, "id": self.id, "written_by": __version__}).encode() + b"\n"
 
 
-def new_format() -> StoreLayout:
+def make_store_layout() -> StoreLayout:
     """Return a format with an id of its own."""
     return StoreLayout(os.urandom(8).hex())
 

@@ -15,7 +15,7 @@ from monkey.store.content.objects import MD5_PREFIX
 from monkey.store.create import Won, create_object
 from monkey.store.directory.root import explain_missing_store, translate_os_error
 from monkey.store.directory.store import DirectoryStore
-from monkey.store.format import FORMAT, decode_format, new_format
+from monkey.store.format import FORMAT, decode_format, make_store_layout
 from monkey.store.keys import RESERVED
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.probe import PROBE, probe_store
@@ -210,6 +210,6 @@ async def _format_of(store: Store) -> bytes | None:
 async def _begin(store: Store) -> bytes:
     """Make `store` one, once it has shown that it is safe; returns its format, which may be a rival's."""
     await probe_store(store)
-    ours = new_format().encode()
+    ours = make_store_layout().encode()
     outcome = await create_object(store, FORMAT, ours)
     return ours if isinstance(outcome, Won) else outcome.existing

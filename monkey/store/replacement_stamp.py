@@ -15,16 +15,16 @@ import time
 FIRST, LIMIT = 2**31 - 2**27, 2**31
 
 
-def new_stamp() -> int:
+def make_stamp() -> int:
     """Return a time of last access for an object that replaces another."""
     return FIRST + secrets.randbelow(LIMIT - FIRST)
 
 
-def stamp_of(atime: int) -> int:
+def extract_stamp(atime: int) -> int:
     """Return the stamp in a file's time of last access; 0 for none."""
     return atime if FIRST <= atime < LIMIT else 0
 
 
 def stamp_file(fd: int) -> None:
     """Stamp the open file, so that clients by SSH see that it is a new one."""
-    os.utime(fd, ns=(new_stamp() * 10**9, time.time_ns()))
+    os.utime(fd, ns=(make_stamp() * 10**9, time.time_ns()))

@@ -61,7 +61,7 @@ class Store(Protocol):
         """Write or replace `key` with the file's bytes, durably and never half. The store does not link to the file."""
 
     async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
-        """Store files under the MD5s of their bytes (`content.objects.object_key`); return these MD5s, in order.
+        """Store files under the MD5s of their bytes (`content.objects.spell_md5_key`); return these MD5s, in order.
 
         All are durable when this returns, and several are sent at once. A key never has bytes of another MD5, even if
         a process writes the files meanwhile. Raises DatasetError where a file differs from its SourceFile, or cannot be

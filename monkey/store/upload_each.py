@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from monkey.concurrency import in_lanes
+from monkey.concurrency import run_in_lanes
 from monkey.store.content.hash_worker import CHANGED, read_contents
-from monkey.store.content.objects import Moved, SourceFile, make_refusal, object_key
+from monkey.store.content.objects import Moved, SourceFile, make_refusal, spell_md5_key
 from monkey.store.store_port import Store
 
 #: Files that are read whole, in bytes, and how many of them are on their way at once.
@@ -24,7 +24,7 @@ async def put_each(store: Store, sources: Sequence[SourceFile], moved: Moved) ->
         found[at] = await _put(store, sources[at], sent)
         moved(1, sources[at].signature[0])
 
-    await in_lanes(range(len(sources)), put, _CONCURRENCY)
+    await run_in_lanes(range(len(sources)), put, _CONCURRENCY)
     return found
 
 
@@ -37,7 +37,7 @@ async def _put(store: Store, source: SourceFile, sent: set[str]) -> str:
     if md5 not in sent:
         sent.add(md5)
         # On these stores a put is durable; where it is not, `put_contents` is theirs.
-        await store.put(object_key(md5), data)
+        await store.put(spell_md5_key(md5), data)
     return md5
 
 
@@ -61,5 +61,5 @@ async def put_large(store: Store, source: SourceFile) -> str:
     with tempfile.TemporaryDirectory(prefix="monkey-data-") as directory:
         aside = Path(directory, "copy")
         md5 = await asyncio.to_thread(copy_hashed, source, str(aside), lambda _objects, _bytes: None)
-        await store.put_file(object_key(md5), aside)
+        await store.put_file(spell_md5_key(md5), aside)
     return md5

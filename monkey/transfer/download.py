@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from monkey.concurrency import in_lanes
+from monkey.concurrency import run_in_lanes
 from monkey.errors import KeyMissing, MonkeyError, StoreUnavailable
 from monkey.store.keys import is_encodable
 from monkey.store.store_port import Store
@@ -67,7 +67,7 @@ class Download:
         for file in wanted:
             check_path(file.path)
         self._directory.mkdir(parents=True, exist_ok=True)
-        await in_lanes(wanted, self._bring, min(LANES, len(wanted)))
+        await run_in_lanes(wanted, self._bring, min(LANES, len(wanted)))
         return self.brought
 
     async def _bring(self, file: DownloadFile) -> None:

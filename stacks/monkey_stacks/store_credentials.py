@@ -45,7 +45,7 @@ class StoreCredentials:
         )
 
 
-def without_profile(url: str) -> str:
+def strip_profile(url: str) -> str:
     """Return the store's URL as an agent elsewhere writes it: profiles are none of its. Raises StoreError."""
     if not url.startswith("s3://"):
         return url

@@ -10,11 +10,11 @@ from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks.aws.fleet import make_fleet as make_aws_fleet
-from monkey_stacks.aws.requirements import region_of
+from monkey_stacks.aws.requirements import find_region
 from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from monkey_stacks.gcp.fleet import make_fleet as make_gcp_fleet
-from monkey_stacks.gcp.requirements import place_of
+from monkey_stacks.gcp.requirements import find_place
 from monkey_stacks.provider_types import find_provider_type
 from monkey_stacks.ssh.fleet import make_fleet as make_ssh_fleet
 
@@ -46,10 +46,10 @@ async def has_remains(name: str, project: str, opened: Callable[[], Store | None
 def _aws(known: Sequence[StateResource]) -> Provider:
     """Return as much of the provider as its destruction needs."""
     types = [each.inputs["instanceType"] for each in known if "instanceType" in each.inputs]
-    return Provider("aws", cloud=CloudSettings(region_of(known), tuple(types)))
+    return Provider("aws", cloud=CloudSettings(find_region(known), tuple(types)))
 
 
 def _gcp(known: Sequence[StateResource]) -> Provider:
     """Return as much of the provider as its destruction needs."""
-    project, region, type_ = place_of(known)
+    project, region, type_ = find_place(known)
     return Provider("gcp", cloud=CloudSettings(region, (type_,), gcp_project=project))

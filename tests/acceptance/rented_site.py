@@ -16,7 +16,7 @@ from monkey.apply.world.world import open_world
 from monkey.spec.project.project import load_project
 from monkey.store.open import locate_url, open_store
 from monkey.store.store_port import Store
-from monkey_stacks.boot import MachineSettings, user_data
+from monkey_stacks.boot import MachineSettings, write_user_data
 from monkey_stacks.bundle import publishing
 from monkey_stacks.bundle.bundle import Bundle
 from tests.acceptance.ledger import Ledger
@@ -82,7 +82,7 @@ class RentedSite:
         """Return what machines of a group are told; the bundle is put into the store, unless it is another one."""
         told = {"orphan_timeout": 300.0, "idle_timeout": 600.0, "boot_patience": 900.0, **self._about, **about}
         sha256 = bundle or self.publish().sha256
-        return user_data(
+        return write_user_data(
             MachineSettings(store=self.url, project="shop", fleet="rented", bundle=sha256, group=group, **told)
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from monkey.transfer.code.code_manifest import ManifestEntry, PathKind, code_hash
+from monkey.transfer.code.code_manifest import ManifestEntry, PathKind, hash_manifest
 from tests.acceptance.shop import Shop, until
 from tests.nested import NEST
 
@@ -134,7 +134,7 @@ def archive_too_deep(shop: Shop) -> None:
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         tar.addfile(tarfile.TarInfo(path))
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    sha = code_hash([ManifestEntry(path, PathKind.FILE, empty)])
+    sha = hash_manifest([ManifestEntry(path, PathKind.FILE, empty)])
     shop.run("apply", "specs/one.yaml")
     (store(shop) / "code" / f"{sha}.tar.gz").write_bytes(gzip.compress(packed.getvalue()))
     forge(shop, "code", "recipe.code", sha, "c" * 16)

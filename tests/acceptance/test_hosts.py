@@ -17,7 +17,7 @@ import pytest
 from monkey.errors import HostAway
 from monkey.spec.project.ssh_host import parse_ssh_host
 from monkey_stacks.ssh.host_state import list_differences
-from monkey_stacks.ssh.operations import bundle_for, converge_host, list_inventory, observe_host, remove_fleet
+from monkey_stacks.ssh.operations import build_host_bundle, converge_host, list_inventory, observe_host, remove_fleet
 from tests.acceptance.shop import until
 from tests.acceptance.site import Site, left_on
 from tests.hosts import Machine
@@ -42,7 +42,7 @@ def test_a_sweep_runs_on_hosts_and_nothing_of_it_stays(site: Site) -> None:
     assert [one.keeping for one in seen] == ["systemd", "cron", "cron"]
     assert all(one.living and one.living.after_boot for one in seen)
     wanted = site.wanted(max_slots=2)
-    assert not any(list_differences(one, wanted, bundle_for(one, wanted).sha256) for one in seen)
+    assert not any(list_differences(one, wanted, build_host_bundle(one, wanted).sha256) for one in seen)
     until(lambda: all(ledger.executions == 2 for ledger in ledgers), "every host works")
     for ledger in ledgers:
         ledger.release()
@@ -120,7 +120,7 @@ def test_an_agent_that_dies_is_begun_again_or_missed(site: Site) -> None:
         machine.within("pkill", "-KILL", "-f", "/bundles/")
     assert site.observe("h2").living is None
     wanted, seen = site.wanted(), site.observe("h2")
-    assert list_differences(seen, wanted, bundle_for(seen, wanted).sha256) == ("no agent lives",)
+    assert list_differences(seen, wanted, build_host_bundle(seen, wanted).sha256) == ("no agent lives",)
     (seen,) = site.converge("h2")
     assert [agent.number for agent in seen.agents] == [1], "it goes on where the dead one was"
     until(lambda: site.observe("h1").living, "systemd begins it again")
@@ -134,7 +134,9 @@ def test_what_keeps_agents_alive_is_put_back(site: Site) -> None:
     two.within("crontab", "-u", "worker", "-r")
     for name in ("h1", "h2"):
         seen, wanted = site.observe(name), site.wanted()
-        assert list_differences(seen, wanted, bundle_for(seen, wanted).sha256) == ("not begun again after a boot",)
+        assert list_differences(seen, wanted, build_host_bundle(seen, wanted).sha256) == (
+            "not begun again after a boot",
+        )
     assert [seen.agents for seen in site.converge("h1", "h2")] == before
 
 
@@ -182,7 +184,7 @@ def test_an_apply_that_is_killed_anywhere_is_mended_by_the_next(site: Site) -> N
         killed.wait()
     (seen,) = site.converge("h3", max_slots=1)
     wanted = site.wanted(max_slots=1)
-    assert not list_differences(seen, wanted, bundle_for(seen, wanted).sha256)
+    assert not list_differences(seen, wanted, build_host_bundle(seen, wanted).sha256)
     until(lambda: len(_agents(host)) == 1, "all others leave")
     assert len((store.home / ".ssh/authorized_keys").read_text().splitlines()) == 2
     site.remove("h3")
@@ -232,7 +234,7 @@ def test_secrets_lie_in_files_of_the_users_alone(site: Site) -> None:
     site.shop.env["TOKEN"] = "somebody else's"
     (seen,) = site.converge("h1", secrets=secrets, credentials=credentials)
     wanted = site.wanted(secrets=secrets, credentials=credentials)
-    assert not list_differences(seen, wanted, bundle_for(seen, wanted).sha256)
+    assert not list_differences(seen, wanted, build_host_bundle(seen, wanted).sha256)
     for other, what in (({"TOKEN": "b"}, "secrets"), ({}, "secrets")):
         assert f"other {what}" in list_differences(seen, dataclasses.replace(wanted, secrets=other), wanted.store)
     holding = host.within(
@@ -253,7 +255,7 @@ def test_an_agent_leaves_when_there_is_nothing_to_do(site: Site) -> None:
     assert seen.living
     until(lambda: site.observe("h3").agents[0].left, "it leaves")
     seen, wanted = site.observe("h3"), site.wanted(idle_timeout=0.5)
-    assert list_differences(seen, wanted, bundle_for(seen, wanted).sha256) == (
+    assert list_differences(seen, wanted, build_host_bundle(seen, wanted).sha256) == (
         "the agent left, for there was nothing to do",
     )
     host.reboot()

@@ -10,7 +10,7 @@ import pytest
 
 from monkey.errors import DatasetError
 from monkey.store.content.hash_worker import read_signature
-from monkey.store.content.objects import MD5_PREFIX, SourceFile, object_key
+from monkey.store.content.objects import MD5_PREFIX, SourceFile, spell_md5_key
 from monkey.store.store_port import Store
 from tests.loops import Run
 
@@ -38,9 +38,11 @@ def test_files_are_stored_under_their_md5s(store: Store, run: Run, tmp_path: Pat
     sources = [source(tmp_path / f"file {n}", body, known=known) for n, body in enumerate(bodies)]
     stored = run(store.put_contents(sources, lambda objects, size: told.append((objects, size))))
     assert stored == [md5(body) for body in bodies]
-    assert {item.key: item.size for item in run(store.list(MD5_PREFIX))} == {object_key(md5(b)): len(b) for b in bodies}
+    assert {item.key: item.size for item in run(store.list(MD5_PREFIX))} == {
+        spell_md5_key(md5(b)): len(b) for b in bodies
+    }
     for body in bodies[:5]:
-        assert run(store.get(object_key(md5(body)))) == body
+        assert run(store.get(spell_md5_key(md5(body)))) == body
     assert [sum(of) for of in zip(*told, strict=True)] == [len(bodies), sum(map(len, bodies))]
 
 
@@ -83,6 +85,6 @@ def test_what_is_gone_or_no_file_is_refused(store: Store, run: Run, tmp_path: Pa
 
 def test_an_object_that_is_not_whole_is_replaced(store: Store, run: Run, tmp_path: Path) -> None:
     one = source(tmp_path / "one", b"content")
-    run(store.put(object_key(md5(b"content")), b"cut"))
+    run(store.put(spell_md5_key(md5(b"content")), b"cut"))
     run(store.put_contents([one], ignore))
-    assert run(store.get(object_key(md5(b"content")))) == b"content"
+    assert run(store.get(spell_md5_key(md5(b"content")))) == b"content"

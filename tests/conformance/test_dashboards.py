@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from monkey.metrics import names
-from monkey.metrics.influx_points import job_point, write_point
+from monkey.metrics.influx_points import write_job_point, write_point
 from tests import digits as sweep_of_digits
 from tests import influx
 from tests.digits import METRIC, Digits
@@ -57,17 +57,19 @@ def _other() -> bytes:
     at = time.time() - 30
     return b"".join(
         [
-            job_point("other", "0123", names.RELEASED, at, 2, attempt=1, host="beta", reason="spot notice", **about),
-            job_point(
+            write_job_point(
+                "other", "0123", names.RELEASED, at, 2, attempt=1, host="beta", reason="spot notice", **about
+            ),
+            write_job_point(
                 "other", "0123", names.FAILED, at + 1, 4, attempt=2, host="alpha", reason="exit code 3", exit_code=3,
                 seconds=4.5, summary=summary, **about,
             ),
-            job_point("other", "4567", names.RUNNING, at, 1, attempt=1, host="beta", **about),
-            job_point(
+            write_job_point("other", "4567", names.RUNNING, at, 1, attempt=1, host="beta", **about),
+            write_job_point(
                 "other", "4567", names.STOPPED, at - 1, 0, attempt=1, host="beta", summary={"rmse": {"last": 0.5}},
                 **about,
             ),
-            job_point(
+            write_job_point(
                 "other", "89ab", names.STOPPED, at + 2, 2, attempt=1, host="beta", reason="rmse > 3", seconds=2.0,
                 summary={"rmse": {"last": 4.0, "min": 4.0, "max": 4.0}}, **about,
             ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry, decode_entry
-from monkey.protocol.entry_log import EntryLog, got_on
+from monkey.protocol.entry_log import EntryLog, has_own_checkpoint
 from monkey.store.memory import MemoryState
 from monkey.store.store_port import ListedObject
 from monkey_agent.scheduling.agent_identity import ProtocolParts
@@ -155,7 +155,7 @@ class World:
         if isinstance(before, Claim) and not entry.continues:
             same = before.agent.rpartition("/")[0] == entry.agent.rpartition("/")[0]
             self.counts["takeover on the same machine" if same else "takeover"] += 1
-            self.counts["takeover of one that got on"] += got_on(log, log.head)
+            self.counts["takeover of one that got on"] += has_own_checkpoint(log, log.head)
         if entry.checkpoint and KEYS.checkpoint(job, entry.checkpoint, 1) not in self.state.objects:
             self.violations["a claim tells of a checkpoint that nobody saved"] += 1
         if isinstance(before, Claim) and entry.continues and before.sweep != entry.sweep:

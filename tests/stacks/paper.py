@@ -19,7 +19,7 @@ TYPE = "pulumi-python:dynamic/tests:Paper"
 
 
 class PaperProvider(ResourceProvider):
-    """Writes the file `path` with `text`, in `seconds` (below zero: until `SweepQueue.let_go`). "refuse" is refused."""
+    """Writes the file `path` with `text`, in `seconds` (below zero: until `Desk.let_go`). "refuse" is refused."""
 
     serialize_as_secret_always = False
 

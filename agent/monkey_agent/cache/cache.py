@@ -125,13 +125,13 @@ class Cache:
     @staticmethod
     def note(entry: Path) -> None:
         """Record the disk usage of an entry that the caller has the right to use."""
-        size = eviction.disk_usage(str(entry))
+        size = eviction.measure_disk_usage(str(entry))
         with Path(f"{entry}.use").open("r+b") as file:
             file.write(b"%-20d\n" % size)
 
     def trash(self, entry: Path) -> None:
         """Remove an entry at once; its disk space is freed later."""
-        eviction.to_trash(str(self.root), str(entry))
+        eviction.move_to_trash(str(self.root), str(entry))
 
 
 async def _acquire(file: str, kind: int, within: float = math.inf) -> int:

@@ -67,7 +67,7 @@ def drop_rubbish(root: str) -> None:
     _drop_orphans(root)
 
 
-def to_trash(root: str, path: str) -> None:
+def move_to_trash(root: str, path: str) -> None:
     """Move something to the trash: gone from its place at once, and for good whenever that is emptied."""
     os.makedirs(f"{root}/{TRASH}", exist_ok=True)  # noqa: PTH103
     target = f"{root}/{TRASH}/{secrets.token_hex(8)}"
@@ -79,7 +79,7 @@ def to_trash(root: str, path: str) -> None:
             os.rename(path, target)
 
 
-def disk_usage(path: str) -> int:
+def measure_disk_usage(path: str) -> int:
     """Return what a file or a tree takes of the disk, in bytes; a file that has several names in it counts once."""
     seen: set[int] = set()
     total = _taken(path, seen)
@@ -128,7 +128,7 @@ def _entry(path: str) -> CacheEntry:
             used, text = os.fstat(file.fileno()).st_mtime, file.read(32).strip()
     except FileNotFoundError:
         used, text = _changed(path), b""
-    return CacheEntry(used, path, int(text) if text.isdigit() else disk_usage(path))
+    return CacheEntry(used, path, int(text) if text.isdigit() else measure_disk_usage(path))
 
 
 def _changed(path: str) -> float:
@@ -162,7 +162,7 @@ def _evict(root: str, entry: CacheEntry) -> int:
     try:
         if making < 0:
             return 0
-        to_trash(root, entry.path)
+        move_to_trash(root, entry.path)
         for end in BESIDE:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(entry.path + end)
@@ -181,7 +181,7 @@ def _drop_unfinished(root: str) -> int:
         for item in list(found):
             making = _try_lock(f"{root}/datasets/trees/{item.name}.lock")
             if making >= 0:
-                to_trash(root, item.path)
+                move_to_trash(root, item.path)
                 os.close(making)
     return _empty_trash(root)
 

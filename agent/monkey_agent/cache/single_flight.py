@@ -67,7 +67,7 @@ async def _run(work: Callable[[], Awaitable[_T]]) -> _T:
     return await work()
 
 
-async def to_its_end(work: Callable[[], _T]) -> _T:
+async def run_to_end(work: Callable[[], _T]) -> _T:
     """Return the result of `work`, done in another thread; a cancelled caller waits for the thread's end first.
 
     This is for work under a lock: a thread cannot be cancelled, and no other caller may get the lock before it ends.

@@ -13,11 +13,11 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from monkey.files import open_regular
 from monkey.store.directory.publish import copy_bytes
 from monkey.tree_removal import remove_tree
+from monkey.untrusted_files import open_regular
 from monkey_agent.checkpoints.directory_scan import DirectoryScan, FileState, find_settled, is_inner, scan_directory
-from monkey_agent.machine import boot_id
+from monkey_agent.machine import read_boot_id
 
 #: Names in a capture: the files, their state when they were taken, and the mark of a capture that is in the store.
 TREE, SEEN, PUBLISHED = "tree", "seen.json", "published"
@@ -128,7 +128,7 @@ def read_capture(root: str) -> Capture | None:
     try:
         with open(f"{root}/{SEEN}") as file:
             told = json.load(file)
-        if told["boot"] != boot_id():
+        if told["boot"] != read_boot_id():
             return None
         tree = DirectoryScan(
             {path: FileState(*seen) for path, seen in told["files"].items()},
@@ -142,4 +142,4 @@ def read_capture(root: str) -> Capture | None:
 
 
 def _to_json(tree: DirectoryScan) -> dict[str, Any]:
-    return {"boot": boot_id(), "files": tree.files, "directories": sorted(tree.directories), "links": tree.links}
+    return {"boot": read_boot_id(), "files": tree.files, "directories": sorted(tree.directories), "links": tree.links}

@@ -13,9 +13,9 @@ import stat
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from monkey.files import stat_directory
 from monkey.store.keys import is_encodable
 from monkey.transfer.code.code_manifest import MAX_TREE_DEPTH
+from monkey.untrusted_files import stat_directory
 
 #: Names under which programs write what they rename when it is whole. While such a file is being written nobody waits
 #: for it: it is no part of the checkpoint yet.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from monkey.concurrency import in_lanes
+from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.layout import Keys
 from monkey.store.create import Lost, create_object
@@ -42,12 +42,12 @@ class RemoteCheckpoints:
         Raises StoreError; OSError where a file cannot be read.
         """
         files = dict(capture.tree.files)
-        await in_lanes(files.items(), lambda item: self._hash(capture, *item), UPLOADS)
+        await run_in_lanes(files.items(), lambda item: self._hash(capture, *item), UPLOADS)
         pieces = {
             path: FileEntry(self._digests[path][1], seen.size, seen.mtime, seen.mode) for path, seen in files.items()
         }
         waiting = {each.sha256: path for path, each in pieces.items() if each.sha256 not in self._sent}
-        await in_lanes(waiting.items(), lambda item: self._send(capture, *item), UPLOADS)
+        await run_in_lanes(waiting.items(), lambda item: self._send(capture, *item), UPLOADS)
         if not await asyncio.to_thread(lambda: capture.is_whole):
             self._digests.clear()
             return False
@@ -84,7 +84,7 @@ class RemoteCheckpoints:
         """
         prefix = self._keys.checkpoints(self._job)
         found = [item.key.removeprefix(prefix) for item in await self._store.list(prefix)]
-        spots = spots_of(found)
+        spots = parse_spots(found)
         if not spots or spots[0][0] > self._k:
             return
         stays = {spot: await self._manifest(spot) for spot in spots[:keep]}
@@ -108,7 +108,7 @@ class RemoteCheckpoints:
         return self._manifests[spot]
 
 
-def spots_of(paths: list[str]) -> list[Spot]:
+def parse_spots(paths: list[str]) -> list[Spot]:
     """Return the checkpoints among `paths`, keys relative to the job's checkpoints, the newest first."""
     parts = (path.split("/") for path in paths)
     return sorted(

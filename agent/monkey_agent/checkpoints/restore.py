@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from monkey.concurrency import in_lanes
+from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, KeyMissing
-from monkey.files import stat_directory
 from monkey.protocol.layout import Keys
 from monkey.store.store_port import Store
 from monkey.tree_removal import remove_tree
+from monkey.untrusted_files import stat_directory
 from monkey_agent.checkpoints.checkpoint_manifest import CheckpointManifest, FileEntry, decode_manifest
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
-from monkey_agent.checkpoints.remote_checkpoints import Spot, spots_of
+from monkey_agent.checkpoints.remote_checkpoints import Spot, parse_spots
 from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
 
 #: How often the store is asked again for what there is, when something was gone: a late agent may have tidied up.
@@ -59,7 +59,7 @@ async def restore_checkpoint(
 
 async def _spots(store: Store, keys: Keys, job: str) -> list[Spot]:
     prefix = keys.checkpoints(job)
-    return spots_of([item.key.removeprefix(prefix) for item in await store.list(prefix)])
+    return parse_spots([item.key.removeprefix(prefix) for item in await store.list(prefix)])
 
 
 async def _newest(
@@ -94,7 +94,7 @@ async def _fetch(store: Store, keys: Keys, job: str, k: int, manifest: Checkpoin
         if found != file.sha256:
             raise CorruptObject(key, f"has other bytes (SHA-256 {found[:16]}…)")
 
-    await in_lanes(manifest.files.items(), bring, UPLOADS)
+    await run_in_lanes(manifest.files.items(), bring, UPLOADS)
 
 
 def _finish(manifest: CheckpointManifest, directory: str) -> None:

@@ -19,7 +19,7 @@ from monkey.store.store_port import Store
 from monkey.tree_removal import remove_tree
 from monkey_agent.cache import eviction
 from monkey_agent.cache.cache import Cache
-from monkey_agent.cache.single_flight import to_its_end
+from monkey_agent.cache.single_flight import run_to_end
 from monkey_agent.datasets import dataset_listing, dataset_trees
 
 #: Objects that are fetched at once.
@@ -64,21 +64,21 @@ class DatasetFetch:
         """
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._tree}.stamp")
-        await to_its_end(lambda: remove_tree(self._incoming))
+        await run_to_end(lambda: remove_tree(self._incoming))
         os.makedirs(self._incoming)
         if self._oid.endswith(".dir"):
             await self._directory()
         else:
             await self._object(self._oid, [self._tree])
-        await to_its_end(self._finish)
+        await run_to_end(self._finish)
 
     async def _directory(self) -> None:
         files = await self._files()
         place = self._place()
         making = dataset_trees.DatasetTree(place)
-        await to_its_end(lambda: making.begin(files))
+        await run_to_end(lambda: making.begin(files))
         await self._fill(place, files)
-        await to_its_end(lambda: making.finish(files))
+        await run_to_end(lambda: making.finish(files))
         if place != self._tree:
             os.rename(place, self._tree)
         os.chmod(self._tree, 0o555)  # noqa: PTH101 - only now: a directory that cannot be written to cannot be moved
@@ -102,7 +102,7 @@ class DatasetFetch:
         if hashlib.md5(data, usedforsecurity=False).hexdigest() != self._oid.removesuffix(".dir"):
             raise await self._damaged(self._oid)
         files = await asyncio.to_thread(dataset_listing.parse_listing, self._oid, data)
-        await to_its_end(lambda: write_atomically(kept, data))
+        await run_to_end(lambda: write_atomically(kept, data))
         return files
 
     async def _fill(self, place: str, files: dict[str, str]) -> None:
@@ -171,8 +171,8 @@ class DatasetFetch:
 
     async def _md5(self, path: str) -> str:
         if os.stat(path).st_size <= dataset_trees._SMALL_BYTES:
-            return dataset_trees.md5_of(path)
-        return await asyncio.to_thread(dataset_trees.md5_of, path)
+            return dataset_trees.compute_md5(path)
+        return await asyncio.to_thread(dataset_trees.compute_md5, path)
 
     def _finish(self) -> None:
         remove_tree(self._aside)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from monkey.atomic_write import write_atomically
 from monkey.tree_removal import remove_tree
 from monkey_agent.datasets.dataset_listing import list_directories
-from monkey_agent.machine import boot_id
+from monkey_agent.machine import read_boot_id
 
 #: Every file's time of modification, in seconds (the year 2000): the same on all machines, and long before any write
 #: that could follow within one tick of the file system's clock.
@@ -56,12 +56,12 @@ def read_stamp(tree: str) -> TreeStamp | None:
 def is_there(tree: str) -> bool:
     """Return whether a tree was finished since the machine's boot, altered or not."""
     stamp = read_stamp(tree)
-    return stamp is not None and stamp.boot == boot_id() and os.path.lexists(tree)
+    return stamp is not None and stamp.boot == read_boot_id() and os.path.lexists(tree)
 
 
 def is_sound(tree: str, stamp: TreeStamp | None) -> bool:
     """Return whether a tree is as it was when it was stamped; takes about 2 µs a file."""
-    if stamp is None or stamp.boot != boot_id():
+    if stamp is None or stamp.boot != read_boot_id():
         return False
     try:
         return _look(tree) == (stamp.files, stamp.digest)
@@ -72,7 +72,7 @@ def is_sound(tree: str, stamp: TreeStamp | None) -> bool:
 def write_stamp(tree: str) -> None:
     """Stamp a tree whose files were all verified. Raises OSError."""
     files, digest = _look(tree)
-    write_atomically(f"{tree}.stamp", json.dumps(TreeStamp(boot_id(), files, digest)._asdict()))
+    write_atomically(f"{tree}.stamp", json.dumps(TreeStamp(read_boot_id(), files, digest)._asdict()))
 
 
 def _look(tree: str) -> tuple[int, str]:
@@ -172,7 +172,7 @@ def seal_file(path: str) -> None:
     os.utime(path, (MODIFIED, MODIFIED))
 
 
-def md5_of(path: str) -> str:
+def compute_md5(path: str) -> str:
     """Return the MD5 of a file, 32 hex."""
     with open(path, "rb", buffering=0) as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -17,7 +17,7 @@ from monkey.processes import process_tree
 from monkey.processes.process_tree import BUILD, MARK
 from monkey.spec.yaml.units import format_duration
 from monkey_agent.cache.cache import Cache
-from monkey_agent.cache.single_flight import to_its_end
+from monkey_agent.cache.single_flight import run_to_end
 from monkey_agent.environments import interpreters
 from monkey_agent.logs.job_log import bound_lines
 from monkey_agent.logs.masking import LogMask
@@ -79,8 +79,8 @@ class EnvironmentBuild:
             try:
                 await self._steps(wanted)
             finally:
-                await to_its_end(self._sweep)
-            await to_its_end(os.sync)  # a cache outlives a loss of power, and is not read again to be verified
+                await run_to_end(self._sweep)
+            await run_to_end(os.sync)  # a cache outlives a loss of power, and is not read again to be verified
             (self._path / ".complete").write_text(f"{BUILDER}\n")
             self._failed.unlink(missing_ok=True)
         except BaseException as exc:
@@ -120,7 +120,7 @@ class EnvironmentBuild:
             await self._must("make the environment", *command)
         except EnvironmentBuildFailed as exc:
             if version and not isinstance(exc, BuildKilled):
-                exc.message += await interpreters.what_uv_has(uv, version, self._env)
+                exc.message += await interpreters.suggest_python_version(uv, version, self._env)
             raise
         if _names_any(self._requirements):
             into = ["--python", str(self._path / "bin" / "python"), "--compile-bytecode", "-r", str(self._requirements)]

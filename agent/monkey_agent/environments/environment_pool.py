@@ -41,7 +41,7 @@ class EnvironmentPool:
         under way has the limit of who began it. When all who wait are cancelled, it is given up, and nothing of it is
         left. Raises JobFailed with the end of its log (`log_tail`), BuildFailed where there is a whole log.
         """
-        name = name_of(wanted)
+        name = name_environment(wanted)
         path = self._directory / name
         try:
             use = await self._cache.use(path)
@@ -91,7 +91,7 @@ class EnvironmentPool:
         await self._flights.close()
 
 
-def name_of(wanted: Mapping[str, str]) -> str:
+def name_environment(wanted: Mapping[str, str]) -> str:
     """Return the name of an environment: a hash of all that makes it what it is."""
     python = wanted.get("python") or f"{sys.version_info[0]}.{sys.version_info[1]}"
     content = [BUILDER, python, sysconfig.get_platform(), sys.implementation.name, wanted.get("requirements", "")]

@@ -31,7 +31,7 @@ async def find_interpreter(version: str | None, env: Mapping[str, str]) -> str:
     raise LookupError(f"Python {version} is not on this machine (hint: {hint})")
 
 
-async def what_uv_has(uv: str, version: str, env: Mapping[str, str]) -> str:
+async def suggest_python_version(uv: str, version: str, env: Mapping[str, str]) -> str:
     """Return a hint for who asked uv for a `version` in vain; "" where it has that: something else is wrong."""
     here = _VERSION.findall(await _said(uv, "python", "list", "--only-installed", env=env))
     if any(_fits(full, version) for full in here):

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 from collections.abc import Callable
 
-from monkey_agent.cache.single_flight import to_its_end
+from monkey_agent.cache.single_flight import run_to_end
 from monkey_agent.environments.environment_build import EnvironmentBuildFailed
 from monkey_agent.execution.workspace import Workspace
 from monkey_agent.logs.job_log import AttemptLog
@@ -36,7 +36,7 @@ async def ship_build_log(
     log.job = attempt.job
     try:
         with contextlib.suppress(OSError):  # its end is in the error, anyhow
-            await to_its_end(lambda: shutil.copyfile(log.path, space.log))
+            await run_to_end(lambda: shutil.copyfile(log.path, space.log))
             await open_log(space.log, mask).ship(over=True)
     except BaseException:
         log.job = ""

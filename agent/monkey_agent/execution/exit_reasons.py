@@ -16,7 +16,7 @@ from monkey_agent.supervisor.process import ProcessExit
 _SHELL = {126: "the shell found the command, but could not run it", 127: "the shell did not find the command"}
 
 
-def exit_code(code: int) -> int:
+def spell_exit_code(code: int) -> int:
     """Return the code as a shell would say it: 128 + signal where a signal ended it."""
     return 128 - code if code < 0 else code
 
@@ -50,7 +50,7 @@ def _memory(how: ProcessExit) -> str:
     return f" (out of memory? its largest process had used {format_size(peak)})"
 
 
-def not_started(how: ProcessExit, program: str, work: str) -> str:
+def explain_failed_start(how: ProcessExit, program: str, work: str) -> str:
     """Return why a program could not be started."""
     if how.code == errno.ENOENT and how.file == work:
         return "its working directory vanished"

@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from monkey.concurrency import in_lanes
-from monkey.files import stat_directory
+from monkey.concurrency import run_in_lanes
 from monkey.store.keys import is_encodable, shorten_key
 from monkey.store.store_port import Store
 from monkey.transfer.globs import GlobPatterns
+from monkey.untrusted_files import stat_directory
 from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.execution.workspace import Workspace
 from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
@@ -93,7 +93,7 @@ class OutputUpload:
     async def send(self, files: dict[str, str]) -> None:
         """Bring path → file to the store, durably. Raises StoreError; OSError where a file cannot be read."""
         waiting = [(path, full) for path, full in files.items() if path not in self.digests]
-        await in_lanes(waiting, self._send, min(UPLOADS, len(waiting)))
+        await run_in_lanes(waiting, self._send, min(UPLOADS, len(waiting)))
 
     async def _send(self, item: tuple[str, str]) -> None:
         """Send one file. What changes meanwhile (a process that could not be killed has it) is sent again."""

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Collection
 from typing import Any
 
-from monkey.files import open_regular, stat_directory
 from monkey.metrics.summary import MetricSummary
 from monkey.store.keys import is_encodable
+from monkey.untrusted_files import open_regular, stat_directory
 
 #: Bytes that are read at once: some milliseconds of parsing, so that heartbeats are not late for it.
 _PIECE_BYTES = 256 * 1024

@@ -13,7 +13,7 @@ from typing import Any
 from monkey.errors import FleetError, JobFailed, StoreError
 from monkey.fleet.fleet_port import keep_silent
 from monkey.fleet.secret_values import WITHHELD, SecretValues
-from monkey.metrics.job_import_path import client_path
+from monkey.metrics.job_import_path import install_client
 from monkey.processes.process_tree import BUILD, MARK
 from monkey.protocol.layout import Keys
 from monkey.spec.command.command import CommandError
@@ -31,7 +31,7 @@ from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.recipes import PreparedRecipe, RecipePreparer, select_outputs
 from monkey_agent.execution.running_attempt import RunningAttempt
 from monkey_agent.execution.unrecorded_attempts import Exited, UnrecordedAttempts
-from monkey_agent.execution.workspace import Workspace, Workspaces, job_variables
+from monkey_agent.execution.workspace import Workspace, Workspaces, make_job_variables
 from monkey_agent.local_files import explain_os_error
 from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import LogMask
@@ -87,7 +87,7 @@ class LocalRunner:
         building = {**inherited, MARK: f"{state}:{BUILD}"}  # so that our successor ends a build that outlives us
         environments, datasets = EnvironmentPool(self._cache, building), DatasetPool(store, self._cache)
         self._needs = JobNeeds(environments, datasets, SecretValues(env))
-        self._preparer = RecipePreparer(self._launcher, inherited, lambda: str(client_path(cache)))
+        self._preparer = RecipePreparer(self._launcher, inherited, lambda: str(install_client(cache)))
         self._deadline, self._followed, self._running = 0.0, False, set[RunningAttempt]()
         self.sampler = Sampler(self._launcher, self._running, state)
         self._ticker: asyncio.Task[None] | None = None
@@ -113,7 +113,7 @@ class LocalRunner:
             try:
                 await self._fill(prepared.code, space)
                 checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
-                variables = rendered.env | job_variables(attempt, space) | (hold.secrets if hold else {})
+                variables = rendered.env | make_job_variables(attempt, space) | (hold.secrets if hold else {})
                 given = await turn()
                 if not self._launcher.up:
                     await self._launcher.start()

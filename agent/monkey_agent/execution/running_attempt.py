@@ -15,7 +15,7 @@ from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints.checkpoint_saver import CheckpointSavers
-from monkey_agent.execution import exit_reasons
+from monkey_agent.execution.exit_reasons import explain_exit, explain_failed_start, spell_exit_code
 from monkey_agent.execution.job_outputs import OutputUpload, find_outputs
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.metric_files import MetricFiles
@@ -258,8 +258,8 @@ class RunningAttempt:
             why = self._why[1] if self._why else "out of touch with the store before it began"
             return AttemptOutcome(AttemptEnd.STOPPED, why)
         if how.kind == "failed":
-            return AttemptOutcome(AttemptEnd.FAILED, exit_reasons.not_started(how, self._program, self._space.work))
-        outcome = AttemptOutcome(AttemptEnd.SUCCEEDED, "", exit_reasons.exit_code(how.code), seconds=how.seconds)
+            return AttemptOutcome(AttemptEnd.FAILED, explain_failed_start(how, self._program, self._space.work))
+        outcome = AttemptOutcome(AttemptEnd.SUCCEEDED, "", spell_exit_code(how.code), seconds=how.seconds)
         if how.left:
             self._space.spoilt = True
             self.log.note(f"{how.left} of its processes could not be killed (a disk or share that does not answer?)")
@@ -267,7 +267,7 @@ class RunningAttempt:
             cause, reason = self._why
             return replace(outcome, ending=_ENDS.get(cause, AttemptEnd.FAILED), reason=reason, met=self._met)
         if how.code:
-            return replace(outcome, ending=AttemptEnd.FAILED, reason=exit_reasons.explain_exit(how))
+            return replace(outcome, ending=AttemptEnd.FAILED, reason=explain_exit(how))
         return outcome
 
     async def _ship_metrics(self) -> dict[str, dict[str, Any]]:

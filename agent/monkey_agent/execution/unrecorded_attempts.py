@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from monkey.files import open_regular
 from monkey.tree_removal import remove_tree
+from monkey.untrusted_files import open_regular
 from monkey_agent.execution.workspace import Workspace
 
 #: Name of the file in such a workspace that says how the attempt exited.

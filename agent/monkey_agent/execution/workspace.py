@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monkey.files import move_directory, stat_directory
 from monkey.metrics.usage import USAGE_FILE
 from monkey.spec.job.job_table import nest_parameters
 from monkey.tree_removal import remove_tree
+from monkey.untrusted_files import move_directory, stat_directory
 
 if TYPE_CHECKING:
     from monkey_agent.execution.attempt_resources import AttemptResources
@@ -185,7 +185,7 @@ class Workspaces:
         self.empty_trash()
 
 
-def job_variables(attempt: Attempt, space: Workspace) -> dict[str, str]:
+def make_job_variables(attempt: Attempt, space: Workspace) -> dict[str, str]:
     """Return the variables of an attempt that runs there."""
     return {
         "MONKEY_PARAMS": json.dumps(nest_parameters(attempt.parameters), ensure_ascii=False),

@@ -34,7 +34,7 @@ _SHARE = 0.25
 LATE = 60.0
 
 
-async def be_heard(agent: AgentDaemon, directory: Path) -> None:
+async def record_heartbeats(agent: AgentDaemon, directory: Path) -> None:
     """Record, in the agent's directory, when the last heartbeat that the store acknowledged began; never return."""
     written = 0.0
     while True:

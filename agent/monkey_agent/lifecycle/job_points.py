@@ -7,7 +7,7 @@ give points as they are sampled.
 from __future__ import annotations
 
 from monkey.metrics import names
-from monkey.metrics.influx_points import job_point, machine_of, system_point
+from monkey.metrics.influx_points import parse_agent_machine, write_job_point, write_system_point
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import EndEntry
 from monkey.spec.job.recipe import SweepSettings
@@ -39,14 +39,14 @@ class JobPoints(AttemptListener):
         settings, count = self._sweep(work)
         if settings.influx is None:
             return
-        line = job_point(
+        line = write_job_point(
             work.sweep,
             work.job,
             str(end.outcome) if end else names.RUNNING,
             end.at if end else held.claim.at,
             held.k + 1 if end else held.k,
             attempt=work.attempt.number,
-            host=machine_of(held.claim.agent),
+            host=parse_agent_machine(held.claim.agent),
             parameters=work.attempt.parameters,
             reason=end.reason if end else "",
             exit_code=end.exit_code if end else None,
@@ -79,7 +79,7 @@ class JobPoints(AttemptListener):
                 # Without this life of it: a series lasts as long as the machine.
                 agent = f"{identity.fleet}/{identity.name}"
                 whose = {"host": identity.name, "fleet": identity.fleet, "agent": agent}
-                lines.append(system_point(fields, sample.at, job=sample.job, gpu=sample.gpu, **whose))
+                lines.append(write_system_point(fields, sample.at, job=sample.job, gpu=sample.gpu, **whose))
             self._telemetry.add(influx, b"".join(lines))
 
     def _wanted(self) -> set[InfluxSettings]:

@@ -8,10 +8,10 @@ import contextlib
 import os
 import stat
 
-from monkey.files import open_regular
-from monkey.protocol.layout import log_segment
+from monkey.protocol.layout import spell_segment_key
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
+from monkey.untrusted_files import open_regular
 from monkey_agent.logs.masking import LogMask
 
 #: Bytes of a segment at most: what an agent holds of a log in memory.
@@ -73,7 +73,7 @@ class AttemptLog:
 
     async def _segment(self, count: int, data: bytes) -> None:
         self._tried = count
-        won = await create_object(self._store, log_segment(self._prefix, self._segments), data)
+        won = await create_object(self._store, spell_segment_key(self._prefix, self._segments), data)
         self._segments += 1
         # A key that holds other bytes is not ours to judge: the next number takes these.
         if not isinstance(won, Lost) or won.existing == data:

@@ -16,6 +16,7 @@ from monkey.protocol.observer import HeartbeatObserver
 from monkey.store.store_port import Store
 from monkey_agent.ports import Clock
 from monkey_agent.scheduling.agent_identity import AgentIdentity, ProtocolParts
+from monkey_agent.store_troubles import StoreTroubles
 from monkey_agent.unexpected_errors import UnexpectedErrors
 
 
@@ -33,6 +34,7 @@ class AgentContext:
     observer: HeartbeatObserver
     claims: Claims
     errors: UnexpectedErrors
+    troubles: StoreTroubles
     #: Starts a task that ends with the agent; an exception in it ends the agent.
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
@@ -51,4 +53,8 @@ def make_context(
     heart = parts.heart(store, keys.beat(identity.agent), clock)
     observer = parts.observer(store, keys, clock, identity.agent, identity.predecessors)
     claims = parts.claims(store, parts.create, heart, observer, clock)
-    return AgentContext(identity, store, keys, clock, rng, parts.create, heart, observer, claims, errors, spawn)
+    troubles = StoreTroubles(clock, errors)
+    heart.on_trouble = troubles.note
+    return AgentContext(
+        identity, store, keys, clock, rng, parts.create, heart, observer, claims, errors, troubles, spawn
+    )

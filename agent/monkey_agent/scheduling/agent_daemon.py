@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from monkey.errors import MonkeyError, StoreError, StoreReplaced
+from monkey.errors import StoreError, StoreReplaced
 from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.wakeup import wake_agents
@@ -54,7 +54,7 @@ class AgentDaemon:
         self.errors, self._random = errors or UnexpectedErrors(), rng
         context = make_context(identity, store, clock, rng, parts, self.errors, self._spawn)
         self.keys, self.heart, self.observer = context.keys, context.heart, context.observer
-        self.heart.vitals, self.heart.on_trouble = self._vitals, self._trouble
+        self.heart.vitals, self.troubles = self._vitals, context.troubles
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.permits = Permits(store, self.keys, context.claims, self.heart, self.observer, rng)
         self.notifier = Notifier(context)
@@ -69,8 +69,6 @@ class AgentDaemon:
         #: Did it leave because there was nothing to do?
         self.found_nothing = self._was_busy = False
         self._why = "the agent leaves"
-        #: What hinders it now, for people; told to the log as well, since a store that is away is told nothing.
-        self.alert = ""
         #: More fields of heartbeats.
         self.more_vitals: Callable[[], dict[str, Any]] = dict
 
@@ -176,7 +174,7 @@ class AgentDaemon:
             try:
                 await self._create(self.store, self.keys.segment(self.identity.agent, i), block.encode())
             except StoreError as exc:
-                self._trouble(exc)
+                self.troubles.note(exc)
                 return False
             self.heart.journal.seal()
             return True
@@ -193,14 +191,12 @@ class AgentDaemon:
         while True:
             try:
                 await self._look()
-                if self.alert:
-                    self.errors.say("the store answers again")
-                self.alert = self.attempts.trouble = ""
+                self.troubles.expire()
             except StoreReplaced as exc:
                 self._failure = exc  # nobody will ever ask what became of the jobs
                 self._leaving.set()
             except StoreError as exc:
-                self._trouble(exc)
+                self.troubles.note(exc)
                 self._give_up_waiting()
             shortly = None if self._idle_since is None else self.identity.idle_timeout
             await pauses.rest(idle=not self.queue.by_sweep, shortly=shortly, every_second=self._tell_of_work)
@@ -266,21 +262,16 @@ class AgentDaemon:
             try:
                 await self.dispatcher.fill(self._leaving.is_set)
             except StoreError as exc:
-                self._trouble(exc)
+                self.troubles.note(exc)
             if self.queue.finished and self.heart.told < self.heart.journal.total:
                 self._beat_now.set()  # whoever waits for the sweep's end is told at once
 
     # -- for people ---------------------------------------------------------------------------------------------------
 
-    def _trouble(self, exc: MonkeyError) -> None:
-        if self.alert != exc.message:
-            self.errors.say(exc.message)
-        self.alert = exc.message
-
     def _vitals(self) -> dict[str, Any]:
         at_work = [work for work in self.attempts.live if work.slot]
         idle = sorted(self.attempts.in_hand.keys() - {work.job for work in at_work})
-        alerts = [self.alert, self.attempts.trouble, *self.dispatcher.alerts, *sorted(self.picker.torn)[:3]]
+        alerts = [*self.troubles.messages, *self.dispatcher.alerts, *sorted(self.picker.torn)[:3]]
         return {
             "running": [work.vitals() for work in at_work],
             "idle": idle,

@@ -8,7 +8,7 @@ import contextlib
 from monkey.errors import CorruptObject, FleetError, JobFailed, StoreError
 from monkey.protocol.claims import RETRY_SECONDS, HeldClaim
 from monkey.protocol.entries import ClaimEnd, EndEntry
-from monkey.protocol.journal import record_of
+from monkey.protocol.journal import make_record
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey_agent.ports import AttemptEnd, AttemptOutcome, LiveAttempt, Runner, Slot, SlotGrant
@@ -51,14 +51,12 @@ class Attempts:
         """Run attempts by `runner`."""
         self._runner, self._permits, self._picker = runner, permits, picker
         self._claims, self._heart, self._clock = context.claims, context.heart, context.clock
-        self._spawn, self._errors = context.spawn, context.errors
+        self._spawn, self._errors, self._troubles = context.spawn, context.errors, context.troubles
         self.listeners: list[AttemptListener] = []
         self.in_hand: dict[str, ActiveAttempt] = {}
         picker.in_hand = self.in_hand
         #: Attempts whose processes may still run, or may yet be started.
         self.live: dict[ActiveAttempt, None] = {}
-        #: What the store last refused to take, for people.
-        self.trouble = ""
 
     def begin(self, work: ActiveAttempt) -> None:
         """Run a claimed attempt to its end; one without a slot is prepared, and waits for one."""
@@ -155,7 +153,7 @@ class Attempts:
             try:
                 return await running.wait()
             except StoreError as exc:
-                self.trouble = exc.message
+                self._troubles.note(exc)
                 await self._clock.sleep(RETRY_SECONDS)
 
     async def _conclude(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> bool:
@@ -167,7 +165,7 @@ class Attempts:
         end = self._end(work, held, outcome)
         recorded = await self._claims.end(held, end)
         if recorded:
-            self._picker.journal(record_of(work.job, held.k + 1, end))
+            self._picker.journal(make_record(work.job, held.k + 1, end))
             for listener in self.listeners:
                 listener.end_recorded(work, held, end)
         return recorded

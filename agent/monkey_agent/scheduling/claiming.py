@@ -8,8 +8,8 @@ from collections.abc import Container
 
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
-from monkey.protocol.entry_log import EntryLog, LogTally, got_on, newest_checkpoint, tally_log
-from monkey.protocol.journal import LOST, SAVED, JournalRecord, record_of
+from monkey.protocol.entry_log import EntryLog, LogTally, find_newest_checkpoint, has_own_checkpoint, tally_log
+from monkey.protocol.journal import LOST, SAVED, JournalRecord, make_record
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import StopEvidence
 from monkey_agent.scheduling.agent_context import AgentContext
@@ -140,19 +140,19 @@ class JobPicker:
             return
         known = self._observer.record(job)
         if known is None or known.k < log.head:
-            self.journal(record_of(job, log.head, tail))
+            self.journal(make_record(job, log.head, tail))
 
     async def _checkpoint(self, job: str, tail: object) -> int:
         """Return the newest attempt with a checkpoint if this is a takeover; 0 for none, or no takeover."""
         if not isinstance(tail, Claim | TornEntry):
             return 0
-        return await newest_checkpoint(self._store, self._keys.checkpoints(job))
+        return await find_newest_checkpoint(self._store, self._keys.checkpoints(job))
 
     def _mourn(self, job: str, log: EntryLog, k: int, candidates: JobCandidates) -> None:
         """Journal that the claim before the one at `k` was lost with its agent."""
         before = log.entries[k - 2] if k > 1 else None
         if isinstance(before, Claim | TornEntry):
-            what, extra = SAVED if got_on(log, k) else LOST, {"agent": before.agent}
+            what, extra = SAVED if has_own_checkpoint(log, k) else LOST, {"agent": before.agent}
             self.journal(JournalRecord(job, k - 1, what, candidates.state.name, 0.0, self._clock.wall(), extra))
 
     def journal(self, record: JournalRecord) -> None:

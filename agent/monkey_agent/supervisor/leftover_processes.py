@@ -9,7 +9,7 @@ from pathlib import Path
 from monkey.errors import FleetError
 from monkey.processes import process_tree
 from monkey.processes.process_tree import KILL
-from monkey_agent.machine import MachineClock, boot_id
+from monkey_agent.machine import MachineClock, read_boot_id
 from monkey_agent.supervisor.shared_state import GUARD, SharedState
 
 #: Seconds in which a supervisor or guard that outlived its agent kills the jobs itself: it knows more of them than we.
@@ -53,7 +53,7 @@ def read_exits(state: Path) -> dict[str, tuple[int, int, float, int]]:
     except (OSError, ValueError):  # none, or not one of ours
         return {}
     try:
-        return register.exits() if register.boot == boot_id() else {}
+        return register.exits() if register.boot == read_boot_id() else {}
     finally:
         register.close()
 
@@ -61,7 +61,7 @@ def read_exits(state: Path) -> dict[str, tuple[int, int, float, int]]:
 def _entries(state: Path) -> list[tuple[int, float, float]]:
     try:
         register = SharedState(str(state / "register"))
-        entries = register.entries() if register.boot == boot_id() else []
+        entries = register.entries() if register.boot == read_boot_id() else []
     except (OSError, ValueError):  # none, or not one of ours
         return []
     register.close()

@@ -14,7 +14,7 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey.processes import PACKAGE_ROOT
 from monkey.processes.process_tree import MARK
-from monkey_agent.machine import CLOCK, MachineClock, boot_id
+from monkey_agent.machine import CLOCK, MachineClock, read_boot_id
 from monkey_agent.supervisor import leftover_processes
 from monkey_agent.supervisor.messages import Inbox, encode_message
 from monkey_agent.supervisor.process import ProcessExit, SupervisedProcess
@@ -67,7 +67,7 @@ class SupervisorClient:
 
     def _begin(self) -> None:
         path = self._state / "register"
-        self._register = SharedState.create(str(path), boot_id())
+        self._register = SharedState.create(str(path), read_boot_id())
         self._register.deadline = self._deadline
         ours, its = socket.socketpair()
         command = [sys.executable, "-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}", str(PROGRAM)]

@@ -96,7 +96,7 @@ class GpuMeter:
         self._end()
 
 
-def of_job(gpus: Sequence[Gpu], names: Iterable[str]) -> dict[str, float]:
+def measure_job_gpus(gpus: Sequence[Gpu], names: Iterable[str]) -> dict[str, float]:
     """Return what a job's GPUs do, given as CUDA_VISIBLE_DEVICES names them: mean percent, bytes and watts in sum."""
     mine = [found for name in names if (found := _named(gpus, name)) is not None]
     told: dict[str, float] = {}
@@ -122,6 +122,6 @@ def _named(gpus: Sequence[Gpu], name: str) -> Gpu | None:
     return None
 
 
-def of_gpu(gpu: Gpu) -> dict[str, float]:
+def measure_gpu(gpu: Gpu) -> dict[str, float]:
     """Return what one GPU does."""
-    return of_job([gpu], [str(gpu["index"])])
+    return measure_job_gpus([gpu], [str(gpu["index"])])

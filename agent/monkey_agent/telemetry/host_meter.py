@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from monkey.fleet.machine_capacity import memory_in_use
+from monkey.fleet.machine_capacity import measure_memory
 from monkey.processes.process_tree import HAS_PROC, read_proc
-from monkey_agent.telemetry.meters import Meter, disk_room
+from monkey_agent.telemetry.meters import Meter, measure_disk_fill
 
 #: Bytes of a sector in /proc/diskstats, whatever the disk's sectors are.
 SECTOR = 512
@@ -20,7 +20,7 @@ SECTOR = 512
 _UNREAL = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd")
 
 
-def host_meter(place: Path) -> Meter:
+def make_host_meter(place: Path) -> Meter:
     """Return the meter of this machine; `place`: a path on the disk whose room counts."""
     if HAS_PROC:
         return HostMeter(place)
@@ -39,7 +39,7 @@ class HostMeter:
 
     def read(self) -> dict[str, float]:
         """See `Meter.read`."""
-        return {**self._cpu_percent(), **_memory(), **disk_room(self._place), **_disks(), **_network()}
+        return {**self._cpu_percent(), **_memory(), **measure_disk_fill(self._place), **_disks(), **_network()}
 
     def _cpu_percent(self) -> dict[str, float]:
         before, self._cpu = self._cpu, _cpu_times()
@@ -57,7 +57,7 @@ def _cpu_times() -> tuple[int, int]:
 
 
 def _memory() -> dict[str, float]:
-    used, total = memory_in_use()
+    used, total = measure_memory()
     return {"memory_bytes": used, "memory_percent": round(100 * used / total, 2)} if total else {}
 
 

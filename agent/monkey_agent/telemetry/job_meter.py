@@ -26,7 +26,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def job_meter(state: str) -> JobMeter:
+def make_job_meter(state: str) -> JobMeter:
     """Return the meter of jobs on this machine, for the agent whose state directory is `state`."""
     if HAS_PROC:
         return ProcJobMeter(state)

@@ -31,7 +31,7 @@ class Meter(Protocol):
         """Return what is known: percents as they are now, bytes counted since the boot. Raises OSError."""
 
 
-def disk_room(place: Path) -> dict[str, float]:
+def measure_disk_fill(place: Path) -> dict[str, float]:
     """Return how full the disk is, as `df` has it: what only root may take is not there."""
     found = os.statvfs(place)
     used = found.f_blocks - found.f_bfree

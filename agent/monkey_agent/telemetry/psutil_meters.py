@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from monkey_agent.telemetry.meters import ProcessUsage, disk_room
+from monkey_agent.telemetry.meters import ProcessUsage, measure_disk_fill
 
 
 class PortableHostMeter:
@@ -26,7 +26,7 @@ class PortableHostMeter:
             "cpu_percent": psutil.cpu_percent(),
             "memory_bytes": memory.total - memory.available,
             "memory_percent": memory.percent,
-            **disk_room(self._place),
+            **measure_disk_fill(self._place),
             **({"disk_read_bytes": disks.read_bytes, "disk_write_bytes": disks.write_bytes} if disks else {}),
             "net_received_bytes": sum(counted.bytes_recv for counted in real),
             "net_sent_bytes": sum(counted.bytes_sent for counted in real),

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from monkey_agent.supervisor.process import SupervisedProcess
-from monkey_agent.telemetry.gpu_meter import Gpu, GpuMeter, of_gpu, of_job
-from monkey_agent.telemetry.host_meter import host_meter
-from monkey_agent.telemetry.job_meter import job_meter
+from monkey_agent.telemetry.gpu_meter import Gpu, GpuMeter, measure_gpu, measure_job_gpus
+from monkey_agent.telemetry.host_meter import make_host_meter
+from monkey_agent.telemetry.job_meter import make_job_meter
 from monkey_agent.telemetry.meters import JobMeter, Meter, ProcessUsage
 from monkey_agent.telemetry.samples import AttemptSamples
 
@@ -87,7 +87,7 @@ class Sampler:
     def begin(self, *, gpus: GpuMeter | None = None) -> None:
         """Start the meters; `gpus`: that of the GPUs, where the machine has some."""
         self._gpus = gpus
-        self._meters = host_meter(self._state), job_meter(str(self._state))
+        self._meters = make_host_meter(self._state), make_job_meter(str(self._state))
 
     async def run(self) -> None:
         """Sample until cancelled, at even intervals however long a reading takes."""
@@ -110,7 +110,7 @@ class Sampler:
             return
         reading = await self._aside(lambda: self._read(supervisor, mains))
         host = Sample(reading.at, reading.host)
-        gpus = [Sample(reading.at, told, gpu=str(gpu["index"])) for gpu in reading.gpus if (told := of_gpu(gpu))]
+        gpus = [Sample(reading.at, told, gpu=str(gpu["index"])) for gpu in reading.gpus if (told := measure_gpu(gpu))]
         self._tell_vitals(reading)
         self.on_samples([host, *gpus, *self._jobs(reading)])
 
@@ -126,7 +126,9 @@ class Sampler:
         for running in list(self._running):
             use = reading.jobs.get(running.process.key)
             if use is not None:
-                fields = running.samples.add(reading.at, reading.clock, use, of_job(reading.gpus, running.gpus))
+                fields = running.samples.add(
+                    reading.at, reading.clock, use, measure_job_gpus(reading.gpus, running.gpus)
+                )
                 samples.append(Sample(reading.at, fields, job=running.job, sweep=running.sweep))
         return samples
 

@@ -7,8 +7,8 @@ import os
 import sys
 import time
 
-from monkey.files import open_regular
 from monkey.metrics.usage import ResourceUsage, write_sample
+from monkey.untrusted_files import open_regular
 from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.telemetry.meters import ProcessUsage
 

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.files import is_directory
 from monkey.fleet.secret_values import SecretValues
 from monkey.metrics import names
-from monkey.metrics.spool import Spool, influx_of, is_owed, list_spools, load_json, rescue_points
+from monkey.metrics.spool import Spool, is_owed, list_spools, load_json, read_influx_settings, rescue_points
 from monkey.metrics.spool import list_names as names_in
 from monkey.processes.process_tree import MARK
 from monkey.spec.project.influx_settings import InfluxSettings
+from monkey.untrusted_files import is_directory
 from monkey_agent.local_files import is_touched
 from monkey_agent.ports import Attempt
 
@@ -59,7 +59,7 @@ class Telemetry:
         self._told: dict[str, str] = {}
         for path in list_spools(self._root):
             with contextlib.suppress(OSError, ValueError, TypeError):
-                spool = self._spool(influx_of(path))
+                spool = self._spool(read_influx_settings(path))
                 self._attempts |= dict.fromkeys(names_in(f"{path}/sources"), spool)
 
     # -- what is to be sent -------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from monkey.apply.world.world import World
 from monkey.errors import KeyMissing, MonkeyError, NotFound
 from monkey.metrics import names
-from monkey.metrics.influx_points import job_point, machine_of, metric_tags, system_point
+from monkey.metrics.influx_points import make_metric_tags, parse_agent_machine, write_job_point, write_system_point
 from monkey.metrics.records import Records
 from monkey.metrics.usage import USAGE_FILE
 from monkey.protocol.entries import Claim, EndEntry
@@ -150,7 +150,7 @@ async def _files(world: World, job: str, k: int, claim: Claim, attempt: int) -> 
     for item in await world.at.list(f"{prefix}metrics/"):
         name = item.key.removeprefix(f"{prefix}metrics/")
         if "/" not in name:
-            tags = metric_tags(claim.sweep, job, attempt, machine_of(claim.agent), name)
+            tags = make_metric_tags(claim.sweep, job, attempt, parse_agent_machine(claim.agent), name)
             found.append(_File(item.key, item.size, job, claim.agent, tags))
     samples = await world.at.list(f"{prefix}{USAGE_FILE}")
     return found + [_File(item.key, item.size, job, claim.agent, {}) for item in samples]
@@ -169,14 +169,14 @@ def _state(
     before = [revision for at, revision in revisions if at <= entry.at]
     revision = before[-1] if before else revisions[0][1]
     end = entry if isinstance(entry, EndEntry) else None
-    return job_point(
+    return write_job_point(
         sweep,
         job,
         str(end.outcome) if end else names.RUNNING,
         entry.at,
         k,
         attempt=attempt,
-        host=machine_of(claim.agent),
+        host=parse_agent_machine(claim.agent),
         parameters=revision.table.parameters(revision.rows[job]),
         reason=end.reason if end else "",
         exit_code=end.exit_code if end else None,
@@ -212,7 +212,7 @@ def _sample(line: bytes, file: _File) -> bytes:
         record = json.loads(line, parse_float=Decimal)
         fields = {str(name): float(value) for name, value in record["m"].items()}
         at, agent = int(record["t"].scaleb(9)), f"{fleet}/{host}"
-        return system_point(fields, at, host=host, fleet=fleet, agent=agent, job=file.job)
+        return write_system_point(fields, at, host=host, fleet=fleet, agent=agent, job=file.job)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         return b""
 

@@ -28,7 +28,7 @@ def read_count(way: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def likely_waits(agent: AgentView, way: Mapping[str, Any]) -> bool:
+def may_hold_points(agent: AgentView, way: Mapping[str, Any]) -> bool:
     """Say whether what a gone agent owed is likely still there: it could not send it, or had no time to."""
     # One that leaves in peace sends for some seconds after its last heartbeat.
     return read_count(way, "owed") > 0 and (bool(way.get("error")) or not agent.left)

@@ -13,7 +13,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from monkey import origin
-from monkey.apply.inspect.departed_machines import find_departed_agents, likely_waits, read_count, read_exporter_states
+from monkey.apply.inspect.departed_machines import (
+    find_departed_agents,
+    may_hold_points,
+    read_count,
+    read_exporter_states,
+)
 from monkey.apply.world.fleets import FLEET_MODULES, open_fleets
 from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError, MonkeyError, SpecError
@@ -96,10 +101,10 @@ def _wrong(about: str, exc: MonkeyError) -> DoctorCheck:
 
 def _specs(project: Project, into: list[Spec]) -> Iterator[DoctorCheck]:
     from monkey.apply.world.dataset_loader import check_dvc
-    from monkey.apply.world.desired_state import read_specs, spec_files
+    from monkey.apply.world.desired_state import list_spec_files, read_specs
 
     try:
-        into += read_specs(project, spec_files(project))
+        into += read_specs(project, list_spec_files(project))
         names = ", ".join(spec.name for spec in into)
         yield DoctorCheck("specs", f"{len(into)} of project {project.name}: {names}")
         for spec in into:
@@ -203,7 +208,7 @@ def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[DoctorCheck
     owed = format_size(read_count(way, "owed"))
     text = f"agent {agent.id} left with {owed} that may wait for {way.get('url', '?')}{why}"
     hint = "the next agent there sends them; `monkey metrics backfill SWEEP` sends them now, from the store"
-    wrong = likely_waits(agent, way)
+    wrong = may_hold_points(agent, way)
     yield DoctorCheck("agents", text if wrong else f"{text}, or were sent since", hint if wrong else "", wrong=wrong)
 
 
@@ -239,7 +244,7 @@ def _place(influx: InfluxSettings | None) -> str:
 
 
 async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterator[DoctorCheck]:
-    from monkey.metrics.influx_check import inspect_influx, retention_hint
+    from monkey.metrics.influx_check import inspect_influx, suggest_retention
 
     try:
         values = SecretValues().get(influx.secrets)
@@ -258,7 +263,7 @@ async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterat
         if found.retention and age > found.retention:
             name, old = view.state.name, format_seconds(age // 60 * 60)
             text = f"{influx.bucket!r} keeps points {_while(found.retention)}, and {name} began {old} ago"
-            how = retention_hint(influx, found.version)
+            how = suggest_retention(influx, found.version)
             hint = f"its first points are gone, and backfill cannot bring them back; to keep them: {how}"
             yield DoctorCheck("influxdb", text, hint, wrong=True)
 

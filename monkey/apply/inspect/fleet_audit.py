@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from importlib import import_module
 
-from monkey.apply.fleet_work import with_work
-from monkey.apply.world.project_store import store_url
+from monkey.apply.fleet_work import list_unfinished_sweeps
+from monkey.apply.world.project_store import locate_project_store
 from monkey.apply.world.world import World
 from monkey.errors import CorruptObject
 from monkey.fleet.fleet_port import Auditable, Fleet, Rented
@@ -23,7 +23,7 @@ async def find_forgotten_fleets(world: World, torn: dict[str, CorruptObject] | N
 
     Raises StoreError; and CorruptObject for a state that cannot be read, unless `torn` takes it, by its fleet.
     """
-    url, project = store_url(world.project), world.project.name
+    url, project = locate_project_store(world.project), world.project.name
     found: dict[str, Fleet] = {}
     for name in await _unnamed(world):
         try:
@@ -40,7 +40,7 @@ async def find_forgotten_fleets(world: World, torn: dict[str, CorruptObject] | N
     return found
 
 
-async def left_behind(world: World) -> tuple[str, ...]:
+async def warn_of_unlisted_fleets(world: World) -> tuple[str, ...]:
     """Return warnings of machines whose provider monkey.yaml no longer names; asks no machine. Raises StoreError."""
     found, project = [], world.project.name
     for name in await _unnamed(world):
@@ -127,4 +127,4 @@ async def _busy(world: World) -> set[str]:
     if world.store is None:
         return set()
     snapshot = await world.reader().read()
-    return {name for name in world.fleets if with_work(snapshot, name)}
+    return {name for name in world.fleets if list_unfinished_sweeps(snapshot, name)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from monkey.apply.inspect.attempt_records import find_owner
 from monkey.apply.world.world import World
 from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
-from monkey.protocol.layout import Keys, log_segment
+from monkey.protocol.layout import Keys, spell_segment_key
 from monkey.protocol.status.store_snapshot import JobState, JobView, SnapshotReader
 from monkey.store.store_port import Store
 
@@ -48,7 +48,7 @@ class JobLog:
             return
         # They are numbered: to ask for the next one costs a tenth of a listing, where either costs.
         while True:
-            key = log_segment(prefix, int(self._after.removeprefix(prefix)) + 1)
+            key = spell_segment_key(prefix, int(self._after.removeprefix(prefix)) + 1)
             try:
                 data = await store.get(key)
             except KeyMissing:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Collection
 
-from monkey.apply.fleet_work import with_work, work_left
+from monkey.apply.fleet_work import list_unfinished_sweeps, sum_unfinished_work
 from monkey.fleet.fleet_port import Fleet, Rented, keep_silent
 from monkey.protocol.status.store_snapshot import SnapshotReader
 
@@ -25,7 +25,7 @@ async def wait_for_agents(reader: SnapshotReader, fleets: Collection[Fleet]) -> 
     for fleet in fleets:
         if await _begins(reader, fleet):
             continue
-        work = work_left(with_work(await reader.read(), fleet.name))
+        work = sum_unfinished_work(list_unfinished_sweeps(await reader.read(), fleet.name))
         if work.jobs:
             await fleet.converge(work, keep_silent)
             await _begins(reader, fleet)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from monkey.apply.fleet_work import work_left
+from monkey.apply.fleet_work import sum_unfinished_work
 from monkey.apply.watch.stuck_sweeps import StuckSweeps
 from monkey.apply.watch.sweep_progress import (
     DEAR,
@@ -136,7 +136,7 @@ class SweepWatch:
             self._ended = ended
             if self._left > GIVE_UP_AFTER:
                 raise self._useless(fleet)
-            await fleet.converge(work_left(one.view for one in progress if one.unfinished), keep_silent)
+            await fleet.converge(sum_unfinished_work(one.view for one in progress if one.unfinished), keep_silent)
 
     def _useless(self, fleet: Fleet) -> FleetError:
         why = self._alerts.get(fleet.name)

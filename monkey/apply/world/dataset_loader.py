@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from monkey.apply.world.absent_datasets import AbsentDataset, NamedDataset, Recalled
 from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import CorruptObject, DatasetElsewhere, DatasetError, DvcMissing, KeyMissing, MonkeyError
-from monkey.fleet.agent_state import cache_home
+from monkey.fleet.agent_state import locate_cache_home
 from monkey.plan.desired import UploadSize
-from monkey.store.content.objects import object_key
+from monkey.store.content.objects import spell_md5_key
 from monkey.store.store_port import Store
 from monkey.transfer.datasets import dvc_files
-from monkey.transfer.datasets.dataset import DIR, Dataset, changed_files, read_listing
+from monkey.transfer.datasets.dataset import DIR, Dataset, count_changed_files, read_listing
 from monkey.transfer.datasets.dataset_upload import find_missing_files, upload_dataset
 from monkey.transfer.datasets.hashing import hash_dataset
 from monkey.transfer.datasets.missing_files import list_all_files
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _NOWHERE = "paths begin at the project's root; data of another machine must have been applied there, or tracked by DVC"
 
 
-def state_home() -> Path:
+def locate_hash_cache() -> Path:
     """Return the directory in which this machine remembers the hashes of data."""
-    return cache_home() / "datasets"
+    return locate_cache_home() / "datasets"
 
 
 class DatasetLoader:
@@ -78,7 +78,7 @@ class DatasetLoader:
 
     def _at(self, path: Path, name: str) -> Dataset:
         if path not in self._known:
-            self._known[path] = hash_dataset(path, state_home(), self._begin(f"{name}: hashing", 0, 0))
+            self._known[path] = hash_dataset(path, locate_hash_cache(), self._begin(f"{name}: hashing", 0, 0))
         return self._known[path]
 
 
@@ -120,11 +120,11 @@ async def describe_changes(store: Store, seen: ObservedSweep, datasets: Mapping[
         old = before.get(name, dataset.oid)
         if old != dataset.oid and old.endswith(DIR) and not dataset.is_file:
             try:
-                files = read_listing(await store.get(object_key(old)), old)
+                files = read_listing(await store.get(spell_md5_key(old)), old)
             except (KeyMissing, CorruptObject):
                 continue  # only the words are lost
             now = dict(zip(dataset.names, dataset.md5s, strict=True))
-            found[name] = f"{changed_files(files, now):,} of {len(files):,} files"
+            found[name] = f"{count_changed_files(files, now):,} of {len(files):,} files"
     return found
 
 

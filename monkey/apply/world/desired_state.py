@@ -16,7 +16,7 @@ from monkey.errors import MonkeyError, PlanError
 from monkey.plan.desired import DesiredSweep
 from monkey.plan.observed import ObservedProject
 from monkey.spec.job.job_id import assign_job_ids
-from monkey.transfer.code.code_snapshot import CodeSnapshot, git_info, is_descendant, read_code
+from monkey.transfer.code.code_snapshot import CodeSnapshot, is_descendant, read_code, read_git_info
 from monkey.transfer.datasets.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class LoadedSpec:
     absent: Mapping[str, AbsentDataset] = field(default_factory=dict)
 
 
-def spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
+def list_spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
     """Return the named spec files, those of named directories, or all of the project's.
 
     Raises MonkeyError where there are none.
@@ -65,7 +65,7 @@ def _specs_at(path: Path) -> list[Path]:
         raise MonkeyError(
             f"there is no spec {str(path)!r}", hint="name a file, such as specs/experiment.yaml; or none, for all"
         )
-    files = sorted(file for file in path.glob("*") if file.suffix in YAML and file.is_file())
+    files = sorted(file for file in path.glob("*") if file.suffix in YAML and _is_file(file))
     if not files:
         raise MonkeyError(f"there is no spec in {path}", hint="`monkey init` writes a first one")
     return files
@@ -100,10 +100,10 @@ def desire_specs(
     Raises SpecError, and PlanError for code that cannot be taken.
     """
     shelf = DatasetLoader(project.root, begin, recalled)
-    git: Mapping[str, Any] | None = git_info(project.root)
+    git: Mapping[str, Any] | None = read_git_info(project.root)
     leave_out = {path.relative_to(project.root) for path in (project.root / SPECS).glob("*") if _is_spec(path)}
     leave_out |= {Path(spec.source) for spec in specs}
-    codes = _Codes(project.root, leave_out)
+    codes = _Codes(project.root, leave_out, project.store)
     wanted = [_wanted(spec, git, codes, shelf) for spec in specs]
     return [replace(each, desired=_sent_to(each.desired, project)) for each in wanted]
 
@@ -130,23 +130,30 @@ def _load_all(files: Iterable[Path], load: Any) -> list[Spec]:
 
 
 def _is_spec(path: Path) -> bool:
-    return path.suffix in (*YAML, ".json") and path.is_file()
+    return path.suffix in (*YAML, ".json") and _is_file(path)
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a path is a file, or a link, which may lead nowhere: reading it says so."""
+    return path.is_file() or path.is_symlink()
 
 
 class _Codes:
     """The code of the specs: each root is read once, whatever many specs share it."""
 
-    def __init__(self, root: Path, leave_out: Iterable[Path]) -> None:
+    def __init__(self, root: Path, leave_out: Iterable[Path], store: str) -> None:
         self._root, self._leave_out = root, list(leave_out)
+        #: A store in a directory, which may lie in the project: as code, it would change with each apply.
+        self._stores = [store] if Path(store).is_absolute() else []
         self._known: dict[tuple[str, tuple[str, ...], tuple[str, ...]], CodeSnapshot] = {}
 
     def of(self, spec: Spec) -> CodeSnapshot:
-        """Return the spec's code, less its datasets: they travel by themselves."""
+        """Return the spec's code, less its datasets, which travel by themselves, and the store."""
         root, include, data = spec.code.root, tuple(spec.code.include or ()), tuple(sorted(spec.datasets.values()))
         if (root, include, data) not in self._known:
             at = self._root / root
             names = {os.path.relpath(self._root / path, at) for path in self._leave_out}
-            trees = [os.path.relpath(self._root / path, at) for path in data]
+            trees = [os.path.relpath(self._root / path, at) for path in (*data, *self._stores)]
             self._known[root, include, data] = read_code(at, include, names, without=trees, project=self._root)
         return self._known[root, include, data]
 
@@ -195,7 +202,9 @@ def check_providers(project: Project, wanted: Iterable[LoadedSpec]) -> None:
                 )
 
 
-def placed_in_history(project: Project, wanted: Sequence[LoadedSpec], observed: ObservedProject) -> list[LoadedSpec]:
+def place_specs_in_history(
+    project: Project, wanted: Sequence[LoadedSpec], observed: ObservedProject
+) -> list[LoadedSpec]:
     """Note which of the specs come from a commit that does not descend from the one that was applied last.
 
     A commit that this clone does not even have is newer than it, or of another branch: it counts as not an ancestor.

@@ -11,7 +11,7 @@ from monkey.apply.world.absent_datasets import check_held
 from monkey.apply.world.dataset_loader import describe_changes, find_lacking_objects
 from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.fleets import count_living_agents
-from monkey.apply.world.sweep_status import lack_data
+from monkey.apply.world.sweep_status import needs_data_again
 from monkey.apply.world.world import World
 from monkey.errors import FleetError, MonkeyError, Problem, SpecError
 from monkey.fleet.fleet_port import Fleet
@@ -110,7 +110,7 @@ def _sweep(view: SweepView, snapshot: StoreSnapshot) -> ObservedSweep:
         failed=places[JobState.FAILED],
         stopped=stopped,
         running=places[JobState.RUNNING],
-        lacks_data=lack_data(view, places[JobState.FAILED]),
+        lacks_data=needs_data_again(view, places[JobState.FAILED]),
         expires=state.expires,
         over=view.over,
         unmarked=_unmarked(view, snapshot) if left and view.active else (),
@@ -155,7 +155,7 @@ def _unknown_secret(fleet: Fleet, secret: str, path: NodePath) -> Mistake | None
     return None
 
 
-def with_shortage(plan: Plan, world: World) -> Plan:
+def add_shortage_warnings(plan: Plan, world: World) -> Plan:
     """Return the plan with warnings of jobs that no machine has room for; for rented ones that is no plan at all.
 
     Raises FleetError.

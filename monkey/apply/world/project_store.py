@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from monkey.spec.project.project import Project
 
 
-def store_url(project: Project) -> str:
+def locate_project_store(project: Project) -> str:
     """Return where the project's store is. Raises SpecError, with the line of monkey.yaml, where that is no place."""
     try:
         return locate_url(project.store)

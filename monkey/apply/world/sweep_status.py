@@ -24,12 +24,12 @@ def judge_standing(view: SweepView, counts: Mapping[JobState, int] | None = None
         view.state.paused,
         view.state.cancelled is not None,
         view.state.revision is not None and view.state.revision.settings.fail_fast,
-        lack_data(view, (job for job in view.ids if view.where(job) is JobState.FAILED)) if failed else False,
+        needs_data_again(view, (job for job in view.ids if view.where(job) is JobState.FAILED)) if failed else False,
         view.over,
     )
 
 
-def lack_data(view: SweepView, failed: Iterable[str]) -> bool:
+def needs_data_again(view: SweepView, failed: Iterable[str]) -> bool:
     """Say whether one of these jobs failed because the store lacks its data, or has it damaged."""
     if view.state.revision is None or not view.state.revision.recipe.datasets:
         return False

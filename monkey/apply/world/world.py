@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from monkey.apply.world.fleets import open_fleets
 from monkey.apply.world.known_stores import KnownStores
-from monkey.apply.world.project_store import open_known, store_url
+from monkey.apply.world.project_store import locate_project_store, open_known
 from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import FleetError, StoreMissing
 from monkey.fleet.boot_failures import BootFailure, read_boot_failures
@@ -38,7 +38,7 @@ class World:
         """The store, where there must be one. Raises StoreMissing."""
         if self.store is None:
             raise StoreMissing(
-                f"nothing was applied yet: there is no store at {store_url(self.project)}",
+                f"nothing was applied yet: there is no store at {locate_project_store(self.project)}",
                 hint="`monkey apply` begins it",
             )
         return self.store
@@ -46,7 +46,7 @@ class World:
     async def begin(self) -> None:
         """Make the store, where none ever was. Raises StoreUnsafe and whatever else `open_store` raises."""
         if self.store is None:
-            self.store = await open_known(store_url(self.project), self.memo, begin=True)
+            self.store = await open_known(locate_project_store(self.project), self.memo, begin=True)
 
     def reader(self) -> SnapshotReader:
         """Return a new reader of the store. Raises StoreMissing."""
@@ -82,7 +82,7 @@ async def open_world(project: Project) -> AsyncIterator[World]:
 
     Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
     """
-    url, memo = store_url(project), KnownStores(project.root)
+    url, memo = locate_project_store(project), KnownStores(project.root)
     store = await open_known(url, memo, begin=False)
     world = World(project, Keys(project.name), {}, memo, store)
     world.fleets = open_fleets(project, url, lambda: world.store)

@@ -19,8 +19,8 @@ from monkey.cli.commands.plan import keep_stale_option
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.order_reports import print_order
 from monkey.cli.render.apply_outcome import format_detached
-from monkey.cli.render.plan_lines import plan_lines
-from monkey.cli.session import in_world
+from monkey.cli.render.plan_lines import format_plan
+from monkey.cli.session import run_in_world
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.cli.terminal.text import detect_terminal
 from monkey.cli.watching import watch_to_end
@@ -63,7 +63,7 @@ def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: boo
     """
     order = ApplyOrder(specs, keep_stale, yes, detach, rollback)
     try:
-        return in_world(lambda world: _apply(world, order))
+        return run_in_world(lambda world: _apply(world, order))
     except KeyboardInterrupt:
         if not order.watched:
             raise
@@ -117,7 +117,7 @@ async def _planned(world: World, order: ApplyOrder) -> PlanningResult:
 
 
 def _show(planned: PlanningResult) -> None:
-    click.echo("\n".join([*plan_lines(planned.plan, detect_terminal()), ""]))
+    click.echo("\n".join([*format_plan(planned.plan, detect_terminal()), ""]))
 
 
 def _warn(plan: Plan) -> None:

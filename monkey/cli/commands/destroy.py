@@ -9,7 +9,7 @@ import click
 
 from monkey.apply.inspect.fleet_audit import find_forgotten_fleets
 from monkey.apply.world.world import World
-from monkey.cli.session import in_world
+from monkey.cli.session import run_in_world
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.errors import FleetError, MonkeyError
 from monkey.fleet.fleet_port import Fleet
@@ -27,7 +27,7 @@ def destroy_command(names: tuple[str, ...], yes: bool) -> int:
     Running jobs are stopped and queued again for other machines. The store keeps everything. Machines of providers that
     monkey.yaml no longer names are removed, too.
     """
-    return in_world(lambda world: _destroy(world, names, yes))
+    return run_in_world(lambda world: _destroy(world, names, yes))
 
 
 async def _destroy(world: World, names: tuple[str, ...], yes: bool) -> int:

@@ -8,7 +8,7 @@ import click
 
 from monkey.apply.inspect.doctor_checks import DoctorCheck, check_project
 from monkey.cli.session import find_project, json_option
-from monkey.cli.terminal.text import detect_terminal, format_plural, json_text, one_line
+from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, format_plural
 
 
 @click.command("doctor")
@@ -32,7 +32,7 @@ def doctor_command(as_json: bool) -> int:
 
     asyncio.run(look())
     if as_json:
-        click.echo(json_text([asdict(check) for check in found], indent=2))
+        click.echo(dump_json([asdict(check) for check in found], indent=2))
     else:
         click.echo(_sum(found))
     return 1 if any(check.wrong for check in found) else 0
@@ -41,8 +41,8 @@ def doctor_command(as_json: bool) -> int:
 def _line(check: DoctorCheck) -> str:
     to = detect_terminal()
     mark, colour = ("!", "yellow") if check.wrong else ("✓", "green")
-    line = to.paint(f"{mark} {check.about}: {one_line(check.text)}", colour if check.wrong else "")
-    return line + (to.paint(f"\n      {one_line(check.hint)}", "dim") if check.hint else "")
+    line = to.paint(f"{mark} {check.about}: {flatten_text(check.text)}", colour if check.wrong else "")
+    return line + (to.paint(f"\n      {flatten_text(check.hint)}", "dim") if check.hint else "")
 
 
 def _sum(found: Sequence[DoctorCheck]) -> str:

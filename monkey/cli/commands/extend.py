@@ -8,8 +8,8 @@ from monkey.apply.orders import extend_sweep
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.order_reports import print_order, report_order
 from monkey.cli.rent_prompt import make_rent_prompt, yes_option
-from monkey.cli.session import in_world, names_complete
-from monkey.cli.terminal.text import one_line
+from monkey.cli.session import complete_sweep_names, run_in_world
+from monkey.cli.terminal.text import flatten_text
 from monkey.errors import MonkeyError
 from monkey.plan.advice import suggest_next_step
 from monkey.spec.job.expires import format_utc_time, parse_expiry
@@ -17,7 +17,7 @@ from monkey.spec.yaml.mistakes import MistakesError
 
 
 @click.command("extend")
-@click.argument("sweep", shell_complete=names_complete)
+@click.argument("sweep", shell_complete=complete_sweep_names)
 @click.argument("time", metavar="TIME")
 @yes_option
 def extend_command(sweep: str, time: str, yes: bool) -> None:
@@ -33,9 +33,11 @@ def extend_command(sweep: str, time: str, yes: bool) -> None:
         )
     except MistakesError as exc:
         raise MonkeyError(exc.mistakes[0].message, hint=exc.mistakes[0].hint) from exc
-    done, until = in_world(lambda world: extend_sweep(world, sweep, asked, make_rent_prompt(yes=yes), print_order))
+    done, until = run_in_world(lambda world: extend_sweep(world, sweep, asked, make_rent_prompt(yes=yes), print_order))
     if until is None:
-        click.echo(f"{one_line(sweep)}: it never expires; nothing to extend. `expires:` in its spec says when it does.")
+        click.echo(
+            f"{flatten_text(sweep)}: it never expires; nothing to extend. `expires:` in its spec says when it does."
+        )
         return
-    then = one_line(suggest_next_step(replace(judge_standing(done.view), over=False)))
+    then = flatten_text(suggest_next_step(replace(judge_standing(done.view), over=False)))
     report_order(done, "extend", f"expires at {format_utc_time(until)}", then)

@@ -10,13 +10,13 @@ import click
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
 from monkey.atomic_write import write_atomically
-from monkey.cli.render.fetch_report import FetchBar, brought_lines, failed_text
-from monkey.cli.session import in_world, json_option, names_complete
-from monkey.cli.terminal.text import json_text
+from monkey.cli.render.fetch_report import FetchBar, format_fetched, format_unfetched
+from monkey.cli.session import complete_sweep_names, json_option, run_in_world
+from monkey.cli.terminal.text import dump_json
 from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.agent_views import JobView, SweepView
-from monkey.results.export import row_json, rows_csv
+from monkey.results.export import format_results_csv, serialize_row
 from monkey.results.result_rows import Results, filter_results, gather_results
 from monkey.transfer.code.file_selection import FETCHED
 from monkey.transfer.download import Download, DownloadFile, DownloadResult, check_path
@@ -38,7 +38,7 @@ class _FetchOptions:
 
 
 @click.command("fetch")
-@click.argument("what", metavar="SWEEP|JOB", shell_complete=names_complete)
+@click.argument("what", metavar="SWEEP|JOB", shell_complete=complete_sweep_names)
 @click.option(
     "-o",
     "--output",
@@ -59,7 +59,7 @@ def fetch_command(
     is checked against the digest that its job recorded. Files that exist already are not downloaded again.
     """
     asked = _FetchOptions(what, output, where, top, only, as_json)
-    click.echo(in_world(lambda world: _fetch(world, asked)))
+    click.echo(run_in_world(lambda world: _fetch(world, asked)))
 
 
 async def _fetch(world: World, asked: _FetchOptions) -> str:
@@ -144,16 +144,19 @@ async def _download(world: World, files: list[DownloadFile], directory: Path) ->
 def _index(directory: Path, results: Results, files: dict[str, list[DownloadFile]]) -> None:
     """Write what each job was run with and what came of it."""
     directory.mkdir(parents=True, exist_ok=True)
-    rows = [row_json(row) | {"files": {f.path: f.sha256 for f in files[row.job]}} for row in results.rows]
-    for name, text in (("results.csv", rows_csv(results)), ("results.json", json_text(rows, indent=1) + "\n")):
+    rows = [serialize_row(row) | {"files": {f.path: f.sha256 for f in files[row.job]}} for row in results.rows]
+    for name, text in (
+        ("results.csv", format_results_csv(results)),
+        ("results.json", dump_json(rows, indent=1) + "\n"),
+    ):
         write_atomically(directory / name, text)
 
 
 def _told(brought: DownloadResult, files: dict[str, list[DownloadFile]], directory: Path, *, as_json: bool) -> str:
     if brought.failed:
-        raise MonkeyError(failed_text(brought), hint="what came is whole; `monkey fetch` again tries the rest")
+        raise MonkeyError(format_unfetched(brought), hint="what came is whole; `monkey fetch` again tries the rest")
     if as_json:
         jobs = {job: {file.path: file.sha256 for file in some} for job, some in files.items()}
         told = {"directory": str(directory), "fetched": brought.fetched, "bytes": brought.size}
-        return json_text(told | {"kept": brought.kept, "jobs": jobs}, indent=1)
-    return "\n".join(brought_lines(brought, sum(map(bool, files.values())), str(directory)))
+        return dump_json(told | {"kept": brought.kept, "jobs": jobs}, indent=1)
+    return "\n".join(format_fetched(brought, sum(map(bool, files.values())), str(directory)))

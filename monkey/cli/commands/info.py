@@ -8,16 +8,16 @@ from monkey.apply.inspect.attempt_records import read_attempts
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
 from monkey.cli.render import job_details as render
-from monkey.cli.session import in_world, json_option, names_complete
-from monkey.cli.terminal.text import detect_terminal, json_text
+from monkey.cli.session import complete_sweep_names, json_option, run_in_world
+from monkey.cli.terminal.text import detect_terminal, dump_json
 
 
 @click.command("info")
-@click.argument("what", metavar="JOB|SWEEP", shell_complete=names_complete)
+@click.argument("what", metavar="JOB|SWEEP", shell_complete=complete_sweep_names)
 @json_option
 def info_command(what: str, as_json: bool) -> None:
     """Show the details of JOB (an id, or a prefix of one) or SWEEP."""
-    click.echo(in_world(lambda world: _info(world, what, as_json=as_json)))
+    click.echo(run_in_world(lambda world: _info(world, what, as_json=as_json)))
 
 
 async def _info(world: World, what: str, *, as_json: bool) -> str:
@@ -25,9 +25,11 @@ async def _info(world: World, what: str, *, as_json: bool) -> str:
     found = find_sweep_or_job(snapshot, what)
     if found.job is None:
         if as_json:
-            return json_text(render.sweep_info_json(found.view), indent=2)
-        return "\n".join(render.sweep_info(found.view, snapshot, detect_terminal()))
+            return dump_json(render.serialize_sweep_details(found.view), indent=2)
+        return "\n".join(render.format_sweep_details(found.view, snapshot, detect_terminal()))
     tries = await read_attempts(world, found.view, found.job)
     if as_json:
-        return json_text(render.job_info_json(found.view, found.job, tries), indent=2)
-    return "\n".join(render.job_info(found.view, found.job, tries, world.keys, world.at.url, detect_terminal()))
+        return dump_json(render.serialize_job_details(found.view, found.job, tries), indent=2)
+    return "\n".join(
+        render.format_job_details(found.view, found.job, tries, world.keys, world.at.url, detect_terminal())
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from monkey.cli.cloud_setup import CloudOptions, add_provider, list_next_steps, prepare_cloud
-from monkey.cli.terminal.text import format_plural, json_text
+from monkey.cli.terminal.text import dump_json, format_plural
 from monkey.errors import MonkeyError
 from monkey.spec.sweep.json_schema import build_spec_schema
 
@@ -142,15 +142,19 @@ def _start(root: Path, directory: str, machines: str = "") -> None:
     files = _files(root)
     files["monkey.yaml"] += machines
     there = [name for name in files if (root / name).exists() or (root / name).is_symlink()]
-    if there:
+    if len(there) == len(files):
         raise MonkeyError(
-            f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} there already; nothing was written",
+            f"{', '.join(there)} are there already; nothing was written",
             hint="`monkey init DIRECTORY` starts a project elsewhere",
         )
-    for name, content in files.items():
-        _write_new(root / name, content)
-    _ignore(root / ".gitignore")
-    click.echo(f"Wrote {format_plural(len(files), 'file')}: {', '.join(files)}.", err=bool(machines))
+    written = [name for name in files if name not in there]
+    for name in written:
+        _write_new(root / name, files[name])
+    if _ignore(root / ".gitignore"):
+        written.append(".gitignore")
+    click.echo(f"Wrote {format_plural(len(written), 'file')}: {', '.join(written)}.", err=bool(machines))
+    if there:
+        click.echo(f"Kept {', '.join(there)}.", err=bool(machines))
     into = "" if root.resolve() == Path.cwd() else f"cd {directory} && "
     if not machines:
         click.echo(f"Next: {into}monkey plan, then monkey apply.")
@@ -161,7 +165,7 @@ def _files(root: Path) -> dict[str, str]:
     return {
         "monkey.yaml": MONKEY_YAML.format(project=name.strip("._-") or "experiments"),
         "specs/experiment.yaml": SPEC,
-        "specs/schema.json": json_text(build_spec_schema(), indent=2) + "\n",
+        "specs/schema.json": dump_json(build_spec_schema(), indent=2) + "\n",
         "train.py": TRAIN,
     }
 
@@ -172,9 +176,10 @@ def _write_new(path: Path, content: str) -> None:
         file.write(content)
 
 
-def _ignore(path: Path) -> None:
-    """Add our lines to .gitignore, where they are missing."""
+def _ignore(path: Path) -> bool:
+    """Add our lines to .gitignore, where they are missing; return whether any was."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     missing = [line for line in IGNORED if line not in lines and line.rstrip("/") not in lines]
     if missing:
         path.write_text("\n".join([*lines, *missing]) + "\n", encoding="utf-8")
+    return bool(missing)

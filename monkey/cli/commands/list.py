@@ -9,17 +9,17 @@ from monkey.apply.world.fleets import count_living_agents
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.render.list_tables import (
-    instances_json,
-    instances_lines,
-    jobs_json,
-    jobs_lines,
-    providers_json,
-    providers_lines,
-    sweeps_json,
-    sweeps_lines,
+    format_instances,
+    format_jobs,
+    format_providers,
+    format_sweeps,
+    serialize_instances,
+    serialize_jobs,
+    serialize_providers,
+    serialize_sweeps,
 )
-from monkey.cli.session import in_world, json_option, names_complete
-from monkey.cli.terminal.text import detect_terminal, json_text, one_line
+from monkey.cli.session import complete_sweep_names, json_option, run_in_world
+from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text
 from monkey.protocol.status.agent_views import JobState
 
 
@@ -29,7 +29,7 @@ def list_command() -> None:
 
 
 @list_command.command("jobs")
-@click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=names_complete)
+@click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=complete_sweep_names)
 @click.option(
     "--state",
     "states",
@@ -45,10 +45,10 @@ def show_jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -
         snapshot = await world.reader().read()
         views = [find_sweep(snapshot, name) for name in sweeps] or list(snapshot.sweeps.values())
         if as_json:
-            return json_text(jobs_json(views, states), indent=1)
-        return "\n".join(jobs_lines(views, states, detect_terminal()))
+            return dump_json(serialize_jobs(views, states), indent=1)
+        return "\n".join(format_jobs(views, states, detect_terminal()))
 
-    click.echo(in_world(show))
+    click.echo(run_in_world(show))
 
 
 @list_command.command("sweeps")
@@ -61,10 +61,14 @@ def show_sweeps(as_json: bool) -> None:
         views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
         for view in snapshot.sweeps.values():
             if view.state.corrupt:
-                click.echo(f"warning: {one_line(view.state.corrupt.message)}", err=True)
-        return json_text(sweeps_json(views), indent=2) if as_json else "\n".join(sweeps_lines(views, detect_terminal()))
+                click.echo(f"warning: {flatten_text(view.state.corrupt.message)}", err=True)
+        return (
+            dump_json(serialize_sweeps(views), indent=2)
+            if as_json
+            else "\n".join(format_sweeps(views, detect_terminal()))
+        )
 
-    click.echo(in_world(show))
+    click.echo(run_in_world(show))
 
 
 @list_command.command("providers")
@@ -76,10 +80,10 @@ def show_providers(as_json: bool) -> None:
         snapshot = await world.reader().read([]) if world.store is not None else None
         counted = [(fleet.name, fleet.type, count_living_agents(fleet, snapshot)) for fleet in world.fleets.values()]
         if as_json:
-            return json_text(providers_json(counted), indent=2)
-        return "\n".join(providers_lines(counted, detect_terminal()))
+            return dump_json(serialize_providers(counted), indent=2)
+        return "\n".join(format_providers(counted, detect_terminal()))
 
-    click.echo(in_world(show))
+    click.echo(run_in_world(show))
 
 
 @list_command.command("instances")
@@ -90,9 +94,9 @@ def show_instances(as_json: bool) -> None:
     async def show(world: World) -> str:
         found = await list_instances(world)
         return (
-            json_text(instances_json(found), indent=2)
+            dump_json(serialize_instances(found), indent=2)
             if as_json
-            else "\n".join(instances_lines(found, detect_terminal()))
+            else "\n".join(format_instances(found, detect_terminal()))
         )
 
-    click.echo(in_world(show))
+    click.echo(run_in_world(show))

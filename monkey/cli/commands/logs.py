@@ -12,13 +12,13 @@ from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.render.apply_outcome import explain_silence
 from monkey.cli.render.attempt_lines import format_ending
-from monkey.cli.session import in_world, names_complete
+from monkey.cli.session import complete_sweep_names, run_in_world
 from monkey.cli.terminal.log_output import LogOutput
 from monkey.errors import NotFound
 
 
 @click.command("logs")
-@click.argument("what", metavar="JOB|SWEEP", shell_complete=names_complete)
+@click.argument("what", metavar="JOB|SWEEP", shell_complete=complete_sweep_names)
 @click.option("-f", "--follow", is_flag=True, help="Continue until the job, or all jobs of the sweep, have ended.")
 @click.option("--attempt", type=int, metavar="N", help="Show the N-th attempt at JOB, from 1.")
 def logs_command(what: str, follow: bool, attempt: int | None) -> int:
@@ -29,7 +29,7 @@ def logs_command(what: str, follow: bool, attempt: int | None) -> int:
     A pipe receives a job's log byte for byte; on a terminal, control sequences are removed.
     """
     try:
-        return in_world(lambda world: _logs(world, what, attempt, follow=follow))
+        return run_in_world(lambda world: _logs(world, what, attempt, follow=follow))
     except KeyboardInterrupt:  # how one leaves; there is nothing to say
         return INTERRUPTED
 

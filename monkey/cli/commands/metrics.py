@@ -6,8 +6,8 @@ import click
 
 from monkey.apply.inspect.backfill import BackfillResult, backfill_sweep
 from monkey.apply.world.world import World
-from monkey.cli.session import in_world, names_complete
-from monkey.cli.terminal.text import format_plural, one_line
+from monkey.cli.session import complete_sweep_names, run_in_world
+from monkey.cli.terminal.text import flatten_text, format_plural
 from monkey.errors import MonkeyError
 from monkey.fleet.secret_values import SecretValues
 from monkey.metrics.influx_client import InfluxClient, InfluxDenied
@@ -19,21 +19,20 @@ def metrics_command() -> None:
 
 
 @metrics_command.command("backfill")
-@click.argument("sweep", shell_complete=names_complete)
+@click.argument("sweep", shell_complete=complete_sweep_names)
 def backfill_metrics(sweep: str) -> int:
     """Send SWEEP's metrics and job states from the store to the InfluxDB that monkey.yaml names.
 
     Sends the same points as agents do, so existing points are not doubled. Use it after InfluxDB lost data, or for a
     sweep that is older than InfluxDB. Agents send the metrics of running attempts themselves.
     """
-    done = in_world(lambda world: _backfill(world, sweep))
-    click.echo(
-        f"{one_line(sweep)}: {format_plural(done.points, 'point')} of {format_plural(done.attempts, 'attempt')} sent."
-    )
+    done = run_in_world(lambda world: _backfill(world, sweep))
+    sent = f"{format_plural(done.points, 'point')} of {format_plural(done.attempts, 'attempt')} sent"
+    click.echo(f"{flatten_text(sweep)}: {sent}.")
     if done.garbage:
         click.echo(f"Lines that were no records were passed over: {done.garbage:,}.")
     if done.refused:
-        click.echo(f"InfluxDB refused {format_plural(done.refused, 'point')}: {one_line(done.why)}")
+        click.echo(f"InfluxDB refused {format_plural(done.refused, 'point')}: {flatten_text(done.why)}")
     return 1 if done.refused else 0
 
 

@@ -6,12 +6,12 @@ import click
 
 from monkey.apply.orders import pause_sweep
 from monkey.cli.order_reports import report_order
-from monkey.cli.session import in_world, names_complete
+from monkey.cli.session import complete_sweep_names, run_in_world
 
 
 @click.command("pause")
-@click.argument("sweep", shell_complete=names_complete)
+@click.argument("sweep", shell_complete=complete_sweep_names)
 def pause_command(sweep: str) -> None:
     """Pause SWEEP until it is resumed: running jobs stop and keep their checkpoints, queued jobs wait."""
-    done = in_world(lambda world: pause_sweep(world, sweep))
+    done = run_in_world(lambda world: pause_sweep(world, sweep))
     report_order(done, "pause", "paused", f"`monkey resume {sweep}` goes on")

@@ -10,9 +10,9 @@ import click
 
 from monkey.apply.planning import PlanningResult, make_plan
 from monkey.atomic_write import write_atomically
-from monkey.cli.render.plan_lines import plan_lines
-from monkey.cli.session import find_project, in_world, json_option, one_format
-from monkey.cli.terminal.text import detect_terminal, json_text
+from monkey.cli.render.plan_lines import format_plan
+from monkey.cli.session import check_one_format, find_project, json_option, run_in_world
+from monkey.cli.terminal.text import detect_terminal, dump_json
 from monkey.errors import MonkeyError
 from monkey.plan.saved_plan import dump_saved_plan, serialize_plan
 from monkey.plan.text.markdown import format_markdown
@@ -54,8 +54,8 @@ def plan_command(
     *  setting        ↑  upload                @  machines    !  problem
     $  maximum cost of rented machines
     """
-    one_format(**{"--json": as_json, "--markdown": markdown})
-    planned = in_world(lambda world: make_plan(world, specs, keep_stale))
+    check_one_format(**{"--json": as_json, "--markdown": markdown})
+    planned = run_in_world(lambda world: make_plan(world, specs, keep_stale))
     if output is not None:
         _save(planned, output, keep_stale)
     click.echo(_shown(planned, as_json=as_json, as_markdown=markdown, everything=everything))
@@ -66,10 +66,10 @@ def plan_command(
 
 def _shown(planned: PlanningResult, *, as_json: bool, as_markdown: bool, everything: bool) -> str:
     if as_json:
-        return json_text(serialize_plan(planned.plan), indent=2)
+        return dump_json(serialize_plan(planned.plan), indent=2)
     if as_markdown:
         return format_markdown(planned.plan).rstrip("\n")
-    return "\n".join(plan_lines(planned.plan, detect_terminal(), everything=everything))
+    return "\n".join(format_plan(planned.plan, detect_terminal(), everything=everything))
 
 
 def _save(planned: PlanningResult, output: str, keep_stale: Sequence[str]) -> None:

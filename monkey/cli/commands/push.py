@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from monkey.cli.push_report import format_push, push_paths
-from monkey.cli.session import in_world
+from monkey.cli.session import run_in_world
 
 if TYPE_CHECKING:
     from monkey.apply.push_datasets import PushedDataset
@@ -37,4 +37,4 @@ def push_command(specs: tuple[str, ...], paths: tuple[str, ...]) -> int:
 def _specs(specs: tuple[str, ...]) -> list[PushedDataset]:
     from monkey.apply.push_datasets import push_specs
 
-    return in_world(lambda world: push_specs(world, specs))
+    return run_in_world(lambda world: push_specs(world, specs))

@@ -8,13 +8,13 @@ import click
 
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
-from monkey.cli.render.results_table import groups_lines, results_lines
-from monkey.cli.session import in_world, json_option, names_complete, one_format
-from monkey.cli.terminal.text import detect_terminal, json_text, one_line
+from monkey.cli.render.results_table import format_groups, format_results
+from monkey.cli.session import check_one_format, complete_sweep_names, json_option, run_in_world
+from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text
 from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
-from monkey.results.export import groups_csv, row_json, rows_csv
-from monkey.results.groups import group_json, group_results
+from monkey.results.export import format_groups_csv, format_results_csv, serialize_row
+from monkey.results.groups import group_results, serialize_group
 from monkey.results.result_rows import MetricPick, Results, explain_unmeasured, filter_results, gather_results
 
 
@@ -31,7 +31,7 @@ class _ResultsOptions:
 
 
 @click.command("results")
-@click.argument("sweep", required=False, shell_complete=names_complete)
+@click.argument("sweep", required=False, shell_complete=complete_sweep_names)
 @click.option("--group-by", metavar="NAME,…", help="Show mean and spread over jobs that share these parameters.")
 @click.option("--where", metavar="CONDITION", help="Only matching jobs: 'lr < 0.1 and state == \"succeeded\"'.")
 @click.option("--best", is_flag=True, help="Rank by each job's best value instead of its last.")
@@ -50,10 +50,10 @@ def results_command(
     as_json: bool,
 ) -> None:
     """Show the jobs of SWEEP with their metrics, best first by the metric of its spec."""
-    one_format(**{"--csv": as_csv, "--json": as_json})
+    check_one_format(**{"--csv": as_csv, "--json": as_json})
     names = tuple(name.strip() for name in group_by.split(",")) if group_by else ()
     asked = _ResultsOptions(sweep, names, where, best, top, everything, as_csv, as_json)
-    click.echo(in_world(lambda world: _results(world, asked)), nl=not as_csv)
+    click.echo(run_in_world(lambda world: _results(world, asked)), nl=not as_csv)
 
 
 async def _results(world: World, asked: _ResultsOptions) -> str:
@@ -64,7 +64,7 @@ async def _results(world: World, asked: _ResultsOptions) -> str:
         revision.table, revision.settings, view.jobs, MetricPick.BEST if asked.best else MetricPick.LAST
     )
     if missing := explain_unmeasured(results):
-        click.echo(f"warning: {one_line(missing)}", err=True)
+        click.echo(f"warning: {flatten_text(missing)}", err=True)
     if asked.where:
         results = filter_results(results, asked.where)
     return _grouped(results, asked) if asked.group_by else _listed(results, asked)
@@ -86,17 +86,17 @@ def _listed(results: Results, asked: _ResultsOptions) -> str:
     from dataclasses import replace
 
     if asked.as_json:
-        return json_text([row_json(row) for row in results.rows[: asked.top]], indent=1)
+        return dump_json([serialize_row(row) for row in results.rows[: asked.top]], indent=1)
     if asked.as_csv:
-        return rows_csv(replace(results, rows=results.rows[: asked.top]))
-    return "\n".join(results_lines(results, detect_terminal(), everything=asked.everything, top=asked.top))
+        return format_results_csv(replace(results, rows=results.rows[: asked.top]))
+    return "\n".join(format_results(results, detect_terminal(), everything=asked.everything, top=asked.top))
 
 
 def _grouped(results: Results, asked: _ResultsOptions) -> str:
     groups = group_results(results, asked.group_by)
     if asked.as_json:
-        return json_text([group_json(made) for made in groups[: asked.top]], indent=1)
+        return dump_json([serialize_group(made) for made in groups[: asked.top]], indent=1)
     if asked.as_csv:
-        return groups_csv(groups[: asked.top], asked.group_by, results.metrics)
+        return format_groups_csv(groups[: asked.top], asked.group_by, results.metrics)
     to = detect_terminal()
-    return "\n".join(groups_lines(groups, asked.group_by, results, to, everything=asked.everything, top=asked.top))
+    return "\n".join(format_groups(groups, asked.group_by, results, to, everything=asked.everything, top=asked.top))

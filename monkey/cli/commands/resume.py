@@ -8,16 +8,16 @@ from monkey.apply.orders import OrderOutcome, resume_sweep
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.order_reports import print_order, report_order
 from monkey.cli.rent_prompt import make_rent_prompt, yes_option
-from monkey.cli.session import in_world, names_complete
+from monkey.cli.session import complete_sweep_names, run_in_world
 from monkey.plan.advice import suggest_extension, suggest_retry
 
 
 @click.command("resume")
-@click.argument("sweep", shell_complete=names_complete)
+@click.argument("sweep", shell_complete=complete_sweep_names)
 @yes_option
 def resume_command(sweep: str, yes: bool) -> None:
     """Resume SWEEP after a pause or a cancellation."""
-    done = in_world(lambda world: resume_sweep(world, sweep, make_rent_prompt(yes=yes), print_order))
+    done = run_in_world(lambda world: resume_sweep(world, sweep, make_rent_prompt(yes=yes), print_order))
     report_order(done, "resume", "goes on", _then(done))
 
 

@@ -7,18 +7,18 @@ import click
 from monkey.apply.orders import retry_jobs
 from monkey.cli.order_reports import print_order, report_order
 from monkey.cli.rent_prompt import make_rent_prompt, yes_option
-from monkey.cli.session import in_world, names_complete
+from monkey.cli.session import complete_sweep_names, run_in_world
 from monkey.plan.advice import suggest_extension
 
 
 @click.command("retry")
-@click.argument("sweep", shell_complete=names_complete)
+@click.argument("sweep", shell_complete=complete_sweep_names)
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @click.option("--stopped", is_flag=True, help="Also retry all jobs that met a condition of stop_when.")
 @yes_option
 def retry_command(sweep: str, jobs: tuple[str, ...], stopped: bool, yes: bool) -> None:
     """Run failed or stopped JOBs of SWEEP again (default: all failed jobs), with a fresh count of attempts."""
-    done = in_world(
+    done = run_in_world(
         lambda world: retry_jobs(world, sweep, jobs, stopped=stopped, agree=make_rent_prompt(yes=yes), say=print_order)
     )
     if done.view.over:

@@ -14,15 +14,15 @@ from monkey.apply.agent_environment import renew_idle_agents
 from monkey.apply.cost_limits import Agree
 from monkey.apply.execute import execute_plan
 from monkey.apply.inspect.log_reading import LogFollower
-from monkey.apply.planning import plan_for
+from monkey.apply.planning import plan_loaded_specs
 from monkey.apply.watch.watch_loop import SweepWatch
 from monkey.apply.world.desired_state import check_providers, desire_specs
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.rent_prompt import make_rent_prompt, yes_option
-from monkey.cli.session import in_world
+from monkey.cli.session import run_in_world
 from monkey.cli.terminal.log_output import LogOutput
-from monkey.cli.terminal.text import json_text, make_printable
+from monkey.cli.terminal.text import dump_json, make_printable
 from monkey.errors import MonkeyError, Problem, SpecError
 from monkey.protocol.status.store_snapshot import JobView
 from monkey.spec.sweep.load import parse_spec
@@ -74,7 +74,7 @@ def run_command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any)
     """
     asked = _RunOptions(_spec(words, options), detach, make_rent_prompt(yes=yes))
     try:
-        return in_world(lambda world: _run(world, asked))
+        return run_in_world(lambda world: _run(world, asked))
     except SpecError as exc:
         raise _as_said(exc) from exc
     except MonkeyError as exc:
@@ -125,10 +125,10 @@ def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _run(world: World, asked: _RunOptions) -> int:
-    spec = parse_spec(json_text(asked.spec), SOURCE, world.project.root, world.project.providers)
+    spec = parse_spec(dump_json(asked.spec), SOURCE, world.project.root, world.project.providers)
     wanted = desire_specs(world.project, [spec])
     check_providers(world.project, wanted)
-    planned = await plan_for(world, wanted, [])
+    planned = await plan_loaded_specs(world, wanted, [])
     if planned.plan.sweeps[0].head:
         raise MonkeyError(
             f"expected a name that no sweep has, found {spec.name!r}, which is one already",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from monkey.cli.terminal.text import json_text
+from monkey.cli.terminal.text import dump_json
 from monkey.spec.sweep.json_schema import build_spec_schema
 
 
@@ -15,4 +15,4 @@ def schema_command() -> None:
     Editors with the YAML language server use it for a spec whose first line is
     `# yaml-language-server: $schema=schema.json`.
     """
-    click.echo(json_text(build_spec_schema(), indent=2))
+    click.echo(dump_json(build_spec_schema(), indent=2))

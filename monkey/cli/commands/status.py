@@ -7,19 +7,19 @@ import click
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
-from monkey.cli.render.status_lines import status_json, status_lines
-from monkey.cli.session import in_world, json_option, names_complete
-from monkey.cli.terminal.text import detect_terminal, json_text
+from monkey.cli.render.status_lines import format_status, serialize_status
+from monkey.cli.session import complete_sweep_names, json_option, run_in_world
+from monkey.cli.terminal.text import detect_terminal, dump_json
 
 
 @click.command("status")
-@click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=names_complete)
+@click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=complete_sweep_names)
 @click.option("-w", "--watch", is_flag=True, help="Watch until no job is running or queued, as apply does.")
 @json_option
 def status_command(sweeps: tuple[str, ...], watch: bool, as_json: bool) -> int:
     """Show the state of SWEEPs (default: all), their agents, and what needs attention."""
     try:
-        return in_world(lambda world: _status(world, sweeps, watch=watch, as_json=as_json))
+        return run_in_world(lambda world: _status(world, sweeps, watch=watch, as_json=as_json))
     except KeyboardInterrupt:  # how one leaves; there is nothing to say
         return INTERRUPTED
 
@@ -35,7 +35,7 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
         return await watch_to_end(world, [view.state.name for view in views])
     boots = await world.boots()
     if as_json:
-        click.echo(json_text(status_json(world.at.url, snapshot, views, boots), indent=2))
+        click.echo(dump_json(serialize_status(world.at.url, snapshot, views, boots), indent=2))
     else:
-        click.echo("\n".join(status_lines(world.at.url, snapshot, views, detect_terminal(), boots, world.rented)))
+        click.echo("\n".join(format_status(world.at.url, snapshot, views, detect_terminal(), boots, world.rented)))
     return 0

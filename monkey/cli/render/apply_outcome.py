@@ -8,8 +8,8 @@ from monkey.apply.inspect.log_reading import AT_WORK
 from monkey.apply.watch.sweep_progress import SweepProgress, WaitOutcome, judge_counts
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.render.failure_groups import format_failures
-from monkey.cli.render.progress_lines import BestJob, best_text, counts_text
-from monkey.cli.terminal.text import Terminal, make_printable, one_line
+from monkey.cli.render.progress_lines import BestJob, format_best_job, format_state_counts
+from monkey.cli.terminal.text import Terminal, flatten_text, make_printable
 from monkey.plan.advice import suggest_next_step
 from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
 from monkey.spec.job.expires import format_utc_time
@@ -28,7 +28,7 @@ def format_outcome(
     for one in progress:
         lines += ["", *_ended(one, to, changed=changed)] if lines else _ended(one, to, changed=changed)
         if one.name in best:
-            lines.append(best_text(best[one.name]))
+            lines.append(format_best_job(best[one.name]))
         if tables.get(one.name) and (changed or one.counts.get(JobState.FAILED)):
             lines += ["", *tables[one.name]]
         lines += format_failures(one, to)
@@ -36,12 +36,12 @@ def format_outcome(
 
 
 def _ended(one: SweepProgress, to: Terminal, *, changed: bool) -> list[str]:
-    name = to.paint(one_line(one.name), "bold")
+    name = to.paint(flatten_text(one.name), "bold")
     if one.wait is WaitOutcome.SUCCEEDED:
-        done = f"{name}: " + to.paint(all_succeeded(one.total), "green")
+        done = f"{name}: " + to.paint(format_full_success(one.total), "green")
         return [f"{done}." if changed else f"{done}; nothing to do."]
     more = "; nothing to do" if one.wait is WaitOutcome.STOPPED and not (changed or one.view.state.goal) else ""
-    return [f"{name}: {counts_text(one.counts, to)}{more}.", *explain_hold(one)]
+    return [f"{name}: {format_state_counts(one.counts, to)}{more}.", *explain_hold(one)]
 
 
 def explain_hold(one: SweepProgress) -> list[str]:
@@ -49,10 +49,10 @@ def explain_hold(one: SweepProgress) -> list[str]:
     at, why = judge_standing(one.view, one.counts), one.view.state.cancelled
     orders = ["is paused"] if at.paused else []
     what = "reached its goal" if one.view.state.goal else "was cancelled"
-    orders += [what + (f" ({one_line(why)})" if why != "cancelled" else "")] if why is not None else []
+    orders += [what + (f" ({flatten_text(why)})" if why != "cancelled" else "")] if why is not None else []
     orders += [over] if (over := explain_expiry(one.view, one.counts)) else []
     # What helps where jobs failed is told behind the failures.
-    then = "" if at.failed else f"; {one_line(suggest_next_step(at))}"
+    then = "" if at.failed else f"; {flatten_text(suggest_next_step(at))}"
     return [f"It {' and '.join(orders)}{then}."] if orders else []
 
 
@@ -69,26 +69,26 @@ def summarize_states(view: SweepView) -> str:
     """Return how a sweep's jobs stand, and why it was cancelled: "2 succeeded, 4 cancelled (enough)"."""
     counts, why = view.counts, view.state.cancelled
     if judge_counts(counts) is WaitOutcome.SUCCEEDED:
-        return all_succeeded(sum(counts.values()))
-    reason = f" ({one_line(why)})" if why is not None and why != "cancelled" else ""
-    return counts_text(counts, Terminal()) + reason
+        return format_full_success(sum(counts.values()))
+    reason = f" ({flatten_text(why)})" if why is not None and why != "cancelled" else ""
+    return format_state_counts(counts, Terminal()) + reason
 
 
-def all_succeeded(jobs: int) -> str:
+def format_full_success(jobs: int) -> str:
     """Return "all 3 jobs succeeded"."""
     return f"all {jobs:,} jobs succeeded" if jobs > 1 else "its job succeeded"
 
 
 def explain_silence(what: str, jobs: Sequence[JobView]) -> list[str]:
     """Return why there is no log: the jobs may still write, or have ended without a word, or never began."""
-    what, failed = one_line(what), next((job for job in jobs if job.state is JobState.FAILED), None)
+    what, failed = flatten_text(what), next((job for job in jobs if job.state is JobState.FAILED), None)
     if any(job.state in AT_WORK for job in jobs):
         state = f"it is {jobs[0].state}" if len(jobs) == 1 else "none of its jobs has"
         return [f"{what} has written nothing yet ({state}); a log comes every 30 s, with -f every second"]
     if failed is not None:
         who = "" if len(jobs) == 1 else f"the first that failed: job {failed.job}: "
-        said = [f"{what} wrote nothing; {who}{one_line(failed.reason or 'it failed, and no reason was recorded')}"]
-        return said + [f"  │ {one_line(line)}" for line in failed.log_tail]
+        said = [f"{what} wrote nothing; {who}{flatten_text(failed.reason or 'it failed, and no reason was recorded')}"]
+        return said + [f"  │ {flatten_text(line)}" for line in failed.log_tail]
     state = f"; it {jobs[0].state}" if len(jobs) == 1 and jobs[0].state is JobState.SUCCEEDED else ""
     return [f"{what} wrote nothing{state}"]
 

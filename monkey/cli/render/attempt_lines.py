@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from monkey.apply.inspect.attempt_records import AttemptRecord
-from monkey.cli.terminal.text import Terminal, format_elapsed, lay_out_table, one_line
+from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed, lay_out_table
 from monkey.protocol.entries import ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.status.store_snapshot import JobState, JobView
 
 
-def attempts_lines(found: Sequence[AttemptRecord], seen: JobView, to: Terminal) -> list[str]:
+def format_attempts(found: Sequence[AttemptRecord], seen: JobView, to: Terminal) -> list[str]:
     """Return a line an attempt; `seen`: the job, as the journals tell of it."""
     rows = [
         [one.number, one.claim.agent.rpartition("/")[0], one.claim.sweep, *_when(one, seen), format_ending(one, seen)]
@@ -33,7 +33,7 @@ def format_ending(one: AttemptRecord, seen: JobView) -> str:
         return (
             "succeeded"
             if one.after.outcome is ClaimEnd.SUCCEEDED
-            else one_line(f"{one.after.outcome}: {one.after.reason}")
+            else flatten_text(f"{one.after.outcome}: {one.after.reason}")
         )
     if one.after is None:
         return "not ended"
@@ -42,7 +42,7 @@ def format_ending(one: AttemptRecord, seen: JobView) -> str:
     damaged = f"its end, {one.after.key}, was emptied or cut short"
     if not _journalled(one, seen):
         return f"not known: {damaged}"
-    how = "succeeded" if seen.state is JobState.SUCCEEDED else one_line(seen.reason or "it ended")
+    how = "succeeded" if seen.state is JobState.SUCCEEDED else flatten_text(seen.reason or "it ended")
     return f"{how}, says its agent's journal; {damaged}"
 
 
@@ -55,7 +55,7 @@ def _ago(at: float) -> str:
     return f"{format_elapsed(time.time() - at)} ago" if at else ""
 
 
-def attempts_json(found: Sequence[AttemptRecord]) -> list[dict[str, Any]]:
+def serialize_attempts(found: Sequence[AttemptRecord]) -> list[dict[str, Any]]:
     """Return the attempts for programs; `claim` is the position in the job's log, which names files in the store."""
     return [
         {

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.sweep_status import judge_standing
-from monkey.cli.render.parameter_text import parameters_of, parameters_text
-from monkey.cli.terminal.text import Terminal, cut_text, format_plural, one_line
+from monkey.cli.render.parameter_text import find_job_parameters, format_parameters
+from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural
 from monkey.plan.advice import suggest_next_step
 from monkey.protocol.status.store_snapshot import JobState, JobView
 from monkey.spec.job.job_table import ParameterValue
@@ -52,7 +52,7 @@ def normalize_failure(text: str, parameters: Mapping[str, ParameterValue] | None
     return text
 
 
-def last_words(job: JobView) -> str:
+def find_last_line(job: JobView) -> str:
     """Return the last line that a job wrote before it failed by itself; "" where that says nothing of the failure."""
     if job.state is not JobState.FAILED or not (job.reason or _EXIT).startswith(_EXIT):
         return ""
@@ -75,7 +75,7 @@ def format_failures(one: SweepProgress, to: Terminal) -> list[str]:
     return [
         *lines,
         "",
-        f"`monkey logs {kinds[0].first.job}` shows all of it; {one_line(suggest_next_step(at))}{changed}.",
+        f"`monkey logs {kinds[0].first.job}` shows all of it; {flatten_text(suggest_next_step(at))}{changed}.",
     ]
 
 
@@ -84,7 +84,7 @@ def _in_short(kinds: Sequence[_Kind]) -> str:
     said: dict[str, int] = {}
     for kind in kinds:
         reason = _reason(kind.first)
-        said[reason] = said.get(reason, 0) + bool(last_words(kind.first))
+        said[reason] = said.get(reason, 0) + bool(find_last_line(kind.first))
     told = [
         reason + (f" with {format_plural(lines, 'other last line')}" if lines else "") for reason, lines in said.items()
     ]
@@ -92,15 +92,15 @@ def _in_short(kinds: Sequence[_Kind]) -> str:
 
 
 def _listing(one: SweepProgress) -> str:
-    return f"`monkey list jobs {one_line(one.name)} --state failed`"
+    return f"`monkey list jobs {flatten_text(one.name)} --state failed`"
 
 
 def _reason(job: JobView) -> str:
-    return one_line(job.reason or "no reason was recorded")
+    return flatten_text(job.reason or "no reason was recorded")
 
 
 def _told(one: SweepProgress, kind: _Kind, to: Terminal) -> list[str]:
-    told = parameters_text(parameters_of(one.view, kind.first.job))
+    told = format_parameters(find_job_parameters(one.view, kind.first.job))
     who = f"{told}; job {kind.first.job}" if told else f"job {kind.first.job}"
     which = who if kind.count == 1 else f"the first: {who}"
     head = to.paint(f"{format_plural(kind.count, 'job')} failed: {_reason(kind.first)}", "red") + f" ({which})"
@@ -116,12 +116,12 @@ def _kinds(one: SweepProgress) -> list[_Kind]:
             key = (
                 view.exit_code,
                 normalize_failure(view.reason or ""),
-                normalize_failure(last_words(view), parameters_of(one.view, job)),
+                normalize_failure(find_last_line(view), find_job_parameters(one.view, job)),
             )
             kinds.setdefault(key, _Kind(view)).count += 1
     return sorted(kinds.values(), key=lambda kind: -kind.count)
 
 
 def _quoted(line: str, to: Terminal) -> str:
-    shown = f"  │ {one_line(line)}"
+    shown = f"  │ {flatten_text(line)}"
     return to.paint(cut_text(shown, to.width) if to.width else shown, "dim")

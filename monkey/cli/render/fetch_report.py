@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from monkey.cli.terminal.text import format_plural, one_line
+from monkey.cli.terminal.text import flatten_text, format_plural
 from monkey.plan.sizes import format_size
 from monkey.transfer.download import DownloadResult
 
@@ -47,15 +47,15 @@ class FetchBar:
             self._bar.update(self._task, completed=brought.done, description=text)
 
 
-def brought_lines(brought: DownloadResult, jobs: int, directory: str) -> list[str]:
+def format_fetched(brought: DownloadResult, jobs: int, directory: str) -> list[str]:
     """Say what came."""
     files = f"{format_plural(brought.fetched, 'file')} ({format_size(brought.size)}) of {format_plural(jobs, 'job')}"
     kept = f"; {format_plural(brought.kept, 'file')} there already" if brought.kept else ""
-    return [f"Fetched {files} into {one_line(directory)}{kept}."]
+    return [f"Fetched {files} into {flatten_text(directory)}{kept}."]
 
 
-def failed_text(brought: DownloadResult) -> str:
+def format_unfetched(brought: DownloadResult) -> str:
     """Say what did not come, and why."""
-    some = [f"{one_line(path)}: {why}" for path, why in list(brought.failed.items())[:NAMED]]
+    some = [f"{flatten_text(path)}: {why}" for path, why in list(brought.failed.items())[:NAMED]]
     more = [f"and {len(brought.failed) - NAMED} more"] if len(brought.failed) > NAMED else []
     return "\n  ".join([f"{format_plural(len(brought.failed), 'file')} could not be fetched:", *some, *more])

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from monkey.apply.inspect.attempt_records import AttemptRecord, find_owner
-from monkey.cli.render.attempt_lines import attempts_json, attempts_lines
-from monkey.cli.render.list_tables import job_json, sweeps_json
-from monkey.cli.render.parameter_text import parameters_text
-from monkey.cli.render.progress_lines import counts_text
+from monkey.cli.render.attempt_lines import format_attempts, serialize_attempts
+from monkey.cli.render.list_tables import serialize_job, serialize_sweeps
+from monkey.cli.render.parameter_text import format_parameters
+from monkey.cli.render.progress_lines import format_state_counts
 from monkey.cli.render.status_lines import explain_state, name_standing
 from monkey.cli.terminal.text import (
     Terminal,
     cut_text,
+    flatten_text,
     format_cell,
     format_elapsed,
     format_plural,
     lay_out_table,
-    one_line,
 )
 from monkey.plan.explain import find_setting_changes, format_listed_setting, format_seconds
 from monkey.plan.sizes import format_size
@@ -34,7 +34,7 @@ _TIMES, _MEMORY = ("timeout", "grace", "checkpoint_every"), "resources.memory"
 LOG_LINES, _MAX_FILES = 10, 20
 
 
-def job_info(
+def format_job_details(
     view: SweepView, job: str, found: Sequence[AttemptRecord], keys: Keys, store: str, to: Terminal
 ) -> list[str]:
     """Return a job: what it is, how it went, each attempt, what it measured and left."""
@@ -48,21 +48,21 @@ def job_info(
         ("job", job),
         ("sweep", view.state.name + (f" (shared with {', '.join(seen.shared)})" if seen.shared else "")),
         ("state", reason if seen.state == "cancelled" else state),
-        ("parameters", parameters_text(parameters)),
+        ("parameters", format_parameters(parameters)),
         ("command", _command(revision.recipe.command, parameters)),
         ("adopts", revision.adopted.get(job, "")),
         ("agent", seen.agent or ""),
         ("time", format_elapsed(seen.seconds)),
         ("files", files if seen.attempt else ""),
     ]
-    lines = _facts(facts, to) + _part("attempts", attempts_lines(found, seen, to), to)
-    lines += _part("usage", usage_lines(seen.usage, revision.settings.resources), to)
+    lines = _facts(facts, to) + _part("attempts", format_attempts(found, seen, to), to)
+    lines += _part("usage", format_usage(seen.usage, revision.settings.resources), to)
     lines += _part("metrics", _metrics(seen.metrics, to), to)
     outputs = [
-        f"{one_line(f'{files}outputs/{path}')}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()
+        f"{flatten_text(f'{files}outputs/{path}')}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()
     ]
     lines += _part("outputs", _some(outputs), to)
-    tail = [f"│ {one_line(line)}" for line in seen.log_tail[-LOG_LINES:]]
+    tail = [f"│ {flatten_text(line)}" for line in seen.log_tail[-LOG_LINES:]]
     return lines + _part("end of its log", [cut_text(line, to.width) if to.width else line for line in tail], to)
 
 
@@ -75,7 +75,7 @@ def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
         return command if isinstance(command, str) else shlex.join(command)
 
 
-def usage_lines(usage: dict[str, float], asked: JobResources) -> list[str]:
+def format_usage(usage: dict[str, float], asked: JobResources) -> list[str]:
     """Return what a job used of its machine beside what it asked for, a line each."""
     of_memory = f", of {format_size(asked.memory)} asked for" if asked.memory else ""
     told = {
@@ -93,7 +93,7 @@ def _metrics(metrics: dict[str, dict[str, Any]], to: Terminal) -> list[str]:
     return lay_out_table(["METRIC", *(name.upper() for name in names)], rows, to)
 
 
-def sweep_info(view: SweepView, snapshot: StoreSnapshot, to: Terminal) -> list[str]:
+def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal) -> list[str]:
     """Return a sweep: its newest revision, settings, code, and how far it is."""
     revision, counts = view.state.revision, view.counts
     assert revision is not None  # it was found
@@ -101,7 +101,7 @@ def sweep_info(view: SweepView, snapshot: StoreSnapshot, to: Terminal) -> list[s
     facts = [
         ("sweep", view.state.name),
         ("state", name_standing(view, counts)),
-        ("jobs", counts_text(counts, to)),
+        ("jobs", format_state_counts(counts, to)),
         ("revision", f"{view.state.revision_at}, applied {revision.at} by {revision.author}"),
         ("spec", revision.source),
         ("commit", _commit(revision.git)),
@@ -117,8 +117,8 @@ def sweep_info(view: SweepView, snapshot: StoreSnapshot, to: Terminal) -> list[s
         ("adopted", format_plural(len(revision.adopted), "result") if revision.adopted else ""),
     ]
     matrix = describe_jobs(revision.table, range(len(revision.table)))
-    lines = _facts(facts, to) + _part("matrix", [one_line(line) for line in matrix], to)
-    return lines + _part("code", _some(map(one_line, sorted(revision.code_files))), to)
+    lines = _facts(facts, to) + _part("matrix", [flatten_text(line) for line in matrix], to)
+    return lines + _part("code", _some(map(flatten_text, sorted(revision.code_files))), to)
 
 
 def _commit(git: dict[str, Any] | None) -> str:
@@ -150,27 +150,27 @@ def _some(lines: Iterable[str]) -> list[str]:
 
 
 def _facts(facts: Iterable[tuple[str, str]], to: Terminal) -> list[str]:
-    return [f"{to.paint(f'{name:<11}', 'bold')} {one_line(value)}" for name, value in facts if value]
+    return [f"{to.paint(f'{name:<11}', 'bold')} {flatten_text(value)}" for name, value in facts if value]
 
 
 def _part(title: str, lines: list[str], to: Terminal) -> list[str]:
     return ["", to.paint(title, "bold"), *(f"  {line}" for line in lines)] if lines else []
 
 
-def job_info_json(view: SweepView, job: str, found: Sequence[AttemptRecord]) -> dict[str, Any]:
+def serialize_job_details(view: SweepView, job: str, found: Sequence[AttemptRecord]) -> dict[str, Any]:
     """Return a job for programs, with its attempts."""
     revision = view.state.revision
     assert revision is not None  # the job was found in it
     seen, parameters = view.view(job), revision.table.parameters(revision.rows[job])
-    return {**job_json(view, seen, parameters), "attempts": attempts_json(found), "log_tail": seen.log_tail}
+    return {**serialize_job(view, seen, parameters), "attempts": serialize_attempts(found), "log_tail": seen.log_tail}
 
 
-def sweep_info_json(view: SweepView) -> dict[str, Any]:
+def serialize_sweep_details(view: SweepView) -> dict[str, Any]:
     """Return a sweep for programs: as `list sweeps` does, with its recipe, settings and code."""
     revision = view.state.revision
     assert revision is not None  # it was found
     return {
-        **sweeps_json([view])[0],
+        **serialize_sweeps([view])[0],
         "recipe": revision.recipe.to_json(),
         "settings": revision.settings.to_json(),
         "code_files": revision.code_files,

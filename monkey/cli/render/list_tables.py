@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from monkey.apply.inspect.instances import InstanceRow
-from monkey.cli.render.failure_groups import last_words
-from monkey.cli.render.parameter_text import parameters_text
-from monkey.cli.render.status_lines import explain_state, name_standing, sweep_json
-from monkey.cli.terminal.text import Terminal, format_elapsed, format_plural, lay_out_table, one_line
+from monkey.cli.render.failure_groups import find_last_line
+from monkey.cli.render.parameter_text import format_parameters
+from monkey.cli.render.status_lines import explain_state, name_standing, serialize_sweep
+from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed, format_plural, lay_out_table
 from monkey.fleet.fleet_records import AuditFinding, TaggedResource
 from monkey.plan.cost import format_dollars
 from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
@@ -32,7 +32,7 @@ def _jobs(
                 yield view, view.view(job), parameters
 
 
-def jobs_lines(views: Sequence[SweepView], states: Collection[str], to: Terminal) -> list[str]:
+def format_jobs(views: Sequence[SweepView], states: Collection[str], to: Terminal) -> list[str]:
     """Return a line a job: which sweep's, how it is, with which parameters."""
     found = list(_jobs(views, states))
     if not found:
@@ -45,8 +45,8 @@ def jobs_lines(views: Sequence[SweepView], states: Collection[str], to: Terminal
             str(job.state) + (" (shared)" if job.shared else ""),
             job.failures or "",
             format_elapsed(job.seconds),
-            parameters_text(parameters),
-            ": ".join(filter(None, (explain_state(view, job), one_line(last_words(job))))),
+            format_parameters(parameters),
+            ": ".join(filter(None, (explain_state(view, job), flatten_text(find_last_line(job))))),
         ]
         for view, job, parameters in found
     ]
@@ -56,7 +56,7 @@ def jobs_lines(views: Sequence[SweepView], states: Collection[str], to: Terminal
     return lay_out_table([headers[i] for i in used], [[row[i] for i in used] for row in rows], to, colours)
 
 
-def job_json(view: SweepView, job: JobView, parameters: dict[str, ParameterValue]) -> dict[str, Any]:
+def serialize_job(view: SweepView, job: JobView, parameters: dict[str, ParameterValue]) -> dict[str, Any]:
     """Return one job for programs."""
     return {
         "sweep": view.state.name,
@@ -79,12 +79,12 @@ def job_json(view: SweepView, job: JobView, parameters: dict[str, ParameterValue
     }
 
 
-def jobs_json(views: Sequence[SweepView], states: Collection[str]) -> list[dict[str, Any]]:
+def serialize_jobs(views: Sequence[SweepView], states: Collection[str]) -> list[dict[str, Any]]:
     """Return the jobs for programs, a dict each."""
-    return [job_json(view, job, parameters) for view, job, parameters in _jobs(views, states)]
+    return [serialize_job(view, job, parameters) for view, job, parameters in _jobs(views, states)]
 
 
-def sweeps_lines(views: Sequence[SweepView], to: Terminal) -> list[str]:
+def format_sweeps(views: Sequence[SweepView], to: Terminal) -> list[str]:
     """Return a line a sweep: its revision, who applied it when, how it stands."""
     if not views:
         return ["No sweep was applied yet; `monkey apply` does."]
@@ -106,29 +106,29 @@ def sweeps_lines(views: Sequence[SweepView], to: Terminal) -> list[str]:
     return lay_out_table(["SWEEP", "REVISION", "JOBS", "STATE", "SPEC", "APPLIED (UTC)", "BY"], rows, to)
 
 
-def sweeps_json(views: Sequence[SweepView]) -> list[dict[str, Any]]:
+def serialize_sweeps(views: Sequence[SweepView]) -> list[dict[str, Any]]:
     """Return the sweeps for programs."""
     found = []
     for view in views:
         revision = view.state.revision
         assert revision is not None  # sweeps without one were never applied
         about = {"source": revision.source, "applied": revision.at, "author": revision.author, "git": revision.git}
-        found.append({**sweep_json(view), **about})
+        found.append({**serialize_sweep(view), **about})
     return found
 
 
-def providers_lines(counted: Sequence[tuple[str, str, int]], to: Terminal) -> list[str]:
+def format_providers(counted: Sequence[tuple[str, str, int]], to: Terminal) -> list[str]:
     """Return a line a provider: its name, its type, how many agents of it live."""
     rows = [[name, kind, format_plural(count, "agent") if count else "none"] for name, kind, count in counted]
     return lay_out_table(["PROVIDER", "TYPE", "AGENTS"], rows, to)
 
 
-def providers_json(counted: Sequence[tuple[str, str, int]]) -> list[dict[str, Any]]:
+def serialize_providers(counted: Sequence[tuple[str, str, int]]) -> list[dict[str, Any]]:
     """Return the providers for programs."""
     return [{"name": name, "type": kind, "agents": count} for name, kind, count in counted]
 
 
-def instances_lines(found: Sequence[InstanceRow], to: Terminal) -> list[str]:
+def format_instances(found: Sequence[InstanceRow], to: Terminal) -> list[str]:
     """Return a line an agent, and one for each machine without any."""
     if not found:
         return ["There are no machines, and no agents; `monkey apply` starts them."]
@@ -160,28 +160,30 @@ def _heard(seconds: float | None) -> str:
     return "" if seconds is None else f"{format_elapsed(seconds)} ago"
 
 
-def instances_json(found: Sequence[InstanceRow]) -> list[dict[str, Any]]:
+def serialize_instances(found: Sequence[InstanceRow]) -> list[dict[str, Any]]:
     """Return machines and agents for programs."""
     return [asdict(row) for row in found]
 
 
-def findings_lines(found: Sequence[tuple[str, AuditFinding]], to: Terminal) -> list[str]:
+def format_findings(found: Sequence[tuple[str, AuditFinding]], to: Terminal) -> list[str]:
     """Return what an audit found, each with what to do."""
     if not found:
         return ["Nothing is astray."]
     lines = []
     for fleet, finding in found:
-        lines.append(to.paint(f"! {one_line(fleet)}/{one_line(finding.machine)}: {one_line(finding.text)}", "yellow"))
-        lines.append(to.paint(f"      {one_line(finding.hint)}", "dim"))
+        lines.append(
+            to.paint(f"! {flatten_text(fleet)}/{flatten_text(finding.machine)}: {flatten_text(finding.text)}", "yellow")
+        )
+        lines.append(to.paint(f"      {flatten_text(finding.hint)}", "dim"))
     return lines
 
 
-def findings_json(found: Sequence[tuple[str, AuditFinding]]) -> list[dict[str, Any]]:
+def serialize_findings(found: Sequence[tuple[str, AuditFinding]]) -> list[dict[str, Any]]:
     """Return what an audit found for programs."""
     return [{"provider": fleet, **asdict(finding)} for fleet, finding in found]
 
 
-def holdings_lines(found: Sequence[tuple[str, TaggedResource]], to: Terminal) -> list[str]:
+def format_holdings(found: Sequence[tuple[str, TaggedResource]], to: Terminal) -> list[str]:
     """Return what clouds have of ours, by regions, with what it costs an hour: once by itself, and in all."""
     lines: list[str] = []
     for region in sorted({holding.region for _, holding in found}):
@@ -189,7 +191,7 @@ def holdings_lines(found: Sequence[tuple[str, TaggedResource]], to: Terminal) ->
         unknown = any(holding.price is None for _, holding in here)
         known = format_dollars(sum(holding.price or 0.0 for _, holding in here))
         cost = f"{known} an hour" + (", and what nobody knows the price of" if unknown else "")
-        lines.append(to.paint(f"{one_line(region)}: {format_plural(len(here), 'thing')}, {cost}", "bold"))
+        lines.append(to.paint(f"{flatten_text(region)}: {format_plural(len(here), 'thing')}, {cost}", "bold"))
         rows = [[_whose(fleet, holding), holding.kind, holding.id, _price(holding.price)] for fleet, holding in here]
         lines += [*lay_out_table(["PROVIDER", "WHAT", "ID", "AN HOUR"], rows, to), ""]
     return lines
@@ -207,6 +209,6 @@ def _price(price: float | None) -> str:
     return format_dollars(price) if price else "nothing"
 
 
-def holdings_json(found: Sequence[tuple[str, TaggedResource]]) -> list[dict[str, Any]]:
+def serialize_holdings(found: Sequence[tuple[str, TaggedResource]]) -> list[dict[str, Any]]:
     """Return what clouds have of ours for programs."""
     return [{"provider": fleet, **asdict(holding)} for fleet, holding in found]

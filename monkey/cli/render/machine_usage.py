@@ -6,16 +6,21 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from monkey.apply.inspect.departed_machines import find_departed_agents, likely_waits, read_count, read_exporter_states
-from monkey.cli.terminal.text import format_elapsed, one_line
+from monkey.apply.inspect.departed_machines import (
+    find_departed_agents,
+    may_hold_points,
+    read_count,
+    read_exporter_states,
+)
+from monkey.cli.terminal.text import flatten_text, format_elapsed
 from monkey.plan.sizes import format_size
 from monkey.protocol.status.store_snapshot import AgentView
 
 
-def telemetry_lines(agents: Sequence[AgentView]) -> list[str]:
+def format_telemetry(agents: Sequence[AgentView]) -> list[str]:
     """Return a line for each agent that cannot send, and for what was refused or dropped."""
     return [
-        one_line(line)
+        flatten_text(line)
         for agent in agents
         if agent.alive
         for told in read_exporter_states(agent)
@@ -23,10 +28,10 @@ def telemetry_lines(agents: Sequence[AgentView]) -> list[str]:
     ]
 
 
-def left_lines(agents: Sequence[AgentView]) -> list[str]:
+def format_departed_telemetry(agents: Sequence[AgentView]) -> list[str]:
     """Return a line for each agent that is gone with points unsent, and for what was refused or dropped there."""
     return [
-        one_line(line)
+        flatten_text(line)
         for agent in find_departed_agents(agents)
         for told in read_exporter_states(agent)
         for line in _left(agent, told)
@@ -34,7 +39,7 @@ def left_lines(agents: Sequence[AgentView]) -> list[str]:
 
 
 def _left(agent: AgentView, told: Mapping[str, Any]) -> Iterator[str]:
-    if likely_waits(agent, told):
+    if may_hold_points(agent, told):
         why = f" ({told['error']})" if told.get("error") else ""
         yield (
             f"metrics: {agent.machine} left with {format_size(read_count(told, 'owed'))} that may wait for "

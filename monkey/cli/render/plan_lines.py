@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monkey.cli.terminal.text import Terminal, cut_text, format_plural, one_line
+from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.text.lines import (
     LineMark,
@@ -27,7 +27,7 @@ _COLOURS = {
 }
 
 
-def plan_lines(plan: Plan, to: Terminal, *, everything: bool = False) -> list[str]:
+def format_plan(plan: Plan, to: Terminal, *, everything: bool = False) -> list[str]:
     """Return the plan as lines; sweeps in which nothing changes are left out unless `everything` is asked for."""
     lines: list[str] = []
     for sweep in plan.sweeps:
@@ -55,12 +55,13 @@ def format_verdict(plan: Plan) -> str:
 
 
 def _sweep(sweep: SweepPlan, to: Terminal) -> list[str]:
-    head = f"{to.paint(one_line(sweep.name), 'bold')} {to.paint('(' + one_line(sweep.desired.source) + ')', 'dim')}"
+    name, source = flatten_text(sweep.name), flatten_text(sweep.desired.source)
+    head = f"{to.paint(name, 'bold')} {to.paint(f'({source})', 'dim')}"
     return [head, *(_line(line, to) for line in format_sweep_plan(sweep)), ""]
 
 
 def _line(line: PlanLine, to: Terminal) -> str:
-    text = f"      {one_line(line.text)}" if line.detail else f"  {line.mark} {one_line(line.text)}"
+    text = f"      {flatten_text(line.text)}" if line.detail else f"  {line.mark} {flatten_text(line.text)}"
     if to.width is not None and not line.detail and line.mark is not LineMark.COST:
         text = cut_text(text, to.width)
     return to.paint(text, _COLOURS[line.mark] if not line.detail else "dim")

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from monkey.apply.watch.sweep_progress import SweepProgress
-from monkey.cli.render.machine_usage import telemetry_lines
+from monkey.cli.render.machine_usage import format_telemetry
 from monkey.cli.terminal.text import (
     Terminal,
     cut_text,
     draw_bar,
+    flatten_text,
     format_cell,
     format_elapsed,
     format_plural,
-    one_line,
-    width_of,
+    measure_width,
 )
 from monkey.protocol.status.store_snapshot import AgentView, JobState, StoreSnapshot
 
@@ -44,7 +44,7 @@ class BestJob(NamedTuple):
     parameters: str
 
 
-def counts_text(counts: Mapping[JobState, int], to: Terminal, *, leave_out: Sequence[JobState] = ()) -> str:
+def format_state_counts(counts: Mapping[JobState, int], to: Terminal, *, leave_out: Sequence[JobState] = ()) -> str:
     """Return "12 succeeded, 2 running, 10 queued"; states without jobs are left out, as are those of `leave_out`."""
     told = [
         to.paint(f"{counts[state]:,} {state}", colour if colour != "dim" else "")
@@ -63,11 +63,11 @@ def draw_progress(
 ) -> list[str]:
     """Return the picture of one look: two lines a sweep, one for the agents, and what is wrong."""
     lines: list[str] = []
-    widest = max((width_of(one_line(one.name)) for one in progress), default=0)
+    widest = max((measure_width(flatten_text(one.name)) for one in progress), default=0)
     for one in progress:
         lines += _sweep(one, best.get(one.name), min(widest, 24), to)
     if trouble:
-        lines.append(to.paint(f"{one_line(trouble)}; waiting for the store", "yellow"))
+        lines.append(to.paint(f"{flatten_text(trouble)}; waiting for the store", "yellow"))
     elif snapshot is not None:
         lines += _agents(snapshot, progress, to)
     return lines
@@ -75,17 +75,17 @@ def draw_progress(
 
 def _sweep(one: SweepProgress, best: BestJob | None, widest: int, to: Terminal) -> list[str]:
     done = one.total - one.unfinished
-    name = cut_text(one_line(one.name), widest)
-    head = f"{name}{' ' * (widest - width_of(name))}"
+    name = cut_text(flatten_text(one.name), widest)
+    head = f"{name}{' ' * (widest - measure_width(name))}"
     share = f"{done:,}/{one.total:,}"
     tail = "  ".join([share, *_pace(one)])
-    room = (to.width or 100) - widest - width_of(tail) - 4
+    room = (to.width or 100) - widest - measure_width(tail) - 4
     lines = [f"{to.paint(head, 'bold')}  {_bar(one, min(room, BAR), to)}  {tail}"]
     if room < SHORT_BAR:  # how far it is goes before everything else
         lines = [f"{share} {to.paint(name, 'bold')}", *(f"  {part}" for part in _pace(one))]
-    lines.append(f"{' ' * widest}  {counts_text(one.counts, to)}")
+    lines.append(f"{' ' * widest}  {format_state_counts(one.counts, to)}")
     if best is not None:
-        lines.append(f"{' ' * widest}  {best_text(best)}")
+        lines.append(f"{' ' * widest}  {format_best_job(best)}")
     return lines
 
 
@@ -94,18 +94,18 @@ def _bar(one: SweepProgress, columns: int, to: Terminal) -> str:
     return draw_bar(parts, one.total, max(columns, SHORT_BAR), to)
 
 
-def best_text(best: BestJob) -> str:
+def format_best_job(best: BestJob) -> str:
     """Return "best loss 0.12 (lr=0.1 seed=3)"."""
-    return f"best {one_line(best.metric)} {format_cell(best.value)} ({one_line(best.parameters)})"
+    return f"best {flatten_text(best.metric)} {format_cell(best.value)} ({flatten_text(best.parameters)})"
 
 
 def _pace(one: SweepProgress) -> list[str]:
     if one.rate is None or not one.unfinished:
         return []
-    return [rate_text(one.rate), f"{format_elapsed(one.eta)} left"]
+    return [format_rate(one.rate), f"{format_elapsed(one.eta)} left"]
 
 
-def rate_text(rate: float) -> str:
+def format_rate(rate: float) -> str:
     """Return jobs a second, or a minute where that is less than one: "12/s", "1.5/s", "20.0/min"."""
     if rate < 1:
         return f"{rate * 60:.1f}/min"
@@ -117,8 +117,8 @@ def _agents(snapshot: StoreSnapshot, progress: Sequence[SweepProgress], to: Term
         fleet for one in progress if one.view.state.revision for fleet in one.view.state.revision.settings.providers
     }
     alive = [agent for agent in snapshot.agents if agent.fleet in fleets and agent.alive]
-    lines = [to.paint(agents_text(alive), "dim")]
-    return lines + [to.paint(f"! {one_line(alert)}", "yellow") for alert in _alerts(alive)]
+    lines = [to.paint(format_living_agents(alive), "dim")]
+    return lines + [to.paint(f"! {flatten_text(alert)}", "yellow") for alert in _alerts(alive)]
 
 
 def _alerts(agents: Sequence[AgentView]) -> list[str]:
@@ -126,10 +126,10 @@ def _alerts(agents: Sequence[AgentView]) -> list[str]:
     # Of several, people must know which one it is.
     named = len(alive) > 1
     told = ((f"{agent.machine}: " if named else "") + agent.alert for agent in alive if agent.alert)
-    return [*dict.fromkeys(told), *telemetry_lines(agents)]
+    return [*dict.fromkeys(told), *format_telemetry(agents)]
 
 
-def agents_text(alive: Sequence[AgentView]) -> str:
+def format_living_agents(alive: Sequence[AgentView]) -> str:
     """Return "2 agents at work", or that one is being started."""
     return f"{format_plural(len(alive), 'agent')} at work" if alive else "an agent is starting"
 
@@ -140,12 +140,12 @@ def format_progress(
     """Return one plain line a sweep, and one for each thing that an agent complains of."""
     plain = Terminal()
     if trouble:
-        return [f"{one_line(trouble)}; waiting for the store"]
+        return [f"{flatten_text(trouble)}; waiting for the store"]
     lines = []
     for one in progress:
-        rest = counts_text(one.counts, plain, leave_out=[JobState.SUCCEEDED])
+        rest = format_state_counts(one.counts, plain, leave_out=[JobState.SUCCEEDED])
         found = best.get(one.name)
         parts = [f"{one.total - one.unfinished:,}/{one.total:,} done", rest, ", ".join(_pace(one))]
-        parts += [best_text(found)] if found else []
-        lines.append(f"{one_line(one.name)}: {'; '.join(filter(None, parts))}")
-    return lines + [f"! {one_line(alert)}" for alert in _alerts(snapshot.agents if snapshot else ())]
+        parts += [format_best_job(found)] if found else []
+        lines.append(f"{flatten_text(one.name)}: {'; '.join(filter(None, parts))}")
+    return lines + [f"! {flatten_text(alert)}" for alert in _alerts(snapshot.agents if snapshot else ())]

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from monkey.cli.terminal.text import Terminal, format_plural, lay_out_table, one_line
+from monkey.cli.terminal.text import Terminal, flatten_text, format_plural, lay_out_table
 from monkey.results.groups import ResultGroup
 from monkey.results.result_rows import Results
-from monkey.results.result_table import ResultTable, groups_table, rows_table
+from monkey.results.result_table import ResultTable, tabulate_groups, tabulate_results
 
 
-def results_lines(
+def format_results(
     results: Results, to: Terminal, *, everything: bool = False, top: int | None = None, more: str = ""
 ) -> list[str]:
     """Return a line a job, best first; at most `top`, with `more` on how to see the others."""
     if not results.rows:
         return ["No such job."]
     colours = {i: "red" if row.state == "failed" else "dim" for i, row in enumerate(results.rows) if not row.counts}
-    return _lines(rows_table(results, everything=everything), to, colours, top, more)
+    return _lines(tabulate_results(results, everything=everything), to, colours, top, more)
 
 
-def groups_lines(
+def format_groups(
     groups: Sequence[ResultGroup],
     names: Sequence[str],
     results: Results,
@@ -30,7 +30,7 @@ def groups_lines(
     top: int | None,
 ) -> list[str]:
     """Return a line a group, best mean first."""
-    return _lines(groups_table(groups, names, results, everything=everything), to, {}, top, "")
+    return _lines(tabulate_groups(groups, names, results, everything=everything), to, {}, top, "")
 
 
 def _lines(made: ResultTable, to: Terminal, colours: dict[int, str], top: int | None, more: str) -> list[str]:
@@ -39,4 +39,4 @@ def _lines(made: ResultTable, to: Terminal, colours: dict[int, str], top: int | 
     below = [made.left_out] if made.left_out else []
     if left := len(made.rows) - len(rows):
         below.insert(0, f"{format_plural(left, 'more row')}" + (f" ({more})" if more else ""))
-    return [*lines, *(to.paint(one_line(f"… {'; '.join(below)}"), "dim") for _ in below[:1])]
+    return [*lines, *(to.paint(flatten_text(f"… {'; '.join(below)}"), "dim") for _ in below[:1])]

@@ -10,8 +10,8 @@ from typing import Any
 from monkey.apply.watch.sweep_progress import SweepProgress, WaitOutcome, judge_counts
 from monkey.cli.render.apply_outcome import explain_expiry, explain_hold
 from monkey.cli.render.failure_groups import format_failures
-from monkey.cli.render.machine_usage import left_lines, telemetry_lines
-from monkey.cli.terminal.text import Terminal, format_elapsed, format_plural, lay_out_table, one_line
+from monkey.cli.render.machine_usage import format_departed_telemetry, format_telemetry
+from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed, format_plural, lay_out_table
 from monkey.fleet.boot_failures import BootFailure
 from monkey.fleet.boot_failures import format_boot_failures as given_up
 from monkey.plan.advice import suggest_extension
@@ -39,7 +39,7 @@ _COLOURS = {
 }
 
 
-def status_lines(
+def format_status(
     store: str,
     snapshot: StoreSnapshot,
     views: Sequence[SweepView],
@@ -52,7 +52,7 @@ def status_lines(
     `boots`: machines that gave up; `rented`: providers whose machines need a while to come.
     """
     counts = {view.state.name: view.counts for view in views}
-    lines = [f"store {one_line(store)}", ""]
+    lines = [f"store {flatten_text(store)}", ""]
     if views:
         lines += _sweeps(views, counts, to)
     else:
@@ -63,8 +63,8 @@ def status_lines(
     lines += [line for view in views for line in _nonfinite(view)]
     shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
     lines += [f"{name}: {format_plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
-    wrong = [*map(one_line, [*snapshot.problems, *given_up(boots)]), *telemetry_lines(snapshot.agents)]
-    wrong += left_lines(snapshot.agents)
+    wrong = [*map(flatten_text, [*snapshot.problems, *given_up(boots)]), *format_telemetry(snapshot.agents)]
+    wrong += format_departed_telemetry(snapshot.agents)
     if wrong:
         lines += ["", to.paint("Needs attention:", "yellow"), *(f"  {line}" for line in wrong)]
     return lines
@@ -80,7 +80,7 @@ def _told(views: Sequence[SweepView], counts: Mapping[str, Mapping[JobState, int
     over = [f"{name}: {left}; {suggest_extension(name)}." for name, left in names.items() if left]
     failed = [(name, seen[JobState.FAILED]) for name, seen in counts.items() if seen.get(JobState.FAILED)]
     lines = [f"{name}: {format_plural(jobs, 'job')} failed; `monkey status {name}` says why." for name, jobs in failed]
-    return ["", *map(one_line, over + lines)] if over or lines else []
+    return ["", *map(flatten_text, over + lines)] if over or lines else []
 
 
 def _time_left(view: SweepView, counts: Mapping[JobState, int]) -> list[str]:
@@ -90,7 +90,7 @@ def _time_left(view: SweepView, counts: Mapping[JobState, int]) -> list[str]:
         return []
     left = ends - time.time()
     more = f"; {suggest_extension(view.state.name)} for longer" if left < SOON else ""
-    return [one_line(f"{view.state.name}: expires at {format_utc_time(ends)}, in {format_elapsed(left)}{more}.")]
+    return [flatten_text(f"{view.state.name}: expires at {format_utc_time(ends)}, in {format_elapsed(left)}{more}.")]
 
 
 def _nonfinite(view: SweepView) -> list[str]:
@@ -100,7 +100,9 @@ def _nonfinite(view: SweepView) -> list[str]:
     if not told:
         return []
     return [
-        one_line(f"{name}: NaN or infinite values of {', '.join(told[:METRICS])}{more}; `monkey info JOB` counts them.")
+        flatten_text(
+            f"{name}: NaN or infinite values of {', '.join(told[:METRICS])}{more}; `monkey info JOB` counts them."
+        )
     ]
 
 
@@ -121,7 +123,7 @@ def name_standing(view: SweepView, counts: Mapping[JobState, int]) -> str:
     """Return the sweep's state in a word or two."""
     if view.state.cancelled is not None:
         what = "stopped" if view.state.goal else "cancelled"
-        return f"{what}: {one_line(view.state.cancelled)}" if view.state.cancelled != "cancelled" else what
+        return f"{what}: {flatten_text(view.state.cancelled)}" if view.state.cancelled != "cancelled" else what
     if view.state.paused:
         return "paused"
     if counts.get(JobState.EXPIRED):
@@ -135,7 +137,7 @@ def explain_state(view: SweepView, job: JobView) -> str:
     """Return why a job stands where it does: the sweep's reason where that was cancelled, else its last attempt's."""
     if job.state is JobState.CANCELLED or (job.state is JobState.STOPPED and view.met(job.job) is None):
         return name_standing(view, {})
-    return one_line((job.reason or "").partition("\n")[0])
+    return flatten_text((job.reason or "").partition("\n")[0])
 
 
 def _agents(
@@ -174,14 +176,14 @@ def _shared(views: Sequence[SweepView]) -> dict[str, int]:
     return shared
 
 
-def status_json(
+def serialize_status(
     store: str, snapshot: StoreSnapshot, views: Sequence[SweepView], boots: Sequence[BootFailure] = ()
 ) -> dict[str, Any]:
     """Return the same for programs: `sweeps`, `agents`, `problems`, `boots`."""
     shared = _shared(views)
     return {
         "store": store,
-        "sweeps": [sweep_json(view, shared.get(view.state.name, 0)) for view in views],
+        "sweeps": [serialize_sweep(view, shared.get(view.state.name, 0)) for view in views],
         "agents": [
             {
                 "id": agent.id,
@@ -199,7 +201,7 @@ def status_json(
     }
 
 
-def sweep_json(view: SweepView, shared: int = 0) -> dict[str, Any]:
+def serialize_sweep(view: SweepView, shared: int = 0) -> dict[str, Any]:
     """Return one sweep as `status` and `list sweeps` tell it to programs."""
     counts = view.counts
     return {

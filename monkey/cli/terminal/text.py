@@ -36,7 +36,7 @@ def make_printable(text: str) -> str:
     return _OBEYED.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def one_line(text: str) -> str:
+def flatten_text(text: str) -> str:
     """Return the text as one printable line: a newline shows as ⏎, a tab as a space."""
     if _PLAIN(text) and "\n" not in text and "\t" not in text:
         return text
@@ -76,7 +76,7 @@ def _columns(stream: TextIO) -> int:
         return 80
 
 
-def width_of(text: str) -> int:
+def measure_width(text: str) -> int:
     """Return how many columns the text takes: wide characters take two, combining marks none."""
     if text.isascii():
         return len(text)
@@ -87,13 +87,13 @@ def width_of(text: str) -> int:
 
 def cut_text(text: str, width: int) -> str:
     """Return the text in at most `width` columns, its loss shown by '…'."""
-    if width_of(text) <= width:
+    if measure_width(text) <= width:
         return text
     if text.isascii():
         return text[: max(width - 1, 0)] + "…"
     kept, used = [], 0
     for c in text:
-        used += width_of(c)
+        used += measure_width(c)
         if used > width - 1:
             break
         kept.append(c)
@@ -115,10 +115,10 @@ def lay_out_table(
     if not cells:
         return []
     right = right or [_numbers([row[i] for row in cells]) for i in range(len(headers))]
-    widths = [max(width_of(head), *(width_of(row[i]) for row in cells)) for i, head in enumerate(headers)]
+    widths = [max(measure_width(head), *(measure_width(row[i]) for row in cells)) for i, head in enumerate(headers)]
     if not _narrow(widths, to.width):
         return _stacked(headers, cells, to, colours or {})
-    lines = [to.paint(_line([one_line(head) for head in headers], widths, right), "bold")]
+    lines = [to.paint(_line([flatten_text(head) for head in headers], widths, right), "bold")]
     for i, row in enumerate(cells):
         lines.append(to.paint(_line(row, widths, right), (colours or {}).get(i, "")))
     return lines
@@ -136,13 +136,13 @@ def _narrow(widths: list[int], limit: int | None) -> bool:
 
 def _stacked(headers: Sequence[str], rows: list[list[str]], to: Terminal, colours: Mapping[int, str]) -> list[str]:
     """Lay rows out one below the other, a line a cell."""
-    widest = max(map(width_of, headers))
+    widest = max(map(measure_width, headers))
     lines: list[str] = []
     for i, row in enumerate(rows):
         lines += [""] if i else []
         for head, cell in zip(headers, row, strict=True):
             if cell:
-                front = one_line(head) + " " * (widest - width_of(head))
+                front = flatten_text(head) + " " * (widest - measure_width(head))
                 lines.append(to.paint(cut_text(f"{front}  {cell}", to.width or 80), colours.get(i, "")))
     return lines
 
@@ -151,7 +151,7 @@ def _line(cells: Sequence[str], widths: list[int], right: Sequence[bool]) -> str
     shown = []
     for value, width, to_right in zip(cells, widths, right, strict=True):
         value = cut_text(value, width)
-        space = " " * (width - width_of(value))
+        space = " " * (width - measure_width(value))
         shown.append(space + value if to_right else value + space)
     return "  ".join(shown).rstrip()
 
@@ -163,7 +163,7 @@ def _numbers(column: Sequence[str]) -> bool:
 def format_cell(value: Any) -> str:
     """Return a value as a cell shows it: strings as they are, floats with at most six digits that count."""
     if isinstance(value, str):
-        return one_line(value)
+        return flatten_text(value)
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -172,10 +172,10 @@ def format_cell(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, int):
         return str(value)
-    return one_line(json_text(value))
+    return flatten_text(dump_json(value))
 
 
-def json_text(value: Any, *, indent: int | None = None) -> str:
+def dump_json(value: Any, *, indent: int | None = None) -> str:
     """Return the value as JSON: UTF-8, in the order given; what JSON cannot say (nan, inf) becomes a string."""
     import json
 

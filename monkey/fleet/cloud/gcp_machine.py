@@ -19,6 +19,12 @@ NEARLY = 240.0
 ENDS = "monkey-ends"
 
 
+def find_api_url(service: str) -> str:
+    """Return the URL of an API of Google's; a variable that Google's own tools read, too, may name another one."""
+    named = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
+    return (named or f"https://{service}.googleapis.com").rstrip("/") + "/"
+
+
 class GcpMachine:
     """This machine, and its service account."""
 
@@ -96,6 +102,5 @@ class GcpMachine:
         return f"{self.at('compute')}compute/v1/{self.about('attributes/created-by')}"
 
     def at(self, service: str) -> str:
-        """Return where an API is: Google's tools read the same variables."""
-        named = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
-        return (named or f"https://{service}.googleapis.com").rstrip("/") + "/"
+        """Return the URL of an API."""
+        return find_api_url(service)

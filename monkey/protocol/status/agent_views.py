@@ -10,7 +10,7 @@ from typing import Any
 
 from monkey.protocol.journal import LOST, SAVED
 from monkey.protocol.observer import JournalIndex
-from monkey.protocol.status.verdicts import Verdict, judge_job, stopped_at
+from monkey.protocol.status.verdicts import Verdict, find_stop_position, judge_job
 from monkey.protocol.sweeps.sweep_log import SweepState
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 
@@ -164,7 +164,7 @@ class SweepView:
         known = self._index.tally(revision.adopted.get(job, job)) if revision else None
         if revision is None or known is None:
             return None
-        k = stopped_at(known, revision.settings.stop_when, self.state.retries.get(job, 0))
+        k = find_stop_position(known, revision.settings.stop_when, self.state.retries.get(job, 0))
         return known.stopped.get(k)
 
     def _met_goal(self, met: StopEvidence | None) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from monkey.protocol.entries import EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import TAKE, Heartbeat
-from monkey.protocol.journal import record_of
+from monkey.protocol.journal import make_record
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.agent_views import AgentView, JobState, JobView, RunningJob, SweepView
@@ -156,7 +156,7 @@ class SnapshotReader:
         await log.refresh(self._store)
         for k, entry in enumerate(log.entries, 1):
             if isinstance(entry, EndEntry):
-                self._index.note(record_of(job, k, entry))
+                self._index.note(make_record(job, k, entry))
             elif isinstance(entry, TornEntry):
                 self._torn.add(entry.key)
 

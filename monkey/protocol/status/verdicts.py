@@ -33,14 +33,14 @@ def judge_job(job: str, tally: LogTally, sweep: SweepState) -> Verdict:
     if not (tally.failed_at or tally.lost_at or tally.saved_at or tally.stopped) or sweep.revision is None:
         return Verdict.OPEN
     since = sweep.retries.get(job, 0)
-    if stopped_at(tally, sweep.revision.settings.stop_when, since):
+    if find_stop_position(tally, sweep.revision.settings.stop_when, since):
         return Verdict.STOPPED
     failures = sum(k > since for k in tally.failed_at)
     over = failures > sweep.revision.settings.max_retries or _vanishes(tally, since)
     return Verdict.FAILED if over else Verdict.OPEN
 
 
-def stopped_at(tally: LogTally, rules: Iterable[StopRule], since: int = 0) -> int:
+def find_stop_position(tally: LogTally, rules: Iterable[StopRule], since: int = 0) -> int:
     """Return the position after `since` at which the job met one of the rules; 0 for none."""
     return next((k for k, seen in tally.stopped.items() if k > since and find_met_rule(rules, seen)), 0)
 

@@ -101,7 +101,7 @@ def decode_order(key: str, data: bytes) -> dict[str, Any]:
 #: What the fields of orders are.
 _SHAPE = {
     "reason": entry_shape.is_text,
-    "jobs": entry_shape.text_to_whole,
+    "jobs": entry_shape.is_whole_map,
     "goal": entry_shape.is_flag,
     "cause": lambda value: entry_shape.is_claims([value]),
     "until": entry_shape.is_moment,

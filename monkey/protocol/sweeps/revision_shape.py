@@ -37,23 +37,23 @@ def _channel(value: Any) -> bool:
     return _of_channel(value) and sum(kind in value for kind in CHANNEL_KINDS) == 1
 
 
-_texts = entry_shape.list_of(entry_shape.is_plain_text)
+_texts = entry_shape.make_list_test(entry_shape.is_plain_text)
 _variable = entry_shape.is_matching(r"[A-Za-z_][A-Za-z0-9_]*")
-_of_rule = entry_shape.object_of(
+_of_rule = entry_shape.make_object_test(
     {
         "metric": entry_shape.is_text,
-        "is": entry_shape.one_of(stop_when.NONFINITE_KINDS),
+        "is": entry_shape.make_choice_test(stop_when.NONFINITE_KINDS),
         "above": entry_shape.is_finite_number,
         "below": entry_shape.is_finite_number,
         "not_reported_for": _duration,
         "after_step": entry_shape.is_count,
-        "scope": entry_shape.one_of(stop_when.STOP_RULE_SCOPES),
+        "scope": entry_shape.make_choice_test(stop_when.STOP_RULE_SCOPES),
     }
 )
-_of_channel = entry_shape.object_of(
+_of_channel = entry_shape.make_object_test(
     {
         **dict.fromkeys(CHANNEL_KINDS, entry_shape.is_plain_text),
-        "on": entry_shape.list_of(entry_shape.one_of(NOTIFY_EVENTS)),
+        "on": entry_shape.make_list_test(entry_shape.make_choice_test(NOTIFY_EVENTS)),
         "key": entry_shape.is_plain_text,
         "after": lambda value: _duration(value) and value > 0,
     }
@@ -76,37 +76,37 @@ SETTINGS = {
     "max_concurrent_jobs": entry_shape.is_optional(lambda value: entry_shape.is_count(value) and value > 0),
     "fail_fast": entry_shape.is_flag,
     "priority": entry_shape.is_whole,
-    "providers": entry_shape.list_of(entry_shape.is_matching(PROJECT_NAME.pattern)),
-    "resources": entry_shape.object_of(
+    "providers": entry_shape.make_list_test(entry_shape.is_matching(PROJECT_NAME.pattern)),
+    "resources": entry_shape.make_object_test(
         {"cpus": _duration, "gpus": entry_shape.is_count, "memory": entry_shape.is_count}
     ),
     "metric": entry_shape.is_optional(entry_shape.is_text),
     "maximize": entry_shape.is_flag,
     "checkpoint_every": _duration,
     "checkpoint_keep": entry_shape.is_count,
-    "secrets": entry_shape.list_of(_variable),
+    "secrets": entry_shape.make_list_test(_variable),
     "dataset_files": _plain_to_plain,
-    "influx": entry_shape.object_of(
+    "influx": entry_shape.make_object_test(
         {
             **dict.fromkeys(("url", "bucket", "org", "token", "username", "password"), entry_shape.is_plain_text),
             "spool": entry_shape.is_count,
         }
     ),
-    "stop_when": entry_shape.list_of(_rule),
-    "notify": entry_shape.list_of(_channel),
+    "stop_when": entry_shape.make_list_test(_rule),
+    "notify": entry_shape.make_list_test(_channel),
     "expires": lambda value: entry_shape.is_text(value) or _duration(value),
 }
 REVISION = {
     "sweep": entry_shape.is_matching(PROJECT_NAME.pattern),
-    "recipe": entry_shape.object_of(RECIPE),
-    "settings": entry_shape.object_of(SETTINGS),
+    "recipe": entry_shape.make_object_test(RECIPE),
+    "settings": entry_shape.make_object_test(SETTINGS),
     # What is in its columns is checked as they are read: there may be a million jobs.
-    "table": entry_shape.object_of({"ids": entry_shape.is_text, "columns": entry_shape.text_to_object}),
+    "table": entry_shape.make_object_test({"ids": entry_shape.is_text, "columns": entry_shape.is_object_map}),
     "spec": entry_shape.is_text,
     "source": entry_shape.is_text,
-    "code_files": entry_shape.text_to_text,
+    "code_files": entry_shape.is_text_map,
     "git": entry_shape.is_optional(
-        entry_shape.object_of(
+        entry_shape.make_object_test(
             {
                 "commit": entry_shape.is_plain_text,
                 "branch": entry_shape.is_optional(entry_shape.is_text),
@@ -118,5 +118,5 @@ REVISION = {
     "at": entry_shape.is_text,
     "applied": entry_shape.is_moment,
     "rollback": entry_shape.is_flag,
-    "adopted": entry_shape.text_to_text,
+    "adopted": entry_shape.is_text_map,
 }

@@ -146,7 +146,7 @@ def _find_first_code(words: Sequence[str], first: int) -> Iterator[int]:
         at += 2 if takes_word.fullmatch(word) or flag.fullmatch(word) else 1
 
 
-def runs_its_input(words: Sequence[str]) -> bool:
+def may_run_input(words: Sequence[str]) -> bool:
     """Say whether a script's simple command takes what is piped to it for a script, or for commands."""
     at = _find_program(words)
     program, rest = words[at].rsplit("/", 1)[-1], words[at + 1 :]
@@ -190,7 +190,7 @@ def _find_program(words: Sequence[str]) -> int:
     return at
 
 
-def evaluates_last_word(words: Sequence[str]) -> bool:
+def may_evaluate_last_word(words: Sequence[str]) -> bool:
     """Say whether a script's simple command takes its last word, which holds a parameter, for code."""
     at = _find_program(words)
     command, arguments = words[at], words[at + 1 :]

@@ -13,7 +13,7 @@ from monkey.spec.command.injection_risks import (
     EXPANSION_PLACEHOLDER,
     INJECTION_RISKS,
     PARAMETER_PLACEHOLDER,
-    runs_its_input,
+    may_run_input,
 )
 from monkey.spec.command.simple_command import SimpleCommand
 
@@ -87,7 +87,7 @@ class _ScriptReader:
         """End the command and start another; refuse the ended one if a parameter is piped into it as a script."""
         self.simple.end_word()
         words = self.simple.words
-        if self.piped is not None and words and runs_its_input(words):
+        if self.piped is not None and words and may_run_input(words):
             raise ShellError(*INJECTION_RISKS["piped"], self.piped)
         if self.piped is not None and "read" in words:
             self.tainted.update(words[words.index("read") + 1 :])

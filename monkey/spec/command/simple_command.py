@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from monkey.spec.command.injection_risks import PARAMETER_PLACEHOLDER, evaluates_last_word, find_shell_words
+from monkey.spec.command.injection_risks import PARAMETER_PLACEHOLDER, find_shell_words, may_evaluate_last_word
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 #: A command follows them.
@@ -49,6 +49,6 @@ class SimpleCommand:
         if self.redirects:
             return "duplicated" if self.redirects.endswith("&") else None
         words = [*self.words, (self.word or "") + PARAMETER_PLACEHOLDER]
-        if evaluates_last_word(words):
+        if may_evaluate_last_word(words):
             return "evaluated"
         return next((kind for at, kind in find_shell_words(words, any_first=True) if at == len(words) - 1), None)

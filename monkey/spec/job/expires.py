@@ -47,7 +47,7 @@ class Expiry:
 
 
 def parse_expiry(raw: Any, hint: str = _HINT) -> Expiry:
-    """Return what a spec, or a command line, says; `hint`: what to write. Raises Mistakes."""
+    """Return what a spec, or a command line, says; `hint`: what to write. Raises MistakesError."""
     try:
         return Expiry(after=parse_duration(raw))
     except MistakesError:

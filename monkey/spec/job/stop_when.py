@@ -147,7 +147,7 @@ def find_met_rule(rules: Iterable[StopRule], seen: StopEvidence) -> StopRule | N
 
 
 def parse_stop_rules(raw: Any) -> list[StopRule]:
-    """Read `stop_when`. Raises Mistakes."""
+    """Read `stop_when`. Raises MistakesError."""
     if isinstance(raw, dict):
         raw = [raw]
     if not isinstance(raw, list):

@@ -61,7 +61,7 @@ _NOT_YET = (
 
 
 def parse_ray_distribution(name: str, arguments: Any) -> Distribution:
-    """Read `{loguniform: [1e-4, 1e-1]}`. Raises Mistakes."""
+    """Read `{loguniform: [1e-4, 1e-1]}`. Raises MistakesError."""
     words = RAY_DISTRIBUTIONS[name]
     if name == "randint" and isinstance(arguments, int):
         arguments = [0, arguments]
@@ -77,7 +77,7 @@ def parse_ray_distribution(name: str, arguments: Any) -> Distribution:
 def parse_distribution(
     raw: dict[str, Any], where: Callable[[str], tuple[str, ...]] = lambda key: (key,)
 ) -> Distribution:
-    """Read `{distribution: …, min: …, max: …}`; `where` says where a key stands. Raises Mistakes."""
+    """Read `{distribution: …, min: …, max: …}`; `where` says where a key stands. Raises MistakesError."""
     word = raw["distribution"] if "distribution" in raw else _guess_kind(raw)
     kind = _parse_kind(word, raw, where)
     if word in ("lograndint",):

@@ -66,7 +66,7 @@ class Parameter:
 
 
 def parse_parameters(raw: Any) -> dict[str, Parameter]:
-    """Read `parameters:` into parameters by dotted name, in the file's order. Raises Mistakes."""
+    """Read `parameters:` into parameters by dotted name, in the file's order. Raises MistakesError."""
     mistakes: list[Mistake] = []
     found: dict[str, Parameter] = {}
     for parameter in _parse_group(raw, "", (), (), mistakes):
@@ -162,7 +162,7 @@ def _parse_conditions(body: Any, here: NodePath) -> tuple[tuple[NodePath, str], 
 
 
 def _parse_parameter(body: Any) -> Parameter:
-    """Read one parameter but for its name. Raises Mistakes, whose paths begin at `body`."""
+    """Read one parameter but for its name. Raises MistakesError, whose paths begin at `body`."""
     blank = Parameter("", ())
     if isinstance(body, list):
         return replace(blank, values=_parse_values(body, ()))

@@ -23,7 +23,7 @@ def format_dataset_variable(name: str) -> str:
 
 
 def parse_datasets(raw: Any) -> dict[str, str]:
-    """Read {name: path} and {name: {path: …}}; raises Mistakes."""
+    """Read {name: path} and {name: {path: …}}; raises MistakesError."""
     if not isinstance(raw, dict):
         raise make_mistake_error(
             f"expected a mapping of names to paths, found {describe_value(raw)}", "write {digits: data/digits}"

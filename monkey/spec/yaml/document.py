@@ -81,7 +81,7 @@ def read_document_text(path: FilePath, file: str, root: FilePath | None = None) 
     try:
         raw = read_regular_file(path if root is None else resolve_in_project(path, root), MAX_YAML_BYTES + 1)
     except FileNotFoundError as error:
-        hint = "check the path, or begin with: monkey init"
+        hint = "check the path, or a link that leads there; `monkey init` writes a first spec"
         raise SpecError([Problem(file, 1, 1, "there is no such file", hint)]) from error
     except OSError as error:
         raise SpecError([Problem(file, 1, 1, f"the file cannot be read: {error.strerror or error}")]) from error

@@ -1,4 +1,4 @@
-"""Mistakes in a file, before they have a line: found while values are read, placed by `document.Document`."""
+"""Mistakes in a file, before they have a line: found while values are read, placed by `YamlDocument`."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class _Composer:
             elif not kind.startswith(("Stream", "Document")):
                 root = self.node(event, 0)
         if root is None or root.content is None:
-            raise UnsupportedYamlError("the file is empty", "begin with: monkey init", 0, 0)
+            raise UnsupportedYamlError("the file is empty", "write key: value lines, or remove the file", 0, 0)
         return root
 
     def node(self, event: Any, depth: int) -> YamlNode:

@@ -16,7 +16,7 @@ _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKMGTP]?i?B)\Z")
 
 
 def parse_duration(value: Any) -> float:
-    """Return seconds: "2h", "30m", "1d12h", "1.5h", or a number of seconds. Raises Mistakes."""
+    """Return seconds: "2h", "30m", "1d12h", "1.5h", or a number of seconds. Raises MistakesError."""
     if isinstance(value, str) and _DURATION.match(value):
         value = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(value))
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e10:
@@ -36,7 +36,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(value: Any) -> int:
-    """Return bytes: "2GiB", "512MB", or a number of bytes. Raises Mistakes."""
+    """Return bytes: "2GiB", "512MB", or a number of bytes. Raises MistakesError."""
     if isinstance(value, str) and (match := _SIZE.match(value)) and match[2] in _BYTES:
         value = int(float(match[1]) * _BYTES[match[2]])
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 60:

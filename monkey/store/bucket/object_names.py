@@ -42,6 +42,6 @@ class ObjectNames:
         return "/".join(takewhile(lambda part: part not in ("", ".", ".."), plain.split("/"))) or None
 
 
-def key_of(name: str) -> str:
+def decode_object_name(name: str) -> str:
     """Return the key that has this name."""
     return unquote(name) if "%" in name else name

@@ -18,10 +18,10 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from monkey.concurrency import in_lanes
+from monkey.concurrency import run_in_lanes
 from monkey.errors import KeyMissing, StoreMissing, StoreReplaced, StoreUnavailable
 from monkey.store.bucket.errors import StoreOperation, translate_bucket_error
-from monkey.store.bucket.object_names import ObjectNames, key_of
+from monkey.store.bucket.object_names import ObjectNames, decode_object_name
 from monkey.store.bucket.url import BucketUrl
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT, decode_format
@@ -163,7 +163,7 @@ class BucketStore(Store):
         """Return first parts of keys that are here and not in `known`, from as many as one request tells."""
         try:
             async for page in self._pages("", None):
-                return sorted({key_of(one["path"]).partition("/")[0] for one in page} - known)
+                return sorted({decode_object_name(one["path"]).partition("/")[0] for one in page} - known)
         except _Failures as exc:
             raise translate_bucket_error(exc, self._address, StoreOperation.LIST) from exc
         return ()
@@ -229,7 +229,7 @@ class BucketStore(Store):
 
             _write_at(file, await self._again(once, key), start)
 
-        await in_lanes(range(0, size, _PART_BYTES), part, _CONCURRENCY)
+        await run_in_lanes(range(0, size, _PART_BYTES), part, _CONCURRENCY)
 
     async def _again(
         self, work: Callable[[], Awaitable[_T]], key: str, verb: StoreOperation = StoreOperation.READ
@@ -251,7 +251,7 @@ class BucketStore(Store):
 
 
 def _item(said: Any) -> ListedObject:
-    return ListedObject(key_of(said["path"]), said["size"], str(said["e_tag"] or said["last_modified"]))
+    return ListedObject(decode_object_name(said["path"]), said["size"], str(said["e_tag"] or said["last_modified"]))
 
 
 def _write_at(file: IO[bytes], data: bytes, start: int) -> None:

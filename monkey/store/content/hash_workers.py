@@ -168,7 +168,7 @@ class HashWorker:
 
 
 @contextlib.contextmanager
-def sizes_ahead(oids: Sequence[str], files: str) -> Iterator[Callable[[], dict[str, int]]]:
+def prefetch_sizes(oids: Sequence[str], files: str) -> Iterator[Callable[[], dict[str, int]]]:
     """Start to look for these objects below the directory `files`, in another process where they are many.
 
     Yields a function that waits for their sizes in bytes. It leaves out objects that cannot be looked at: a caller that

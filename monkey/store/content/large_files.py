@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from monkey.files import write_all
+from monkey.atomic_write import write_all
 from monkey.store.content.hash_worker import CHANGED, CHUNK_BYTES, SPECIAL, read_signature
 from monkey.store.content.objects import SourceFile, make_refusal
 

@@ -33,7 +33,7 @@ class SourceFile(NamedTuple):
 Moved = Callable[[int, int], None]
 
 
-def object_key(oid: str) -> str:
+def spell_md5_key(oid: str) -> str:
     """Return the key of the object with this MD5 (with ".dir" behind it for a directory's listing)."""
     return f"{MD5_PREFIX}{oid[:2]}/{oid[2:]}"
 

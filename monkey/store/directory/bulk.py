@@ -17,7 +17,7 @@ from monkey.errors import StoreUnavailable
 from monkey.store.content.hash_worker import Taken, Task, split_lots
 from monkey.store.content.hash_workers import HashWorkers, count_processors
 from monkey.store.content.large_files import copy_hashed
-from monkey.store.content.objects import MD5_PREFIX, Moved, SourceFile, make_refusal, object_key
+from monkey.store.content.objects import MD5_PREFIX, Moved, SourceFile, make_refusal, spell_md5_key
 from monkey.store.directory.publish import remove_file
 from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.sync import flush_together
@@ -175,7 +175,7 @@ class BulkWrite:
 
     def _target(self, md5: str) -> str:
         """Return where the object goes; its directory is there, and remembered."""
-        target = self._place.path(object_key(md5))
+        target = self._place.path(spell_md5_key(md5))
         directory = target[: -len(md5) + 1]
         if directory not in self._directories:
             if not os.path.isdir(directory):  # noqa: PTH112

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from monkey.store.keys import RESERVED, is_encodable
-from monkey.store.replacement_stamp import stamp_of
+from monkey.store.replacement_stamp import extract_stamp
 from monkey.store.store_port import ListedObject
 
 #: What NFS clients call a file that was removed while somebody had it open.
@@ -43,7 +43,7 @@ def walk_keys(path: str, directory: str, prefix: str, after: str) -> Iterator[Li
 
 def _version(found: os.stat_result) -> str:
     # An inode may be used again at once, and a client by SSH sets times to whole seconds: then the stamp alone tells.
-    return f"{found.st_mtime_ns}-{found.st_ino}-{found.st_size}-{stamp_of(int(found.st_atime))}"
+    return f"{found.st_mtime_ns}-{found.st_ino}-{found.st_size}-{extract_stamp(int(found.st_atime))}"
 
 
 def _is_object(entry: os.DirEntry[str]) -> bool:

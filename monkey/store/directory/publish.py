@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 
-from monkey.files import write_all
+from monkey.atomic_write import write_all
 from monkey.store.directory.root import DirectoryRoot
 
 #: Seconds without a change after which a file aside is taken for a dead writer's. (One that lives and loses its file

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from monkey.concurrency import in_lanes, run_all
-from monkey.store.content.objects import Moved, SourceFile, object_key
+from monkey.concurrency import run_all, run_in_lanes
+from monkey.store.content.objects import Moved, SourceFile, spell_md5_key
 from monkey.store.sftp.publish import SftpPublisher
 from monkey.store.sftp.root import SftpRoot
 from monkey.store.sftp.sync import SftpSyncer
@@ -28,7 +28,7 @@ OPEN = 64
 _SMALL_BYTES = 128 * 1024
 
 
-async def in_batches(
+async def send_in_batches(
     store: Store,
     sources: Sequence[SourceFile],
     moved: Moved,
@@ -88,7 +88,7 @@ class FileBatch:
             found[at] = await self._write(sources[at])
 
         try:
-            await in_lanes(range(len(sources)), put, OPEN)
+            await run_in_lanes(range(len(sources)), put, OPEN)
             if not self._durable:
                 await self._flusher.settle(self._aside)
             await self._name(calls)
@@ -114,7 +114,7 @@ class FileBatch:
             md5, data = read_whole(source)
         else:
             md5, data = await asyncio.to_thread(read_whole, source)
-        if (key := self._place.path(object_key(md5))) not in self._keys:
+        if (key := self._place.path(spell_md5_key(md5))) not in self._keys:
             self._keys.add(key)
             calls = await self._link.files()
             self._aside[await self._publisher.aside(calls, (data,), durable=self._durable, stamp=False)] = key

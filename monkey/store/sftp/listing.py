@@ -7,7 +7,7 @@ import stat
 
 from monkey.store.directory.listing import is_hidden, may_hold_keys
 from monkey.store.keys import RESERVED
-from monkey.store.replacement_stamp import stamp_of
+from monkey.store.replacement_stamp import extract_stamp
 from monkey.store.sftp.wire.sftp_protocol import NO_SUCH_FILE, FileAttributes, SftpStatusError
 from monkey.store.sftp.wire.sftp_requests import SftpRequests, is_directory
 from monkey.store.sftp.wire.transfers import list_entries
@@ -57,4 +57,4 @@ class SftpListing:
 
     def _add(self, key: str, name: str, found: FileAttributes) -> None:
         if key > self._after and key.startswith(self._prefix) and stat.S_ISREG(found.mode) and not is_hidden(name):
-            self.items.append(ListedObject(key, found.size, f"{found.mtime}-{stamp_of(found.atime)}-{found.size}"))
+            self.items.append(ListedObject(key, found.size, f"{found.mtime}-{extract_stamp(found.atime)}-{found.size}"))

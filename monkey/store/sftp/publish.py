@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 
-from monkey.store.replacement_stamp import new_stamp
+from monkey.store.replacement_stamp import make_stamp
 from monkey.store.sftp.root import SftpRoot
 from monkey.store.sftp.sync import SftpSyncer
 from monkey.store.sftp.wire import sftp_protocol
@@ -33,7 +33,7 @@ class SftpPublisher:
             for chunk in chunks:
                 await sender.send(chunk)
             if stamp:
-                sender.add(calls.times(handle, new_stamp(), int(time.time())))
+                sender.add(calls.times(handle, make_stamp(), int(time.time())))
             if durable:
                 sender.add(calls.fsync(handle))
             await sender.finish()

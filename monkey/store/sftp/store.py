@@ -17,7 +17,7 @@ from monkey.errors import KeyMissing, StoreRefused
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT
 from monkey.store.keys import check_prefix
-from monkey.store.sftp.bulk import FileBatch, in_batches
+from monkey.store.sftp.bulk import FileBatch, send_in_batches
 from monkey.store.sftp.listing import SftpListing
 from monkey.store.sftp.publish import SftpPublisher
 from monkey.store.sftp.root import SftpRoot
@@ -263,7 +263,7 @@ class SftpStore(Store):
 
             return await self._reach.do(self._guarded("", work))
 
-        return await in_batches(self, sources, moved, send)
+        return await send_in_batches(self, sources, moved, send)
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`; an OSError of `path` itself passes through."""

@@ -44,7 +44,7 @@ class ManifestEntry(NamedTuple):
         return hashlib.sha256(f"{self.kind}:{self.content}".encode()).hexdigest()
 
 
-def code_hash(entries: Iterable[ManifestEntry]) -> str:
+def hash_manifest(entries: Iterable[ManifestEntry]) -> str:
     """Return the code hash: SHA-256, 64 hex, over the sorted manifest."""
     manifest = sorted([entry.path, str(entry.kind), entry.content] for entry in entries)
     text = json.dumps(manifest, ensure_ascii=False, separators=(",", ":"))

@@ -27,22 +27,22 @@ from monkey.transfer.code.code_manifest import (
     MAX_TREE_DEPTH,
     ManifestEntry,
     PathKind,
-    code_hash,
+    hash_manifest,
     is_inside,
     is_path,
 )
 from monkey.transfer.code.extract import extract_snapshot
 from monkey.transfer.code.file_selection import select_files
-from monkey.transfer.code.git_files import git_info, is_descendant
+from monkey.transfer.code.git_files import is_descendant, read_git_info
 
 __all__ = [
     "CodeSnapshot",
-    "code_key",
     "extract_snapshot",
-    "git_info",
     "is_descendant",
     "pack_code",
     "read_code",
+    "read_git_info",
+    "spell_code_key",
     "upload_code",
 ]
 
@@ -73,7 +73,7 @@ class CodeSnapshot:
         return {entry.path: entry.fingerprint for entry in self.entries}
 
 
-def code_key(sha: str) -> str:
+def spell_code_key(sha: str) -> str:
     """Return the key in the store of the archive with the code hash `sha`."""
     return f"code/{sha}.tar.gz"
 
@@ -119,7 +119,7 @@ def read_code(
                 f"{MAX_FILES} files, found more",
                 hint="name what the jobs need with 'code: include:', or add the rest to .gitignore",
             )
-    return CodeSnapshot(root, code_hash(entries), tuple(entries), size, left_out, repositories)
+    return CodeSnapshot(root, hash_manifest(entries), tuple(entries), size, left_out, repositories)
 
 
 def _our_output(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ def _changed(root: Path, entry: ManifestEntry) -> PlanError:
 
 async def upload_code(store: Store, code: CodeSnapshot) -> int:
     """Upload the archive unless the store has it; return the number of bytes sent. Raises PlanError, StoreError."""
-    key = code_key(code.hash)
+    key = spell_code_key(code.hash)
     if any(item.key == key for item in await store.list(key)):
         return 0
     with tempfile.TemporaryDirectory(prefix="monkey-code-") as aside:

@@ -20,7 +20,7 @@ from monkey.transfer.code.code_manifest import (
     MAX_TREE_DEPTH,
     ManifestEntry,
     PathKind,
-    code_hash,
+    hash_manifest,
     is_inside,
     is_path,
 )
@@ -43,7 +43,7 @@ def extract_snapshot(archive: Path, into: Path, sha: str, *, max_total: int = MA
     aside = into.with_name(f".{into.name}.{secrets.token_hex(6)}.part")
     aside.mkdir(parents=True)
     try:
-        found = code_hash(_Unpacking(f"code/{sha}.tar.gz", aside, max_total).run(archive))
+        found = hash_manifest(_Unpacking(f"code/{sha}.tar.gz", aside, max_total).run(archive))
         if found != sha:
             raise CorruptObject(f"code/{sha}.tar.gz", f"its contents have the code hash {found}")
         for directory, _, _ in os.walk(aside, topdown=False):

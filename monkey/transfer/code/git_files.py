@@ -42,12 +42,12 @@ class GitInfo(TypedDict):
     dirty: bool
 
 
-def git_info(root: Path) -> GitInfo | None:
+def read_git_info(root: Path) -> GitInfo | None:
     """Return where the work tree around `root` stands; None outside of one, or before its first commit.
 
     Raises PlanError where there is a work tree and git cannot read it.
     """
-    top = work_tree(root)
+    top = find_work_tree(root)
     if top is None:
         return None
     # Not what was changed inside submodules: git would look by a process of its own there, and start what clean filters
@@ -64,11 +64,11 @@ def git_info(root: Path) -> GitInfo | None:
 
 def is_descendant(root: Path, ancestor: str, commit: str) -> bool | None:
     """Tell whether `commit` is `ancestor` or descends from it; None where git does not know (a shallow clone)."""
-    done = _run(work_tree(root) or root, "merge-base", "--is-ancestor", "--end-of-options", ancestor, commit)
+    done = _run(find_work_tree(root) or root, "merge-base", "--is-ancestor", "--end-of-options", ancestor, commit)
     return {0: True, 1: False}.get(done.returncode)
 
 
-def work_tree(root: Path) -> Path | None:
+def find_work_tree(root: Path) -> Path | None:
     """Return the directory with `.git` in it that `root` lies in, links followed, without asking git.
 
     Git is asked there and nowhere below: a directory of the project may look like a repository.
@@ -84,7 +84,7 @@ def list_files(root: Path, project: Path | None = None) -> dict[str, bool] | Non
     submodule is its directory and a '/'. None outside of a work tree, or where the whole of `root` is ignored. Raises
     PlanError where git cannot tell, or `root` lies in a repository that is neither the `project`'s nor a submodule.
     """
-    top = work_tree(root)
+    top = find_work_tree(root)
     if top is None:
         return None
     if project is not None:
@@ -120,9 +120,9 @@ def _submodules(top: Path) -> set[str]:
 
 def _check_submodule(top: Path, project: Path) -> None:
     """Raise PlanError unless the work tree `top` is the one of `project`, or a submodule in it at any depth."""
-    own, at = work_tree(project), top
+    own, at = find_work_tree(project), top
     while own is not None and at != own:
-        outer = work_tree(at.parent)
+        outer = find_work_tree(at.parent)
         if outer is None or at.relative_to(outer).as_posix() not in _submodules(outer):
             raise PlanError(
                 f"expected code of the project, found that {at} is a repository of its own, and no submodule",

@@ -16,7 +16,7 @@ from typing import Any
 
 from monkey.errors import CorruptObject
 from monkey.store.content.hash_worker import Signature
-from monkey.store.content.objects import SourceFile, object_key
+from monkey.store.content.objects import SourceFile, spell_md5_key
 
 #: What a directory's id ends with.
 DIR = ".dir"
@@ -103,10 +103,10 @@ def read_listing(data: bytes, oid: str) -> dict[str, str]:
         rows: Any = json.loads(data)
         return {str(row["relpath"]): str(row["md5"]) for row in rows}
     except (ValueError, LookupError, TypeError) as exc:
-        raise CorruptObject(object_key(oid), "it lists no directory") from exc
+        raise CorruptObject(spell_md5_key(oid), "it lists no directory") from exc
 
 
-def changed_files(before: Mapping[str, str], after: Mapping[str, str]) -> int:
+def count_changed_files(before: Mapping[str, str], after: Mapping[str, str]) -> int:
     """Return how many files were added, removed or changed between two listings."""
     same = sum(after.get(name) == md5 for name, md5 in before.items())
     return len(before.keys() | after.keys()) - same

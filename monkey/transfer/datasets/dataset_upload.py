@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from monkey.errors import CorruptObject, KeyMissing
-from monkey.store.content.objects import DAMAGED, MD5_PREFIX, Moved, object_key
+from monkey.store.content.objects import DAMAGED, MD5_PREFIX, Moved, spell_md5_key
 from monkey.store.store_port import Store
 from monkey.transfer.datasets.dataset import DIR, Dataset, read_listing
 from monkey.transfer.datasets.hashing import check_unchanged, report_nothing
@@ -64,7 +64,7 @@ async def is_stored(store: Store, oid: str) -> bool:
     oids = [oid]
     if oid.endswith(DIR):
         try:
-            data = await store.get(object_key(oid))
+            data = await store.get(spell_md5_key(oid))
             oids += set(read_listing(data, oid).values())
         except (KeyMissing, CorruptObject):
             return False
@@ -77,7 +77,7 @@ async def is_stored(store: Store, oid: str) -> bool:
 async def _listed(store: Store, oids: Sequence[str]) -> tuple[dict[str, int], set[str]]:
     """Return the sizes of objects in the store, at least of those of `oids` that are there, and which are damaged."""
     if len(oids) <= _FEW_OBJECTS:
-        return _parted(await _sizes(store, [*map(object_key, oids), DAMAGED]))
+        return _parted(await _sizes(store, [*map(spell_md5_key, oids), DAMAGED]))
     prefixes = sorted({f"{MD5_PREFIX}{oid[:2]}/" for oid in oids})
     first = await _sizes(store, prefixes[:1])
     around = len(first) * _PREFIXES
@@ -128,4 +128,4 @@ async def _put_listing(store: Store, dataset: Dataset) -> None:
     with tempfile.TemporaryDirectory(prefix="monkey-data-") as directory:
         aside = Path(directory, "listing")
         aside.write_bytes(dataset.listing)  # noqa: ASYNC240 - a small local file
-        await store.put_file(object_key(dataset.oid), aside)
+        await store.put_file(spell_md5_key(dataset.oid), aside)

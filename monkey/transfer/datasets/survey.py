@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from monkey.store.content.hash_worker import Walked
-from monkey.store.content.hash_workers import HashWorkers, sizes_ahead
+from monkey.store.content.hash_workers import HashWorkers, prefetch_sizes
 from monkey.store.content.objects import DAMAGED, MD5_PREFIX
 from monkey.store.directory.root import DirectoryRoot
 from monkey.transfer.datasets.dataset import Dataset
@@ -61,7 +61,7 @@ def look_ahead(root: str, home: Path, crew: HashWorkers) -> Callable[[DirectoryR
 
 def _look(place: DirectoryRoot | None, state: HashState, began: int, walked: Callable[[], Walked] | None) -> DataSurvey:
     # Known once, it is likely to be there: the store is looked at while the files are.
-    with sizes_ahead(state.oids if place else (), place.below(MD5_PREFIX.rstrip("/")) if place else "") as sizes:
+    with prefetch_sizes(state.oids if place else (), place.below(MD5_PREFIX.rstrip("/")) if place else "") as sizes:
         rows = scan_dataset(state.root, walked)
         md5s = state.known(rows)
         there = sizes()

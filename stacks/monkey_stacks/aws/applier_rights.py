@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from monkey_stacks.aws import machine_rights
-from monkey_stacks.aws.api.naming import PROJECT, name_prefix
+from monkey_stacks.aws.api.naming import PROJECT, make_name_prefix
 from monkey_stacks.aws.machine_rights import Statement
 
 #: What of EC2's is made, by which calls. What others are made in is apart: a subnet is not to be made just anywhere.
@@ -86,7 +86,7 @@ def _network(project: str, ec2: str, vpc: str) -> list[Statement]:
 
 
 def _roles(project: str, iam: str) -> list[Statement]:
-    role, profile = f"{iam}:role/{name_prefix(project)}*", f"{iam}:instance-profile/{name_prefix(project)}*"
+    role, profile = f"{iam}:role/{make_name_prefix(project)}*", f"{iam}:instance-profile/{make_name_prefix(project)}*"
     to_machines = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
     linked = {"StringEquals": {"iam:AWSServiceName": list(_LINKED)}}
     return [
@@ -99,7 +99,7 @@ def _roles(project: str, iam: str) -> list[Statement]:
 
 def _machines(project: str, region: str, partition: str) -> list[Statement]:
     """The group, and the right to have it run what our templates say: AWS asks for that when a group is made."""
-    arn = f"arn:{partition}:autoscaling:{region}:*:autoScalingGroup:*:autoScalingGroupName/{name_prefix(project)}*"
+    arn = f"arn:{partition}:autoscaling:{region}:*:autoScalingGroup:*:autoScalingGroupName/{make_name_prefix(project)}*"
     template = {"ArnLike": {"ec2:LaunchTemplate": f"arn:{partition}:ec2:{region}:*:launch-template/*"}}
     return [
         _allow("Group", [f"autoscaling:{name}" for name in _GROUP], arn),

@@ -8,8 +8,7 @@ from typing import Any
 from monkey.plan.change import MachineChange
 from monkey_stacks.aws.desired_resources import AwsFleetPlan
 from monkey_stacks.cloud import cloud_descriptions
-from monkey_stacks.cloud.cloud_descriptions import format_property
-from monkey_stacks.engine.engine_outcome import ResourceChange
+from monkey_stacks.engine.engine_outcome import ResourceChange, format_property
 
 _NAMES = {"imageId": "image", "instanceType": "instance_type", "vpcZoneIdentifiers": "network"}
 #: What follows from something else that is told.
@@ -24,9 +23,9 @@ def describe_creation(wanted: AwsFleetPlan) -> MachineChange:
     return MachineChange("create", "group", f"{about}; a role for them", part=True)
 
 
-def resource_change(change: ResourceChange) -> MachineChange:
+def describe_resource_change(change: ResourceChange) -> MachineChange:
     """Return a change of Pulumi's in words."""
-    return cloud_descriptions.resource_change(change, _NAMES, _difference)
+    return cloud_descriptions.describe_resource_change(change, _NAMES, _difference)
 
 
 def _difference(name: str, before: Any, after: Any) -> str | None:

@@ -57,6 +57,6 @@ def write_role(cloud: CloudSettings, stack: AwsStack, store_url: str, partition:
     return machine_rights.write_machine_rights(store_url, stack, cloud.region, partition, cloud.secrets)
 
 
-def subnet_range(zone: str) -> str:
+def compute_subnet_range(zone: str) -> str:
     """Return the range of addresses of a zone's subnet: by its letter, so that a new zone moves no other."""
     return f"10.73.{(ord(zone[-1]) - ord('a')) % 16 * 16}.0/20"

@@ -114,7 +114,7 @@ class AwsApi:
         return words.describe_creation(asked.wanted)
 
     def describe_change(self, change: ResourceChange) -> MachineChange:
-        return words.resource_change(change)
+        return words.describe_resource_change(change)
 
     def recall_bounds(self, known: Known) -> RentalBounds:
         return requirements.recall_requirements(known)

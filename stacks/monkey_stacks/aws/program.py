@@ -12,7 +12,7 @@ from pulumi_aws import autoscaling, ec2, iam
 
 from monkey_stacks.aws import machine_rights
 from monkey_stacks.aws.api.naming import IMAGE, MADE
-from monkey_stacks.aws.desired_resources import NETWORK, AwsFleetPlan, subnet_range
+from monkey_stacks.aws.desired_resources import NETWORK, AwsFleetPlan, compute_subnet_range
 
 _ANYWHERE, _ANYWHERE_SIX = "0.0.0.0/0", "::/0"
 
@@ -96,7 +96,7 @@ class _AwsFleetProgram:
             f"subnet-{zone}",
             vpc_id=vpc.id,
             availability_zone=zone,
-            cidr_block=subnet_range(zone),
+            cidr_block=compute_subnet_range(zone),
             map_public_ip_on_launch=True,
             tags=self._tags(f"subnet-{zone}"),
             opts=self.options,

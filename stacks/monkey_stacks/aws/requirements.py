@@ -14,7 +14,7 @@ from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.inventory import TYPES
 from monkey_stacks.aws.api.naming import IMAGE, AwsStack
 from monkey_stacks.aws.desired_resources import AwsFleetPlan
-from monkey_stacks.boot import user_data
+from monkey_stacks.boot import write_user_data
 from monkey_stacks.bundle import publishing
 from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import machine_settings
@@ -40,13 +40,13 @@ def find_requirements(
     known = list(known)
     check_region(cloud.region, known, stack.fleet)
     types = catalog.read_machine_types(account, cloud.types)
-    name = catalog.image_name(cloud, types)
-    image = catalog.find_image(account, name, types[0].arch, kept_image(known, name))
+    name = catalog.select_image_name(cloud, types)
+    image = catalog.find_image(account, name, types[0].arch, find_kept_image(known, name))
     if cloud.network:
         catalog.check_network(account, cloud.network, cloud.subnets)
     zones = () if cloud.network else catalog.find_zones(account, cloud.types)
     bundle = publishing.build_for_store(store_url, types[0].arch)
-    address = store_credentials.without_profile(store_url)
+    address = store_credentials.strip_profile(store_url)
     said = machine_settings.make_settings(provider, stack, address, bundle.sha256, stack.name)
     found = AwsFleetPlan(
         stack=stack,
@@ -60,14 +60,14 @@ def find_requirements(
         vpc=cloud.network or "",
         subnets=cloud.subnets,
         zones=zones,
-        user_data=user_data(said),
+        user_data=write_user_data(said),
         role=desired_resources.write_role(cloud, stack, store_url, account.partition),
-        made=machine_settings.made_from(cloud, image.id, said),
+        made=machine_settings.hash_machine_inputs(cloud, image.id, said),
     )
     return AwsRequirements(found, types, bundle)
 
 
-def kept_image(known: Iterable[StateResource], name: str) -> str:
+def find_kept_image(known: Iterable[StateResource], name: str) -> str:
     """Return the image that the state has for the name of monkey.yaml; "" where there is none."""
     for each in known:
         if each.type == TYPES["launch-template"] and (each.inputs.get("tags") or {}).get(IMAGE) == name:
@@ -87,7 +87,7 @@ def recall_requirements(known: Iterable[StateResource]) -> RentalBounds:
     return RentalBounds()
 
 
-def region_of(known: Iterable[StateResource]) -> str:
+def find_region(known: Iterable[StateResource]) -> str:
     """Return the region in which the state has machines; "" where that is not written down."""
     for each in known:
         arn = str(each.outputs.get("arn", "")).split(":")
@@ -98,7 +98,7 @@ def region_of(known: Iterable[StateResource]) -> str:
 
 def check_region(region: str, known: Iterable[StateResource], fleet: str) -> None:
     """Raise FleetError where the fleet is in another region: nothing there could be found from here."""
-    there = region_of(known)
+    there = find_region(known)
     if there and there != region:
         raise FleetError(
             f"the machines of provider {fleet!r} are in {there}, and monkey.yaml says {region}",

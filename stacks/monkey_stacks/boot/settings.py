@@ -15,7 +15,7 @@ class MachineSettings:
 
     #: "aws" or "gcp".
     cloud: str
-    #: The store's URL in its one form, without a profile (`store_credentials.without_profile`): s3:// on aws, gs:// on
+    #: The store's URL in its one form, without a profile (`store_credentials.strip_profile`): s3:// on aws, gs:// on
     #: gcp.
     store: str
     project: str

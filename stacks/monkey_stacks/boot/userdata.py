@@ -25,7 +25,7 @@ _THERE = (
 )
 
 
-def user_data(settings: MachineSettings) -> str:
+def write_user_data(settings: MachineSettings) -> str:
     """Return the text that a machine runs as root when it boots: the same for the same settings.
 
     Raises FleetError where it would be longer than a cloud takes.

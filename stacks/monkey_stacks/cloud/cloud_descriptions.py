@@ -15,7 +15,13 @@ from monkey.plan.sizes import format_size
 from monkey.spec.job.expires import format_utc_time
 from monkey_stacks.cloud.scaling import ROUNDED, SHUT, GroupMember, MachineGroup
 from monkey_stacks.engine import errors
-from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceFailure, ResourceOp, StateResource
+from monkey_stacks.engine.engine_outcome import (
+    ResourceChange,
+    ResourceFailure,
+    ResourceOp,
+    StateResource,
+    format_property,
+)
 
 #: What a person reads when a step is done.
 DONE = {
@@ -65,7 +71,7 @@ class CloudFleetPlan(Protocol):
         """All of it as JSON, long texts by their hashes."""
 
 
-def resource_change(change: ResourceChange, names: Mapping[str, str], special: Differing) -> MachineChange:
+def describe_resource_change(change: ResourceChange, names: Mapping[str, str], special: Differing) -> MachineChange:
     """Return a change of Pulumi's in words; `names`: properties as monkey.yaml has them."""
     if change.op is ResourceOp.CREATE:
         return MachineChange("create", change.name, part=True)
@@ -89,13 +95,6 @@ def _difference(name: str, before: Any, after: Any, names: Mapping[str, str], sp
     return f"{names.get(name, name)} changes"
 
 
-def format_property(value: Any) -> str:
-    """Return a property's value as people read it."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "none" if value is None else str(value)
-
-
 def describe_disk(before: float | None, after: float | None) -> str:
     """Say how a disk's size changes, both in GiB; "" where it does not."""
     sizes = [format_property(each) if each is None else f"{format_property(each)}GiB" for each in (before, after)]
@@ -117,7 +116,7 @@ def describe_outdated(
     return MachineChange("replace", member.id, "; ".join(dict.fromkeys(said)) or "made with earlier settings")
 
 
-def made_again(change: MachineChange, known: Sequence[StateResource]) -> MachineChange:
+def explain_remaking(change: MachineChange, known: Sequence[StateResource]) -> MachineChange:
     """Return a change with why a part of a fleet is made, of which the state has some already."""
     if change.op != "create":
         return change
@@ -131,7 +130,7 @@ def made_again(change: MachineChange, known: Sequence[StateResource]) -> Machine
     return replace(change, why="; ".join(filter(None, (why, change.why))))
 
 
-def no_group(word: str, names: Sequence[str]) -> str:
+def describe_missing_group(word: str, names: Sequence[str]) -> str:
     """Say that a fleet's group is not there, and which of its other parts are written down; `word`: the cloud's."""
     left = [name for name in names if name != "group"]
     return f"no {word} is there" + (f"; of its other parts are written down: {join_names(left)}" if left else "")

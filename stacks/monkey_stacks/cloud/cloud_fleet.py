@@ -87,7 +87,7 @@ class CloudFleet:
         if known:
             engine = await self._engine(keep_silent, find)
             outcome = await engine.preview(self.api.make_program(asked), refresh=True)
-            parts = [words.made_again(self.api.describe_change(each), known) for each in outcome.changed]
+            parts = [words.explain_remaking(self.api.describe_change(each), known) for each in outcome.changed]
             notes += outcome.warnings
         else:
             parts = [self.api.describe_creation(asked)]
@@ -112,7 +112,7 @@ class CloudFleet:
             asked = await self._ask(self.api.find_requirements, known, work)
             await publish_once(engine.store, asked.bundle)
             await boot_failures.forget_boot_failures(engine.store, Keys(self.project).boots, self.name)
-            there, gone = await departures.seen_off(self._reader(), self.name, self.api.find_group)
+            there, gone = await departures.wait_for_departures(self._reader(), self.name, self.api.find_group)
             plan = await self._plan_scaling(there, asked, work, gone)
             self.touched = True
             await asyncio.to_thread(self.api.end_machines, plan, asked, known, say)
@@ -182,7 +182,7 @@ class CloudFleet:
         except FleetError as exc:
             return (Instance("group", (), f"{about}; {exc.message}", runs=False),)
         if there is None:
-            about = words.no_group(self.api.group_word, [each.name for each in known])
+            about = words.describe_missing_group(self.api.group_word, [each.name for each in known])
             return (Instance("parts", (), about, runs=False),)
         if there.desired:
             about += f"; {there.desired} asked for, {self.api.describe_emptying(there)}"
@@ -277,7 +277,7 @@ class CloudFleet:
         self, there: MachineGroup | None, asked: CloudRequirements, work: FleetWork, gone: frozenset[str] = frozenset()
     ) -> ScalingPlan:
         """Return what is to become of the machines; heartbeats tell how many jobs run where."""
-        needed = slot_capacity.machines_for(asked.types, work.jobs, work.asked, self.provider.max_slots)
+        needed = slot_capacity.count_needed_machines(asked.types, work.jobs, work.asked, self.provider.max_slots)
         if work.expires is not None and work.expires < time.time() + LAST_SECONDS:
             needed = 0
         wanted, jobs = asked.wanted, {}

@@ -26,7 +26,7 @@ async def find_departed(reader: SnapshotReader, fleet: str) -> frozenset[str]:
     return frozenset(name for name, agent in newest.items() if agent.left)
 
 
-async def seen_off(
+async def wait_for_departures(
     reader: SnapshotReader, fleet: str, look: Callable[[], MachineGroup | None], grace: float = GRACE
 ) -> tuple[MachineGroup | None, frozenset[str]]:
     """Wait until no machine of a group is about to end itself, for at most `grace` seconds.

@@ -45,7 +45,7 @@ def make_settings(provider: Provider, stack: NamedStack, store_url: str, bundle:
     )
 
 
-def made_from(cloud: CloudSettings, image: str, told: MachineSettings, zones: Sequence[str] = ()) -> str:
+def hash_machine_inputs(cloud: CloudSettings, image: str, told: MachineSettings, zones: Sequence[str] = ()) -> str:
     """Return the mark of machines with these inputs: a machine with another mark is outdated. `image`: the image's id.
 
     `zones`: the zones of machines, for a cloud that makes another group for other zones. The mark leaves out inputs

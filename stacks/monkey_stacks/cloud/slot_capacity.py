@@ -36,7 +36,7 @@ class MachineType:
         return int(min(1024.0, *fits) + 1e-9)
 
 
-def machines_for(types: Sequence[MachineType], jobs: int, asked: Asked, max_slots: int | None) -> int:
+def count_needed_machines(types: Sequence[MachineType], jobs: int, asked: Asked, max_slots: int | None) -> int:
     """Return how many machines have room for all these jobs at once, where each is of the smallest type that can."""
     if not jobs:
         return 0

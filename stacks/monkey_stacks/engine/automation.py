@@ -18,7 +18,7 @@ from pulumi.automation._stack import StackInitMode, UpdateSummary
 
 from monkey_stacks.engine.engine_command import EngineDeadline, SupervisedPulumiCommand
 from monkey_stacks.engine.events import EventListener
-from monkey_stacks.engine.installation import PulumiCli, find_home, search_path
+from monkey_stacks.engine.installation import PulumiCli, find_home, make_search_path
 
 #: What a user may have set for stacks of their own, and what must not change ours.
 _OWN_VARIABLES = ("PULUMI_", "VIRTUAL_ENV")
@@ -134,7 +134,7 @@ def make_environment(given: Mapping[str, str], mark: Mapping[str, str]) -> dict[
     """Return what Pulumi and its plugins are started with: ours, without what would change what they do."""
     kept = {name: value for name, value in os.environ.items() if name in THEIRS or not name.startswith(_OWN_VARIABLES)}
     fixed = {
-        "PATH": search_path(),
+        "PATH": make_search_path(),
         "PULUMI_PYTHON_CMD": sys.executable,
         "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
         "PULUMI_SKIP_UPDATE_CHECK": "true",

@@ -114,3 +114,10 @@ Identify = Callable[[str, Mapping[str, Any]], str | None]
 def identify_nothing(type_: str, inputs: Mapping[str, Any]) -> str | None:
     """Know the id of no resource before it is there."""
     return None
+
+
+def format_property(value: Any) -> str:
+    """Return a property's value as people read it."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "none" if value is None else str(value)

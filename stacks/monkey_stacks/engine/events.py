@@ -16,7 +16,7 @@ from monkey_stacks.engine.engine_outcome import (
     ResourceOp,
     Watch,
 )
-from monkey_stacks.engine.state import PROVIDER, name_in
+from monkey_stacks.engine.state import PROVIDER, parse_urn_name
 
 if TYPE_CHECKING:
     from pulumi.automation import EngineEvent
@@ -83,7 +83,7 @@ class EventListener:
         """Return what it came to."""
         with self._lock:
             failures = [
-                ResourceFailure(step.type, name_in(urn), self._said.get(urn) or "it failed, and said nothing")
+                ResourceFailure(step.type, parse_urn_name(urn), self._said.get(urn) or "it failed, and said nothing")
                 for urn, step in self._failed.items()
             ]
             return EngineOutcome(tuple(self._changes.values()), tuple(failures), tuple(dict.fromkeys(self._warnings)))
@@ -138,7 +138,7 @@ def _change(step: StepEventMetadata) -> ResourceChange | None:
     found = {**((step.old.inputs or {}) if step.old else {}), **((step.old.outputs or {}) if step.old else {})}
     wanted = (step.new.inputs or {}) if step.new else {}
     return ResourceChange(
-        op, step.type, name_in(step.urn), names, tuple(map(found.get, names)), tuple(map(wanted.get, names))
+        op, step.type, parse_urn_name(step.urn), names, tuple(map(found.get, names)), tuple(map(wanted.get, names))
     )
 
 

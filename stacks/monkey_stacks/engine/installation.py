@@ -76,7 +76,7 @@ def name_pulumi() -> str:
     return shlex.quote(found.path)
 
 
-def search_path() -> str:
+def make_search_path() -> str:
     """Return the PATH on which Pulumi looks for Python and plugins."""
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 

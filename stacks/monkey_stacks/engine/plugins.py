@@ -49,7 +49,7 @@ def check_plugin(name: str) -> str:
     version = _wanted(name)
     program = f"pulumi-resource-{name}"
     kept = installation.find_home() / "plugins" / f"resource-{name}-v{version}" / program
-    path = shutil.which(program, path=installation.search_path()) or (kept if kept.is_file() else None)
+    path = shutil.which(program, path=installation.make_search_path()) or (kept if kept.is_file() else None)
     if path is None:
         raise _to_install(name, version)
     return f"plugin {name} v{version} at {path}"

@@ -229,7 +229,7 @@ class EngineSession:
 
     def _translated(self, exc: Exception, listener: EventListener | None) -> MonkeyError:
         said = listener.errors if listener is not None else ()
-        key = self.space.prefix + state.key_of(self.engine.project, self.engine.fleet)
+        key = self.space.prefix + state.spell_state_key(self.engine.project, self.engine.fleet)
         return errors.translate_engine_error(exc, tuple(said), self.bridge.trouble, key)
 
     async def _wait(self, task: asyncio.Future[None]) -> None:

@@ -92,7 +92,7 @@ class StackState:
         # It has an id where it was made, and only what became of it was not written down before another step was.
         found = raw.get("id") or identify(raw["type"], _plain(inputs))
         if found is None:
-            mended.forgotten.append(name_in(raw["urn"]))
+            mended.forgotten.append(parse_urn_name(raw["urn"]))
         elif found and (there is None or there.get("id") != found):
             made = {**raw, "id": found, "outputs": dict(inputs), "initErrors": [INTERRUPTED]}
             self._latest.setdefault("resources", []).append(made)
@@ -107,14 +107,14 @@ class StackState:
         mended.leftovers.append(raw["urn"])
 
 
-def key_of(project: str, stack: str) -> str:
+def spell_state_key(project: str, stack: str) -> str:
     """Return the key of a stack's state in its bucket."""
     return f"{STACKS}{project}/{stack}.json"
 
 
 async def read_state(space: StateBucket, project: str, stack: str) -> StackState | None:
     """Return the state of a stack; None where there is none yet. Raises CorruptObject where it cannot be read."""
-    key = key_of(project, stack)
+    key = spell_state_key(project, stack)
     try:
         data = await space.get(key)
     except KeyMissing:
@@ -137,13 +137,13 @@ def _ours(raw: Mapping[str, Any]) -> bool:
 def _resource(raw: Mapping[str, Any], pending: bool) -> StateResource:
     cut = pending or bool(raw.get("initErrors"))
     inputs, outputs = _plain(raw.get("inputs") or {}), _plain(raw.get("outputs") or {})
-    return StateResource(raw["type"], name_in(raw["urn"]), raw.get("id", ""), inputs, outputs, cut)
+    return StateResource(raw["type"], parse_urn_name(raw["urn"]), raw.get("id", ""), inputs, outputs, cut)
 
 
 def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name != PROVIDER}
 
 
-def name_in(urn: str) -> str:
+def parse_urn_name(urn: str) -> str:
     """Return the name that a program gave to the resource with this URN."""
     return _LEFT.sub("", urn.rpartition("::")[2])

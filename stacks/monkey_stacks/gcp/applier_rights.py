@@ -11,7 +11,7 @@ from typing import Any
 from monkey.spec.project.cloud import CloudSettings
 from monkey.store.bucket.url import parse_bucket_url
 from monkey_stacks.gcp import machine_rights
-from monkey_stacks.gcp.desired_resources import secret_path
+from monkey_stacks.gcp.desired_resources import spell_secret_path
 
 #: To make, change and take away the machines of fleets, and what they need around them.
 _MACHINE_CALLS = (
@@ -44,7 +44,7 @@ GIVING = "roles/resourcemanager.projectIamAdmin"
 def list_roles(store_url: str, cloud: CloudSettings) -> Mapping[str, Any]:
     """Return the roles that `apply` needs, as `gcloud iam roles create --file` takes them, and where."""
     project, bucket = f"projects/{cloud.gcp_project}", parse_bucket_url(store_url).bucket
-    secrets = sorted({secret_path(where, cloud.gcp_project) for where in cloud.secrets.values()})
+    secrets = sorted({spell_secret_path(where, cloud.gcp_project) for where in cloud.secrets.values()})
     roles = {
         "monkeyMachines": _role("Machines of monkey", _MACHINE_CALLS),
         "monkeyStore": _role("Stores of monkey", STORE),

@@ -7,8 +7,8 @@ from typing import Any
 
 from monkey.plan.change import MachineChange
 from monkey_stacks.cloud import cloud_descriptions
-from monkey_stacks.cloud.cloud_descriptions import format_property, format_time
-from monkey_stacks.engine.engine_outcome import ResourceChange
+from monkey_stacks.cloud.cloud_descriptions import format_time
+from monkey_stacks.engine.engine_outcome import ResourceChange, format_property
 from monkey_stacks.gcp.api.group import parse_time
 from monkey_stacks.gcp.api.naming import IMAGE
 from monkey_stacks.gcp.desired_resources import GcpFleetPlan
@@ -34,9 +34,9 @@ def describe_ending(at: float | None) -> str:
     return "nothing says when its machines end" if at is None else f"its machines end by {format_time(at)}"
 
 
-def resource_change(change: ResourceChange) -> MachineChange:
+def describe_resource_change(change: ResourceChange) -> MachineChange:
     """Return a change of Pulumi's in words."""
-    said = cloud_descriptions.resource_change(change, _NAMES, _difference)
+    said = cloud_descriptions.describe_resource_change(change, _NAMES, _difference)
     whys = said.why.split("; ")
     named = any(why.startswith("image ") for why in whys)
     # An image that has another name in monkey.yaml is another one: that is told once.

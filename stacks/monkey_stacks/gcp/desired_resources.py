@@ -99,7 +99,7 @@ def _kept(known: Iterable[StateResource]) -> str:
     return next((str(each["terminationTime"]) for each in found if each.get("terminationTime")), "")
 
 
-def secret_path(where: str, gcp_project: str) -> str:
+def spell_secret_path(where: str, gcp_project: str) -> str:
     """Return the path of a secret that monkey.yaml names, without its version."""
     path = where if where.startswith("projects/") else f"projects/{gcp_project}/secrets/{where}"
     return path.partition("/versions/")[0]

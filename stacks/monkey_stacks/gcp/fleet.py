@@ -117,7 +117,7 @@ class GcpApi:
         return words.describe_creation(asked.wanted)
 
     def describe_change(self, change: ResourceChange) -> MachineChange:
-        return words.resource_change(change)
+        return words.describe_resource_change(change)
 
     def recall_bounds(self, known: Known) -> RentalBounds:
         return requirements.recall_requirements(known)

@@ -35,6 +35,6 @@ def write_prefix_condition(bucket: str, prefix: str, project: str) -> Mapping[st
     return {"title": "own-project-below-the-stores-prefix", "expression": f"{objects} || ({lists})"}
 
 
-def own_group(name: str) -> Mapping[str, str]:
+def write_group_condition(name: str) -> Mapping[str, str]:
     """Return the condition that a request is about the group `name`."""
     return {"title": "own-group", "expression": f'resource.name.endsWith("/instanceGroupManagers/{name}")'}

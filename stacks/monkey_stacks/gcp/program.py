@@ -116,7 +116,7 @@ class _GcpFleetProgram:
             project=wanted.gcp_project,
             role=machine_rights.GROUP,
             member=account.member,
-            condition=machine_rights.own_group(wanted.stack.name),
+            condition=machine_rights.write_group_condition(wanted.stack.name),
             opts=opts,
         )
         secrets = [

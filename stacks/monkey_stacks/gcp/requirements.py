@@ -9,7 +9,7 @@ from monkey.errors import FleetError
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey.store.bucket.url import parse_bucket_url
-from monkey_stacks.boot import user_data
+from monkey_stacks.boot import write_user_data
 from monkey_stacks.bundle import publishing
 from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import machine_settings
@@ -47,12 +47,12 @@ def find_requirements(
     check_place(cloud, known, stack.fleet)
     offer = catalog.read_machine_type(account, cloud.types[0])
     machine = offer.machine
-    name = catalog.image_name(cloud, machine)
-    image = catalog.find_image(account, name, machine.arch, kept_image(known, name))
+    name = catalog.select_image_name(cloud, machine)
+    image = catalog.find_image(account, name, machine.arch, find_kept_image(known, name))
     network, subnetwork = _network(account, cloud)
     bundle, where = publishing.build_for_store(store_url, machine.arch), parse_bucket_url(store_url)
     said = machine_settings.make_settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region))
-    zones = catalog.select_zones(offer, cloud.zones, kept_zones(known))
+    zones = catalog.select_zones(offer, cloud.zones, list_kept_zones(known))
     found = GcpFleetPlan(
         stack=stack,
         gcp_project=cloud.gcp_project,
@@ -63,7 +63,7 @@ def find_requirements(
         image_name=name,
         image=image,
         disk=cloud.disk,
-        disk_type=catalog.disk_type(machine.type),
+        disk_type=catalog.select_disk_type(machine.type),
         max_instances=cloud.max_instances,
         spot=cloud.spot,
         network=network,
@@ -71,10 +71,10 @@ def find_requirements(
         bucket=where.bucket,
         prefix=where.prefix,
         secrets=tuple(
-            sorted({desired_resources.secret_path(each, cloud.gcp_project) for each in cloud.secrets.values()})
+            sorted({desired_resources.spell_secret_path(each, cloud.gcp_project) for each in cloud.secrets.values()})
         ),
-        user_data=user_data(said),
-        made=machine_settings.made_from(cloud, image.id, said, zones),
+        user_data=write_user_data(said),
+        made=machine_settings.hash_machine_inputs(cloud, image.id, said, zones),
         until=desired_resources.find_end_time(expires, known),
     )
     return GcpRequirements(found, (machine,), bundle)
@@ -86,10 +86,10 @@ def _network(account: GcpAccount, cloud: CloudSettings) -> tuple[str, str]:
         return "", ""
     subnetwork = cloud.subnets[0] if cloud.subnets else ""
     catalog.check_network(account, cloud.network, subnetwork)
-    return catalog.network_path(account, cloud.network), catalog.subnetwork_path(account, subnetwork)
+    return catalog.spell_network_path(account, cloud.network), catalog.spell_subnetwork_path(account, subnetwork)
 
 
-def kept_image(known: Sequence[StateResource], name: str) -> str:
+def find_kept_image(known: Sequence[StateResource], name: str) -> str:
     """Return the image that the state has for the name of monkey.yaml; "" where there is none."""
     for each in _of(known, "instance-template"):
         if (each.inputs.get("metadata") or {}).get(IMAGE) == name:
@@ -97,12 +97,12 @@ def kept_image(known: Sequence[StateResource], name: str) -> str:
     return ""
 
 
-def kept_zones(known: Sequence[StateResource]) -> list[str]:
+def list_kept_zones(known: Sequence[StateResource]) -> list[str]:
     """Return the zones of the state's group: one that comes to the region later is to replace no group."""
     return [zone for each in _of(known, "instance-group") for zone in each.inputs.get("distributionPolicyZones", ())]
 
 
-def place_of(known: Sequence[StateResource]) -> tuple[str, str, str]:
+def find_place(known: Sequence[StateResource]) -> tuple[str, str, str]:
     """Return the project, the region and the type of the state's machines; "" for what is not written down."""
     groups, templates = _of(known, "instance-group"), _of(known, "instance-template")
     region = next((str(each.inputs["region"]) for each in [*groups, *_of(known, "subnetwork")]), "")
@@ -120,7 +120,7 @@ def recall_requirements(known: Sequence[StateResource]) -> RentalBounds:
 
 def check_place(cloud: CloudSettings, known: Sequence[StateResource], fleet: str) -> None:
     """Raise FleetError where the fleet is in another project or region: nothing there could be found from here."""
-    project, region, _ = place_of(known)
+    project, region, _ = find_place(known)
     for key, there, here in (("gcp_project", project, cloud.gcp_project), ("region", region, cloud.region)):
         if there and there != here:
             raise FleetError(

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable
 
 from monkey.errors import FleetError, StoreError
-from monkey.fleet.agent_state import host_name, state_dir
+from monkey.fleet.agent_state import locate_agent_state, make_host_name
 from monkey.fleet.fleet_port import Say
 from monkey.protocol.claims import Claims, HeldClaim
 from monkey.protocol.clock import Clock, MachineClock
@@ -57,9 +57,9 @@ class StateLock:
         """Start without the lock. `renewed` receives each new deadline, on `clock` (default: the machine's)."""
         self._store, self._keys, self._renewed = store, keys, renewed
         self._clock = clock or MachineClock()
-        self.me = f"{_user()}@{host_name()}/{secrets.token_hex(6)}"
+        self.me = f"{_user()}@{make_host_name()}/{secrets.token_hex(6)}"
         self._heart = HeartbeatWriter(store, keys.beat(self.me), self._clock)
-        self._place = LockDirectory(state_dir(store.url, keys.project, keys.fleet, "@machines"))
+        self._place = LockDirectory(locate_agent_state(store.url, keys.project, keys.fleet, "@machines"))
         self._held: HeldClaim | None = None
         self._claims: Claims | None = None
         self._beating: asyncio.Task[None] | None = None

@@ -169,7 +169,7 @@ class HostConnection:
                 if "error" in reply:
                     raise errors.make_reply_error(self.host, reply)
                 return reply["value"]
-        raise errors.no_reply(self.host, code, said)
+        raise errors.make_silence_error(self.host, code, said)
 
     def _ssh(self) -> list[str]:
         return [*make_ssh_command(), "-o", f"ControlPath={self._sockets}/%C", *_options()]

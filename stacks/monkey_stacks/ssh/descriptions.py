@@ -8,7 +8,7 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey.fleet.fleet_records import Instance
 from monkey.plan.change import MachineChange
-from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
+from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource, format_property
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 
 
@@ -33,7 +33,7 @@ def describe_creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
     return MachineChange("create", host, f"agent, {seen['about']}")
 
 
-def machine_change(change: ResourceChange, seen: Mapping[str, Any]) -> MachineChange:
+def describe_machine_change(change: ResourceChange, seen: Mapping[str, Any]) -> MachineChange:
     """Return a change of Pulumi's in words; `seen`: the host's outputs, as they were found just now."""
     if change.op is ResourceOp.DELETE:
         return MachineChange(change.op, change.name, "everything of it is taken away")
@@ -48,7 +48,7 @@ def machine_change(change: ResourceChange, seen: Mapping[str, Any]) -> MachineCh
     return MachineChange(change.op, change.name, why, trouble=seen.get(TROUBLE, ""))
 
 
-def nobody_left(hosts: Sequence[str], changes: Sequence[MachineChange]) -> list[str]:
+def warn_of_unusable_hosts(hosts: Sequence[str], changes: Sequence[MachineChange]) -> list[str]:
     """Warn where not one of the hosts can be used now: alone, that makes no plan an error, for it may pass."""
     stuck = {change.machine for change in changes if change.trouble}
     if not hosts or not stuck.issuperset(hosts):
@@ -61,13 +61,7 @@ def _difference(name: str, before: Any, after: Any) -> str:
         return "another version of the agent"
     if name == "interrupted":
         return "an apply was cut off in the middle"
-    return f"{name} {_value(before)} → {_value(after)}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "none" if value is None else str(value)
+    return f"{name} {format_property(before)} → {format_property(after)}"
 
 
 def describe_instance(resource: StateResource) -> Instance:

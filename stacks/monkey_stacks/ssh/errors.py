@@ -25,7 +25,7 @@ def is_passing(code: int, said: str) -> bool:
     return code == _SSH and (not said.strip() or re.search(r"Connection (closed|reset) by", said) is not None)
 
 
-def no_reply(host: SshHost, code: int, said: str) -> FleetError:
+def make_silence_error(host: SshHost, code: int, said: str) -> FleetError:
     """Return the error for an operation that said nothing; `said`: what came on standard error."""
     if code == NO_PYTHON:
         return _no_python(host, said)
@@ -147,13 +147,13 @@ def make_reply_error(host: SshHost, reply: dict[str, Any]) -> FleetError:
             hint="mend it, then `monkey apply`",
         )
     if kind == "store":
-        return no_store(host, reply["store"], message, reply.get("hint"))
+        return make_store_access_error(host, reply["store"], message, reply.get("hint"))
     if kind == "keygen":
         return FleetError(f"{host}: {message}", hint="install OpenSSH's client there (openssh-client)")
     return FleetError(f"{host}: {message}{where}")
 
 
-def no_store(host: SshHost, store: str, message: str, hint: str | None = None) -> FleetError:
+def make_store_access_error(host: SshHost, store: str, message: str, hint: str | None = None) -> FleetError:
     """Return the error for a host that cannot use the store, for the reason that `message` gives."""
     if "://" not in store:
         hint = f"a directory here is none of {host}'s; where it is on a machine that all reach by SSH, write "

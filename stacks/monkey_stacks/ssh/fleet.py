@@ -29,8 +29,8 @@ from monkey_stacks.ssh.descriptions import (
     check_apart,
     describe_creation,
     describe_instance,
-    machine_change,
-    nobody_left,
+    describe_machine_change,
+    warn_of_unusable_hosts,
 )
 from monkey_stacks.ssh.host_resource import DRIFT, ProviderEnvironment, make_identity
 from monkey_stacks.ssh.host_state import HostPlan
@@ -85,16 +85,18 @@ class SshFleet:
         moved = relocation.find_moving(known, inputs)
         seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved]))
         check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
-        seen |= {host: relocation.with_trouble_of(fresh.pop(host), seen[host]) for host in moved}
+        seen |= {host: relocation.add_move_trouble(fresh.pop(host), seen[host]) for host in moved}
         if _are_so(inputs, known, seen):
             return FleetForecast(len(known), len(known), (), notes, told)
         # Where nothing is set up yet, the looks have told all.
         outcome = await self._foresee(inputs, handed, seen) if known else EngineOutcome()
         changes = [describe_creation(host, told_of) for host, told_of in fresh.items()]
-        changes += [machine_change(each, seen.get(each.name, {})) for each in outcome.changed if each.name not in new]
+        changes += [
+            describe_machine_change(each, seen.get(each.name, {})) for each in outcome.changed if each.name not in new
+        ]
         order = [*hosts, *known]
         changes.sort(key=lambda each: order.index(each.machine))
-        notes = (*notes, *outcome.warnings, *nobody_left(hosts, changes))
+        notes = (*notes, *outcome.warnings, *warn_of_unusable_hosts(hosts, changes))
         return FleetForecast(len(known), len(hosts), tuple(changes), notes, told)
 
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
@@ -221,7 +223,7 @@ class SshFleet:
 
     def _wanted(self) -> HostPlan:
         of = self.provider
-        url = store_credentials.without_profile(self.store_url)
+        url = store_credentials.strip_profile(self.store_url)
         slots, begun = of.max_slots, self.opened() is not None
         return HostPlan(
             url, self.project, self.name, of.workdir, slots, of.idle_timeout, of.cache_size, of.gpus, begun=begun
@@ -232,7 +234,7 @@ class SshFleet:
 
         wanted = self._wanted()
         agent = describe_version(wanted.scheme)
-        return [resources.inputs_for(host, wanted, agent) for host in hosts]
+        return [resources.make_host_inputs(host, wanted, agent) for host in hosts]
 
     def _handed(self, work: FleetWork, given: StoreCredentials) -> ProviderEnvironment:
         """Return the secrets and credentials that hosts get, and that no state keeps. Raises FleetError."""

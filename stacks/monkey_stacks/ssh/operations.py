@@ -46,7 +46,7 @@ def list_inventory(host: SshHost, workdir: str = "~/.monkey") -> HostInventory:
     return HostInventory(**{name: tuple(values) for name, values in found.items()})
 
 
-def bundle_for(seen: ObservedHost, wanted: HostPlan) -> Bundle:
+def build_host_bundle(seen: ObservedHost, wanted: HostPlan) -> Bundle:
     """Return the bundle that a host is to have. Raises FleetError, OSError."""
     return build_bundle(wanted.scheme, seen.target)
 
@@ -60,7 +60,7 @@ def converge_host(host: SshHost, wanted: HostPlan) -> ObservedHost:
     with HostConnection(host) as there:
         seen = _observe(there, wanted)
         check_host_fits(host, seen, wanted)
-        bundle = bundle_for(seen, wanted)
+        bundle = build_host_bundle(seen, wanted)
         if bundle.sha256 not in seen.bundles:
             _install(there, wanted, bundle)
         public = there.ask("prepare", _preparation(seen, wanted))
@@ -133,7 +133,7 @@ def check_host_fits(host: SshHost, seen: ObservedHost, wanted: HostPlan) -> None
             hint=f"ask its administrator for: loginctl enable-linger {seen.user}",
         )
     if seen.lacks:
-        raise errors.no_store(host, wanted.store, seen.lacks)
+        raise errors.make_store_access_error(host, wanted.store, seen.lacks)
 
 
 def _install(there: HostConnection, wanted: HostPlan, bundle: Bundle) -> None:

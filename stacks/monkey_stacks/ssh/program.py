@@ -62,14 +62,14 @@ class HostProvider(ResourceProvider):
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Take everything away."""
         with _plainly():
-            operations.remove_fleet(_host(props), wanted_by(_plain(props), ProviderEnvironment()))
+            operations.remove_fleet(_host(props), parse_host_plan(_plain(props), ProviderEnvironment()))
 
 
 class HostResource(Resource, module="monkey", name="Host"):
     """A host with an agent."""
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
-        """`inputs`: what `inputs_for` gave."""
+        """`inputs`: what `make_host_inputs` gave."""
         limits = CustomTimeouts(create="30m", update="30m", delete="30m")
         super().__init__(HostProvider(), inputs["host"], dict(inputs), ResourceOptions(custom_timeouts=limits))
 
@@ -85,7 +85,7 @@ def make_program(hosts: Iterable[Mapping[str, Any]]) -> Callable[[], None]:
     return register
 
 
-def inputs_for(host: str, wanted: HostPlan, agent: str) -> dict[str, Any]:
+def make_host_inputs(host: str, wanted: HostPlan, agent: str) -> dict[str, Any]:
     """Return the inputs of one host; `agent`: what tells an agent's code from others'."""
     said = {
         "host": host,
@@ -103,7 +103,7 @@ def inputs_for(host: str, wanted: HostPlan, agent: str) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def wanted_by(props: Mapping[str, Any], handed: ProviderEnvironment) -> HostPlan:
+def parse_host_plan(props: Mapping[str, Any], handed: ProviderEnvironment) -> HostPlan:
     """Return what inputs (or outputs) ask of a host; Pulumi's numbers are all floats."""
     slots, size, gpus = props.get("max_slots"), props.get("cache_size"), props.get("gpus", "auto")
     return HostPlan(
@@ -123,7 +123,7 @@ def wanted_by(props: Mapping[str, Any], handed: ProviderEnvironment) -> HostPlan
 
 def refresh_outputs(props: Mapping[str, Any], handed: ProviderEnvironment) -> dict[str, Any]:
     """Return the outputs of a host as they are now: with the drift, or why it cannot be looked at."""
-    wanted = wanted_by(props, handed)
+    wanted = parse_host_plan(props, handed)
     try:
         seen = operations.observe_host(_host(props), wanted)
     except MonkeyError as exc:
@@ -152,7 +152,7 @@ def format_error_lines(exc: MonkeyError) -> str:
 
 def _converged(props: dict[str, Any]) -> dict[str, Any]:
     with _plainly():
-        seen = operations.converge_host(_host(props), wanted_by(props, _handed()))
+        seen = operations.converge_host(_host(props), parse_host_plan(props, _handed()))
     newest = seen.living
     bundle = newest.bundle if newest is not None else ""
     return {**_plain(props), **_outputs(seen), "bundle": bundle, DRIFT: "", AWAY: False}

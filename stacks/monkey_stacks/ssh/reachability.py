@@ -19,7 +19,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 def check_reachability(url: str, hosts: Sequence[str]) -> None:
     """Raise FleetError for a store in a directory that only this machine has, though other hosts are to use it."""
     others = [host for host in hosts if parse_ssh_host(host).name not in _HERE]
-    if "://" in url or not others or _SHARED.match(file_system(Path(url))):
+    if "://" in url or not others or _SHARED.match(find_file_system(Path(url))):
         return
     raise FleetError(
         f"{', '.join(others)} cannot reach the store: {url} is a directory of this machine",
@@ -28,7 +28,7 @@ def check_reachability(url: str, hosts: Sequence[str]) -> None:
     )
 
 
-def file_system(path: Path) -> str:
+def find_file_system(path: Path) -> str:
     """Return the type of the file system that a path is on, or would be; "" where it is unknown."""
     there = os.path.realpath(next(one for one in (path, *path.parents) if one.exists()))
     try:

@@ -34,6 +34,6 @@ def keep_hindered(
     return [known[each["host"]].inputs if each["host"] in hindered else each for each in inputs]
 
 
-def with_trouble_of(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+def add_move_trouble(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Return a host's outputs where it is (`old`), with what keeps it from the place where it is to be (`new`)."""
     return {**old, TROUBLE: new[DRIFT] if new.get(AWAY) else ""}

@@ -18,8 +18,8 @@ from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, I
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import HeartbeatWriter
-from monkey.protocol.journal import record_of
-from monkey.protocol.layout import log_segment
+from monkey.protocol.journal import make_record
+from monkey.protocol.layout import spell_segment_key
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.project import load_project
 from monkey.store.create import create_object
@@ -152,9 +152,9 @@ class Pen:
         end = EndEntry(outcome, self.agent, self.nonce, sweep, seconds=1.5, at=time.time(), out=k, **about)
         assert await log.append(self.world.at, create_object, k + 1, end)
         self.heart.held.discard((log.base, k))
-        self.heart.journal.record(record_of(job, log.head, end))
+        self.heart.journal.record(make_record(job, log.head, end))
         await self.heart.beat()
 
     async def write(self, job: str, k: int, i: int, data: bytes) -> None:
         """Ship a segment of the job's log."""
-        await self.world.at.put(log_segment(f"{self.world.keys.out(job, k)}log/", i), data)
+        await self.world.at.put(spell_segment_key(f"{self.world.keys.out(job, k)}log/", i), data)

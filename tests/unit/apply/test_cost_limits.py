@@ -19,8 +19,8 @@ from monkey.apply.watch.watch_loop import SweepWatch
 from monkey.apply.world.world import World
 from monkey.cli.commands.apply import ApplyOrder, _apply
 from monkey.cli.commands.audit import _audit
-from monkey.cli.render.plan_lines import plan_lines
-from monkey.cli.render.status_lines import status_json, status_lines
+from monkey.cli.render.plan_lines import format_plan
+from monkey.cli.render.status_lines import format_status, serialize_status
 from monkey.cli.terminal.text import Terminal
 from monkey.errors import MonkeyError, PlanError, SpecError
 from monkey.plan.cost import FleetCost
@@ -54,7 +54,7 @@ def test_renting_is_shown_asked_about_and_done_until_its_time(
         write_rented(tmp_path)
         async with renting(tmp_path) as (world, cloud):
             plan = (await make_plan(world, [])).plan
-            shown = "\n".join(plan_lines(plan, Terminal(60)))
+            shown = "\n".join(format_plan(plan, Terminal(60)))
             assert f"$ cloud: {SUM}" in shown and "machines are rented for at most $48.48." in shown
             told = serialize_plan(plan)
             assert told["fleets"][0]["cost"]["total"] == 48.48 and told["sweeps"][0]["expires"] == plan.at + 12 * HOUR
@@ -71,7 +71,7 @@ def test_renting_is_shown_asked_about_and_done_until_its_time(
             assert state.expires == cloud.rented()["until"], "machines go when the sweep expires"
             assert before <= (state.expires or 0) - 12 * HOUR <= time.time() and cloud.rented()["machines"] == 3
             snapshot = await world.reader().read()
-            shown = "\n".join(status_lines("here", snapshot, [snapshot.sweeps["small"]], Terminal(), (), world.rented))
+            shown = "\n".join(format_status("here", snapshot, [snapshot.sweeps["small"]], Terminal(), (), world.rented))
             assert "take minutes to come, `monkey list instances` shows them; `monkey apply` rents them." in shown
             again = (await make_plan(world, [])).plan
             assert not again.changes and not again.rented and again.sweeps[0].expires(0.0) == state.expires
@@ -148,9 +148,9 @@ def test_a_sweep_whose_time_is_over_is_told_of_and_goes_on_when_it_is_extended(t
             snapshot = await world.reader().read()
             view = snapshot.sweeps["small"]
             assert view.counts == {JobState.RUNNING: 1, JobState.EXPIRED: 2}
-            said = "\n".join(status_lines("here", snapshot, [view], Terminal()))
+            said = "\n".join(format_status("here", snapshot, [view], Terminal()))
             assert "It has expired (" in said and "with 3 jobs left; `monkey extend small 6h` goes on." in said
-            told = status_json("here", snapshot, [view])["sweeps"][0]
+            told = serialize_status("here", snapshot, [view])["sweeps"][0]
             assert told["expires"] == view.state.expires and told["states"]["expired"] == 2
             cloud.file.unlink()  # machines go when their time is over
             with pytest.raises(MonkeyError, match="that would rent machines of cloud") as refused:
@@ -164,7 +164,7 @@ def test_a_sweep_whose_time_is_over_is_told_of_and_goes_on_when_it_is_extended(t
             assert until is not None and abs(until - time.time() - 6 * HOUR) < 60, "from now, since it had expired"
             snapshot = await world.reader().read()
             assert snapshot.sweeps["small"].counts == {JobState.RUNNING: 1, JobState.QUEUED: 2}
-            said = "\n".join(status_lines("here", snapshot, [snapshot.sweeps["small"]], Terminal()))
+            said = "\n".join(format_status("here", snapshot, [snapshot.sweeps["small"]], Terminal()))
             assert f"small: expires at {format_utc_time(until)}, in " in said and "extend" not in said
             _, later = await extend_sweep(world, "small", Expiry(after=HOUR), free)
             assert later == until + HOUR, "besides what it has"

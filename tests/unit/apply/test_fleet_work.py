@@ -17,7 +17,7 @@ from monkey.apply.inspect.instances import list_instances
 from monkey.apply.planning import make_plan
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.cli.commands.apply import ApplyOrder, _apply
-from monkey.cli.render.plan_lines import plan_lines
+from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import watch_to_end
 from monkey.errors import CorruptObject, MonkeyError
@@ -265,7 +265,9 @@ def test_machines_whose_provider_is_gone_are_warned_of(root: Path, capsys: pytes
                 await world.at.put(key, text.encode())
                 plan = (await make_plan(world, [])).plan
                 assert plan.warnings == ((warning,) if resources else ()) and not plan.changes
-            assert f"! {warning}" in "\n".join(plan_lines(plan, Terminal())) and f"! {warning}" in format_markdown(plan)
+            assert f"! {warning}" in "\n".join(format_plan(plan, Terminal())) and f"! {warning}" in format_markdown(
+                plan
+            )
             assert serialize_plan(plan)["warnings"] == [warning]
             await _apply(world, ApplyOrder([], [], detach=True))
             assert f"warning: {warning}" in capsys.readouterr().err

@@ -24,11 +24,11 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, number: 
         await asyncio.sleep(60)
         return 0
 
-    inside = session.in_world
+    inside = session.run_in_world
     write_project(root)
     monkeypatch.chdir(root)
-    module = __import__(f"monkey.cli.commands.{verb}", fromlist=["in_world"])
-    monkeypatch.setattr(module, "in_world", lambda _: inside(work))
+    module = __import__(f"monkey.cli.commands.{verb}", fromlist=["run_in_world"])
+    monkeypatch.setattr(module, "run_in_world", lambda _: inside(work))
     return run_guarded([verb, *(["sweep"] if verb == "resume" else [])])
 
 

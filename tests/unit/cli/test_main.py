@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.cli.help import VERBS, help_text
+from monkey.cli.help import VERBS, compose_help
 from monkey.cli.main import run_guarded
 from monkey.cli.registry import VerbRegistry, monkey_command
 
@@ -41,9 +41,34 @@ def test_help_is_answered_without_click() -> None:
 def test_help_names_every_verb_and_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     for asked in ([], ["-h"], ["--help"], ["help"], ["-C", ".", "--help"]):
         assert run_guarded(asked) == 0
-        assert capsys.readouterr().out == help_text()
-    assert all(f"  {verb} " in help_text() for verb in ALL)
-    assert max(map(len, help_text().splitlines())) <= 80
+        assert capsys.readouterr().out == compose_help()
+    assert all(f"  {verb} " in compose_help() for verb in ALL)
+    assert max(map(len, compose_help().splitlines())) <= 80
+
+
+def test_help_of_a_verb_may_be_asked_as_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_guarded(["help", "plan"]) == run_guarded(["plan", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out[: len(out) // 2] == out[len(out) // 2 :]
+
+
+def test_a_missing_subcommand_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_guarded(["list"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: `monkey list` needs a subcommand\nhint: write one of: instances, jobs, ")
+
+
+def test_init_keeps_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("ours")
+    assert run_guarded(["init"]) == 0
+    assert Path("train.py").read_text() == "ours" and Path("specs/experiment.yaml").exists()
+    files = "monkey.yaml, specs/experiment.yaml, specs/schema.json, .gitignore"
+    assert f"Wrote 4 files: {files}.\nKept train.py.\n" in capsys.readouterr().out
+    assert run_guarded(["init"]) == 1
+    assert "nothing was written" in capsys.readouterr().err
 
 
 def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,14 +14,14 @@ from monkey.cli.terminal.text import (
     cut_text,
     detect_terminal,
     draw_bar,
+    dump_json,
+    flatten_text,
     format_cell,
     format_elapsed,
     format_plural,
-    json_text,
     lay_out_table,
     make_printable,
-    one_line,
-    width_of,
+    measure_width,
 )
 
 HOSTILE = {
@@ -48,12 +48,12 @@ def test_what_a_terminal_would_obey_is_taken_out(given: str, shown: str) -> None
 @given(st.text())
 def test_nothing_a_terminal_obeys_survives(anything: str) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", make_printable(anything))
-    assert not re.search(r"[\n\t\r]", one_line(anything))
+    assert not re.search(r"[\n\t\r]", flatten_text(anything))
 
 
 @given(st.text(alphabet="aé漢字\u0301 ", max_size=30), st.integers(1, 30))
 def test_cut_text_fits(anything: str, width: int) -> None:
-    assert width_of(cut_text(anything, width)) <= width
+    assert measure_width(cut_text(anything, width)) <= width
 
 
 @given(
@@ -62,7 +62,7 @@ def test_cut_text_fits(anything: str, width: int) -> None:
 )
 def test_tables_fit_their_terminal(rows: list[tuple[str, float, int | None]], width: int) -> None:
     lines = lay_out_table(["name", "loss", "n"], rows, Terminal(width))
-    assert all(width_of(line) <= width for line in lines)
+    assert all(measure_width(line) <= width for line in lines)
 
 
 def test_tables_that_no_cutting_makes_fit_are_stacked() -> None:
@@ -126,4 +126,4 @@ def test_bars_have_their_width(counts: list[int], width: int) -> None:
 
 
 def test_json_says_what_json_cannot_as_strings() -> None:
-    assert json.loads(json_text({"a": [float("nan"), 1.5], "é": float("inf")})) == {"a": ["nan", 1.5], "é": "inf"}
+    assert json.loads(dump_json({"a": [float("nan"), 1.5], "é": float("inf")})) == {"a": ["nan", 1.5], "é": "inf"}

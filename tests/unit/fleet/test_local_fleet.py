@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import agent_pid, host_name, is_agent_alive, state_dir, state_home
+from monkey.fleet.agent_state import (
+    is_agent_alive,
+    locate_agent_state,
+    locate_state_home,
+    make_host_name,
+    read_agent_pid,
+)
 from monkey.fleet.fleet_port import keep_silent
 from monkey.fleet.fleet_records import FleetForecast, FleetWork
 from monkey.fleet.local_fleet import LocalFleet
@@ -61,7 +67,7 @@ def test_a_held_lock_is_a_living_agent(fleet: Scripted) -> None:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         assert is_agent_alive(fleet.directory)
-        assert agent_pid(fleet.directory) == os.getpid()
+        assert read_agent_pid(fleet.directory) == os.getpid()
         asyncio.run(fleet.converge(FleetWork(1), keep_silent))
         assert not fleet._running(), "a second agent was started beside a living one"
     assert not is_agent_alive(fleet.directory)
@@ -131,7 +137,7 @@ def test_destroy_asks_the_agent_to_leave(fleet: Scripted) -> None:
     )
     asyncio.run(fleet.converge(FleetWork(1), keep_silent))
     deadline = time.monotonic() + 20
-    while agent_pid(fleet.directory) is None and time.monotonic() < deadline:
+    while read_agent_pid(fleet.directory) is None and time.monotonic() < deadline:
         time.sleep(0.01)
     asyncio.run(fleet.destroy(keep_silent))
     wait_for_death(fleet)
@@ -155,12 +161,12 @@ def test_directory_that_cannot_be_made_names_the_way_out(tmp_path: Path, monkeyp
 
 def test_state_lies_by_store_and_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    places = {state_dir(url, project, "local", "me") for url in ("/a", "/b") for project in ("p", "q")}
+    places = {locate_agent_state(url, project, "local", "me") for url in ("/a", "/b") for project in ("p", "q")}
     assert len(places) == 4
     assert all(place.is_relative_to(tmp_path / "monkey") for place in places)
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
-    assert state_home() == tmp_path / "me" / ".local" / "state"
+    assert locate_state_home() == tmp_path / "me" / ".local" / "state"
     monkeypatch.setenv("HOME", "")
-    assert state_home() == Path(f"/tmp/monkey-{os.getuid()}/.local/state")
-    assert host_name() and "/" not in host_name()
+    assert locate_state_home() == Path(f"/tmp/monkey-{os.getuid()}/.local/state")
+    assert make_host_name() and "/" not in make_host_name()

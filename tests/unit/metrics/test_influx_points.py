@@ -7,12 +7,12 @@ import pytest
 from monkey.metrics import names
 from monkey.metrics.influx_points import (
     escape_tag,
-    job_point,
-    machine_of,
-    metric_tags,
-    rank_of,
-    system_point,
+    make_metric_tags,
+    parse_agent_machine,
+    parse_rank,
+    write_job_point,
     write_point,
+    write_system_point,
 )
 
 
@@ -47,7 +47,7 @@ def test_a_job_that_succeeded() -> None:
         "huge": {"last": 10**400, "min": 1.0, "max": 10**400, "nonfinite": 0},
     }
     parameters = {"lr": 0.1, "optimizer.name": "sgd", "layers": [1, 2], "amp": True, "none": None}
-    line = job_point(
+    line = write_job_point(
         "digits", "0123456789abcdef", names.SUCCEEDED, 1790000000.123, 5, attempt=2, host="gpu1",
         parameters=parameters, exit_code=0, seconds=12, summary=summary,
     )  # fmt: skip
@@ -61,7 +61,7 @@ def test_a_job_that_succeeded() -> None:
 def test_a_job_is_ranked_by_what_its_sweep_names() -> None:
     def told(metric: str | None, maximize: bool, last: float | None) -> str:
         summary = {"acc": {"last": last, "min": None, "max": None, "nonfinite": 0}}
-        line = job_point(
+        line = write_job_point(
             "s", "j", names.SUCCEEDED, 1.0, 1, attempt=1, host="h", parameters={}, summary=summary,
             metric=metric, maximize=maximize, count=36,
         )  # fmt: skip
@@ -76,27 +76,27 @@ def test_a_job_is_ranked_by_what_its_sweep_names() -> None:
 
 def test_entries_of_one_instant_are_two_points() -> None:
     def line(state: str, k: int) -> bytes:
-        return job_point("s", "j", state, 1790000000.0004, k, attempt=1, host="h", parameters={})
+        return write_job_point("s", "j", state, 1790000000.0004, k, attempt=1, host="h", parameters={})
 
     assert line(names.RUNNING, 1).split()[-1] == b"1790000000000000001"
     assert line(names.RELEASED, 2).split()[-1] == b"1790000000000000002"
 
 
 def test_tags_of_what_a_job_logs() -> None:
-    assert metric_tags("digits", "ab", 3, machine_of("lab/gpu1/8f"), "0.jsonl") == {
+    assert make_metric_tags("digits", "ab", 3, parse_agent_machine("lab/gpu1/8f"), "0.jsonl") == {
         "sweep": "digits", "job": "ab", "attempt": "3", "host": "gpu1", "rank": "0",
     }  # fmt: skip
 
 
 def test_ranks_are_told_by_the_files_names() -> None:
-    assert [rank_of(name) for name in ("3.jsonl", "3.4711.jsonl", "julia log.jsonl", "x", ".jsonl")] == [
+    assert [parse_rank(name) for name in ("3.jsonl", "3.4711.jsonl", "julia log.jsonl", "x", ".jsonl")] == [
         "3", "3.4711", "julia log", "x", "0",
     ]  # fmt: skip
-    assert rank_of("a\nb\udcff.jsonl") == "a%0Ab%FF"
+    assert parse_rank("a\nb\udcff.jsonl") == "a%0Ab%FF"
 
 
 def test_what_a_machine_does_is_always_floats() -> None:
     told = {"fleet": "lab", "agent": "lab/gpu 1/ab", "host": "gpu 1"}
-    line = system_point({"cpu_percent": 3, "memory_bytes": 2**53}, 5, gpu="0", **told)
+    line = write_system_point({"cpu_percent": 3, "memory_bytes": 2**53}, 5, gpu="0", **told)
     tags = b"system,agent=lab/gpu\\ 1/ab,fleet=lab,gpu=0,host=gpu\\ 1"
     assert line == tags + b" cpu_percent=3.0,memory_bytes=9007199254740992.0 5\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.metrics.job_import_path import _CLIENT_FILES, client_path
+from monkey.metrics.job_import_path import _CLIENT_FILES, install_client
 
 JOB = """
 import json, monkey, sys
@@ -43,7 +43,7 @@ def run_job(client: Path, work: Path) -> dict[str, object]:
 
 
 def test_job_without_any_package_imports_monkey_from_the_client(tmp_path: Path) -> None:
-    client = client_path(tmp_path / "cache")
+    client = install_client(tmp_path / "cache")
     answer = run_job(client, tmp_path)
     assert answer["file"] == str(client / "monkey" / "__init__.py")
     assert answer["params"] == {"lr": 3}
@@ -52,30 +52,30 @@ def test_job_without_any_package_imports_monkey_from_the_client(tmp_path: Path) 
 
 
 def test_client_holds_no_more_than_it_says(tmp_path: Path) -> None:
-    client = client_path(tmp_path)
+    client = install_client(tmp_path)
     assert {str(p.relative_to(client / "monkey")) for p in client.rglob("*") if p.is_file()} == set(_CLIENT_FILES)
     assert [p.name for p in client.parent.iterdir()] == [client.name], "something was left beside the client"
 
 
 def test_second_call_writes_nothing(tmp_path: Path) -> None:
-    first = client_path(tmp_path)
+    first = install_client(tmp_path)
     before = [(first / "monkey" / name).stat().st_ino for name in _CLIENT_FILES]
-    assert client_path(tmp_path) == first
+    assert install_client(tmp_path) == first
     assert [(first / "monkey" / name).stat().st_ino for name in _CLIENT_FILES] == before
 
 
 @pytest.mark.parametrize("damage", ["removed", "emptied"])
 def test_damaged_client_is_replaced(tmp_path: Path, damage: str) -> None:
-    client = client_path(tmp_path)
+    client = install_client(tmp_path)
     victim = client / "monkey" / "metrics" / "metric_log.py"
     victim.unlink() if damage == "removed" else victim.write_bytes(b"")
-    assert client_path(tmp_path) == client
+    assert install_client(tmp_path) == client
     run_job(client, tmp_path)
 
 
 def test_many_agents_at_once_get_one_whole_client(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        clients = set(pool.map(lambda _: client_path(tmp_path), range(64)))
+        clients = set(pool.map(lambda _: install_client(tmp_path), range(64)))
     [client] = clients
     run_job(client, tmp_path)
     assert not list(client.rglob(".*")), "a temporary file was left behind"
@@ -84,4 +84,4 @@ def test_many_agents_at_once_get_one_whole_client(tmp_path: Path) -> None:
 def test_cache_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the cache should be")
     with pytest.raises(OSError):
-        client_path(tmp_path / "cache")
+        install_client(tmp_path / "cache")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.metrics.spool import SEGMENT, Spool, influx_of, is_owed, list_spools, rescue_points
+from monkey.metrics.spool import SEGMENT, Spool, is_owed, list_spools, read_influx_settings, rescue_points
 from monkey.metrics.spool_reader import _PIECE_BYTES, SpoolBacklog
 from monkey.metrics.summary import MAX_LINE
 from monkey.spec.project.influx_settings import InfluxSettings
@@ -178,7 +178,7 @@ def test_what_a_killed_agent_left_is_rescued(spool: Spool, tmp_path: Path, direc
     assert not directory.exists() and left.exists()
     assert sorted(values(drained(SpoolBacklog(spool.path)))) == [0.5, 1.5]
     assert list(list_spools(str(tmp_path / "metrics"))) == [spool.path]
-    assert influx_of(spool.path) == INFLUX
+    assert read_influx_settings(spool.path) == INFLUX
 
 
 def test_the_oldest_goes_when_there_is_no_room(spool: Spool, tmp_path: Path) -> None:

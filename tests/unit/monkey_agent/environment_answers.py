@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
+from monkey_agent.environments.environment_pool import EnvironmentPool, name_environment
 
 
 async def path_of(environments: EnvironmentPool, wanted: dict[str, str]) -> Path:
@@ -17,7 +17,7 @@ async def path_of(environments: EnvironmentPool, wanted: dict[str, str]) -> Path
 
 def builds(cache: Path, wanted: dict[str, str]) -> int:
     """Return how often an environment was begun since its log was."""
-    return (cache / "environments" / f"{name_of(wanted)}.log").read_text().count(" venv ")
+    return (cache / "environments" / f"{name_environment(wanted)}.log").read_text().count(" venv ")
 
 
 def answer(path: Path) -> bytes:

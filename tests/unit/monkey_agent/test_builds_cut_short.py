@@ -15,7 +15,7 @@ import pytest
 from monkey.errors import JobFailed
 from monkey.processes import process_tree
 from monkey_agent.cache.cache import Cache
-from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
+from monkey_agent.environments.environment_pool import EnvironmentPool, name_environment
 from monkey_agent.ports import AttemptEnd
 from monkey_agent.supervisor import leftover_processes
 from tests.loops import Run
@@ -134,7 +134,7 @@ def test_a_half_built_environment_is_built_anew(
     tmp_path: Path, wheel: str, without_uv: dict[str, str], run: Run
 ) -> None:
     wanted = {"requirements": wheel}
-    path = tmp_path / "environments" / name_of(wanted)
+    path = tmp_path / "environments" / name_environment(wanted)
 
     builder = subprocess.Popen([sys.executable, "-c", BUILD, str(tmp_path), wheel], env=without_uv)
 

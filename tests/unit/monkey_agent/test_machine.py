@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from monkey.errors import FleetError
 from monkey.fleet import gpus
-from monkey.fleet.agent_state import agent_pid, is_agent_alive
+from monkey.fleet.agent_state import is_agent_alive, read_agent_pid
 from monkey.fleet.machine_capacity import Capacity, describe_shortage, format_count, measure_capacity
 from monkey.spec.job.recipe import JobResources
 from monkey_agent.lifecycle.state_directory import StateDirectory
@@ -142,7 +142,7 @@ def test_slots_never_exceed_the_machine(steps: list[tuple[bool, JobResources]]) 
 def test_one_agent_holds_a_home(tmp_path: Path) -> None:
     home = StateDirectory(tmp_path / "home")
     assert is_agent_alive(tmp_path / "home")
-    assert agent_pid(tmp_path / "home") == os.getpid()
+    assert read_agent_pid(tmp_path / "home") == os.getpid()
     with pytest.raises(FleetError, match=f"already runs here .process {os.getpid()}"):
         StateDirectory(tmp_path / "home")
     home.close()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.boot import MAX_USERDATA_BYTES, MachineSettings, user_data
-from monkey_stacks.boot.remote.boot_report import LINES, last_words, mask_line
+from monkey_stacks.boot import MAX_USERDATA_BYTES, MachineSettings, write_user_data
+from monkey_stacks.boot.remote.boot_report import LINES, mask_line, read_tails
 from monkey_stacks.boot.remote.dead_man_switch import AgentSeen, EndReason, judge_end
 
 AWS = MachineSettings(
@@ -34,11 +34,11 @@ LIVES = AgentSeen("active", left=False, goodbye="", heard=1000.0, now=1010.0, be
 @pytest.mark.parametrize("settings", [AWS, GCP], ids=["aws", "gcp"])
 @pytest.mark.needs("ruff")
 def test_user_data_is_one_text_that_needs_nothing(settings: MachineSettings, tmp_path: Path) -> None:
-    text = user_data(settings)
-    assert text == user_data(dataclasses.replace(settings)) and text.startswith("#!/usr/bin/env python3\n")
+    text = write_user_data(settings)
+    assert text == write_user_data(dataclasses.replace(settings)) and text.startswith("#!/usr/bin/env python3\n")
     assert len(text.encode()) <= MAX_USERDATA_BYTES
     many = {f"WANDB_API_KEY_{n:02}": f"ssm:/team/wandb-{n:02}" for n in range(15)}  # docs/aws.md promises as many
-    assert len(user_data(dataclasses.replace(settings, secrets=many))) <= MAX_USERDATA_BYTES
+    assert len(write_user_data(dataclasses.replace(settings, secrets=many))) <= MAX_USERDATA_BYTES
     # Two modules with a name in common, a name of nobody, and what an old image's Python could not even read.
     ruff = shutil.which("ruff", path=str(Path(sys.executable).parent))
     assert ruff is not None
@@ -55,7 +55,7 @@ def test_user_data_is_one_text_that_needs_nothing(settings: MachineSettings, tmp
 def test_what_is_too_long_is_refused() -> None:
     many = {f"SECRET_{n}": f"ssm:/team/{'x' * 100}/{n}" for n in range(20)}
     with pytest.raises(FleetError, match="too long for a cloud") as caught:
-        user_data(dataclasses.replace(AWS, secrets=many))
+        write_user_data(dataclasses.replace(AWS, secrets=many))
     assert f"provider {AWS.fleet!r} in monkey.yaml" in (caught.value.hint or "")
 
 
@@ -110,5 +110,5 @@ def test_last_words_are_few(tmp_path: Path) -> None:
     logs = [tmp_path / name for name in ("missing", "long", "short")]
     logs[1].write_bytes(b"\xff\n" + b"".join(b"line %d\n" % n for n in range(20_000)))
     logs[2].write_text("x" * 10_000 + "\n")
-    found = last_words((), logs)
+    found = read_tails((), logs)
     assert len(found) == LINES and found[-2] == "line 19999" and len(found[-1]) == 500

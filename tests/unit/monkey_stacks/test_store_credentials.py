@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.store_credentials import StoreCredentials, find_credentials, without_profile
+from monkey_stacks.store_credentials import StoreCredentials, find_credentials, strip_profile
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OURS = ("AWS_", "AZURE_", "GOOGLE_")
@@ -38,8 +38,8 @@ def test_a_profile_becomes_keys() -> None:
     found = find_credentials("s3://bucket/x?profile=work")
     assert found.variables["AWS_ACCESS_KEY_ID"] == "W" and found.variables["AWS_REGION"] == "eu-north-1"
     assert "end by themselves" in found.warning(NOW), "a session token ends"
-    assert without_profile("s3://bucket/x?profile=work&region=a") == "s3://bucket/x?region=a"
-    assert without_profile("ssh://host/dir") == "ssh://host/dir"
+    assert strip_profile("s3://bucket/x?profile=work&region=a") == "s3://bucket/x?region=a"
+    assert strip_profile("ssh://host/dir") == "ssh://host/dir"
 
 
 def test_variables_are_handed_on_with_the_time_at_which_they_end(nobody: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
-from monkey.protocol.entry_log import EntryLog, got_on, newest_checkpoint, tally_log
+from monkey.protocol.entry_log import EntryLog, find_newest_checkpoint, has_own_checkpoint, tally_log
 from monkey.store.create import create_object
 from monkey.store.memory import MemoryState, MemoryStore
 
@@ -106,15 +106,15 @@ def test_a_loss_after_a_checkpoint_of_its_own_counts_apart() -> None:
     ]
     counts = tally_log(log)
     assert (counts.saved_at, counts.lost_at) == ([1, 4, 5], [2, 6])
-    assert got_on(log, 2) and not got_on(log, 3)
+    assert has_own_checkpoint(log, 2) and not has_own_checkpoint(log, 3)
 
 
 def test_the_newest_checkpoint_is_the_newest_list() -> None:
     async def find() -> None:
         store = MemoryStore()
-        assert await newest_checkpoint(store, "c/") == 0
+        assert await find_newest_checkpoint(store, "c/") == 0
         for path in ("00000002/00000001", "00000010/00000001", "00000011/files/abc", "x/y"):
             await store.put(f"c/{path}", b"")
-        assert await newest_checkpoint(store, "c/") == 10
+        assert await find_newest_checkpoint(store, "c/") == 10
 
     asyncio.run(find())

@@ -10,7 +10,7 @@ import pytest
 from monkey.errors import CorruptObject
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.heartbeat import HeartbeatWriter, decode_beat
-from monkey.protocol.journal import Journal, JournalBlock, JournalRecord, record_of
+from monkey.protocol.journal import Journal, JournalBlock, JournalRecord, make_record
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import JournalIndex
 from monkey.store.memory import MemoryStore
@@ -176,6 +176,6 @@ def test_a_beat_cut_at_any_byte_is_corrupt() -> None:
 
 def test_a_record_says_what_its_end_says() -> None:
     end = EndEntry(ClaimEnd.FAILED, "f/h/b", 1, "digits", "exit code 3", 3, 2.0, 1e9, out=1, log_tail=["boom"])
-    assert record_of(job(1), 2, end) == JournalRecord(
+    assert make_record(job(1), 2, end) == JournalRecord(
         job(1), 2, "f", "digits", 2.0, 1e9, {"exit_code": 3, "reason": "exit code 3", "log_tail": ["boom"]}
     )

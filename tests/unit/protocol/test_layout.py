@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.protocol.layout import Keys, log_segment
+from monkey.protocol.layout import Keys, spell_segment_key
 
 
 def test_segments_of_a_log_are_listed_in_the_order_in_which_the_job_wrote() -> None:
     log = f"{Keys('p').out('j' * 16, 3)}log/"
-    assert log_segment(log, 0) == f"projects/p/jobs/{'j' * 16}/out/00000003/log/000000"
-    keys = [log_segment(log, i) for i in (0, 1, 9, 10, 99, 100, 99_999, 100_000, 999_999)]
+    assert spell_segment_key(log, 0) == f"projects/p/jobs/{'j' * 16}/out/00000003/log/000000"
+    keys = [spell_segment_key(log, i) for i in (0, 1, 9, 10, 99, 100, 99_999, 100_000, 999_999)]
     assert sorted(keys) == keys
     assert all(key.startswith(log) for key in keys)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from monkey.apply.watch.sweep_progress import SweepProgress
-from monkey.cli.render.results_table import results_lines
+from monkey.cli.render.results_table import format_results
 from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import ClaimEnd
@@ -182,7 +182,7 @@ def test_rows_that_do_not_count_are_dim_and_failures_red() -> None:
     results = Results(
         tuple(rank_rows(ROWS, "loss", maximize=False)), "loss", parameters=("lr",), varying=frozenset(["lr"])
     )
-    _, *lines = results_lines(results, Terminal(colour=True))
+    _, *lines = format_results(results, Terminal(colour=True))
     starts = [line.partition("m")[0] for line in lines]
     assert "succeeded" in lines[0] and "\x1b" not in lines[0]
     assert starts[1:] == ["\x1b[31", "\x1b[2"]

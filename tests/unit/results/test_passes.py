@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from monkey.results.export import groups_csv, rows_csv
+from monkey.results.export import format_groups_csv, format_results_csv
 from monkey.results.groups import group_results
 from monkey.results.result_rows import ResultRow, Results, filter_results
-from monkey.results.result_table import groups_table, rows_table
+from monkey.results.result_table import tabulate_groups, tabulate_results
 
 NAMES = ("lr", "seed")
 
@@ -25,16 +25,16 @@ class Counted(tuple[ResultRow, ...]):
 
 
 def _groups_table(results: Results) -> object:
-    return groups_table(group_results(results, NAMES), NAMES, results, everything=True)
+    return tabulate_groups(group_results(results, NAMES), NAMES, results, everything=True)
 
 
 def _groups_csv(results: Results) -> object:
-    return groups_csv(group_results(results, NAMES), NAMES, results.metrics)
+    return format_groups_csv(group_results(results, NAMES), NAMES, results.metrics)
 
 
 FORMS: dict[str, Callable[[Results], object]] = {
-    "csv": rows_csv,
-    "table": lambda results: rows_table(results, everything=True),
+    "csv": format_results_csv,
+    "table": lambda results: tabulate_results(results, everything=True),
     "groups' table": _groups_table,
     "groups' csv": _groups_csv,
     "where": lambda results: filter_results(results, "acc > 0 and cpus > 0"),

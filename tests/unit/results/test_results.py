@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.errors import MonkeyError
-from monkey.results.export import escape_formula, groups_csv, row_json, rows_csv
-from monkey.results.groups import group_json, group_results, summarize_values
+from monkey.results.export import escape_formula, format_groups_csv, format_results_csv, serialize_row
+from monkey.results.groups import group_results, serialize_group, summarize_values
 from monkey.results.result_rows import MetricPick, Results, explain_unmeasured, filter_results, gather_results
-from monkey.results.result_table import groups_table, rows_table
+from monkey.results.result_table import tabulate_groups, tabulate_results
 from monkey.spec.job.recipe import SweepSettings
 from tests.unit.plan.making import grid, table
 
@@ -77,10 +77,11 @@ def test_whole_numbers_stay_exact_to_the_last_digit_of_every_form() -> None:
     results = made(JOBS, accs(large, 0.1 + 0.2, huge, None))
     assert ranked(results)[:3] == [huge, large, 0.1 + 0.2]
     assert ranked(made(JOBS, accs(large, huge, None, None), maximize=False))[:2] == [large, huge]
-    assert [json.loads(json.dumps(row_json(row)))["metrics"]["acc"] for row in results.rows[:2]] == [huge, large]
-    assert [row["acc"] for row in read(rows_csv(results))] == [str(huge), str(large), "0.30000000000000004", ""]
-    shown = rows_table(results)
-    assert [row[shown.names.index("acc")] for row in shown.rows[:2]] == ["1.0000e+400", "9.0072e+15"]
+    assert [json.loads(json.dumps(serialize_row(row)))["metrics"]["acc"] for row in results.rows[:2]] == [huge, large]
+    shown = [row["acc"] for row in read(format_results_csv(results))]
+    assert shown == [str(huge), str(large), "0.30000000000000004", ""]
+    printed = tabulate_results(results)
+    assert [row[printed.names.index("acc")] for row in printed.rows[:2]] == ["1.0000e+400", "9.0072e+15"]
     assert [of.metrics["acc"].n for of in group_results(results, ["lr"]) if "acc" in of.metrics] == [2]
 
 
@@ -111,7 +112,7 @@ def test_a_group_tells_jobs_without_a_value() -> None:
     )
     assert [made.metrics["acc"].n for made in groups] == [1, 1] and groups[0].metrics["acc"].std is None
     assert groups[0].states == {"succeeded": 1, "failed": 1}
-    assert groups_table(groups, ["lr"], made(JOBS, accs(1, 1, 1, 1))).rows[0][-1] == "1 of 2"
+    assert tabulate_groups(groups, ["lr"], made(JOBS, accs(1, 1, 1, 1))).rows[0][-1] == "1 of 2"
 
 
 def test_groups_by_several_and_by_absent_parameters() -> None:
@@ -152,17 +153,17 @@ def test_a_metric_that_no_job_logged_is_said_with_those_that_were() -> None:
 
 
 def test_the_table_shows_what_varies() -> None:
-    shown = rows_table(made(JOBS, accs(0.5, 0.25, 0.125, 0.123456789)))
+    shown = tabulate_results(made(JOBS, accs(0.5, 0.25, 0.125, 0.123456789)))
     assert shown.names == ("lr", "seed", "acc", "state", "time", "job")
     assert shown.rows[0][:5] == ("0.1", "0", "0.5", "succeeded", "2.5s")
     assert shown.rows[3][2] == "0.12346"
     assert shown.left_out == "1 parameter that does not vary (--all shows them)"
-    assert rows_table(made(JOBS, accs(1, 2, 3, 4)), everything=True).names[1] == "epochs"
+    assert tabulate_results(made(JOBS, accs(1, 2, 3, 4)), everything=True).names[1] == "epochs"
 
 
 def test_the_table_of_all_tells_why_jobs_failed() -> None:
     results = made(JOBS, [Job(state="failed", reason="exit 1", metrics={}), *accs(1, 2, 3)])
-    shown = rows_table(results, everything=True)
+    shown = tabulate_results(results, everything=True)
     assert shown.names[-1] == "reason" and shown.rows[-1][-1] == "exit 1"
     assert len(shown.right) == len(shown.names)
 
@@ -170,21 +171,21 @@ def test_the_table_of_all_tells_why_jobs_failed() -> None:
 def test_what_jobs_used_is_in_the_table_of_all_and_in_conditions() -> None:
     used = {"cpus": 1.5, "memory_bytes": 3_210_000_000, "gpu_percent": 87.0}
     results = made(JOBS, [Job(metrics={"acc": metric(4.0)}, usage=used), *accs(1, 2, 3)])
-    shown = rows_table(results, everything=True)
+    shown = tabulate_results(results, everything=True)
     assert shown.names[-4:] == ("CPUs", "peak GB", "GPU %", "job") and len(shown.right) == len(shown.names)
     assert shown.rows[0][-4:-1] == ("1.5", "3.21", "87") and shown.rows[1][-4:-1] == ("", "", "")
-    assert "CPUs" not in rows_table(results).names
+    assert "CPUs" not in tabulate_results(results).names
     assert [row.usage for row in filter_results(results, "memory_bytes > 3e9").rows] == [used]
-    assert row_json(results.rows[0])["usage"] == used and row_json(results.rows[1])["usage"] == {}
-    head, first, *_ = rows_csv(results).splitlines()
+    assert serialize_row(results.rows[0])["usage"] == used and serialize_row(results.rows[1])["usage"] == {}
+    head, first, *_ = format_results_csv(results).splitlines()
     assert dict(zip(head.split(","), first.split(","), strict=True))["memory_bytes"] == "3210000000"
 
 
 def test_many_metrics_are_cut_and_the_ranking_one_is_first() -> None:
     many = {f"m{i}": metric(1.0) for i in range(9)} | {"acc": metric(0.5)}
     results = made(JOBS, [Job(metrics=many)] * 4)
-    assert rows_table(results).names[2:6] == ("acc", "m0", "m1", "m2")
-    assert "6 metrics" in rows_table(results).left_out
+    assert tabulate_results(results).names[2:6] == ("acc", "m0", "m1", "m2")
+    assert "6 metrics" in tabulate_results(results).left_out
     assert len(results.metrics) == 10
 
 
@@ -194,7 +195,7 @@ def test_a_run_that_diverged_on_the_way_says_so() -> None:
         Job(metrics={"acc": metric(None, nonfinite=1)}),
         *accs(1, 2),
     ]
-    assert [row[2] for row in rows_table(made(JOBS, seen)).rows] == ["2", "1", "0.5 (nan)", "nan"]
+    assert [row[2] for row in tabulate_results(made(JOBS, seen)).rows] == ["2", "1", "0.5 (nan)", "nan"]
 
 
 @pytest.mark.parametrize(
@@ -203,20 +204,20 @@ def test_a_run_that_diverged_on_the_way_says_so() -> None:
 )
 def test_means_are_shown_as_precisely_as_they_are_known(values: tuple[float, float], text: str | None) -> None:
     results = made(grid(lr=[1], seed=range(2)), accs(*values))
-    shown = groups_table(group_results(results, ["lr"]), ["lr"], results).rows[0][1]
+    shown = tabulate_groups(group_results(results, ["lr"]), ["lr"], results).rows[0][1]
     assert shown == (text or "2e-12 ± 1.4e-12")
 
 
 def test_json_rows() -> None:
     results = made(JOBS, [Job(metrics={"acc": metric(None, nonfinite=1)}, shared=("b",)), *accs(1, 2, 3)])
-    rows = json.loads(json.dumps([row_json(row) for row in results.rows], allow_nan=False))
+    rows = json.loads(json.dumps([serialize_row(row) for row in results.rows], allow_nan=False))
     assert rows[0]["parameters"] == {"lr": 0.2, "epochs": 5, "seed": 1} and rows[0]["metrics"] == {"acc": 3.0}
     assert (rows[3]["metrics"], rows[3]["shared"]) == ({"acc": None}, ["b"])
     assert rows[0]["summary"]["acc"]["step"] == 9 and rows[0]["state"] == "succeeded" and len(rows[0]["job"]) == 16
 
 
 def test_json_groups() -> None:
-    shown = group_json(group_results(made(JOBS, accs(1, 3, 5, 7)), ["lr"])[0])
+    shown = serialize_group(group_results(made(JOBS, accs(1, 3, 5, 7)), ["lr"])[0])
     assert shown["parameters"] == {"lr": 0.2} and len(shown["jobs"]) == 2 and shown["metrics"]["acc"]["mean"] == 6
 
 
@@ -225,7 +226,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 
 def test_csv_has_everything() -> None:
-    text = rows_csv(made(JOBS, [*accs(0.5, 0.25, None), Job(reason="exit 1", state="failed", seconds=None)]))
+    text = format_results_csv(made(JOBS, [*accs(0.5, 0.25, None), Job(reason="exit 1", state="failed", seconds=None)]))
     assert text.count("\r\n") == 5
     rows = read(text)
     assert list(rows[0]) == ["job", "state", "lr", "epochs", "seed", "acc", "counts", "seconds", "attempt", "reason"]
@@ -235,19 +236,20 @@ def test_csv_has_everything() -> None:
 
 def test_csv_of_odd_values() -> None:
     jobs = [{"x": None}, {"x": True}, {"x": [1, "a"]}, {"y": 'a,"b"\n'}]
-    rows = read(rows_csv(made(jobs, accs(4, 3, 2, nan))))
+    rows = read(format_results_csv(made(jobs, accs(4, 3, 2, nan))))
     assert [(row["x"], row["y"]) for row in rows] == [("null", ""), ("true", ""), ('[1,"a"]', ""), ("", 'a,"b"\n')]
     assert rows[3]["acc"] == "nan"
 
 
 def test_csv_keeps_metrics_apart_from_parameters_of_their_name() -> None:
-    rows = read(rows_csv(made([{"acc": 1}, {"acc": 2}], accs(0.5, 0.25))))
+    rows = read(format_results_csv(made([{"acc": 1}, {"acc": 2}], accs(0.5, 0.25))))
     assert rows[0]["acc"] == "1" and rows[0]["metric.acc"] == "0.5"
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1", "＝1"])
 def test_no_cell_is_a_formula(text: str) -> None:
-    rows = read(rows_csv(made([{"x": text}, {"x": "a"}], [Job(reason=text, metrics={text: metric(1)}), Job()])))
+    results = made([{"x": text}, {"x": "a"}], [Job(reason=text, metrics={text: metric(1)}), Job()])
+    rows = read(format_results_csv(results))
     assert rows[0]["x"] == f"'{text}" and rows[0]["reason"] == f"'{text}" and f"'{text}" in rows[0]
 
 
@@ -257,12 +259,12 @@ def test_numbers_and_harmless_texts_stay_as_they_are(text: str) -> None:
 
 
 def test_csv_of_text_that_no_encoding_has() -> None:
-    assert "\n" in rows_csv(made([{"x": 1}], [Job(reason="\ud800")])).encode().decode()
+    assert "\n" in format_results_csv(made([{"x": 1}], [Job(reason="\ud800")])).encode().decode()
 
 
 def test_csv_of_groups() -> None:
     results = made(JOBS, accs(1, 3, 5, None))
-    rows = read(groups_csv(group_results(results, ["lr"]), ["lr"], results.metrics))
+    rows = read(format_groups_csv(group_results(results, ["lr"]), ["lr"], results.metrics))
     one = {"lr": "0.1", "jobs": "2"}
     assert rows == [
         {"lr": "0.2", "jobs": "2", "acc.mean": "5.0", "acc.std": "", "acc.min": "5", "acc.max": "5", "acc.n": "1"},
@@ -274,20 +276,20 @@ def test_a_metric_that_nobody_logged_ranks_nothing() -> None:
     seen = [Job(metrics={"loss": metric(value)}) for value in (3.0, 1.0, 4.0, 2.0)]
     results = made(JOBS, seen)
     assert results.metrics == ("loss",) and [row.metrics["loss"] for row in results.rows] == [3.0, 1.0, 4.0, 2.0]
-    assert rows_table(results).names == ("lr", "seed", "loss", "state", "time", "job")
+    assert tabulate_results(results).names == ("lr", "seed", "loss", "state", "time", "job")
 
 
 def test_groups_without_a_metric_keep_the_specs_order_and_count_nothing() -> None:
     results = made(JOBS, [Job()] * 4, metric=None)
     groups = group_results(results, ["lr"])
     assert [made.parameters["lr"] for made in groups] == [0.1, 0.2]
-    shown = groups_table(groups, ["lr"], results)
+    shown = tabulate_groups(groups, ["lr"], results)
     assert (shown.names, shown.rows) == (("lr", "n"), (("0.1", "0 of 2"), ("0.2", "0 of 2")))
 
 
 def test_columns_of_numbers_stand_right() -> None:
     jobs = [{"lr": 0.1, "opt": "a"}, {"lr": 2, "opt": "b"}, {"opt": "c"}]
-    shown = rows_table(made(jobs, accs(1, 2, 3)), everything=True)
+    shown = tabulate_results(made(jobs, accs(1, 2, 3)), everything=True)
     assert dict(zip(shown.names, shown.right, strict=True)) == {
         "lr": True, "opt": False, "acc": True, "state": False, "time": True, "job": False,
     }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import CorruptObject, StoreError, StoreFormat, StoreMissing, StoreRefused, StoreUnsafe
-from monkey.store.format import decode_format, new_format
+from monkey.store.format import decode_format, make_store_layout
 from monkey.store.memory import MemoryStore
 from monkey.store.open import locate_url, open_store
 from monkey.store.probe import probe_store
@@ -159,9 +159,9 @@ def test_a_torn_format_is_reported(root: Path, run: Run, data: bytes) -> None:
 
 
 def test_a_format_comes_back() -> None:
-    ours = new_format()
+    ours = make_store_layout()
     assert decode_format(ours.encode(), "x") == ours
-    assert new_format().id != ours.id
+    assert make_store_layout().id != ours.id
 
 
 class Liar(MemoryStore):

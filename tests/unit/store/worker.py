@@ -64,7 +64,7 @@ async def forget(place: str) -> None:
 async def contents(place: str) -> None:
     """Store many small files, by several processes, and a large one."""
     from monkey.store.content.hash_worker import read_signature
-    from monkey.store.content.objects import SourceFile, object_key
+    from monkey.store.content.objects import SourceFile, spell_md5_key
 
     data = Path(place).with_name("data")
     data.mkdir()
@@ -76,7 +76,7 @@ async def contents(place: str) -> None:
     mark("begun")
     md5s = await store.put_contents(sources, lambda objects, size: None)
     for at in range(0, len(md5s), 50):
-        mark("answered " + " ".join(object_key(md5) for md5 in md5s[at : at + 50]))
+        mark("answered " + " ".join(spell_md5_key(md5) for md5 in md5s[at : at + 50]))
     await store.close()
 
 

@@ -86,7 +86,10 @@ class SftpConnector:
         self.way: HostHop | None = None
 
     async def dial(self) -> asyncssh.SSHClientConnection:
-        """Return a new connection. Raises asyncssh's errors, OSError, ValueError: see `errors.no_connection`."""
+        """Return a new connection.
+
+        Raises asyncssh's errors, OSError, ValueError: see `errors.make_connection_error`.
+        """
         return await self._dial(self._target.host, self._target.port, self._target.user, 0)
 
     async def _dial(self, host: str, port: int | None, user: str | None, depth: int) -> asyncssh.SSHClientConnection:

@@ -19,7 +19,7 @@ from monkey.store.sftp.wire.sftp_requests import SftpRequests, is_directory
 NO_CONNECTION = (asyncssh.Error, OSError, ValueError)
 
 
-def no_connection(exc: BaseException, url: str, way: HostHop | None) -> StoreError:
+def make_connection_error(exc: BaseException, url: str, way: HostHop | None) -> StoreError:
     """Return the error to raise for `exc`, met on the way to the store at `url` while speaking with `way`."""
     what = f"the store {url}"
     if way is None:

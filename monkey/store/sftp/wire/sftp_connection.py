@@ -11,7 +11,7 @@ import asyncssh
 
 from monkey.errors import StoreError, StoreRefused
 from monkey.store.sftp.wire.connect import ConnectTimeouts, SftpConnector
-from monkey.store.sftp.wire.errors import NO_CONNECTION, make_lost_error, no_connection
+from monkey.store.sftp.wire.errors import NO_CONNECTION, make_connection_error, make_lost_error
 from monkey.store.sftp.wire.sftp_protocol import SftpConnectionLost, SftpStatusError
 from monkey.store.sftp.wire.sftp_requests import SftpRequests
 
@@ -156,7 +156,7 @@ async def open_link(dialer: SftpConnector, patience: ConnectTimeouts, url: str) 
         async with asyncio.timeout(2 * patience.connect):
             connection = await dialer.dial()
     except NO_CONNECTION as exc:
-        raise no_connection(exc, url, dialer.way) from exc
+        raise make_connection_error(exc, url, dialer.way) from exc
     link = SftpConnection(connection, patience)
     try:
         await _begin(link, dialer, url)
@@ -181,4 +181,4 @@ async def _begin(link: SftpConnection, dialer: SftpConnector, url: str) -> None:
     except StoreRefused as exc:
         raise StoreRefused(f"the store {url}: {exc.message}", hint=exc.hint) from exc
     except NO_CONNECTION as exc:
-        raise no_connection(exc, url, dialer.way) from exc
+        raise make_connection_error(exc, url, dialer.way) from exc

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 
-from monkey.files import write_all
+from monkey.atomic_write import write_all
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.sftp_protocol import FileAttributes, SftpStatusError
 from monkey.store.sftp.wire.sftp_requests import SftpRequests, decode_data, decode_names, is_directory

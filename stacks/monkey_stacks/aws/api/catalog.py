@@ -11,7 +11,7 @@ from typing import Any
 
 from monkey.atomic_write import write_atomically
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import cache_home
+from monkey.fleet.agent_state import locate_cache_home
 from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.errors import translate_errors
@@ -73,7 +73,7 @@ def _machine(raw: dict[str, Any]) -> MachineType:
 
 
 def _file(region: str) -> Path:
-    return cache_home() / "aws" / f"types-{region}.json"
+    return locate_cache_home() / "aws" / f"types-{region}.json"
 
 
 def _remembered(region: str) -> dict[str, MachineType]:
@@ -92,7 +92,7 @@ def _remember(region: str, known: dict[str, MachineType]) -> None:
         write_atomically(path, json.dumps({name: asdict(each) for name, each in known.items()}), mode=0o600)
 
 
-def image_name(cloud: CloudSettings, types: Sequence[MachineType]) -> str:
+def select_image_name(cloud: CloudSettings, types: Sequence[MachineType]) -> str:
     """Return the image as monkey.yaml has it, or else the one that machines have by default. Raises FleetError."""
     if cloud.image is not None:
         return cloud.image

@@ -31,7 +31,7 @@ class AwsStack:
     @property
     def name(self) -> str:
         """What can be named is called so: the same each time, so that it is found again."""
-        return f"{name_prefix(self.project)}{self.fleet}"[:_CUT] + f"-{self.id}"
+        return f"{make_name_prefix(self.project)}{self.fleet}"[:_CUT] + f"-{self.id}"
 
     def tags(self, part: str) -> dict[str, str]:
         """Return what a part of it is tagged with."""
@@ -39,7 +39,7 @@ class AwsStack:
         return {**names, "Name": f"{self.name} {part}"}
 
 
-def name_prefix(project: str) -> str:
+def make_name_prefix(project: str) -> str:
     """Return how the names of all stacks of a project begin."""
     return f"monkey-{project}-"[:_CUT]
 

@@ -44,7 +44,7 @@ def mask_line(line: str, seen: Iterable[str]) -> str:
     return _SECRET.sub("***", line)[:LONG]
 
 
-def last_words(seen: Iterable[str], logs: Iterable[Path] = LOGS) -> list[str]:
+def read_tails(seen: Iterable[str], logs: Iterable[Path] = LOGS) -> list[str]:
     """Return the ends of all logs, `LINES` together."""
     seen, found = list(seen), []
     for log in logs:
@@ -60,7 +60,7 @@ def note_end(cloud: Any, settings: Mapping[str, Any], why: str) -> None:
     """Leave word in the store of why this machine fails, as far as the store takes it."""
     try:
         name = cloud.name()
-        said = {"machine": name, "why": mask_line(why, cloud.seen), "at": time.time(), "log": last_words(cloud.seen)}
+        said = {"machine": name, "why": mask_line(why, cloud.seen), "at": time.time(), "log": read_tails(cloud.seen)}
         key = f"projects/{settings['project']}/boots/{settings['fleet']}/{name}"
         retry_ask(lambda: cloud.put(key, json.dumps(said).encode()), _PATIENCE, MUTE)
     except (ApiError, ApiDown, ValueError, LookupError) as exc:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.fleet.cloud.machine_paths import AGENT, BYE_FILES, GOODBYE, HEARD
-from monkey_stacks.boot.remote.boot_report import LOGS, last_words
+from monkey_stacks.boot.remote.boot_report import LOGS, read_tails
 from monkey_stacks.boot.remote.terminate import end_machine
 
 #: Seconds between looks.
@@ -76,7 +76,7 @@ def watch_agent(settings: Mapping[str, Any], cloud: Any) -> None:
 
 def _last_error() -> str:
     """Return the last line of the agent's that tells of an error; "" where there is none."""
-    return next((line for line in reversed(last_words((), LOGS[:2])) if "rror" in line), "")
+    return next((line for line in reversed(read_tails((), LOGS[:2])) if "rror" in line), "")
 
 
 def _begun() -> float:

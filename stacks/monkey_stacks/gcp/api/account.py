@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from monkey import origin
 from monkey.errors import FleetError
+from monkey.fleet.cloud.gcp_machine import find_api_url
 from monkey.fleet.cloud.http_client import ApiDown, ApiError, ask_api
 from monkey_stacks.gcp.api.errors import NO_JSON, translate_errors
 
@@ -96,7 +97,7 @@ class GcpAccount:
         return {"GOOGLE_OAUTH_ACCESS_TOKEN": self._token(), "GOOGLE_PROJECT": self.project}
 
     def _ask(self, method: str, service: str, path: str, body: Any, query: Mapping[str, str]) -> dict[str, Any]:
-        url = f"{_at(service)}{path}"
+        url = f"{find_api_url(service)}{path}"
         data = None if body is None else json.dumps(body).encode()
         said = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
         if data is None and method == "POST":
@@ -147,12 +148,6 @@ def _read(what: str, answer: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ApiDown(f"{what}: {NO_JSON} {answer[:80]!r}")
     return found
-
-
-def _at(service: str) -> str:
-    """Return the URL of an API; a variable that Google's own tools read, too, may name another one."""
-    named = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}")
-    return (named or f"https://{service}.googleapis.com").rstrip("/") + "/"
 
 
 def open_account(project: str, region: str) -> GcpAccount:

@@ -87,7 +87,7 @@ def select_zones(found: MachineOffer, asked: Sequence[str], kept: Sequence[str])
     return tuple(sorted(kept)) if kept and set(kept) <= set(found.zones) else found.zones
 
 
-def image_name(cloud: CloudSettings, machine: MachineType) -> str:
+def select_image_name(cloud: CloudSettings, machine: MachineType) -> str:
     """Return the image as monkey.yaml has it, or else the one that machines have by default. Raises FleetError."""
     if cloud.image is not None:
         return cloud.image
@@ -131,7 +131,7 @@ def _paths(name: str, kept: str) -> Iterable[str]:
         yield name
 
 
-def disk_type(type_: str) -> str:
+def select_disk_type(type_: str) -> str:
     """Return the kind of disk that a type of machines boots from: the balanced one that it takes."""
     hyper = type_.split("-")[0] in _HYPER or type_.startswith("a3-ultragpu")
     return "hyperdisk-balanced" if hyper else "pd-balanced"
@@ -139,7 +139,7 @@ def disk_type(type_: str) -> str:
 
 def check_network(account: GcpAccount, network: str, subnetwork: str) -> None:
     """Raise FleetError where the subnetwork of monkey.yaml is not there, or not of that network."""
-    path = subnetwork_path(account, subnetwork)
+    path = spell_subnetwork_path(account, subnetwork)
     found = account.find("compute", f"compute/v1/{path}")
     if found is None:
         raise FleetError(
@@ -150,14 +150,14 @@ def check_network(account: GcpAccount, network: str, subnetwork: str) -> None:
         raise FleetError(f"{subnetwork} is not part of {network}", hint="check network: and subnetwork: in monkey.yaml")
 
 
-def subnetwork_path(account: GcpAccount, name: str) -> str:
+def spell_subnetwork_path(account: GcpAccount, name: str) -> str:
     """Return the path of a subnetwork as monkey.yaml has it: a name, or already a path."""
     if "projects/" in name:
         return name[name.index("projects/") :]
     return f"projects/{account.project}/regions/{account.region}/subnetworks/{name}"
 
 
-def network_path(account: GcpAccount, name: str) -> str:
+def spell_network_path(account: GcpAccount, name: str) -> str:
     """Return the path of a network as monkey.yaml has it: a name, or already a path."""
     if "projects/" in name:
         return name[name.index("projects/") :]

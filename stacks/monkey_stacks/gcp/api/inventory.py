@@ -17,7 +17,7 @@ from monkey_stacks.cloud.scaling import MachineGroup
 from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.gcp.api import group
 from monkey_stacks.gcp.api.account import GcpAccount
-from monkey_stacks.gcp.api.naming import FLEET_LABEL, PROJECT, STACK, GcpStack, name_prefix
+from monkey_stacks.gcp.api.naming import FLEET_LABEL, PROJECT, STACK, GcpStack, make_name_prefix
 
 #: Kind of a resource to Pulumi's type, in the order in which they can be removed.
 TYPES = {
@@ -105,7 +105,7 @@ def list_others(account: GcpAccount, stack: GcpStack) -> dict[GcpStack, tuple[Gc
             if kind == "instance" or not raw.get("users"):
                 thing = GcpResource(kind, raw["name"], raw.get("machineType", "").rpartition("/")[2])
                 found.setdefault(_owner(stack, raw.get("labels", {})), []).append(thing)
-    for page in account.pages("GET", f"compute/v1/{templates}", filter=f"name eq {name_prefix(stack.project)}.*"):
+    for page in account.pages("GET", f"compute/v1/{templates}", filter=f"name eq {make_name_prefix(stack.project)}.*"):
         for raw in page.get("items", ()):
             labels = raw.get("properties", {}).get("labels", {})
             if labels.get(PROJECT) == stack.labels[PROJECT]:

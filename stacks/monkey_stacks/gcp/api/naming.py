@@ -32,7 +32,7 @@ class GcpStack:
     @property
     def name(self) -> str:
         """Return the name of the network, the group, and other resources that a stack has one of."""
-        return f"{_plain(f'{name_prefix(self.project)}{self.fleet}')[:_CUT].rstrip('-')}-{self.id}"
+        return f"{_plain(f'{make_name_prefix(self.project)}{self.fleet}')[:_CUT].rstrip('-')}-{self.id}"
 
     @property
     def account(self) -> str:
@@ -62,7 +62,7 @@ class GcpStack:
         return found[1] if found else ""
 
 
-def name_prefix(project: str) -> str:
+def make_name_prefix(project: str) -> str:
     """Return the beginning of the names of all stacks of a project."""
     return _plain(f"monkey-{project}-")[:_CUT]
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.agent_state import agent_pid, is_agent_alive
+from monkey.fleet.agent_state import is_agent_alive, read_agent_pid
 from monkey_stacks.ssh.remote import keep_alive
 from monkey_stacks.ssh.remote.keep_alive import CRON, SYSTEMD
 from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree
@@ -33,7 +33,7 @@ class AgentNotAlive(Exception):
 
 def inspect_agent(place: FleetDirectory, agent: Path) -> dict[str, Any]:
     """Return what there is to know of an agent."""
-    settings = settings_of(agent)
+    settings = read_agent_settings(agent)
     alive = is_agent_alive(agent)
     return {
         "number": int(agent.name),
@@ -41,15 +41,15 @@ def inspect_agent(place: FleetDirectory, agent: Path) -> dict[str, Any]:
         "digest": settings.get("digest", ""),
         "credentials": settings.get("credentials", ["", ""]),
         "kept": settings.get("kept", ""),
-        "after_boot": keep_alive.kept_by_systemd(place, agent) or keep_alive.in_crontab(place, agent),
+        "after_boot": keep_alive.is_kept_by_systemd(place, agent) or keep_alive.is_in_crontab(place, agent),
         "alive": alive,
         "left": (agent / "left-in-peace").exists(),
         "draining": (agent / "drain").exists(),
-        "pid": agent_pid(agent) if alive else None,
+        "pid": read_agent_pid(agent) if alive else None,
     }
 
 
-def settings_of(agent: Path) -> dict[str, Any]:
+def read_agent_settings(agent: Path) -> dict[str, Any]:
     """Return what an agent was started with; nothing where that cannot be read."""
     try:
         found = json.loads((agent / "settings.json").read_bytes())
@@ -95,7 +95,7 @@ def start_agent(place: FleetDirectory, agent: Path, command: list[str], kept: st
 def keep_agent(place: FleetDirectory, agent: Path, command: list[str], kept: str) -> None:
     """See that a living agent is started again after a boot, where that was promised. Raises OSError."""
     if kept == SYSTEMD:
-        if not keep_alive.kept_by_systemd(place, agent):
+        if not keep_alive.is_kept_by_systemd(place, agent):
             keep_alive.start_by_systemd(place, agent, command)  # it runs: only what was taken away is put back
     elif kept == CRON:
         keep_alive.add_to_crontab(place, agent, command)
@@ -136,7 +136,7 @@ def end_agents(agents: list[Path], place: FleetDirectory, patience: float = keep
 
 
 def _ask_to_leave(agent: Path) -> None:
-    pid = agent_pid(agent)
+    pid = read_agent_pid(agent)
     if pid is not None and is_agent_alive(agent):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGTERM)
@@ -155,7 +155,7 @@ def _kill(agent: Path) -> None:
 
 
 def _left(agent: Path) -> list[int]:
-    pid = agent_pid(agent)
+    pid = read_agent_pid(agent)
     found = [pid] if pid is not None and is_agent_alive(agent) else []
     return found + list_marked(f"{agent}:")
 

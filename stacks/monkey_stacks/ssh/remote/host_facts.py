@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.fleet.gpus import list_gpus
-from monkey_stacks.ssh.remote.paths import FleetDirectory, find_workdir, machine_id, name_host
+from monkey_stacks.ssh.remote.paths import FleetDirectory, find_workdir, name_host, read_machine_id
 
 #: Seconds that a program may take to answer.
 PROGRAM_SECONDS = 20
@@ -30,7 +30,7 @@ def collect_facts(said: str) -> dict[str, Any]:
     return {
         "host": name_host(),
         "name": os.uname().nodename,
-        "machine_id": machine_id(),
+        "machine_id": read_machine_id(),
         "user": read_user_name(),
         "python": list(sys.version_info[:3]),
         "executable": sys.executable,
@@ -42,9 +42,9 @@ def collect_facts(said: str) -> dict[str, Any]:
         "nearest": str(there),
         "free": disk.f_bavail * disk.f_frsize,
         "linger": lingers,
-        "user_systemd": user_systemd(),
-        "ends_at_logout": not lingers and kills_at_logout(),
-        "cron": crontab_allowed() and cron_runs(),
+        "user_systemd": has_user_systemd(),
+        "ends_at_logout": not lingers and may_kill_at_logout(),
+        "cron": may_use_crontab() and is_cron_running(),
         "gpus": list(list_gpus()),
     }
 
@@ -93,12 +93,12 @@ def is_lingering() -> bool:
     return (said or "").strip() == "Linger=yes"
 
 
-def user_systemd() -> bool:
+def has_user_systemd() -> bool:
     """Return whether a systemd of the user answers."""
     return read_output("systemctl", "--user", "show", "--property=Version") is not None
 
 
-def kills_at_logout() -> bool:
+def may_kill_at_logout() -> bool:
     """Return whether this host ends all processes of a user at logout."""
     manager = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
     said = read_output("busctl", "get-property", *manager, "KillUserProcesses")
@@ -108,7 +108,7 @@ def kills_at_logout() -> bool:
     return f'"{read_user_name()}"' not in spared
 
 
-def crontab_allowed() -> bool:
+def may_use_crontab() -> bool:
     """Return whether we may have a crontab."""
     program = shutil.which("crontab")
     if program is None:
@@ -121,7 +121,7 @@ def crontab_allowed() -> bool:
     return run.returncode == 0 or b"no crontab for" in run.stderr
 
 
-def cron_runs() -> bool:
+def is_cron_running() -> bool:
     """Return whether a program runs that would start what a crontab says."""
     for comm in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):

@@ -75,12 +75,12 @@ def _orphans(place: FleetDirectory) -> list[str]:
 
 def list_fleets(place: FleetDirectory) -> dict[str, Any]:
     """Return all that any fleet has on this host: names of fleets, where they were met, and processes."""
-    units = keep_alive.units_of(place.host)
+    units = keep_alive.list_units(place.host)
     fleets = [path.name for path in place.host.iterdir() if path.is_dir()] if place.host.is_dir() else []
     return {
         "directories": sorted(fleets),
         "units": sorted({name.removeprefix("monkey-").partition(f"-{place.host.name}-")[0] for name in units}),
-        "crontab": keep_alive.in_any_crontab(place.host),
+        "crontab": keep_alive.list_crontab_fleets(place.host),
         "processes": agents.list_marked(f"{place.host}/"),
         "files": [str(path) for path in _leftovers(place)],
         "living": sorted(fleet for fleet in fleets if _at_work(FleetDirectory(str(place.workdir), fleet))),
@@ -151,7 +151,7 @@ def converge_agent(place: FleetDirectory, asked: dict[str, Any]) -> str:
 
 
 def _is_as_asked(agent: Path, asked: dict[str, Any]) -> bool:
-    settings = agents.settings_of(agent)
+    settings = agents.read_agent_settings(agent)
     key, digest = settings.get("credentials", ["", ""])
     started = (settings.get("kept") == SYSTEMD) == (asked["kept"] == SYSTEMD)
     same = settings.get("digest") == asked["digest"] and started and not (agent / "drain").exists()
@@ -163,7 +163,7 @@ def _text(credentials: dict[str, str]) -> str:
 
 
 def _keep(place: FleetDirectory, agent: Path, asked: dict[str, Any]) -> None:
-    settings = agents.settings_of(agent)
+    settings = agents.read_agent_settings(agent)
     if settings.get("kept") != asked["kept"]:
         write_file(agent / "settings.json", json.dumps({**settings, "kept": asked["kept"]}).encode())
     agents.keep_agent(place, agent, _command(place, agent, asked["bundle"]), asked["kept"])
@@ -186,7 +186,7 @@ def _begin(place: FleetDirectory, asked: dict[str, Any], newest: Path | None) ->
     with place.bundles_locked():
         if not place.bundle(asked["bundle"]).is_dir():
             return None
-        if not anew and (agents.settings_of(agent).get("kept") == SYSTEMD) != (asked["kept"] == SYSTEMD):
+        if not anew and (agents.read_agent_settings(agent).get("kept") == SYSTEMD) != (asked["kept"] == SYSTEMD):
             keep_alive.stop_by_systemd(place, agent)
             keep_alive.remove_from_crontab(place, agent)
         place.claim_cache()

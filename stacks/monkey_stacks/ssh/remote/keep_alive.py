@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 from monkey_stacks.ssh.remote.host_facts import PROGRAM_SECONDS, read_environment
-from monkey_stacks.ssh.remote.paths import FleetDirectory, machine_id, remove_empty, write_file
+from monkey_stacks.ssh.remote.paths import FleetDirectory, read_machine_id, remove_empty, write_file
 
 #: Ways to keep agents: by the user's systemd; detached, and started again by cron after a reboot; only detached.
 SYSTEMD, CRON, DETACHED = "systemd", "cron", "detached"
@@ -49,7 +49,7 @@ def find_units() -> Path:
     return Path.home() / ".config/systemd/user"
 
 
-def units_of(host: Path) -> list[str]:
+def list_units(host: Path) -> list[str]:
     """Return the names of the units of all agents, of any fleet, with a directory below `host`."""
     found = []
     for path in sorted(find_units().glob(f"monkey-*-{host.name}-*.service")):
@@ -67,7 +67,7 @@ def name_unit(place: FleetDirectory, agent: Path) -> str:
 def start_by_systemd(place: FleetDirectory, agent: Path, command: list[str]) -> None:
     """Let systemd run an agent, now and after each boot. Raises OSError."""
     name = name_unit(place, agent)
-    identity = machine_id()
+    identity = read_machine_id()
     text = _UNIT.format(
         fleet=place.fleet,
         condition=f"ConditionHost={identity}\n" if identity else "",
@@ -106,7 +106,7 @@ def stop_by_systemd(place: FleetDirectory, agent: Path) -> bool:
     return True
 
 
-def kept_by_systemd(place: FleetDirectory, agent: Path) -> bool:
+def is_kept_by_systemd(place: FleetDirectory, agent: Path) -> bool:
     """Return whether systemd starts the agent after a boot."""
     name = name_unit(place, agent)
     return (find_units() / name).exists() and (find_units() / "default.target.wants" / name).is_symlink()
@@ -156,12 +156,12 @@ def remove_from_crontab(place: FleetDirectory, agent: Path | None = None) -> Non
     _change_crontab(_mark(place, agent), None)
 
 
-def in_crontab(place: FleetDirectory, agent: Path) -> bool:
+def is_in_crontab(place: FleetDirectory, agent: Path) -> bool:
     """Return whether cron starts the agent after a reboot. Raises OSError."""
     return any(_marked(line, _mark(place, agent)) for line in _crontab())
 
 
-def in_any_crontab(directory: Path) -> list[str]:
+def list_crontab_fleets(directory: Path) -> list[str]:
     """Return the fleets of agents below a directory that cron starts. Raises OSError."""
     marks = (line.rpartition("# monkey ")[2].partition(" ") for line in _crontab() if "# monkey " in line)
     return sorted({fleet for fleet, _, where in marks if where.startswith(f"{directory}/")})

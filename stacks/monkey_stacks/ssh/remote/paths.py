@@ -36,7 +36,7 @@ class DirectoryBusy(Exception):
     """Another process holds the lock of the directory."""
 
 
-def machine_id() -> str:
+def read_machine_id() -> str:
     """Return the identity of this machine; "" where it has none."""
     for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with contextlib.suppress(OSError):
@@ -47,7 +47,7 @@ def machine_id() -> str:
 def name_host() -> str:
     """Return this host's name below `hosts/`."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in os.uname().nodename)
-    told = hashlib.sha256(f"{os.uname().nodename}\n{machine_id()}".encode()).hexdigest()[:8]
+    told = hashlib.sha256(f"{os.uname().nodename}\n{read_machine_id()}".encode()).hexdigest()[:8]
     return f"{name.strip('.-')[:40] or 'host'}-{told}"
 
 

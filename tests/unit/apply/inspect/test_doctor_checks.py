@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from monkey.apply.inspect.doctor_checks import DoctorCheck, _agents, _clouds, _programs, check_project
-from monkey.cli.render.machine_usage import left_lines, telemetry_lines
+from monkey.cli.render.machine_usage import format_departed_telemetry, format_telemetry
 from monkey.errors import FleetError
 from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot
 from monkey.spec.project.project import load_project
@@ -63,13 +63,13 @@ def test_what_agents_that_are_gone_still_owe() -> None:
     (unsure,) = (check for check in found if not check.wrong and check is not found[-1])
     assert unsure.text == "agent f/peace/1 left with 378 bytes that may wait for http://i, or were sent since"
     how = "the next agent there sends them, or `monkey metrics backfill SWEEP` does"
-    assert set(left_lines(agents)) == {
+    assert set(format_departed_telemetry(agents)) == {
         f"metrics: left left with 378 bytes that may wait for http://i (connection refused): {how}",
         "metrics: http://i refused 3 points of left; `monkey doctor` tells where they are kept",
         "metrics: left dropped 2,000 points for want of room; the store has them still",
         f"metrics: killed left with 378 bytes that may wait for http://i: {how}",
     }
-    assert telemetry_lines(agents) == []
+    assert format_telemetry(agents) == []
 
 
 def test_heartbeats_of_another_version_do_no_harm() -> None:
@@ -77,9 +77,9 @@ def test_heartbeats_of_another_version_do_no_harm() -> None:
         found = list(_agents(StoreSnapshot({}, [agent("a", metrics=odd)], [], set(), {})))
         assert found[-1].text == "1 is alive"
         gone = agent("a", alive=False, metrics=odd)
-        assert list(_agents(StoreSnapshot({}, [gone], [], set(), {})))[-1].text == "0 are alive" and not left_lines(
-            [gone]
-        )
+        assert list(_agents(StoreSnapshot({}, [gone], [], set(), {})))[
+            -1
+        ].text == "0 are alive" and not format_departed_telemetry([gone])
 
 
 def test_each_provider_that_rents_has_a_line() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.cli.render.failure_groups import _MAX_KINDS, LOG_LINES, format_failures, normalize_failure
-from monkey.cli.render.list_tables import jobs_lines
-from monkey.cli.render.status_lines import status_lines
+from monkey.cli.render.list_tables import format_jobs
+from monkey.cli.render.status_lines import format_status
 from monkey.cli.terminal.text import Terminal
 from monkey.protocol.entries import ClaimEnd
 from monkey.store.content.objects import SEND_AGAIN
@@ -63,8 +63,8 @@ async def _failed(root: Path, ends: Sequence[tuple[str, int | None, str]]) -> tu
         snapshot = await world.reader().read()
         view = snapshot.sweeps["small"]
         told = format_failures(SweepProgress(view, view.counts), Terminal())
-        assert told == status_lines("/store", snapshot, [view], Terminal())[-len(told) :], "status says the same"
-        return jobs, told, jobs_lines([view], (), Terminal())
+        assert told == format_status("/store", snapshot, [view], Terminal())[-len(told) :], "status says the same"
+        return jobs, told, format_jobs([view], (), Terminal())
 
 
 def told(root: Path, ends: Sequence[tuple[str, int | None, str]]) -> tuple[list[str], list[str], list[str]]:

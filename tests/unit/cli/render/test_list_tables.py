@@ -11,7 +11,7 @@ import pytest
 from monkey.apply.inspect.instances import InstanceRow
 from monkey.cli.commands.audit import _audit
 from monkey.cli.commands.destroy import _destroy
-from monkey.cli.render.list_tables import findings_json, findings_lines, instances_lines
+from monkey.cli.render.list_tables import format_findings, format_instances, serialize_findings
 from monkey.cli.terminal.text import Terminal
 from monkey.errors import FleetError, MonkeyError
 from monkey.fleet.fleet_port import Say
@@ -85,22 +85,22 @@ def test_where_nothing_is_there_is_nothing_to_do(tmp_path: Path, capsys: pytest.
 
 def test_findings_steer_no_terminal() -> None:
     found = [("lab", AuditFinding("gpu1", f"an orphan unit {HOSTILE}", "remove it"))]
-    first, second = findings_lines(found, Terminal())
+    first, second = format_findings(found, Terminal())
     assert first.startswith("! lab/gpu1: an orphan unit ") and second.strip() == "remove it"
     assert "\x1b" not in first and "\n" not in first
-    (told,) = findings_json(found)
+    (told,) = serialize_findings(found)
     assert told == {"provider": "lab", "machine": "gpu1", "text": f"an orphan unit {HOSTILE}", "hint": "remove it"}
 
 
 def test_instances_are_a_table() -> None:
-    assert instances_lines([], Terminal()) == ["There are no machines, and no agents; `monkey apply` starts them."]
+    assert format_instances([], Terminal()) == ["There are no machines, and no agents; `monkey apply` starts them."]
     rows = [
         InstanceRow(
             "lab", "gpu1", "lab/gpu1/1", "draining", 2, 3.0, "kept alive by cron", {"cpu": 97.4, "gpus": [80, None, 3]}
         ),
         InstanceRow("lab", "gpu2", "", "not heard of", 0, None, ""),
     ]
-    head, first, second = instances_lines(rows, Terminal())
+    head, first, second = format_instances(rows, Terminal())
     assert head.split()[:4] == ["PROVIDER", "MACHINE", "AGENT", "STATE"]
     assert "draining" in first and "ago" in first
     assert head.split()[5:7] == ["CPU", "GPUS"] and "97%" in first and " 80%  3% " in first, "no agent told of memory"

@@ -17,12 +17,12 @@ from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
 from monkey.cli.live_view import LiveView
 from monkey.cli.render.apply_outcome import explain_hold, explain_silence, format_detached, format_outcome
-from monkey.cli.render.job_details import job_info, job_info_json, sweep_info
-from monkey.cli.render.list_tables import jobs_lines, sweeps_lines
-from monkey.cli.render.plan_lines import plan_lines
+from monkey.cli.render.job_details import format_job_details, format_sweep_details, serialize_job_details
+from monkey.cli.render.list_tables import format_jobs, format_sweeps
+from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.render.progress_lines import draw_progress, format_progress
-from monkey.cli.render.status_lines import status_json, status_lines
-from monkey.cli.terminal.text import Terminal, width_of
+from monkey.cli.render.status_lines import format_status, serialize_status
+from monkey.cli.terminal.text import Terminal, measure_width
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import StoreSnapshot
@@ -65,15 +65,15 @@ def test_plan_shows_changes_in_colour_and_ends_in_a_sentence(tmp_path: Path) -> 
     async def main() -> None:
         async with opened(tmp_path) as world:
             planned = await make_plan(world, [])
-            lines = plan_lines(planned.plan, Terminal(colour=True))
+            lines = format_plan(planned.plan, Terminal(colour=True))
             assert lines[0] == "\x1b[1msmall\x1b[0m \x1b[2m(specs/small.yaml)\x1b[0m"
             assert lines[1].startswith("\x1b[32m  + ")
-            assert plan_lines(planned.plan, Terminal())[-1].startswith("Plan: 3 new; ")
-            assert all(width_of(line) <= 40 for line in plan_lines(planned.plan, Terminal(40)))
+            assert format_plan(planned.plan, Terminal())[-1].startswith("Plan: 3 new; ")
+            assert all(measure_width(line) <= 40 for line in format_plan(planned.plan, Terminal(40)))
             await apply(world)
-            lines = plan_lines((await make_plan(world, [])).plan, Terminal())
+            lines = format_plan((await make_plan(world, [])).plan, Terminal())
             assert lines == ["No changes: 3 kept."]
-            assert len(plan_lines((await make_plan(world, [])).plan, Terminal(), everything=True)) > 3
+            assert len(format_plan((await make_plan(world, [])).plan, Terminal(), everything=True)) > 3
 
     asyncio.run(main())
 
@@ -91,11 +91,11 @@ def test_every_screen_is_free_of_what_jobs_would_steer_it_with(tmp_path: Path) -
                 "drawn": draw_progress(snapshot, [progress], best, "", to),
                 "said": format_progress(snapshot, [progress], best, HOSTILE),
                 "outcome": format_outcome([progress], best, {}, to, changed=True),
-                "status": status_lines("/store", snapshot, [view], to),
-                "jobs": jobs_lines([view], (), to),
-                "sweeps": sweeps_lines([view], to),
-                "job": job_info(view, jobs[0], tries, world.keys, "/store", to),
-                "sweep": sweep_info(view, snapshot, to),
+                "status": format_status("/store", snapshot, [view], to),
+                "jobs": format_jobs([view], (), to),
+                "sweeps": format_sweeps([view], to),
+                "job": format_job_details(view, jobs[0], tries, world.keys, "/store", to),
+                "sweep": format_sweep_details(view, snapshot, to),
             }
             for name, lines in screens.items():
                 for line in lines:
@@ -178,9 +178,9 @@ def test_cancelled_job_carries_the_sweep_s_reason_whatever_its_last_attempt_ende
         await cancel_sweep(world, "small", "enough")
         _, progress = await looked(world)
         assert explain_hold(progress)[0].startswith("It was cancelled (enough); ")
-        text = "\n".join(jobs_lines([progress.view], (), Terminal()))
+        text = "\n".join(format_jobs([progress.view], (), Terminal()))
         assert text.count("cancelled: enough") == 3 and "no longer part" not in text
-        notes = "\n".join(plan_lines((await make_plan(world, [])).plan, Terminal(), everything=True))
+        notes = "\n".join(format_plan((await make_plan(world, [])).plan, Terminal(), everything=True))
         assert "cancelled (enough): a new revision" in notes
 
     played(tmp_path, scene)
@@ -207,10 +207,10 @@ def test_outputs_are_shown_where_they_can_be_opened(tmp_path: Path) -> None:
         await world.at.put(f"{world.keys.out(jobs[0], k)}outputs/model.json", b"{}")
         view = (await looked(world))[1].view
         tries = await read_attempts(world, view, jobs[0])
-        lines = job_info(view, jobs[0], tries, world.keys, world.at.url, Terminal())
+        lines = format_job_details(view, jobs[0], tries, world.keys, world.at.url, Terminal())
         (shown,) = (line.split()[0] for line in lines if "model.json" in line)
         assert Path(shown) in set(tmp_path.rglob("model.json"))  # noqa: ASYNC240 - a small directory
-        (attempt,) = job_info_json(view, jobs[0], tries)["attempts"]
+        (attempt,) = serialize_job_details(view, jobs[0], tries)["attempts"]
         assert attempt["seconds"] == 1.5 and attempt["ended"] - attempt["started"] == pytest.approx(1.5, abs=0.01)
 
     played(tmp_path, scene)
@@ -227,7 +227,7 @@ def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
         snapshot, progress = await looked(world)
         view = progress.view
         tries = await read_attempts(world, view, jobs[0])
-        lines = [line.strip() for line in job_info(view, jobs[0], tries, world.keys, "/store", Terminal())]
+        lines = [line.strip() for line in format_job_details(view, jobs[0], tries, world.keys, "/store", Terminal())]
         at = lines.index("usage")
         assert lines[at + 1 : at + 5] == [
             "memory 3 GiB at its peak",
@@ -235,10 +235,10 @@ def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
             "GPUs 87.5% busy on average, of 0 asked for",
             "GPU memory 18.6 GiB at its peak",
         ]
-        assert job_info_json(view, jobs[0], tries)["usage"] == used and view.view(jobs[1]).usage == {}
+        assert serialize_job_details(view, jobs[0], tries)["usage"] == used and view.view(jobs[1]).usage == {}
         told = "small: NaN or infinite values of loss in 1 job; `monkey info JOB` counts them."
-        assert told in status_lines("/store", snapshot, [view], Terminal())
-        (small,) = status_json("/store", snapshot, [view])["sweeps"]
+        assert told in format_status("/store", snapshot, [view], Terminal())
+        (small,) = serialize_status("/store", snapshot, [view])["sweeps"]
         assert small["nonfinite"] == {"loss": 1}
 
     played(tmp_path, scene)
@@ -247,9 +247,9 @@ def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
 def test_plan_says_aloud_that_finished_jobs_would_be_run_again(tmp_path: Path) -> None:
     async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
         await three_ends(world, pen, jobs)
-        assert "run again" not in plan_lines((await make_plan(world, [])).plan, Terminal())[-1]
+        assert "run again" not in format_plan((await make_plan(world, [])).plan, Terminal())[-1]
         (tmp_path / "train.py").write_text("print('changed')\n")
-        last = plan_lines((await make_plan(world, [])).plan, Terminal())[-1]
+        last = format_plan((await make_plan(world, [])).plan, Terminal())[-1]
         assert "1 finished job will be run again" in last and "1 running job will be stopped" in last
 
     played(tmp_path, scene)

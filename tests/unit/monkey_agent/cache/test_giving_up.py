@@ -14,8 +14,8 @@ from monkey.processes import process_tree
 from monkey.spec.yaml.units import format_duration
 from monkey.store.memory import MemoryStore
 from monkey_agent.cache.cache import Cache
-from monkey_agent.cache.single_flight import SingleFlight, to_its_end
-from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
+from monkey_agent.cache.single_flight import SingleFlight, run_to_end
+from monkey_agent.environments.environment_pool import EnvironmentPool, name_environment
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import DAEMON, HIDDEN, Body, alive, killed_after, pids, until
@@ -33,7 +33,7 @@ def hanging(place: Path) -> tuple[dict[str, str], list[Path]]:
 @pytest.mark.skipif(not process_tree.HAS_PROC, reason="needs /proc")
 def test_an_attempt_given_up_ends_the_build_that_it_alone_waits_for(tmp_path: Path, run: Run) -> None:
     wanted, files = hanging(tmp_path)
-    entry = tmp_path / "cache" / "environments" / name_of(wanted)
+    entry = tmp_path / "cache" / "environments" / name_environment(wanted)
 
     async def scenario() -> None:
         body = Body(tmp_path)
@@ -138,7 +138,7 @@ def test_what_a_setup_leaves_running_ends_with_it(tmp_path: Path, run: Run) -> N
 def test_who_waits_for_another_process_s_build_does_not_wait_for_ever(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         cache = Cache(tmp_path / "cache")
-        entry = cache.root / "environments" / name_of({"setup": "true"})
+        entry = cache.root / "environments" / name_environment({"setup": "true"})
         async with cache.making(entry):
             with pytest.raises(JobFailed, match=r"another process has been at it for 1 s, and holds: .*\.lock"):
                 await EnvironmentPool(cache, os.environ).use({"setup": "true"}, limit=1)
@@ -202,7 +202,7 @@ def test_the_last_who_waits_is_gone_when_the_work_is(run: Run) -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            await to_its_end(lambda: time.sleep(0.2))
+            await run_to_end(lambda: time.sleep(0.2))
             said.append("ended")
         return ""
 

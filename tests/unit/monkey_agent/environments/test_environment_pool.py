@@ -15,7 +15,7 @@ import pytest
 from monkey.errors import JobFailed
 from monkey.processes import process_tree
 from monkey_agent.cache.cache import Cache, try_lock
-from monkey_agent.environments.environment_pool import EnvironmentPool, name_of
+from monkey_agent.environments.environment_pool import EnvironmentPool, name_environment
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body
@@ -63,7 +63,7 @@ def test_a_failure_shows_the_log_and_is_remembered_for_a_while(tmp_path: Path, r
         with pytest.raises(JobFailed, match="install the requirements") as failure:
             await path_of(environments, wanted)
         assert "missing-1-py3-none-any.whl" in failure.value.message
-        log = tmp_path / "environments" / f"{name_of(wanted)}.failed"
+        log = tmp_path / "environments" / f"{name_environment(wanted)}.failed"
         built = log.stat().st_mtime_ns
         with pytest.raises(JobFailed, match="install the requirements"):
             await path_of(environments, wanted)
@@ -136,7 +136,7 @@ def test_setup_runs_in_the_environment_once(tmp_path: Path, wheel: str, run: Run
         running = await body.start("hello", environment=wanted)
         assert (await running.wait()).ending is AttemptEnd.SUCCEEDED
         assert (await body.stored(running))["log/000000"] == b"hello\n"
-        assert name_of(wanted) != name_of({"requirements": wheel})
+        assert name_environment(wanted) != name_environment({"requirements": wheel})
         await body.runner.close()
 
     run(scenario())
@@ -150,7 +150,7 @@ def test_a_setup_that_fails_tells_its_last_lines(tmp_path: Path, run: Run) -> No
             await path_of(EnvironmentPool(Cache(tmp_path), os.environ), wanted)
         assert "first" in failure.value.log_tail
         assert "never" not in failure.value.log_tail
-        assert not (tmp_path / "environments" / name_of(wanted)).exists()
+        assert not (tmp_path / "environments" / name_environment(wanted)).exists()
 
     run(scenario())
     # What it left in the background is gone: it would hold the lock.

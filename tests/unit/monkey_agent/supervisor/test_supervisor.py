@@ -89,15 +89,15 @@ def test_a_successor_ends_what_agent_supervisor_and_guard_left(victim: Callable[
 
 
 def test_a_recycled_pid_is_not_killed(tmp_path: Path) -> None:
-    from monkey_agent.machine import boot_id
+    from monkey_agent.machine import read_boot_id
     from monkey_agent.supervisor.shared_state import SharedState
 
     bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     now = MachineClock().now()
-    SharedState.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 100, now - 99, 2)
+    SharedState.create(str(tmp_path / "register"), read_boot_id()).enter(bystander.pid, now - 100, now - 99, 2)
     assert leftover_processes.clear_leftovers(tmp_path) == 0
     assert bystander.poll() is None
-    SharedState.create(str(tmp_path / "register"), boot_id()).enter(bystander.pid, now - 1, now + 1, 2)
+    SharedState.create(str(tmp_path / "register"), read_boot_id()).enter(bystander.pid, now - 1, now + 1, 2)
     assert leftover_processes.clear_leftovers(tmp_path) == 1
     assert bystander.wait() == -signal.SIGKILL
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey_agent.telemetry.gpu_meter import GpuMeter, of_gpu, of_job
+from monkey_agent.telemetry.gpu_meter import GpuMeter, measure_gpu, measure_job_gpus
 from tests.unit.monkey_agent.body import alive
 
 A, B = "GPU-aaaa-1", "GPU-bbbb-2"
@@ -54,12 +54,12 @@ def test_what_gpus_do(gpus: Callable[..., None], meter: GpuMeter) -> None:
     one, two = found = meter.read()
     assert (one["index"], one["uuid"], two["uuid"], meter.trouble) == (0, A, B, "")
     told = {"gpu_percent": 87, "gpu_memory_bytes": 3 * GIB, "gpu_power_watts": 250.5, "gpu_temperature": 61}
-    assert of_gpu(one) == told
+    assert measure_gpu(one) == told
     for names in ([A], ["0"], ["GPU-aaaa"]):
-        assert of_job(found, names) == told
+        assert measure_job_gpus(found, names) == told
     both = {"gpu_percent": 50, "gpu_memory_bytes": 4 * GIB, "gpu_power_watts": 349.5, "gpu_temperature": 61}
-    assert of_job(found, ["1", "0"]) == both
-    assert of_job(found, []) == of_job(found, ["GPU-cccc"]) == {}
+    assert measure_job_gpus(found, ["1", "0"]) == both
+    assert measure_job_gpus(found, []) == measure_job_gpus(found, ["GPU-cccc"]) == {}
     reader = meter._reader
     gpus((A, 12, 0, 0, 61, "fine"))
     assert [gpu["percent"] for gpu in meter.read()] == [12]
@@ -69,8 +69,8 @@ def test_what_gpus_do(gpus: Callable[..., None], meter: GpuMeter) -> None:
 def test_a_part_of_a_split_gpu(gpus: Callable[..., None], meter: GpuMeter) -> None:
     gpus((A, 0, 4 * GIB, 90_000, 50, "split"))
     found = meter.read()
-    assert of_job(found, [f"MIG-{A}"]) == {"gpu_memory_bytes": 2 * GIB}
-    assert of_gpu(found[0]) == {"gpu_memory_bytes": 4 * GIB, "gpu_power_watts": 90, "gpu_temperature": 50}
+    assert measure_job_gpus(found, [f"MIG-{A}"]) == {"gpu_memory_bytes": 2 * GIB}
+    assert measure_gpu(found[0]) == {"gpu_memory_bytes": 4 * GIB, "gpu_power_watts": 90, "gpu_temperature": 50}
 
 
 def test_one_that_fell_off_the_bus_takes_nothing_with_it(gpus: Callable[..., None], meter: GpuMeter) -> None:

@@ -16,7 +16,7 @@ from monkey.metrics.usage import USAGE_FILE
 from monkey.processes import process_tree
 from monkey.spec.job.recipe import JobResources
 from monkey_agent.supervisor.process import ProcessExit
-from monkey_agent.telemetry.host_meter import host_meter
+from monkey_agent.telemetry.host_meter import make_host_meter
 from monkey_agent.telemetry.job_meter import ProcessCounter
 from monkey_agent.telemetry.meters import ProcessUsage
 from monkey_agent.telemetry.psutil_meters import PortableHostMeter, PortableJobMeter
@@ -168,7 +168,7 @@ def test_a_reading_that_hangs_holds_nobody_up(body: Body, run: Run) -> None:
 
 @pytest.mark.skipif(not process_tree.HAS_PROC, reason="needs /proc")
 def test_what_a_machine_does_is_what_psutil_says(tmp_path: Path) -> None:
-    ours, theirs = host_meter(tmp_path), PortableHostMeter(tmp_path)
+    ours, theirs = make_host_meter(tmp_path), PortableHostMeter(tmp_path)
     deadline = time.monotonic() + 0.5
     while time.monotonic() < deadline:
         os.urandom(1000)

@@ -44,7 +44,7 @@ def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
     def made(cloud: CloudSettings, bundle: str = "b", max_slots: int | None = None) -> str:
         provider = Provider("aws", max_slots, cloud=cloud)
         said = machine_settings.make_settings(provider, name_stack(URL, "digits", "cloud"), URL, bundle, "group")
-        return machine_settings.made_from(cloud, IMAGE.id, said)
+        return machine_settings.hash_machine_inputs(cloud, IMAGE.id, said)
 
     one = made(CLOUD)
     assert (
@@ -111,5 +111,5 @@ def test_what_was_cut_off_is_found_again_and_what_nobody_knows_is_astray() -> No
 
 
 def test_each_zone_has_its_own_addresses() -> None:
-    ranges = [desired_resources.subnet_range(f"eu-central-1{letter}") for letter in "abcdef"]
+    ranges = [desired_resources.compute_subnet_range(f"eu-central-1{letter}") for letter in "abcdef"]
     assert ranges[:2] == ["10.73.0.0/20", "10.73.16.0/20"] and len(set(ranges)) == 6

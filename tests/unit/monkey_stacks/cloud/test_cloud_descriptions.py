@@ -23,7 +23,7 @@ OLD = GroupMember("i-1", "m5.large", "then")
 def template(**changes: tuple[Any, Any]) -> MachineChange:
     """Return how a plan tells of AWS's template; changes: properties, before and after."""
     before, after = (tuple(each[at] for each in changes.values()) for at in (0, 1))
-    return descriptions.resource_change(
+    return descriptions.describe_resource_change(
         ResourceChange(ResourceOp.UPDATE, "t", "template", tuple(changes), before, after)
     )
 

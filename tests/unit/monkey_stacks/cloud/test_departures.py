@@ -7,7 +7,7 @@ from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.store.memory import MemoryStore
-from monkey_stacks.cloud.departures import find_departed, seen_off
+from monkey_stacks.cloud.departures import find_departed, wait_for_departures
 from monkey_stacks.cloud.scaling import GroupMember, MachineGroup
 from tests.loops import Run
 
@@ -33,11 +33,11 @@ def test_who_has_left_is_waited_for_and_who_came_back_is_not(run: Run) -> None:
         await beat("cloud/i-3/a", left=True)
         await beat("other/i-4/a", left=True)
         assert await find_departed(reader, "cloud") == {"i-1", "i-3"}
-        assert await seen_off(reader, "cloud", lambda: None) == (None, frozenset())
+        assert await wait_for_departures(reader, "cloud", lambda: None) == (None, frozenset())
         both = group("i-1", "i-2", "i-5")
-        assert await seen_off(reader, "cloud", lambda: both, grace=0) == (both, {"i-1"})
+        assert await wait_for_departures(reader, "cloud", lambda: both, grace=0) == (both, {"i-1"})
         looks = [group("i-2", "i-3"), group("i-2")]
-        there, going = await seen_off(reader, "cloud", lambda: looks.pop(0), grace=60)
+        there, going = await wait_for_departures(reader, "cloud", lambda: looks.pop(0), grace=60)
         assert there == group("i-2") and not going and not looks, "it went by itself"
 
     run(main())

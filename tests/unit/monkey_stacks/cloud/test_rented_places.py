@@ -101,7 +101,7 @@ def test_a_group_is_listed_as_it_is() -> None:
 
 def test_a_part_that_is_made_again_says_why() -> None:
     def why(name: str, *known: StateResource) -> str:
-        return cloud_descriptions.made_again(MachineChange("create", name, part=True), known).why
+        return cloud_descriptions.explain_remaking(MachineChange("create", name, part=True), known).why
 
     cut = StateResource(NETWORK.type, "network", "", interrupted=True)
     assert why("group", GROUP) == "it is not there any more, though an apply made it"

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from monkey.spec.job.recipe import JobResources
-from monkey_stacks.cloud.slot_capacity import Asked, MachineType, describe_misfits, describe_type_shortage, machines_for
+from monkey_stacks.cloud.slot_capacity import (
+    Asked,
+    MachineType,
+    count_needed_machines,
+    describe_misfits,
+    describe_type_shortage,
+)
 
 GIB = 1 << 30
 SMALL = MachineType("g4dn.xlarge", 4, 16 * GIB, 1)
@@ -32,7 +38,7 @@ CPU = MachineType("c7i.large", 2, 4 * GIB)
 def test_machines_for(
     types: tuple[MachineType, ...], jobs: int, asked: Asked, max_slots: int | None, machines: int
 ) -> None:
-    assert machines_for(types, jobs, asked, max_slots) == machines
+    assert count_needed_machines(types, jobs, asked, max_slots) == machines
 
 
 def test_shortage_is_what_no_type_has() -> None:

@@ -19,7 +19,7 @@ from monkey_stacks.gcp import descriptions as words
 from monkey_stacks.gcp import desired_resources, machine_rights
 from monkey_stacks.gcp.api import errors
 from monkey_stacks.gcp.api.account import GcpAccount
-from monkey_stacks.gcp.api.catalog import GcpImage, disk_type
+from monkey_stacks.gcp.api.catalog import GcpImage, select_disk_type
 from monkey_stacks.gcp.api.group import parse_time
 from monkey_stacks.gcp.api.inventory import TYPES, GcpResource, find_orphans, identify_resource, name_service_account
 from monkey_stacks.gcp.api.naming import name_stack
@@ -67,7 +67,7 @@ def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
     ) -> str:
         provider = Provider("gcp", max_slots, cloud=cloud)
         said = machine_settings.make_settings(provider, name_stack(URL, "digits", "cloud"), URL, bundle, "group")
-        return machine_settings.made_from(cloud, IMAGE.id, said, zones)
+        return machine_settings.hash_machine_inputs(cloud, IMAGE.id, said, zones)
 
     one = made(CLOUD)
     assert one == made(CLOUD, "another") == made(replace(CLOUD, max_instances=9, prices={"x": 1}))
@@ -136,14 +136,18 @@ def test_rights_end_at_the_prefix_and_at_the_own_group() -> None:
         "team/y/bell": False,
     }
     assert {key: _allowed(below["expression"], f"projects/_/buckets/b/objects/{key}") for key in rows} == rows
-    assert machine_rights.own_group("g")["expression"] == 'resource.name.endsWith("/instanceGroupManagers/g")'
+    assert (
+        machine_rights.write_group_condition("g")["expression"] == 'resource.name.endsWith("/instanceGroupManagers/g")'
+    )
 
 
 def test_changes_are_told_as_monkey_yaml_has_them() -> None:
     def why(**changes: tuple[Any, Any]) -> str:
         names = tuple(changes)
         before, after = (tuple(each[at] for each in changes.values()) for at in (0, 1))
-        return words.resource_change(ResourceChange(ResourceOp.REPLACE, "t", "template", names, before, after)).why
+        return words.describe_resource_change(
+            ResourceChange(ResourceOp.REPLACE, "t", "template", names, before, after)
+        ).why
 
     spot = {"provisioningModel": "SPOT"}
     ends = ({"terminationTime": "2026-01-01T00:00:00Z"}, {**spot, "terminationTime": "2026-01-01T06:00:00Z"})
@@ -155,7 +159,9 @@ def test_changes_are_told_as_monkey_yaml_has_them() -> None:
     shielded = ({"enableSecureBoot": True}, {"enableSecureBoot": False})
     said = why(disks=disks, metadata=names, shieldedInstanceConfig=shielded)
     assert said == "disk 50GiB → 60GiB; image team/a → team/b"
-    assert disk_type("c4-standard-2") == "hyperdisk-balanced" and disk_type("g2-standard-8") == "pd-balanced"
+    assert (
+        select_disk_type("c4-standard-2") == "hyperdisk-balanced" and select_disk_type("g2-standard-8") == "pd-balanced"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,12 @@ import pytest
 from monkey.errors import FleetError
 from monkey.plan.change import MachineChange
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
-from monkey_stacks.ssh.descriptions import check_apart, describe_creation, machine_change, nobody_left
+from monkey_stacks.ssh.descriptions import (
+    check_apart,
+    describe_creation,
+    describe_machine_change,
+    warn_of_unusable_hosts,
+)
 from monkey_stacks.ssh.fleet import _with_seen
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, ProviderEnvironment
 from monkey_stacks.ssh.host_state import HostInventory
@@ -60,7 +65,7 @@ def change(op: ResourceOp, **changed: tuple[Any, Any]) -> ResourceChange:
     ],
 )
 def test_a_change_in_words(made: ResourceChange, seen: dict[str, Any], why: str, trouble: str) -> None:
-    said = machine_change(made, seen)
+    said = describe_machine_change(made, seen)
     assert (said.op, said.machine, said.why, said.trouble) == (made.op, "gpu1", why, trouble)
 
 
@@ -131,8 +136,8 @@ def test_files_that_are_left_over_are_helped_with() -> None:
 
 def test_a_fleet_of_which_no_machine_can_be_used_is_warned_of() -> None:
     changes = [MachineChange("create", "h1", trouble="off"), MachineChange("update", "h2", trouble="full")]
-    assert not nobody_left([], []) and not nobody_left(["h1", "h2", "h3"], changes)
-    (warning,) = nobody_left(["h1", "h2"], [*changes, MachineChange("delete", "h0")])
+    assert not warn_of_unusable_hosts([], []) and not warn_of_unusable_hosts(["h1", "h2", "h3"], changes)
+    (warning,) = warn_of_unusable_hosts(["h1", "h2"], [*changes, MachineChange("delete", "h0")])
     assert warning.startswith("warning: no machine of this provider can be used now")
 
 

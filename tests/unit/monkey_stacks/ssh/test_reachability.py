@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey_stacks.ssh.reachability import check_reachability, file_system
+from monkey_stacks.ssh.reachability import check_reachability, find_file_system
 
 
 def test_a_directory_of_this_machine_is_none_of_others(tmp_path: Path) -> None:
@@ -28,5 +28,5 @@ def test_urls_are_for_the_hosts_to_try(url: str) -> None:
 
 
 def test_the_file_system_is_that_of_what_is_there() -> None:
-    assert file_system(Path("/proc/self")) == "proc"
-    assert file_system(Path("/sys/not/there/yet")) == "sysfs"
+    assert find_file_system(Path("/proc/self")) == "proc"
+    assert find_file_system(Path("/sys/not/there/yet")) == "sysfs"

@@ -6,7 +6,7 @@ from typing import Any
 
 from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
-from monkey_stacks.ssh.relocation import find_hindered, find_moving, keep_hindered, with_trouble_of
+from monkey_stacks.ssh.relocation import add_move_trouble, find_hindered, find_moving, keep_hindered
 
 NO_RIGHT = "h2: no right to write to /big\nhint: name another place"
 
@@ -30,5 +30,5 @@ def test_a_host_that_cannot_be_moved_stays_as_it_is() -> None:
 
 def test_what_hinders_a_move_is_told_of_where_it_goes() -> None:
     here = {DRIFT: "", AWAY: False, TROUBLE: "full"}
-    assert with_trouble_of({"about": "kept alive"}, here)[TROUBLE] == "", "it leaves the full disk"
-    assert with_trouble_of({DRIFT: "no right", AWAY: True}, here) == {**here, TROUBLE: "no right"}
+    assert add_move_trouble({"about": "kept alive"}, here)[TROUBLE] == "", "it leaves the full disk"
+    assert add_move_trouble({DRIFT: "no right", AWAY: True}, here) == {**here, TROUBLE: "no right"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from monkey.errors import HostAway
 from monkey.spec.project.ssh_host import parse_ssh_host
-from monkey_stacks.ssh.errors import is_passing, no_reply
+from monkey_stacks.ssh.errors import is_passing, make_silence_error
 
 #: Of a host on a busy machine, whose sshd was up long before it let users in.
 BOOTING = (
@@ -14,6 +14,6 @@ BOOTING = (
 
 
 def test_a_host_that_is_booting_is_not_one_behind_a_firewall() -> None:
-    error = no_reply(parse_ssh_host("gpu1"), 255, BOOTING)
+    error = make_silence_error(parse_ssh_host("gpu1"), 255, BOOTING)
     assert isinstance(error, HostAway) and error.message == "gpu1 lets no users in (System is booting up)"
     assert "try again" in (error.hint or "") and is_passing(255, BOOTING)

@@ -8,7 +8,7 @@ import pytest
 
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
 from monkey.protocol.heartbeat import HeartbeatWriter
-from monkey.protocol.journal import record_of
+from monkey.protocol.journal import make_record
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import JobState, SnapshotReader
 from monkey.protocol.sweeps.revision import Revision
@@ -54,7 +54,7 @@ async def dead_and_successor(store: MemoryStore, wall: float) -> None:
     end = EndEntry(ClaimEnd.FAILED, "local/vm/b", 1, "s", "exit code 3", 3, out=2)
     await store.put(f"{KEYS.job_log(JOB)}00000003", end.encode())
     successor = heart(store, "b")
-    successor.journal.record(record_of(JOB, 3, end))
+    successor.journal.record(make_record(JOB, 3, end))
     await successor.beat()
 
 

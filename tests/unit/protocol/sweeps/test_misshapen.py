@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import CorruptObject
-from monkey.protocol.entry_log import EntryLog, newest_checkpoint
+from monkey.protocol.entry_log import EntryLog, find_newest_checkpoint
 from monkey.protocol.heartbeat import decode_beat
 from monkey.protocol.journal import JournalBlock
 from monkey.protocol.layout import Keys
@@ -204,7 +204,7 @@ def test_keys_that_nobody_of_ours_writes_are_passed_over(name: str) -> None:
         assert await open_markers(store, KEYS, "local") == {"digits": [1]}
         await log.jump(store)
         assert log.head == 0
-        assert await newest_checkpoint(store, KEYS.checkpoints(JOBS[0])) in (0, 1)
+        assert await find_newest_checkpoint(store, KEYS.checkpoints(JOBS[0])) in (0, 1)
 
     asyncio.run(reading())
 

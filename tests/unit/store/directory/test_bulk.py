@@ -13,8 +13,8 @@ import pytest
 
 from monkey.errors import StoreRefused
 from monkey.store.content.hash_worker import read_signature
-from monkey.store.content.hash_workers import _AHEAD, HashWorkers, sizes_ahead
-from monkey.store.content.objects import MD5_PREFIX, SourceFile, object_key
+from monkey.store.content.hash_workers import _AHEAD, HashWorkers, prefetch_sizes
+from monkey.store.content.objects import MD5_PREFIX, SourceFile, spell_md5_key
 from monkey.store.directory.bulk import LARGE_BYTES
 from monkey.store.directory.store import DirectoryStore
 from monkey.store.store_port import Store
@@ -32,13 +32,13 @@ def test_many_files_join_those_that_are_there(store: Store, root: Path, run: Run
         run(store.put_contents(half, lambda objects, size: None))
         # The second time by another process, which finds nothing of many.
         strange = [f"{n:032x}" for n in range(0 if half == sources[:500] else _AHEAD)]
-        with sizes_ahead([*wanted, *strange], str(root / MD5_PREFIX)) as look:
+        with prefetch_sizes([*wanted, *strange], str(root / MD5_PREFIX)) as look:
             sizes = look()
-        assert {object_key(md5): size for md5, size in sizes.items()} == {
+        assert {spell_md5_key(md5): size for md5, size in sizes.items()} == {
             item.key: item.size for item in run(store.list(MD5_PREFIX))
         }
     assert sizes == {md5: len(body) for md5, body in wanted.items()}
-    assert all((root / object_key(md5)).read_bytes() == body for md5, body in wanted.items())
+    assert all((root / spell_md5_key(md5)).read_bytes() == body for md5, body in wanted.items())
     assert not list((root / "tmp").iterdir())
 
 

@@ -20,10 +20,10 @@ from monkey.store.memory import MemoryStore
 from monkey.transfer.code.code_manifest import MAX_FILE
 from monkey.transfer.code.code_snapshot import (
     CodeSnapshot,
-    code_key,
     extract_snapshot,
     pack_code,
     read_code,
+    spell_code_key,
     upload_code,
 )
 from tests.unit.transfer.conftest import write
@@ -216,7 +216,7 @@ def test_an_upload_happens_once_and_comes_back(code: Path, tmp_path: Path) -> No
 
     async def there_and_back() -> tuple[int, int]:
         sent = await upload_code(store, taken), await upload_code(store, taken)
-        await store.get_file(code_key(taken.hash), tmp_path / "archive")
+        await store.get_file(spell_code_key(taken.hash), tmp_path / "archive")
         return sent
 
     sent, again = asyncio.run(there_and_back())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import CorruptObject
-from monkey.transfer.code.code_manifest import MAX_FILE, ManifestEntry, PathKind, code_hash
+from monkey.transfer.code.code_manifest import MAX_FILE, ManifestEntry, PathKind, hash_manifest
 from monkey.transfer.code.code_snapshot import extract_snapshot, pack_code, read_code
 from tests.unit.transfer.conftest import write
 
@@ -137,7 +137,7 @@ def test_no_archive_at_all_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_gzip_does_not_matter(tmp_path: Path) -> None:
-    sha = code_hash(
+    sha = hash_manifest(
         [ManifestEntry("a", PathKind.FILE, "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881")]
     )
     for level in (0, 1, 9):

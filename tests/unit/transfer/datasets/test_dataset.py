@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import CorruptObject, DatasetError
-from monkey.transfer.datasets.dataset import Dataset, changed_files, read_listing, write_listing
+from monkey.transfer.datasets.dataset import Dataset, count_changed_files, read_listing, write_listing
 from monkey.transfer.datasets.hashing import check_unchanged, hash_dataset
 
 NAMES = ["a", "sub/z", "sub.z", 'ünï"\\.txt', "new\nline", "a b/c", "日本/🐒", "empty", "\x7f\t"]
@@ -90,8 +90,8 @@ def test_a_listing_is_read_back() -> None:
 
 def test_changed_files_are_counted() -> None:
     before = {"a": "1", "b": "2", "c": "3"}
-    assert changed_files(before, before) == 0
-    assert changed_files(before, {"a": "1", "b": "x", "d": "3"}) == 3
+    assert count_changed_files(before, before) == 0
+    assert count_changed_files(before, {"a": "1", "b": "x", "d": "3"}) == 3
 
 
 def _socket(path: Path) -> None:

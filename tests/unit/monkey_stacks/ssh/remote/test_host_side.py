@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from monkey_stacks.ssh.remote.host_setup import StoreUnreachableHere, _check_store, _lacks, _leftovers, remove_agents
-from monkey_stacks.ssh.remote.keep_alive import find_units, name_unit, units_of
+from monkey_stacks.ssh.remote.keep_alive import find_units, list_units, name_unit
 from monkey_stacks.ssh.remote.paths import FleetDirectory, hold_lock
 
 
@@ -155,5 +155,5 @@ def test_units_are_of_those_whose_agents_are_there(tmp_path: Path, monkeypatch: 
     for place in (one, two):
         agent = str(place.directory / "1").replace("%", "%%")
         (find_units() / name_unit(place, place.directory / "1")).write_text(f"ConditionPathExists=!{agent}/drain\n")
-    assert units_of(one.host) == [name_unit(one, one.directory / "1")]
-    assert units_of(two.host) == [name_unit(two, two.directory / "1")]
+    assert list_units(one.host) == [name_unit(one, one.directory / "1")]
+    assert list_units(two.host) == [name_unit(two, two.directory / "1")]

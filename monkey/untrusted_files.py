@@ -1,6 +1,6 @@
 # ruff: noqa: PTH101, PTH104
 # Paths are plain strings here, as those of workspaces are.
-"""Files and directories in which a job can put anything: read, and moved, all the same."""
+"""Files and directories in which a job can put anything: read and moved without following its links."""
 
 from __future__ import annotations
 
@@ -50,10 +50,3 @@ def move_directory(path: str, to: str) -> None:
     except PermissionError:  # only who may write to a directory may move it
         os.chmod(path, stat.S_IRWXU)
         os.rename(path, to)
-
-
-def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Write all of `data`."""
-    written = os.write(fd, data)
-    while written < len(data):
-        written += os.write(fd, memoryview(data)[written:])
