@@ -1,6 +1,6 @@
 """Machines of AWS on a real account: rented, at work, gone by themselves, and nothing left.
 
-MONKEY_CLOUD=aws MONKEY_CLOUD_STORE=s3://BUCKET/PREFIX pytest tests/cloud
+MONKEY_CLOUD=aws MONKEY_CLOUD_STORE=s3://BUCKET/PREFIX pytest tests/real_clouds
 
 takes about half an hour and some cents: one machine of MONKEY_CLOUD_TYPE (t3.small) in MONKEY_CLOUD_REGION
 (eu-central-1), whose price an hour is at most MONKEY_CLOUD_PRICE (0.03 USD), for an hour at most. Whatever happens,

@@ -1,6 +1,6 @@
 """Machines of Google's in a real project: rented, at work, gone by themselves, and nothing left.
 
-MONKEY_CLOUD=gcp MONKEY_CLOUD_STORE=gs://BUCKET/PREFIX MONKEY_CLOUD_PROJECT=ID pytest tests/cloud
+MONKEY_CLOUD=gcp MONKEY_CLOUD_STORE=gs://BUCKET/PREFIX MONKEY_CLOUD_PROJECT=ID pytest tests/real_clouds
 
 takes about half an hour and some cents: one machine of MONKEY_CLOUD_TYPE (e2-small) in MONKEY_CLOUD_REGION
 (europe-west4), whose price an hour is at most MONKEY_CLOUD_PRICE (0.03 USD), for an hour at most. Whatever happens,
