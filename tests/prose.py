@@ -27,7 +27,7 @@ _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 
 def list_files() -> list[Path]:
     """Return the files whose prose is counted."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    pages = [*ROOT.glob("*.md"), *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("*/README.md"))]
     return pages + [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 
