@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import cable
+from tests.cgroups import in_group, remove_group
 from tests.host_root import USER, root, run
 from tests.sshd import keygen
 
@@ -114,6 +115,7 @@ class Machine:
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
         command += ["systemd-nspawn", "-q", "-D", str(self.root), "--register=no", "--keep-unit", "-b"]
         command += [f"--network-bridge={self.lab.bridge}", f"--machine={self.label}", "--console=pipe", *self.options]
+        command = in_group(self.label, command)
         with (self._base / "console").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -196,6 +198,7 @@ class Machine:
             self._process = None
             # Its end of the cable stays for a moment, and would be in the way of the next boot.
             subprocess.run(["ip", "link", "delete", f"vb-{self.label}"], capture_output=True)
+            remove_group(self.label)
 
     def close(self) -> None:
         """End it and give back what it took."""
