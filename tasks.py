@@ -65,7 +65,7 @@ def check(c: Context) -> None:
         "seeds": "runs of the simulation",
         "only": "a path, or `PATH::TEST`, quick and slow",
         "keyword": "pytest's -k",
-        "workers": "processes; half as many again as there are cores by default, twice as many with --all",
+        "workers": "processes; half as many again as there are cores by default",
     },
 )
 def run_tests(
@@ -78,7 +78,7 @@ def run_tests(
     words += [f"--seeds {seeds}"] if seeds else []
     # A campaign of the simulation takes all cores by itself, and prints its numbers, which xdist would swallow.
     alone = workers == 1 or (seeds and not workers)
-    words += [] if alone else [_in_processes(workers or (2 * (os.cpu_count() or 1) if all else 0))]
+    words += [] if alone else [_in_processes(workers)]
     words += [f"-k '{keyword}'"] if keyword else []
     words += [f"'{only or ('tests/simulation' if seeds else 'tests')}'"]
     tool(c, " ".join(words))
@@ -88,8 +88,7 @@ def _in_processes(workers: int = 0) -> str:
     """Return pytest's options for so many processes.
 
     More than there are cores by default: with as many, half of the machine's time passes while tests wait for what
-    they started. (The slow ones wait longer: two for each core.) One by one: xdist hands a quarter of all out at once,
-    and the slow ones stand in front.
+    they started. One by one: xdist hands a quarter of all out at once, and the slow ones stand in front.
     """
     return f"-n {workers or -(-3 * (os.cpu_count() or 1) // 2)} --maxschedchunk 1"
 
