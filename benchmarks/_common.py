@@ -22,10 +22,11 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "monk
 
 
 class Run(NamedTuple):
-    """One process: seconds from its start to its end, and its largest resident memory in bytes."""
+    """One process: seconds from its start to its end, its largest resident memory in bytes, and its seconds of CPU."""
 
     seconds: float
     peak: int
+    cpu: float
 
 
 def run(argv: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Run:
@@ -42,7 +43,8 @@ def run(argv: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | N
     if process.returncode:
         raise SystemExit(f"{' '.join(argv)[:200]} failed ({process.returncode}):\n{words.decode()[-2000:]}")
     # Linux counts in KiB, macOS in bytes.
-    return Run(seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Run(seconds, peak, usage.ru_utime + usage.ru_stime)
 
 
 def take_turns(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:

@@ -13,6 +13,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from tests import hosts, influx, services, sshd
@@ -33,8 +34,11 @@ NOT_OURS = ("MONKEY_", "AWS_", "AZURE_", "GOOGLE_", "GCLOUD_")
 
 
 def pytest_configure() -> None:
-    """Have ^C end what tests start: a shell's job in the background ignores it, and hands that on."""
+    """Let ^C end what tests start, which a shell's job in the background ignores; let no example have a deadline."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A machine that is busy with other tests stands still for longer than Hypothesis allows an example (200 ms).
+    hypothesis.settings.register_profile("monkey", deadline=None)
+    hypothesis.settings.load_profile("monkey")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

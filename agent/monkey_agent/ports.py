@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from monkey.protocol.clock import Clock
+from monkey.protocol.record.history import HistoryPart
+from monkey.protocol.record.job_attempts import AttemptRecord
+from monkey.protocol.record.shipment import Piece
 from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopEvidence
@@ -50,6 +53,10 @@ class Attempt:
     ours_since: int
     #: Names of secrets that sweeps declared: the agent's own variables of these names are withheld from the job.
     withheld: frozenset[str] = frozenset()
+    #: The agent that runs it: "fleet/name/boot".
+    agent: str = ""
+    #: The attempts before it.
+    earlier: tuple[AttemptRecord, ...] = ()
 
 
 class AttemptEnd(StrEnum):
@@ -75,7 +82,10 @@ class AttemptOutcome:
     reason: str = ""
     #: As of a shell: 128 + signal where a signal ended the job; None where nothing was started, or it is not known.
     exit_code: int | None = None
+    #: Of its history, and of what it logged itself.
     summary: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: The earlier attempts that it continued.
+    history: tuple[HistoryPart, ...] = ()
     #: Path below outputs/ to SHA-256, 64 hex.
     outputs: dict[str, str] = field(default_factory=dict)
     #: Its usage of the machine, as `monkey.metrics.usage` returns it; {} where that is not known.
@@ -86,6 +96,8 @@ class AttemptOutcome:
     seconds: float = 0.0
     #: Evidence that a condition of `stop_when` was met; for a success, only of a condition that ends the sweep.
     met: StopEvidence | None = None
+    #: Hash of what its result came from (`monkey.protocol.record.facts`); "" where that is not known.
+    facts: str = ""
 
 
 class LiveAttempt(Protocol):
@@ -129,6 +141,10 @@ class LiveAttempt(Protocol):
     def usage(self) -> dict[str, float]:
         """Return the attempt's usage of the machine so far; {} if it is not known yet. Cheap."""
 
+    @property
+    def merged(self) -> bool:
+        """Return whether all that the job wrote is in files of its own in the store."""
+
     def leave(self, *, recorded: bool) -> None:
         """Give back what the attempt used of the machine, as its outcome is not needed any more.
 
@@ -159,8 +175,14 @@ class Runner(Protocol):
         `freeze` froze.
         """
 
-    def follow(self, on: bool) -> None:
-        """Set whether a person watches: logs are then shipped every second instead of every 30."""
+    #: Set by the agent: brings all that running attempts wrote by now to the store, durably. Raises StoreError.
+    ship: Callable[[], Awaitable[None]]
+
+    def take_unshipped(self, most: int) -> Iterable[Piece]:
+        """Yield up to `most` bytes of what running attempts wrote and was not taken before. Cheap.
+
+        All metrics come before any log: a checkpoint waits for metrics, and a log may grow faster than it is shipped.
+        """
 
     async def close(self) -> None:
         """Kill all jobs that still run, and give back all that is held. No job is started afterwards."""

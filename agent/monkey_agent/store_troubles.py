@@ -9,6 +9,8 @@ from monkey_agent.unexpected_errors import UnexpectedErrors
 #: Seconds for which a trouble counts since it was last met. What fails is tried again every few seconds: a store that
 #: is full or read-only answers some requests all the while, so that one success ends no trouble.
 LASTS = 15.0
+#: Number of messages that a heartbeat carries: where a disk is full, each attempt fails with a key of its own.
+MOST = 3
 
 
 class StoreTroubles:
@@ -22,19 +24,24 @@ class StoreTroubles:
 
     def note(self, exc: MonkeyError) -> None:
         """Note a request that failed."""
+        self._forget_old()
         if exc.message not in self._met:
             self._errors.say(exc.message)
         self._met[exc.message] = self._clock.now()
 
     def expire(self) -> None:
         """Forget the troubles that are over; log it when none is left."""
+        if self._met:
+            self._forget_old()
+            if not self._met:
+                self._errors.say("the store answers again")
+
+    def _forget_old(self) -> None:
         since = self._clock.now() - LASTS
-        left = {message: met for message, met in self._met.items() if met >= since}
-        if self._met and not left:
-            self._errors.say("the store answers again")
-        self._met = left
+        self._met = {message: met for message, met in self._met.items() if met >= since}
 
     @property
     def messages(self) -> list[str]:
-        """Return the messages of the troubles, the oldest first."""
-        return list(self._met)
+        """Return the messages of the troubles, the oldest first: `MOST` of them, and how many more there are."""
+        more = len(self._met) - MOST
+        return [*list(self._met)[:MOST], *([f"and {more} more like these"] if more > 0 else [])]

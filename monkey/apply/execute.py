@@ -14,10 +14,12 @@ from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError
 from monkey.fleet.agent_state import make_host_name
+from monkey.plan.adoption.adopted_jobs import ADOPTED_BEFORE
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.diff import check_descent
-from monkey.plan.explain import find_setting_changes
+from monkey.plan.explain import KEEP_NOTHING, find_setting_changes
 from monkey.plan.sizes import format_size
+from monkey.protocol.adoption_log import AdoptionEntry, record_adoptions
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import SweepState, append_revision, mark_queue, read_sweep
 from monkey.transfer.code.code_snapshot import upload_code
@@ -88,8 +90,32 @@ async def _sweep(world: World, plan: SweepPlan, want: LoadedSpec, now: float, sa
             say(plan.name, f"{format_size(want.code.size)} of code uploaded ({format_size(sent)} compressed)")
         revision = _revision(plan, want, now, rollback=rollback and not want.desired.descends)
         entry = await _append(world, plan, revision, say)
+        await _record(world, plan, revision)
         fleets = tuple(want.desired.settings.providers)
     await mark_queue(world.at, world.keys, fleets, plan.name, entry)
+
+
+async def _record(world: World, plan: SweepPlan, revision: Revision) -> None:
+    """Record in the project's log what the sweep adopts: other sweeps adopt it, too, and this one under another name.
+
+    The revision comes first: an apply that loses to another records nothing. Until this is done, the newest revision
+    itself says what it adopts.
+    """
+    lots = [(lot.results, lot.why, lot.codes) for lot in plan.adoptions]
+    # A job that stands for itself has given up what it adopted.
+    rest, dropped = dict(plan.adopted), {job: job for job in plan.dropped}
+    for results, _, _ in lots:
+        rest = {job: result for job, result in rest.items() if job not in results}
+    entries = [
+        AdoptionEntry(results, why, plan.name, revision.author, revision.at, codes)
+        for results, why, codes in [
+            *lots,
+            (rest, ADOPTED_BEFORE, None),
+            (dropped, f"--keep-stale {KEEP_NOTHING}", None),
+        ]
+    ]
+    if plan.adopted or dropped:
+        await record_adoptions(world.at, world.keys, entries)
 
 
 async def _append(world: World, plan: SweepPlan, revision: Revision, say: Say) -> int:

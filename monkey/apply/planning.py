@@ -83,5 +83,5 @@ async def plan_loaded_specs(world: World, wanted: Sequence[LoadedSpec], keep_sta
     check_expires(world.project, plan, wanted)
     plan = await forecast_machines(add_shortage_warnings(plan, world), world, snapshot)
     check_costs(plan)
-    plan = replace(plan, warnings=await warn_of_unlisted_fleets(world))
+    plan = replace(plan, warnings=(*await warn_of_unlisted_fleets(world), *observed.problems))
     return PlanningResult(plan, (), wanted, snapshot)

@@ -21,6 +21,7 @@ VERBS = {
         "logs": "Show the logs of jobs; -f follows.",
         "results": "Show jobs with their metrics, best first.",
         "fetch": "Download the outputs of jobs.",
+        "verify": "Check that the store holds what was recorded.",
     },
     "Steer": {
         "cancel": "Cancel a sweep.",

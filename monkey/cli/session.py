@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +23,12 @@ def check_one_format(**chosen: bool) -> None:
     """Raise UsageError where more than one of these options is given."""
     if sum(chosen.values()) > 1:
         raise click.UsageError(f"{' and '.join(name for name, on in chosen.items() if on)} exclude each other")
+
+
+def print_pieces(pieces: Iterable[str]) -> None:
+    """Print texts as they are made, each with its own newlines: a long one never stands in memory as a whole."""
+    for piece in pieces:
+        click.echo(piece, nl=False)
 
 
 def find_project() -> Project:
@@ -46,9 +52,7 @@ def run_in_world(work: Callable[[World], Awaitable[_T]]) -> _T:
     here, fleets = find_project(), list["Fleet"]()
 
     async def inside() -> _T:
-        stopping = asyncio.current_task()
-        assert stopping is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.cancel)
+        _cancel_at_sigterm()
         async with open_world(here) as world:
             try:
                 with ProgressBars() as bars:
@@ -57,10 +61,33 @@ def run_in_world(work: Callable[[World], Awaitable[_T]]) -> _T:
             finally:
                 fleets.extend(world.fleets.values())
 
+    before = signal.getsignal(signal.SIGTERM)
     try:
         return asyncio.run(inside())
     except (KeyboardInterrupt, asyncio.CancelledError) as exc:
         raise KeyboardInterrupt(*_halfway(fleets)) from exc
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _cancel_at_sigterm() -> None:
+    """Have SIGTERM cancel the running task, as asyncio does at SIGINT.
+
+    A handler of the loop's own runs at its next turn: a signal within the last one was lost.
+    """
+    import asyncio
+    import signal
+
+    stopping, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert stopping is not None
+
+    def stop(*_: object) -> None:
+        if stopping.done():
+            raise KeyboardInterrupt
+        stopping.cancel()
+        loop.call_soon_threadsafe(lambda: None)  # wakes a loop that waits
+
+    signal.signal(signal.SIGTERM, stop)
 
 
 def _halfway(fleets: list[Fleet]) -> list[str]:

@@ -8,9 +8,19 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 from shutil import which
+from typing import NamedTuple
 
 #: Seconds that nvidia-smi may take: it is slow on a machine with many GPUs and no persistence daemon.
 _PATIENCE_SECONDS = 60
+
+
+class GpuModels(NamedTuple):
+    """The models of a machine's GPUs."""
+
+    #: Each name that CUDA_VISIBLE_DEVICES may have for a GPU, or for a part of one (MIG), to its model.
+    models: dict[str, str]
+    #: Version of the driver; "" where it is not known.
+    driver: str
 
 
 def list_gpus() -> tuple[str, ...]:
@@ -32,6 +42,25 @@ def select_gpus(numbers: Collection[int]) -> tuple[str, ...]:
 def list_busy_gpus() -> frozenset[str]:
     """Return the GPUs on which any process computes now."""
     return frozenset(re.findall(r"GPU-[^\s,]+", _ask("--query-compute-apps=gpu_uuid", "--format=csv,noheader")))
+
+
+def describe_gpus() -> GpuModels:
+    """Return the models of all GPUs and the version of their driver; blocks until the driver answers."""
+    models = parse_gpu_models(_ask("-L"))
+    versions = _ask("--query-gpu=driver_version", "--format=csv,noheader").split() if models else []
+    return GpuModels(models, versions[0] if versions else "")
+
+
+def parse_gpu_models(listing: str) -> dict[str, str]:
+    """Read the models in `nvidia-smi -L`; a part of a GPU (MIG) has the model of the whole before its own."""
+    models: dict[str, str] = {}
+    whole = ""
+    for line in listing.splitlines():
+        if found := re.match(r"GPU (\d+): (.+) \(UUID: (GPU-[^)\s]+)\)", line):
+            whole = models[found[1]] = models[found[3]] = found[2].strip()
+        elif found := re.match(r"\s+(MIG \S+)\s.*\(UUID: (MIG-[^)\s]+)\)", line):
+            models[found[2]] = f"{whole} {found[1]}"
+    return models
 
 
 def _ask(*words: str) -> str:

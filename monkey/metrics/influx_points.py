@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import quote
 
 from monkey.metrics import names
-from monkey.metrics.summary import is_finite
+from monkey.metrics.summary import find_job_value, has_diverged, is_finite
 from monkey.spec.job.job_table import ParameterValue
+from monkey.spec.job.recipe import MetricTake
 
 Field = float | int | str | bool
 
@@ -122,6 +123,7 @@ def write_job_point(
     summary: Mapping[str, Mapping[str, Any]] | None = None,
     metric: str | None = None,
     maximize: bool = False,
+    take: MetricTake = "last",
     count: int | None = None,
 ) -> bytes:
     """Return the line of a job's change of state.
@@ -129,7 +131,7 @@ def write_job_point(
     `state`: RUNNING (claimed), SUCCEEDED, FAILED, STOPPED or RELEASED of `monkey.metrics.names`. `at`, `k`: time and
     position of the claim or end in the job's log. `attempt`: 1 for the first. `summary`: as `monkey.metrics.summary`
     makes it.
-    `metric`, `maximize`: what ranks the sweep's jobs, as its settings have it. `count`: how many jobs the sweep has.
+    `metric`, `maximize`, `take`: what ranks the sweep's jobs, as its settings have it. `count`: the number of its jobs.
     """
     fields: dict[str, Field] = {names.STATE_FIELD: state, names.ATTEMPT: attempt, names.HOST: host}
     if reason:
@@ -142,7 +144,8 @@ def write_job_point(
         fields[names.NONFINITE] = sum(entry.get("nonfinite") or 0 for entry in summary.values())
     if count is not None:
         fields[names.COUNT] = count
-    fields |= _objective(metric, maximize, summary or {})
+    if metric is not None:
+        fields |= {names.METRIC: metric, **_objective((summary or {}).get(metric, {}), maximize=maximize, take=take)}
     fields |= dict(_parameters(parameters)) | dict(_finals(summary or {}))
     return write_point(names.JOBS, {names.SWEEP: sweep, names.JOB: job}, fields, compute_entry_time(at, k))
 
@@ -152,13 +155,10 @@ def compute_entry_time(at: float, k: int) -> int:
     return round(at * 1_000) * 1_000_000 + k
 
 
-def _objective(metric: str | None, maximize: bool, summary: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
-    if metric is None:
-        return {}
-    value = summary.get(metric, {}).get("last")
+def _objective(entry: Mapping[str, Any], *, maximize: bool, take: MetricTake) -> dict[str, Field]:
+    value = None if has_diverged(entry) else find_job_value(entry, take, maximize=maximize)
     number = None if value is None else convert_to_float(value)
-    told: dict[str, Field] = {names.METRIC: metric}
-    return told if number is None else told | {names.OBJECTIVE: number, names.SCORE: number if maximize else -number}
+    return {} if number is None else {names.OBJECTIVE: number, names.SCORE: number if maximize else -number}
 
 
 def _parameters(parameters: Mapping[str, ParameterValue]) -> Iterable[tuple[str, Field]]:

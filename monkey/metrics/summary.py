@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from monkey.metrics.metric_log import is_metric_name
+from monkey.spec.job.recipe import MetricTake
 
 #: Bytes of the longest line that is read: a longer one is garbage, not a record to wait for.
 MAX_LINE = 1 << 20
@@ -37,6 +38,12 @@ class MetricSummary:
 
         `watch` receives every value that is kept, finite or not: the metric's name, the value, its step.
         """
+        #: Of each file, the step of its first record that has one.
+        self._first_steps: dict[str, int] = {}
+        #: Records at or after this step are left out.
+        self.until: int | None = None
+        #: Are records without a step left out?
+        self.stepped_only = False
         #: Number of lines that were no records, and of values that were no numbers.
         self.garbage = 0
         #: Whether values were left out because there were too many names.
@@ -75,11 +82,17 @@ class MetricSummary:
     def result(self) -> dict[str, dict[str, Any]]:
         """Return the summary of each metric, by name, sorted.
 
-        - last, min, max: of the finite values; None without one.
+        - last: the value that was logged last; None where that one is not finite: the metric diverged.
+        - min, max: of the finite values; None without one.
         - step, best_min_step, best_max_step: the steps of these three; None where no step was given.
         - count, nonfinite: the number of finite values, and of others.
         """
         return {name: metric.result() for name, metric in sorted(self._metrics.items())}
+
+    @property
+    def first_step(self) -> int | None:
+        """The step at which the records begin: the lowest of the first steps of all files; None without a step."""
+        return min(self._first_steps.values(), default=None)
 
     def _line(self, line: bytes, source: str) -> None:
         if not line.strip():
@@ -94,6 +107,10 @@ class MetricSummary:
         step, at = record.get("step"), record.get("t")
         step = step if type(step) is int and -MAX_STEP <= step < MAX_STEP else None
         at = float(at) if type(at) is float or (type(at) is int and abs(at) < 1 << 53) else 0.0
+        if step is not None:
+            self._first_steps.setdefault(source, step)
+        if self.stepped_only if step is None else self.until is not None and step >= self.until:
+            return
         for name, value in metrics.items():
             self._value(name, value, step, at, source)
 
@@ -112,10 +129,36 @@ class MetricSummary:
             self._watch(name, number, step)
         if number is None:
             self.garbage += 1
-        elif not is_finite(number):
-            metric.nonfinite += 1
         else:
             metric.add(number, step, at, source)
+
+
+def merge_summaries(
+    before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return the summary of records that came in two parts, `before` and then `after`."""
+    return {
+        name: _merge_entries(before[name], after[name])
+        if name in before and name in after
+        else dict(after[name] if name in after else before[name])
+        for name in sorted({*before, *after})
+    }
+
+
+def _merge_entries(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    last = after if after["count"] or after["nonfinite"] else before
+    lowest = after if before["min"] is None or (after["min"] is not None and after["min"] < before["min"]) else before
+    highest = after if before["max"] is None or (after["max"] is not None and after["max"] > before["max"]) else before
+    return {
+        "last": last["last"],
+        "min": lowest["min"],
+        "max": highest["max"],
+        "step": last["step"],
+        "best_min_step": lowest["best_min_step"],
+        "best_max_step": highest["best_max_step"],
+        "count": before["count"] + after["count"],
+        "nonfinite": before["nonfinite"] + after["nonfinite"],
+    }
 
 
 class BestValue(NamedTuple):
@@ -131,11 +174,28 @@ def find_best_value(entry: Mapping[str, Any], maximize: bool) -> BestValue | Non
     return None if value is None else BestValue(value, entry.get("best_max_step" if maximize else "best_min_step"))
 
 
+def find_job_value(entry: Mapping[str, Any], take: MetricTake, *, maximize: bool) -> float | None:
+    """Return the value of a metric that stands for a job: the last or the best one; None where it is not finite.
+
+    Results are ranked by it, and InfluxDB's points of jobs have it.
+    """
+    if take == "best":
+        found = find_best_value(entry, maximize)
+        return found.value if found else None
+    last = entry.get("last")
+    return last if isinstance(last, int | float) else None
+
+
+def has_diverged(entry: Mapping[str, Any]) -> bool:
+    """Return whether the metric was logged, and its last value is not finite; its best value then means nothing."""
+    return bool(entry) and entry.get("last") is None
+
+
 class _Metric:
     __slots__ = ("at", "count", "last", "max", "max_step", "min", "min_step", "nonfinite", "source", "step")
 
     def __init__(self) -> None:
-        # A float may be an int here and everywhere: as exact as it was logged.
+        # A float may be an int here and everywhere: as exact as it was logged. None once the metric diverged.
         self.last: float | None = None
         self.min = float("inf")
         self.max = float("-inf")
@@ -148,10 +208,15 @@ class _Metric:
         self.source = ""
 
     def add(self, value: float, step: int | None, at: float, source: str) -> None:
-        self.count += 1
+        finite = is_finite(value)
         # A clock that was set back must not make an old value of the same process the last one.
-        if source == self.source or at >= self.at or self.last is None:
-            self.last, self.step, self.at, self.source = value, step, at, source
+        if source == self.source or at >= self.at or not (self.count or self.nonfinite):
+            # The last finite value would hide that the metric diverged after it.
+            self.last, self.step, self.at, self.source = value if finite else None, step, at, source
+        if not finite:
+            self.nonfinite += 1
+            return
+        self.count += 1
         if value < self.min:
             self.min, self.min_step = value, step
         if value > self.max:

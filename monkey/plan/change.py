@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from monkey.plan.adoption.adopted_jobs import AdoptedJobs
 from monkey.plan.cost import FleetCost
 from monkey.plan.desired import DesiredSweep, UploadSize
 from monkey.plan.observed import ObservedSweep
@@ -85,8 +87,10 @@ class SweepPlan:
     upload: UploadSize = field(default_factory=UploadSize)
     #: Job of the desired table to the finished job whose result it takes, by this plan or an earlier one.
     adopted: Mapping[str, str] = field(default_factory=dict)
-    #: Kinds of reasons for which results are kept (`--keep-stale`), if any job adopts one.
-    keeping: tuple[str, ...] = ()
+    #: Those of them that the newest revision does not have yet, by reason.
+    adoptions: tuple[AdoptedJobs, ...] = ()
+    #: Jobs that lose an adopted result by this plan, and are run.
+    dropped: AbstractSet[str] = frozenset()
     #: Facts that are no change, but should be known before an apply.
     notes: tuple[str, ...] = ()
     #: Name of a dataset to the bytes and objects of it that are not in the store yet.

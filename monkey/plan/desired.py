@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from monkey.spec.job.equivalences import Equivalence
 from monkey.spec.job.job_table import JobTable
 from monkey.spec.job.recipe import Recipe, SweepSettings
 
@@ -38,5 +39,7 @@ class DesiredSweep:
     git: Mapping[str, Any] | None = None
     #: False where the repository knows that `git` does not descend from the commit that was applied last.
     descends: bool = True
+    #: What the spec declares to be no change, with lines.
+    equivalences: Sequence[Equivalence] = ()
     #: What the spec's author should hear, though it stops nothing.
     warnings: tuple[str, ...] = ()

@@ -9,11 +9,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from monkey.errors import NotADescendant, PlanError
+from monkey.plan.adoption.adopting import FoundAdoptions, adopt_stale_results, find_adoptions, keep_adoptions
+from monkey.plan.adoption.final_results import FinalResults, collect_adoptions, trace_results
 from monkey.plan.advice import SweepSituation, suggest_extension, suggest_reopening, suggest_retry
 from monkey.plan.change import JobChanges, Plan, StaleJobs, SweepPlan
 from monkey.plan.desired import DesiredSweep, UploadSize
 from monkey.plan.explain import (
     IDENTITY_CHANGED,
+    KEEP_NOTHING,
     KEEPABLE_REASONS,
     explain_parameter_changes,
     explain_recipe_changes,
@@ -35,8 +38,9 @@ def compute_plan(desired: Sequence[DesiredSweep], observed: ObservedProject, kee
     """
     _check_request(desired, keep_stale)
     keep, there, sweeps = tuple(sorted(keep_stale)), {"", *observed.code}, []
+    adopted = collect_adoptions(observed)
     for want in desired:
-        sweep = _plan_sweep(want, observed, keep)
+        sweep = _plan_sweep(want, observed, trace_results(observed, adopted, want.name), keep)
         # A sweep that is done needs its code no more, nor its data.
         if sweep.revises or sweep.jobs.unfinished:
             sweep = _with_upload(sweep, observed, there)
@@ -84,41 +88,65 @@ def _check_request(desired: Sequence[DesiredSweep], keep_stale: Collection[str])
                 hint="give one of them another `name:`",
             )
         sources[want.name] = want.source
-    for kind in sorted(set(keep_stale) - set(KEEPABLE_REASONS)):
+    for kind in sorted(set(keep_stale) - {*KEEPABLE_REASONS, KEEP_NOTHING}):
         raise PlanError(
             f"--keep-stale {kind}: there is no such reason to be stale by which results could be kept",
-            hint=f"expected one of {', '.join(KEEPABLE_REASONS)}",
+            hint=f"expected one of {', '.join(KEEPABLE_REASONS)}; or {KEEP_NOTHING}, to run what has adopted a result",
         )
+    if KEEP_NOTHING in keep_stale and len(keep_stale) > 1:
+        raise PlanError(f"--keep-stale {KEEP_NOTHING} stands alone", hint="give up results first, then keep others")
 
 
-def _plan_sweep(want: DesiredSweep, observed: ObservedProject, keep: tuple[str, ...]) -> SweepPlan:
+def _plan_sweep(
+    want: DesiredSweep, observed: ObservedProject, finals: FinalResults, keep: tuple[str, ...]
+) -> SweepPlan:
     seen = observed.sweeps.get(want.name)
     applied = seen.applied if seen else None
+    found = find_adoptions(want, observed, finals, drop=KEEP_NOTHING in keep)
+    lots, results = found.lots, found.results
     if seen is None or applied is None:
-        kept, new = _split_rows(want.table.ids, observed.finished)
-        kept_states, homes = _count_kept_jobs(want, kept, None, observed)
-        return SweepPlan(want, seen, JobChanges(new=new, kept=kept, kept_states=kept_states, elsewhere=homes))
-    lots = _split_jobs(want, applied, observed)
-    stale, taken, spared = _adopt_results(lots.stale, applied, observed, keep)
-    kept_states, homes = _count_kept_jobs(want, lots.kept, seen, observed)
+        kept, new = _split_rows(want.table.ids, observed.finished, results)
+        kept_states, homes = _count_kept_jobs(want, kept, None, observed, results)
+        jobs = JobChanges(new=new, kept=kept, kept_states=kept_states, elsewhere=homes)
+        told = tuple(found.warnings)
+        return SweepPlan(want, seen, jobs, adopted=results, adoptions=tuple(lots), dropped=found.dropped, notes=told)
+    split = _split_jobs(want, applied, observed, found)
+    stale, taken = adopt_stale_results(split.stale, want, applied, keep, finals)
+    lots = [*lots, taken] if taken.results else lots
+    adopted = {**results, **taken.results}
+    replaced = _leave_sources(split.replaced, applied, adopted, finals)
+    kept_states, homes = _count_kept_jobs(want, split.kept, seen, observed, results)
+    rows = array("i", (row for row, job in enumerate(want.table.ids) if job in taken.results)) if taken.results else ()
     before = applied.settings.stop_when
     jobs = JobChanges(
-        new=lots.new,
+        new=split.new,
         stale=stale,
-        kept=array("i", sorted([*lots.kept, *taken])) if taken else lots.kept,
-        removed=lots.removed,
-        kept_states={**kept_states, "adopted": len(taken)} if taken else kept_states,
-        removed_states=count_states((applied.table.ids[row] for row in lots.removed), seen, before),
-        replaced_states=count_states(
-            (applied.table.ids[row] for row in lots.replaced if row not in spared), seen, before
-        ),
+        kept=array("i", sorted([*split.kept, *rows])) if rows else split.kept,
+        removed=_leave_sources(split.removed, applied, adopted, finals),
+        kept_states=_add_adopted(kept_states, len(taken.results)),
+        replaced_states=count_states((applied.table.ids[row] for row in replaced), seen, before),
         elsewhere=homes,
     )
-    adopted = {**_keep_adoptions(want, applied), **{want.table.ids[row]: job for row, job in taken.items()}}
+    gone = (applied.table.ids[row] for row in jobs.removed)
+    jobs = replace(jobs, removed_states=count_states(gone, seen, before))
     settings = find_setting_changes(applied.settings, want.settings)
-    return SweepPlan(
-        want, seen, jobs, settings, UploadSize(), adopted, keep if taken else (), _collect_notes(want, seen, jobs)
-    )
+    adopted = {**keep_adoptions(want, applied, found.dropped), **adopted}
+    notes = (*_collect_notes(want, seen, jobs), *found.warnings)
+    return SweepPlan(want, seen, jobs, settings, UploadSize(), adopted, tuple(lots), found.dropped, notes)
+
+
+def _leave_sources(
+    rows: Collection[int], applied: AppliedRevision, adopted: Mapping[str, str], finals: FinalResults
+) -> Sequence[int]:
+    """Return the rows of the applied table without those whose result a wanted job takes: that job is their heir."""
+    if not adopted:
+        return rows if isinstance(rows, Sequence) else array("i", rows)
+    ids, own, taken = applied.table.ids, applied.adopted, set(adopted.values())
+    return array("i", (row for row in rows if finals.find(own.get(ids[row], ids[row])) not in taken))
+
+
+def _add_adopted(states: Mapping[str, int], count: int) -> Mapping[str, int]:
+    return {**states, "adopted": states.get("adopted", 0) + count} if count else states
 
 
 class _JobSplit(NamedTuple):
@@ -130,11 +158,13 @@ class _JobSplit(NamedTuple):
     replaced: Collection[int]
 
 
-def _split_jobs(want: DesiredSweep, applied: AppliedRevision, observed: ObservedProject) -> _JobSplit:
+def _split_jobs(
+    want: DesiredSweep, applied: AppliedRevision, observed: ObservedProject, found: FoundAdoptions
+) -> _JobSplit:
     ids, old_ids = want.table.ids, applied.table.ids
-    if ids == old_ids:
+    if ids == old_ids and not found.dropped:
         return _JobSplit((), (), range(len(ids)), (), ())
-    known = set(old_ids)
+    known = {*old_ids, *found.results} - found.dropped
     kept, rest = _split_rows(ids, known, observed.finished)
     wanted = set(ids)
     gone = array("i", (row for row, job in enumerate(old_ids) if job not in wanted))
@@ -184,55 +214,30 @@ def _group_by_reason(
     )
 
 
-def _adopt_results(
-    groups: tuple[StaleJobs, ...], applied: AppliedRevision, observed: ObservedProject, keep: Collection[str]
-) -> tuple[tuple[StaleJobs, ...], dict[int, str], set[int]]:
-    """Take finished jobs that are stale for no reason but those of `keep`.
-
-    Returns what is left stale, row of the desired table to the job whose result it takes, rows of the applied table.
-    """
-    left, taken, spared = [], {}, set()
-    for group in groups:
-        if not all(reason.kind in keep for reason in group.reasons):
-            left.append(group)
-            continue
-        rows, befores = array("i"), array("i")
-        for row, before in zip(group.rows, group.before, strict=True):
-            job = applied.table.ids[before]
-            job = applied.adopted.get(job, job)
-            if job in observed.finished:
-                taken[row] = job
-                spared.add(before)
-            else:
-                rows.append(row)
-                befores.append(before)
-        if rows:
-            left.append(StaleJobs(group.reasons, rows, befores))
-    return tuple(left), taken, spared
-
-
-def _keep_adoptions(want: DesiredSweep, applied: AppliedRevision) -> dict[str, str]:
-    """Results adopted earlier stay adopted for as long as their jobs are wanted."""
-    if not applied.adopted:
-        return {}
-    wanted = set(want.table.ids)
-    return {job: result for job, result in applied.adopted.items() if job in wanted}
-
-
 def _count_kept_jobs(
-    want: DesiredSweep, rows: Sequence[int], seen: ObservedSweep | None, observed: ObservedProject
+    want: DesiredSweep,
+    rows: Sequence[int],
+    seen: ObservedSweep | None,
+    observed: ObservedProject,
+    adopted: Mapping[str, str],
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Count the kept jobs by state, and those that the newest revision lacked by the sweep they come from."""
-    ids = want.table.ids
+    """Count the kept jobs by state, and those that the newest revision lacked by the sweep they come from.
+
+    `adopted`: those of them that take a result by this plan.
+    """
+    ids, rules = want.table.ids, want.settings.stop_when
     applied = seen.applied if seen else None
-    if seen is not None and applied is not None and ids == applied.table.ids:
-        return count_all_states(seen, want.settings.stop_when), {}
+    if seen is not None and applied is not None and ids == applied.table.ids and len(rows) == len(ids):
+        counted = count_all_states(seen, rules)
+        if adopted:
+            counted -= count_states(adopted, seen, rules)
+        return _add_adopted(counted, len(adopted)), {}
     known = set(applied.table.ids) if applied else frozenset[str]()
-    here = [ids[row] for row in rows if ids[row] in known]
-    there = [ids[row] for row in rows if ids[row] not in known]
-    counted = count_states(here, seen, want.settings.stop_when) if seen else Counter[str]()
+    here = [ids[row] for row in rows if ids[row] in known and ids[row] not in adopted]
+    there = [ids[row] for row in rows if ids[row] not in known and ids[row] not in adopted]
+    counted = count_states(here, seen, rules) if seen else Counter[str]()
     counted["succeeded"] += len(there)
-    return +counted, _count_by_sweep(there, want.name, observed)
+    return _add_adopted(+counted, len(adopted)), _count_by_sweep(there, want.name, observed)
 
 
 def _count_by_sweep(jobs: Sequence[str], name: str, observed: ObservedProject) -> Counter[str]:

@@ -14,6 +14,8 @@ from monkey.spec.project.notify import NotifyChannel
 
 #: What `--keep-stale` may name. Not "parameter": a result under other parameters is another result.
 KEEPABLE_REASONS = ("code", "command", "dataset", "requirements", "python", "setup", "image", "env", "outputs")
+#: What `--keep-stale` names to give up adopted results.
+KEEP_NOTHING = "nothing"
 #: Names that a sentence lists before it only counts.
 _LISTED = 3
 #: Characters of a value that a sentence shows.
@@ -100,7 +102,7 @@ def format_listed_setting(name: str, value: Iterable[Mapping[str, Any]]) -> str 
 
 def _format_setting(name: str, value: Any) -> str:
     if value is None:
-        return "none"
+        return "last" if name == "take" else "none"
     if isinstance(value, bool):
         return str(value).lower()
     if (listed := format_listed_setting(name, value)) is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from monkey.plan.desired import UploadSize
 from monkey.spec.job.job_table import JobTable
-from monkey.spec.job.recipe import Recipe, SweepSettings
+from monkey.spec.job.recipe import EarlierRecipe, Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopEvidence
 
 
@@ -92,3 +92,11 @@ class ObservedProject:
     within: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: When this was seen, seconds since the epoch.
     at: float = 0.0
+    #: Job to the job whose result stands for it, by the project's log of adoptions; that one may be adopted, too.
+    adoptions: Mapping[str, str] = field(default_factory=dict)
+    #: Earlier code and later code that a spec declared to be the same, and that results were adopted for.
+    codes: AbstractSet[tuple[str, str]] = frozenset()
+    #: The recipes of all revisions of all sweeps; those of one sweep in their order.
+    recipes: Sequence[EarlierRecipe] = ()
+    #: Sentences about what of the store could not be read, and was skipped.
+    problems: tuple[str, ...] = ()

@@ -15,6 +15,8 @@ The document is one object:
   - `upload`: {`bytes`, `objects`} to send, code and datasets together
   - `datasets`: a list of {`name`, `hash`, `bytes` and `objects` to send, `here`: is it on the machine that plans?}
   - `adopted`: the number of jobs that take another's result
+  - `adoptions`: those of them that this plan adds, a list of {`why`, `jobs`}, the latter a count
+  - `dropped`: the number of jobs that lose an adopted result, and are run
   - `released`: the number of running jobs that an apply would stop
   - `expires`: when the sweep would expire if applied now, in seconds since the epoch; null for never
   - `unmarked`: fleets whose queue lacks the sweep, as an apply was interrupted
@@ -96,6 +98,8 @@ def _serialize_sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
             for name, oid in sweep.desired.recipe.datasets.items()
         ],
         "adopted": len(sweep.adopted),
+        "adoptions": [{"why": lot.why, "jobs": len(lot.results)} for lot in sweep.adoptions],
+        "dropped": len(sweep.dropped),
         "released": sweep.released,
         "expires": sweep.expires(now),
         "unmarked": list(sweep.unmarked),

@@ -51,8 +51,8 @@ class Claims:
             return (log.base, log.head) not in self._heart.held
         return self._observer.lost(tail, log.base, log.head)
 
-    async def take(self, log: EntryLog, sweep: str, checkpoint: int = 0) -> HeldClaim | None:
-        """Append a claim, which tells of the newest `checkpoint`.
+    async def take(self, log: EntryLog, sweep: str, checkpoint: int = 0, lost_seconds: float = 0.0) -> HeldClaim | None:
+        """Append a claim, which tells of the newest `checkpoint`, and of the seconds that a lost attempt ran.
 
         None: another was first, its owner lives after all, or the store does not answer.
         """
@@ -61,7 +61,7 @@ class Claims:
         spot = (log.base, log.head + 1)
         if not self._heart.may_work(epoch) or spot in self._heart.held:
             return None  # out of touch; or another task of this agent is claiming the same
-        claim = self._make(sweep, continues=False, checkpoint=checkpoint)
+        claim = self._make(sweep, continues=False, checkpoint=checkpoint, lost_seconds=lost_seconds)
         self._heart.held.add(spot)
         try:
             if isinstance(tail, Claim | TornEntry) and not await self._gone(tail, log):
@@ -116,10 +116,10 @@ class Claims:
         """Hold the claim no longer: the next heartbeat frees it for others."""
         self._heart.held.discard(held.spot)
 
-    def _make(self, sweep: str, *, continues: bool, checkpoint: int = 0) -> Claim:
+    def _make(self, sweep: str, *, continues: bool, checkpoint: int = 0, lost_seconds: float = 0.0) -> Claim:
         self._nonce += 1
         at = round(self._clock.wall(), 3)
-        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, checkpoint, at)
+        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, checkpoint, at, lost_seconds)
 
     async def _gone(self, tail: Claim | TornEntry, log: EntryLog) -> bool:
         return tail.agent == self._observer.me or await self._observer.confirm(tail, log.base, log.head)

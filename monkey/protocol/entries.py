@@ -36,6 +36,8 @@ class Claim:
     checkpoint: int = 0
     #: Wall clock of the agent, seconds since the epoch; for people, never for decisions.
     at: float = 0.0
+    #: For a takeover, the seconds that the lost attempt ran by its agent's last heartbeat.
+    lost_seconds: float = 0.0
 
     def encode(self) -> bytes:
         """Return the bytes of the entry."""
@@ -51,6 +53,8 @@ class Claim:
             body["continues"] = True
         if self.checkpoint:
             body["checkpoint"] = self.checkpoint
+        if self.lost_seconds:
+            body["lost_seconds"] = self.lost_seconds
         return _dump(body)
 
 
@@ -71,6 +75,7 @@ class EndEntry:
     at: float = 0.0
     #: Position of the claim under which the attempt began: it names the directory of outputs.
     out: int = 0
+    #: Of the job: of the attempt, and of what it continued.
     metrics: dict[str, Any] = field(default_factory=dict)
     #: Relative path of every kept file to its SHA-256.
     outputs: dict[str, str] = field(default_factory=dict)
@@ -79,6 +84,20 @@ class EndEntry:
     met: dict[str, Any] = field(default_factory=dict)
     #: The attempt's usage of its machine, as `monkey.metrics.usage` returns it.
     usage: dict[str, float] = field(default_factory=dict)
+    #: Hash of what the result came from, as `monkey.protocol.record.facts` has it; "" where that is not known.
+    facts: str = ""
+    #: Seconds that earlier attempts ran, and that passed from the claim to the start of the process.
+    before: float = 0.0
+    prepared: float = 0.0
+    #: The attempts that it continued, as `monkey.protocol.record.history` reads them.
+    history: list[Any] = field(default_factory=list)
+    #: Of the outputs, those that an earlier attempt left: path to the position of its claim.
+    outputs_at: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total_seconds(self) -> float:
+        """Seconds that all attempts at the job ran, to this one's end."""
+        return round(self.before + self.seconds, 3)
 
     def encode(self) -> bytes:
         """Return the bytes of the entry, without empty fields."""
@@ -90,7 +109,10 @@ class EndEntry:
         return _dump(body)
 
 
-_OPTIONAL = ("sweep", "reason", "exit_code", "seconds", "at", "out", "metrics", "outputs", "log_tail", "met", "usage")
+_OPTIONAL = (
+    *("sweep", "reason", "exit_code", "seconds", "before", "prepared", "at", "out", "metrics", "history"),
+    *("outputs", "outputs_at", "log_tail", "met", "usage", "facts"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +141,20 @@ _SHAPE = {
     "outcome": entry_shape.is_text,
     "reason": entry_shape.is_text,
     "exit_code": entry_shape.is_whole,
+    "lost_seconds": entry_shape.is_moment,
     "seconds": entry_shape.is_moment,
+    "before": entry_shape.is_moment,
+    "prepared": entry_shape.is_moment,
     "at": entry_shape.is_moment,
     "out": entry_shape.is_whole,
     "metrics": entry_shape.is_object_map,
+    "history": lambda value: isinstance(value, list),
     "outputs": entry_shape.is_text_map,
+    "outputs_at": entry_shape.is_whole_map,
     "log_tail": entry_shape.is_texts,
     "met": lambda value: isinstance(value, dict) and bool(StopEvidence.from_json(value)),
     "usage": entry_shape.is_number_map,
+    "facts": entry_shape.is_text,
 }
 
 

@@ -14,6 +14,7 @@ from monkey.errors import CorruptObject, StoreError
 from monkey.protocol import entry_shape
 from monkey.protocol.clock import Clock
 from monkey.protocol.journal import Journal, JournalBlock
+from monkey.protocol.record.shipment import Shipment, is_shipment
 from monkey.store.store_port import Store
 
 #: Seconds between heartbeats; a fraction of OWN, so that three may be lost.
@@ -43,6 +44,8 @@ class Heartbeat:
     #: The agent has left on purpose; nothing more will come of it.
     left: bool = False
     vitals: dict[str, Any] = field(default_factory=dict)
+    #: What running jobs wrote and no segment has yet: `sealed` and `pieces`, as a `Shipment` has them.
+    ship: dict[str, Any] = field(default_factory=dict)
 
 
 #: What each field of a stored heartbeat is, and of each of `vitals.running`.
@@ -53,6 +56,7 @@ _SHAPE = {
     "journal": lambda value: isinstance(value, dict),
     "at": entry_shape.is_moment,
     "left": entry_shape.is_flag,
+    "ship": is_shipment,
     "vitals": lambda value: (
         isinstance(value, dict)
         and entry_shape.is_text(value.get("alert", ""))
@@ -95,6 +99,7 @@ def decode_beat(agent: str, key: str, data: bytes) -> Heartbeat:
             at=body["at"],
             left=body["left"],
             vitals=body["vitals"],
+            ship=body.get("ship", {}),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as exc:
         raise CorruptObject(key, f"not a heartbeat ({exc!r})") from exc
@@ -110,7 +115,7 @@ class HeartbeatWriter:
     def __init__(self, store: Store, key: str, clock: Clock) -> None:
         """Begin with nothing acknowledged: no job may run before the first beat was."""
         self._store, self._key, self._clock = store, key, clock
-        self.journal = Journal()
+        self.journal, self.shipment = Journal(), Shipment()
         #: Claims and permits in hand, as (base, position); changed by whoever claims.
         self.held: set[tuple[str, int]] = set()
         self.seq = 0
@@ -120,6 +125,8 @@ class HeartbeatWriter:
         self.told = 0
         #: Counts breaks in the chain of beats: what was claimed before a break must be claimed again.
         self.epoch = 0
+        #: Adds to the shipment what running jobs wrote since the last beat.
+        self.collect: Callable[[], None] = lambda: None
         #: What the agent says of itself, for people.
         self.vitals: Callable[[], dict[str, Any]] = dict
         #: Receives each error of the store that keeps a beat or a claim from being written; the agent shows it.
@@ -153,6 +160,7 @@ class HeartbeatWriter:
         self.acknowledged = max(self.acknowledged, started)
 
     def _encode(self, left: bool) -> bytes:
+        self.collect()
         body = {
             "seq": self.seq,
             "held": sorted(self.held),
@@ -161,5 +169,6 @@ class HeartbeatWriter:
             "at": self._clock.wall(),
             "left": left,
             "vitals": self.vitals(),
+            **({"ship": self.shipment.to_json()} if self.shipment.sealed or self.shipment.open else {}),
         }
         return json.dumps(body, separators=(",", ":")).encode()

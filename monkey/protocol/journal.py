@@ -37,7 +37,8 @@ class JournalRecord(NamedTuple):
     #: Seconds that it ran, and when it ended (the agent's wall clock, since the epoch).
     seconds: float
     at: float
-    #: Whatever else is not empty: exit_code, reason, metrics, outputs, log_tail, met, usage, out, agent.
+    #: Whatever else is not empty: exit_code, reason, metrics, outputs, outputs_at, log_tail, met, usage, before, out,
+    #: agent.
     extra: dict[str, Any]
 
 
@@ -46,7 +47,7 @@ def make_record(job: str, k: int, end: EndEntry) -> JournalRecord:
     extra: dict[str, Any] = {}
     if end.exit_code:
         extra["exit_code"] = end.exit_code
-    for name in ("reason", "metrics", "outputs", "log_tail", "met", "usage"):
+    for name in ("reason", "metrics", "outputs", "outputs_at", "log_tail", "met", "usage", "before"):
         if value := getattr(end, name):
             extra[name] = value
     if end.out != k - 1:

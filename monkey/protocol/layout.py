@@ -35,6 +35,10 @@ class Keys:
         self.sweeps = f"{self.root}sweeps/"
         self.jobs = f"{self.root}jobs/"
         self.agents = f"{self.root}agents/"
+        #: Of what running jobs wrote (`monkey.protocol.record.shipment`). Not below `agents`, which all agents list.
+        self.shipments = f"{self.root}shipments/"
+        #: The log of adopted results (`monkey.protocol.adoption_log`).
+        self.adoptions = f"{self.root}adoptions/"
         self.watchers = f"{self.root}watch/"
         #: Of each fleet that Pulumi looks after: its state, and who changes it now.
         self.machines = f"{self.root}machines/"
@@ -75,6 +79,10 @@ class Keys:
         """Return a file of that attempt's checkpoints."""
         return f"{self.checkpoints(job)}{spell_number(k)}/files/{sha256}"
 
+    def facts(self, sha256: str) -> str:
+        """Return the facts with this hash: below the project, as rented machines may write nowhere else."""
+        return f"{self.root}facts/{sha256}"
+
     def queue(self, fleet: str) -> str:
         """Return the prefix of a fleet's queue markers."""
         return f"{self.root}queue/{fleet}/"
@@ -90,6 +98,14 @@ class Keys:
     def segment(self, agent: str, i: int) -> str:
         """Return the i-th sealed segment of an agent's journal."""
         return f"{self.agents}{agent}/{spell_number(i)}"
+
+    def shipped(self, agent: str) -> str:
+        """Return the prefix of the sealed segments of an agent's shipment."""
+        return f"{self.shipments}{agent}/"
+
+    def shipped_segment(self, agent: str, i: int) -> str:
+        """Return the i-th sealed segment of an agent's shipment."""
+        return f"{self.shipped(agent)}{spell_number(i)}"
 
     def watcher(self, who: str) -> str:
         """Return the marker of a user who watches now."""

@@ -132,6 +132,7 @@ class JournalIndex:
         start = len(block)
         if self.lean:
             _thin(beat.block.extra)
+            beat.ship.clear()
         block.extend(beat.block, start)
         self.add(block, start)
 

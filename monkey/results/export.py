@@ -1,22 +1,25 @@
-"""The results of a sweep for other programs: `--json` and `--csv`."""
+"""The results of a sweep for other programs: `--json` and `--csv`, in pieces of many lines."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from monkey.metrics.summary import is_finite
 from monkey.results.groups import ResultGroup
 from monkey.results.result_rows import ResultRow, Results
 from monkey.spec.command.command import format_argument
-from monkey.spec.job.job_table import ParameterValue
+from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
 
 #: Beginnings of a cell that a spreadsheet takes for a formula; some spreadsheets take the wide forms, too.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
-#: Columns for a metric over a group, in this order.
-SPREAD = ("mean", "std", "min", "max", "n")
+#: Columns for a metric over a group, in this order; the interval of its mean is mean ± ci95.
+SPREAD = ("mean", "std", "ci95", "min", "max", "n")
+#: Lines of a piece: few enough to weigh nothing, many enough to be written at once.
+LINES = 1_000
 
 
 def serialize_row(row: ResultRow) -> dict[str, Any]:
@@ -24,8 +27,9 @@ def serialize_row(row: ResultRow) -> dict[str, Any]:
 
     - `job`, `state`, `seconds`, `attempt`, `reason`
     - `counts`: whether the job counts in means, ranks and "best"
+    - `diverged`: whether the last value of the metric that ranks is not finite; such a job does not count
     - `parameters`: dotted name to value
-    - `metrics`: name to number; null where no value was finite
+    - `metrics`: name to number; null where the value that stands for the job is not finite
     - `summary`: name to {last, min, max, step, …}
     - `shared`: other sweeps that want the job
     - `usage`: cpus, memory_bytes, gpu_percent, gpu_memory_bytes, as far as they are known
@@ -34,63 +38,83 @@ def serialize_row(row: ResultRow) -> dict[str, Any]:
         "job": row.job,
         "state": row.state,
         "counts": row.counts,
-        "parameters": dict(row.parameters),
+        "diverged": row.diverged,
+        "parameters": row.parameters,
         "metrics": {name: value if is_finite(value) else None for name, value in row.metrics.items()},
-        "summary": {name: dict(entry) for name, entry in row.summary.items()},
+        "summary": row.summary,
         "seconds": row.seconds,
         "attempt": row.attempt,
         "reason": row.reason,
         "shared": list(row.shared),
-        "usage": dict(row.usage),
+        "usage": row.usage,
     }
 
 
-def format_results_csv(results: Results) -> str:
-    """Return all rows as CSV (RFC 4180), with these columns:
+def format_results_csv(results: Results) -> Iterator[str]:
+    """Yield all rows as CSV (RFC 4180), with these columns:
 
     - job, state, every parameter, every metric;
-    - counts (true or false), seconds, attempt;
+    - counts, diverged (true or false), seconds, attempt;
     - the usage (cpus, memory_bytes, gpu_percent, gpu_memory_bytes) that any job has;
     - reason.
 
     A metric with the name of another column is prefixed "metric.". A parameter that a job lacks is empty.
     """
-    metrics = results.metrics
-    taken = {"job", "state", "counts", "seconds", "attempt", "reason", *results.parameters, *results.usages}
+    metrics, usages = results.metrics, results.usages
+    fixed = ("job", "state", "counts", "diverged", "seconds", "attempt", "reason")
+    taken = {*fixed, *results.parameters, *usages}
     head = [
         *("job", "state", *results.parameters),
         *(f"metric.{name}" if name in taken else name for name in metrics),
-        *("counts", "seconds", "attempt", *results.usages, "reason"),
+        *("counts", "diverged", "seconds", "attempt", *usages, "reason"),
     ]
-    rows = (
-        [
-            row.job,
-            row.state,
-            *(_parameter(row.parameters, name) for name in results.parameters),
-            *(_number(row.metrics.get(name)) for name in metrics),
-            format_argument(row.counts),
-            _number(row.seconds),
-            str(row.attempt),
-            *(_number(row.usage.get(name)) for name in results.usages),
-            escape_formula(row.reason or ""),
+    # Columns are made of all rows of a piece at once, and a parameter's text once for each of its values.
+    cells = [_make_parameter_texts(results.table.columns[name]) for name in results.parameters]
+    values = [results.values[name] for name in metrics]
+    ids, seen = results.table.ids, results.seen
+
+    def write(places: Sequence[int]) -> list[Iterable[str]]:
+        jobs = [seen[at] for at in places]
+        return [
+            [ids[at] for at in places],
+            [results.states[at] for at in places],
+            *([texts(at) for at in places] for texts in cells),
+            *([_number(column[at]) for at in places] for column in values),
+            ["true" if results.counts[at] else "false" for at in places],
+            ["true" if results.diverged[at] else "false" for at in places],
+            [_number(job.seconds) for job in jobs],
+            [str(job.attempt) for job in jobs],
+            *([_number(job.usage.get(name)) for job in jobs] for name in usages),
+            [escape_formula(job.reason) if job.reason else "" for job in jobs],
         ]
-        for row in results.rows
-    )
-    return _csv(head, rows)
+
+    order = results.order
+    pieces = (zip(*write(order[at : at + LINES]), strict=True) for at in range(0, len(order), LINES))
+    return _write_csv(head, pieces)
 
 
-def format_groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], metrics: Sequence[str]) -> str:
-    """Return groups as CSV: the parameters `names`, the number of jobs, and mean, std, min, max, n of each metric."""
+def format_groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:
+    """Yield groups as CSV: the parameters `names`, the number of jobs, and the SPREAD of each metric."""
     head = [*names, "jobs", *(f"{metric}.{part}" for metric in metrics for part in SPREAD)]
     rows = (
         [
-            *(_parameter(made.parameters, name) for name in names),
-            str(len(made.rows)),
+            *(_parameter(made.parameters[name]) if name in made.parameters else "" for name in names),
+            str(len(made.jobs)),
             *(cell for metric in metrics for cell in _spread(made, metric)),
         ]
         for made in groups
     )
-    return _csv(head, rows)
+    return _write_csv(head, iter(lambda: list(islice(rows, LINES)), []))
+
+
+def format_json_rows(rows: Iterable[Any], dump: Callable[[Any], str]) -> Iterator[str]:
+    """Yield a JSON array with a line for each row; `dump` makes JSON of a row."""
+    lines = map(dump, rows)
+    before = "[\n "
+    while piece := ",\n ".join(islice(lines, LINES)):
+        yield before + piece
+        before = ",\n "
+    yield "\n]\n" if before[0] == "," else "[]\n"
 
 
 def escape_formula(text: str) -> str:
@@ -104,19 +128,31 @@ def escape_formula(text: str) -> str:
     return text
 
 
-def _csv(head: Iterable[str], rows: Iterable[list[str]]) -> str:
+def _write_csv(head: Iterable[str], pieces: Iterable[Iterable[Iterable[str]]]) -> Iterator[str]:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow([escape_formula(name) for name in head])
-    writer.writerows(rows)
+    for rows in pieces:
+        writer.writerows(rows)
+        yield _encodable(out.getvalue())
+        out.seek(0)
+        out.truncate()
+    if out.tell():
+        yield _encodable(out.getvalue())
+
+
+def _encodable(text: str) -> str:
     # A lone half of a surrogate pair is text in JSON and YAML, but in no encoding.
-    return out.getvalue().encode("utf-8", "replace").decode()
+    return text.encode("utf-8", "replace").decode()
 
 
-def _parameter(parameters: Any, name: str) -> str:
-    if name not in parameters:
-        return ""
-    value: ParameterValue = parameters[name]
+def _make_parameter_texts(column: ParameterColumn) -> Callable[[int], str]:
+    """Return what says a parameter of the job at a place."""
+    texts = ["", *map(_parameter, column.values)]
+    return lambda at: texts[column.index[at] - ABSENT]
+
+
+def _parameter(value: ParameterValue) -> str:
     # Numbers are ours to write; a text is whatever a spec says.
     return escape_formula(value) if isinstance(value, str) else format_argument(value)
 
@@ -129,4 +165,4 @@ def _spread(made: ResultGroup, metric: str) -> list[str]:
     of = made.metrics.get(metric)
     if of is None:
         return [*("" for _ in SPREAD[:-1]), "0"]
-    return [*map(_number, (of.mean, of.std, of.min, of.max)), str(of.n)]
+    return [*map(_number, (of.mean, of.std, of.ci95, of.min, of.max)), str(of.n)]

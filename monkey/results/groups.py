@@ -10,9 +10,10 @@ from math import frexp, ldexp, sqrt
 from statistics import fmean
 from typing import Any
 
-from monkey.results.result_rows import ResultRow, Results, check_known_name, make_rank_key
+from monkey.results.result_rows import MetricColumn, Results, check_known_name, rank_places
+from monkey.results.t_interval import compute_half_width
 from monkey.spec.job.job_id import dump_canonical_json
-from monkey.spec.job.job_table import ParameterValue
+from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class MetricSpread:
 
     mean: float
     std: float | None
+    #: Half the width of the 95 % interval of the mean, by Student's t; None where there is no std.
+    ci95: float | None
     min: float
     max: float
     n: int
@@ -31,14 +34,12 @@ class ResultGroup:
     """Jobs that have the same values of the parameters that were grouped by."""
 
     parameters: Mapping[str, ParameterValue]
-    rows: tuple[ResultRow, ...]
-    #: Of those of its jobs that count (`ResultRow.counts`), and have a finite value.
+    #: Best first.
+    jobs: Sequence[str]
+    #: How many of its jobs are in each state.
+    states: Counter[str]
+    #: Of those of its jobs that count, and have a finite value.
     metrics: Mapping[str, MetricSpread]
-
-    @property
-    def states(self) -> Counter[str]:
-        """How many of its jobs are in each state."""
-        return Counter(row.state for row in self.rows)
 
 
 def group_results(results: Results, names: Sequence[str]) -> list[ResultGroup]:
@@ -49,49 +50,67 @@ def group_results(results: Results, names: Sequence[str]) -> list[ResultGroup]:
     """
     for name in names:
         check_known_name(name, results.parameters, "--group-by", "parameters")
-    members: dict[tuple[str | None, ...], list[ResultRow]] = {}
-    for row in results.rows:
-        key = tuple(dump_canonical_json(row.parameters[name]) if name in row.parameters else None for name in names)
-        members.setdefault(key, []).append(row)
-    groups = [_group(rows, names, results.metrics) for rows in members.values()]
+    members: dict[tuple[int, ...], list[int]] = {}
+    columns = [_number_values(results.table.columns[name]) for name in names]
+    keys = list(zip(*columns, strict=True)) or [()] * len(results.table)
+    for at in results.order:
+        members.setdefault(keys[at], []).append(at)
+    groups = [_group(results, places, names) for places in members.values()]
     if results.metric is None:
         return groups
-    return sorted(groups, key=lambda made: make_rank_key(_mean(made, results.metric), results.maximize))
+    means = [made.metrics[results.metric].mean if results.metric in made.metrics else None for made in groups]
+    return [groups[at] for at in rank_places(means, [True] * len(groups), maximize=results.maximize)]
 
 
-def _mean(made: ResultGroup, metric: str | None) -> float | None:
-    spread = made.metrics.get(metric) if metric is not None else None
-    return spread.mean if spread else None
+def _number_values(column: ParameterColumn) -> Sequence[int]:
+    """Return for each job the number of its value; equal values have one number, whatever the column calls them."""
+    texts = [dump_canonical_json(value) for value in column.values]
+    first = {text: number for number, text in reversed(list(enumerate(texts)))}
+    numbers = [first[text] for text in texts]
+    return [ABSENT if index == ABSENT else numbers[index] for index in column.index]
 
 
-def _group(rows: list[ResultRow], names: Sequence[str], metrics: Sequence[str]) -> ResultGroup:
-    parameters = {name: rows[0].parameters[name] for name in names if name in rows[0].parameters}
-    counted = [row for row in rows if row.counts]
-    spreads = {name: summarize_values(values) for name in metrics if (values := _finite(counted, name))}
-    return ResultGroup(parameters, tuple(rows), spreads)
+def _group(results: Results, places: Sequence[int], names: Sequence[str]) -> ResultGroup:
+    columns = results.table.columns
+    has = [name for name in names if columns[name].index[places[0]] != ABSENT]
+    parameters = {name: columns[name].values[columns[name].index[places[0]]] for name in has}
+    counted = [at for at in places if results.counts[at]]
+    metrics = results.metrics if counted else ()
+    spreads = {
+        name: summarize_values(values) for name in metrics if (values := _take_finite(results.values[name], counted))
+    }
+    ids, states = results.table.ids, results.states
+    return ResultGroup(parameters, [ids[at] for at in places], Counter([states[at] for at in places]), spreads)
 
 
-def _finite(rows: list[ResultRow], metric: str) -> list[float]:
+def _take_finite(column: MetricColumn, places: Sequence[int]) -> list[float]:
     """Return the values that a mean can be taken of: not NaN, infinite, or a whole number beyond the largest float."""
     most = sys.float_info.max
-    return [value for row in rows if (value := row.metrics.get(metric)) is not None and -most <= value <= most]
+    return [value for at in places if (value := column[at]) is not None and -most <= value <= most]
 
 
 def summarize_values(values: Sequence[float]) -> MetricSpread:
-    """Return mean, sample standard deviation and bounds of one or more finite values."""
+    """Return mean, sample standard deviation, interval and bounds of one or more finite values."""
     # Scaled, because squares and sums of the largest floats are infinite; by a power of two, which rounds nothing.
     scale = ldexp(1.0, frexp(max(map(abs, values)))[1] - 1)
-    mean = fmean(value / scale for value in values)
-    squares = sum((value / scale - mean) ** 2 for value in values)
-    std = sqrt(squares / (len(values) - 1)) * scale if len(values) > 1 else None
-    return MetricSpread(mean * scale, std, min(values), max(values), len(values))
+    scaled = [value / scale for value in values]
+    mean, n = fmean(scaled), len(values)
+    if n < 2:
+        return MetricSpread(mean * scale, None, None, min(values), max(values), n)
+    std = sqrt(sum([(value - mean) ** 2 for value in scaled]) / (n - 1))
+    interval = compute_half_width(std, n) * scale
+    return MetricSpread(mean * scale, std * scale, interval, min(values), max(values), n)
 
 
 def serialize_group(made: ResultGroup) -> dict[str, Any]:
-    """Return the group as a row of `--json`."""
+    """Return the group as a row of `--json`; a metric's interval is `mean` ± `ci95`."""
     metrics = {
-        name: {"mean": of.mean, "std": of.std, "min": of.min, "max": of.max, "n": of.n}
+        name: {"mean": of.mean, "std": of.std, "ci95": of.ci95, "min": of.min, "max": of.max, "n": of.n}
         for name, of in made.metrics.items()
     }
-    jobs = [row.job for row in made.rows]
-    return {"parameters": dict(made.parameters), "jobs": jobs, "states": dict(made.states), "metrics": metrics}
+    return {
+        "parameters": dict(made.parameters),
+        "jobs": list(made.jobs),
+        "states": dict(made.states),
+        "metrics": metrics,
+    }

@@ -1,30 +1,28 @@
-"""Jobs with what they measured: gathered from a snapshot, chosen by a condition, ranked by the sweep's metric."""
+"""Jobs with what they measured: gathered from a snapshot, chosen by a condition, ranked by the sweep's metric.
+
+Results are columns, one entry a job of the table: of a hundred thousand jobs, an object each took most of the time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nan
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 from monkey.errors import MonkeyError
-from monkey.metrics.summary import find_best_value, is_finite
+from monkey.metrics.summary import find_job_value, has_diverged, is_finite
 from monkey.spec.job.job_table import JobTable, ParameterValue
-from monkey.spec.job.recipe import SweepSettings
+from monkey.spec.job.recipe import MetricTake, SweepSettings
 from monkey.spec.parameters.conditions import ConditionError, parse_condition
 from monkey.spec.yaml.mistakes import suggest_word
 
 #: What jobs used of their machines, in the order of columns.
 USAGES = ("cpus", "memory_bytes", "gpu_percent", "gpu_memory_bytes")
 
-
-class MetricPick(StrEnum):
-    """Which of a metric's values stands for the job."""
-
-    LAST = "last"
-    BEST = "best"
+#: A metric of all jobs: None where the job did not log it, NaN where no value of it that is finite stands for the job.
+MetricColumn = Sequence[float | None]
 
 
 class SeenJob(Protocol):
@@ -48,30 +46,26 @@ class SeenJob(Protocol):
     def goal(self) -> bool: ...
 
 
-@dataclass(frozen=True)
-class ResultRow:
+class ResultRow(NamedTuple):
     """One job: what it was run with, and what came of it."""
 
     job: str
     state: str
     parameters: Mapping[str, ParameterValue]
-    #: Metric to the one value that stands for it; NaN where no value of it was finite.
+    #: Metric to the one value that stands for it; NaN where that is not finite.
     metrics: Mapping[str, float]
     #: Metric to its whole summary.
     summary: Mapping[str, Mapping[str, Any]]
-    seconds: float | None = None
-    attempt: int = 0
-    reason: str | None = None
-    shared: tuple[str, ...] = ()
+    seconds: float | None
+    attempt: int
+    reason: str | None
+    shared: Sequence[str]
     #: What it used of its machine, as `monkey.metrics.usage` has it.
-    usage: Mapping[str, float] = field(default_factory=dict)
-    #: Was it stopped because it met a goal of its sweep?
-    goal: bool = False
-
-    @property
-    def counts(self) -> bool:
-        """Does it count in means, ranks and "best"? What failed, or has not ended, is no result yet."""
-        return self.state == "succeeded" or self.goal
+    usage: Mapping[str, float]
+    #: Does it count in means, ranks and "best"?
+    counts: bool
+    #: Was the last value of the metric that ranks not finite?
+    diverged: bool
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -82,72 +76,164 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class Results:
-    """The rows of a sweep, and how they are to be judged."""
+    """The jobs of a sweep, and how they are to be judged; a *place* is a job's row in the table."""
 
-    rows: tuple[ResultRow, ...]
+    table: JobTable
+    #: What is known of each job, by place, as are all columns below.
+    seen: Sequence[SeenJob]
     #: The metric that ranks them, if the spec names one, and whether more of it is better.
-    metric: str | None = None
-    maximize: bool = False
-    #: The parameters, in the spec's order; and those of them that are not the same in all jobs of the sweep.
-    parameters: tuple[str, ...] = ()
-    varying: frozenset[str] = frozenset()
+    metric: str | None
+    maximize: bool
+    #: Metric to its column; of the metric that ranks, the value that `take` says, of others the last.
+    values: Mapping[str, MetricColumn]
+    #: Is the last value of the metric that ranks not finite?
+    diverged: Sequence[bool]
+    #: Does the job count in means, ranks and "best"? What failed, diverged or has not ended is no result.
+    counts: Sequence[bool]
+    #: The places of those that were chosen, best first.
+    order: Sequence[int]
 
-    # Cached, because each reads all rows: asked for again with every row, they once took minutes of 100,000 jobs.
+    # Cached, because each reads all jobs: asked for again with every row, they once took minutes of 100,000 jobs.
+    @cached_property
+    def states(self) -> Sequence[str]:
+        """The state of each job."""
+        return [str(one.state) for one in self.seen]
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters, in the spec's order."""
+        return tuple(self.table.columns)
+
+    @cached_property
+    def varying(self) -> frozenset[str]:
+        """Those parameters that are not the same in all jobs of the sweep."""
+        return frozenset(name for name, column in self.table.columns.items() if len(set(column.index)) > 1)
+
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """All metrics, the one that ranks first."""
-        found = {name for row in self.rows for name in row.metrics}
+        """All metrics of the chosen jobs, the one that ranks first."""
+        found = {name for name, column in self.values.items() if any(column[at] is not None for at in self.order)}
         first = (self.metric,) if self.metric is not None and self.metric in found else ()
         return (*first, *sorted(found.difference(first)))
 
     @cached_property
     def usages(self) -> tuple[str, ...]:
         """What is known of what jobs used, of `cpus`, `memory_bytes`, `gpu_percent`, `gpu_memory_bytes`."""
-        return tuple(name for name in USAGES if any(name in row.usage for row in self.rows))
+        known = {name for at in self.order for name in self.seen[at].usage}
+        return tuple(name for name in USAGES if name in known)
+
+    @property
+    def rows(self) -> Sequence[ResultRow]:
+        """The chosen jobs one by one, best first; each is made when it is asked for."""
+        return _Rows(self)
 
     @property
     def best(self) -> ResultRow | None:
         """The best job by the metric that ranks; None without a metric, or where no job that counts has a value."""
-        metric = self.metric
-        if metric is None:
+        column = self.values.get(self.metric) if self.metric is not None else None
+        if column is None:
             return None
-        return next((row for row in self.rows if row.counts and is_finite(row.metrics.get(metric, nan))), None)
+        found = (at for at in self.order if self.counts[at] and _has_value(column[at]))
+        return next(map(self.row, found), None)
+
+    def row(self, at: int) -> ResultRow:
+        """Return the job at a place."""
+        seen = self.seen[at]
+        return ResultRow(
+            self.table.ids[at],
+            self.states[at],
+            self.table.parameters(at),
+            {name: value for name in seen.metrics if (value := self.values[name][at]) is not None},
+            seen.metrics,
+            seen.seconds,
+            seen.attempt,
+            seen.reason,
+            seen.shared,
+            seen.usage,
+            self.counts[at],
+            self.diverged[at],
+        )
+
+    def choose(self, order: Sequence[int]) -> Results:
+        """Return the results of these places, in their order."""
+        return replace(self, order=order)
+
+
+class _Rows(Sequence[ResultRow]):
+    def __init__(self, results: Results) -> None:
+        self._results = results
+
+    @overload
+    def __getitem__(self, at: int) -> ResultRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[ResultRow]: ...
+    def __getitem__(self, at: int | slice) -> ResultRow | Sequence[ResultRow]:
+        if isinstance(at, slice):
+            return _Rows(self._results.choose(self._results.order[at]))
+        return self._results.row(self._results.order[at])
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        return map(self._results.row, self._results.order)
+
+    def __len__(self) -> int:
+        return len(self._results.order)
 
 
 def gather_results(
-    table: JobTable, settings: SweepSettings, jobs: Mapping[str, SeenJob], pick: MetricPick = MetricPick.LAST
+    table: JobTable, settings: SweepSettings, jobs: Mapping[str, SeenJob], take: MetricTake | None = None
 ) -> Results:
-    """Return the results of all jobs of the table, best first."""
+    """Return the results of all jobs of the table, best first; `take` overrides the spec's own."""
     metric, maximize = settings.metric, settings.maximize
-    rows = [_row(job, parameters, jobs[job], pick, metric, maximize) for job, parameters in table.rows()]
-    varying = frozenset(name for name, column in table.columns.items() if len(set(column.index)) > 1)
-    return Results(tuple(rank_rows(rows, metric, maximize)), metric, maximize, tuple(table.columns), varying)
+    seen = [jobs[job] for job in table.ids]
+    values = _gather_values(seen, metric, take or settings.take, maximize=maximize)
+    diverged = [metric is not None and has_diverged(one.metrics.get(metric, {})) for one in seen]
+    ended = [one.state == "succeeded" or one.goal for one in seen]
+    counts = [well and not lost for well, lost in zip(ended, diverged, strict=True)]
+    order: Sequence[int] = range(len(seen))
+    if metric is not None:
+        order = rank_places(values.get(metric, [None] * len(seen)), counts, maximize=maximize)
+    return Results(table, seen, metric, maximize, values, diverged, counts, order)
+
+
+def _gather_values(
+    seen: Sequence[SeenJob], metric: str | None, take: MetricTake, *, maximize: bool
+) -> dict[str, MetricColumn]:
+    columns: dict[str, list[float | None]] = {}
+    for at, one in enumerate(seen):
+        for name, entry in one.metrics.items():
+            column = columns.get(name)
+            if column is None:
+                column = columns[name] = [None] * len(seen)
+            value = find_job_value(entry, take if name == metric else "last", maximize=maximize)
+            column[at] = nan if value is None else value
+    return dict(columns)
+
+
+def rank_places(values: MetricColumn, counts: Sequence[bool], *, maximize: bool) -> list[int]:
+    """Return the places of jobs best first; then those that do not count, best first, too.
+
+    Of either, those without a value come last, in the order they came.
+    """
+    order: list[int] = []
+    for counting in (True, False):
+        places = [at for at, counted in enumerate(counts) if counted is counting]
+        # A sort by one key: a tuple for each of a hundred thousand jobs takes five times as long.
+        with_value = [at for at in places if _has_value(values[at])]
+        order += sorted(with_value, key=values.__getitem__, reverse=maximize)  # type: ignore[arg-type]  # none of these is None
+        order += [at for at in places if not _has_value(values[at])]
+    return order
+
+
+def _has_value(value: float | None) -> bool:
+    return value is not None and is_finite(value)
 
 
 def explain_unmeasured(results: Results) -> str:
     """Say that jobs have succeeded and none of them logged the metric that ranks, with what they did log; or ""."""
-    done = [row for row in results.rows if row.state == "succeeded"]
-    if results.metric is None or not done or results.metric in results.metrics:
+    if results.metric is None or results.metric in results.metrics or "succeeded" not in results.states:
         return ""
     logged = f"; logged were: {', '.join(results.metrics)}" if results.metrics else ", or any other"
     return f"no job logged the metric {results.metric!r}{logged}"
-
-
-def rank_rows(rows: Sequence[ResultRow], metric: str | None, maximize: bool) -> list[ResultRow]:
-    """Return the rows best first; then those that do not count, best first, too.
-
-    Of either, those without a value come last, in the order they came; without a metric all stay in that order.
-    """
-    if metric is None:
-        return list(rows)
-    return sorted(rows, key=lambda row: (not row.counts, make_rank_key(row.metrics.get(metric), maximize)))
-
-
-def make_rank_key(value: float | None, maximize: bool) -> tuple[bool, float]:
-    """Sort by this: NaN, and no value at all, come last."""
-    if value is None or value != value:  # NaN; math.isnan takes no whole number beyond floats
-        return (True, 0.0)
-    return (False, -value if maximize else value)
 
 
 def filter_results(results: Results, condition: str) -> Results:
@@ -159,42 +245,12 @@ def filter_results(results: Results, condition: str) -> Results:
     names = {*results.parameters, *results.metrics, *results.usages, "state", "job", "seconds"}
     try:
         parsed = parse_condition(condition, names)
-        rows = tuple(row for row in results.rows if parsed.holds(row.fields))
+        return results.choose([at for at in results.order if parsed.holds(results.row(at).fields)])
     except ConditionError as exc:
         raise MonkeyError(f"--where {condition!r}: {exc.message}", hint=exc.hint) from exc
-    return Results(rows, results.metric, results.maximize, results.parameters, results.varying)
 
 
 def check_known_name(name: str, names: Collection[str], option: str, what: str) -> None:
     """Raise MonkeyError unless the name is one of them."""
     if name not in names:
         raise MonkeyError(f"{option}: there is no {name!r}", hint=suggest_word(name, names, what))
-
-
-def _row(
-    job: str, parameters: dict[str, ParameterValue], seen: SeenJob, pick: MetricPick, metric: str | None, maximize: bool
-) -> ResultRow:
-    return ResultRow(
-        job,
-        str(seen.state),
-        parameters,
-        {
-            name: _value(entry, pick if name == metric else MetricPick.LAST, maximize)
-            for name, entry in seen.metrics.items()
-        },
-        seen.metrics,
-        seen.seconds,
-        seen.attempt,
-        seen.reason,
-        tuple(seen.shared),
-        seen.usage,
-        seen.goal,
-    )
-
-
-def _value(entry: Mapping[str, Any], pick: MetricPick, maximize: bool) -> float:
-    value = entry.get("last")
-    if pick is MetricPick.BEST:
-        found = find_best_value(entry, maximize)
-        value = found.value if found else None
-    return value if isinstance(value, int | float) else nan

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import floor, isfinite, log10
+from typing import Any
 
-from monkey.metrics.summary import is_finite
 from monkey.plan.explain import format_seconds
 from monkey.plan.text.describe import format_value
 from monkey.results.groups import MetricSpread, ResultGroup
-from monkey.results.result_rows import ResultRow, Results
-from monkey.spec.job.job_table import ParameterValue
+from monkey.results.result_rows import Results
+from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
 
 #: Metrics shown unless all are asked for; the one that ranks is the first.
 _METRICS = 4
@@ -20,67 +20,86 @@ _METRICS = 4
 _USED = {"cpus": "CPUs", "memory_bytes": "peak GB", "gpu_percent": "GPU %", "gpu_memory_bytes": "GPU peak GB"}
 #: Whole numbers are shown whole below this.
 _WHOLE = 10**15
+#: Digits of a parameter that count: first as many as of a metric; more only where they tell values of a grid apart.
+_DIGITS = (5, 8, 12, 17)
+#: Distinct values up to which a parameter is taken for one of a grid; drawn ones agree in five digits by chance.
+_GRID = 100
+#: Where columns leave a narrow terminal: usage and metrics first, then the time, then parameters, the last ones first.
+_USAGE_LEAVES, _METRIC_LEAVES, _TIME_LEAVES, _PARAMETER_LEAVES = 4000, 3000, 2000, 1000
+#: What ± is, below a table of groups.
+INTERVAL = "mean ± half of its 95 % t interval, over the n jobs that count"
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """Texts, not yet escaped for any terminal."""
+
+    name: str
+    cells: Sequence[str]
+    #: Is it a column of numbers? These are never cut.
+    right: bool = False
+    #: Where the terminal is too narrow, the column with the highest number is left out first; 0: never.
+    leaves: int = 0
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Texts, not yet escaped for any terminal; `right`: is the column of numbers?"""
+    """The columns of a table, and what is said below it."""
 
-    names: tuple[str, ...]
-    right: tuple[bool, ...]
-    rows: tuple[tuple[str, ...], ...]
-    #: What was left out, for a line below it: "3 parameters that do not vary, 2 metrics (--all shows them)".
+    columns: tuple[ResultColumn, ...]
+    #: What was left out: "3 parameters that do not vary, 2 metrics (--all shows them)".
     left_out: str = ""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The headings."""
+        return tuple(column.name for column in self.columns)
 
-def tabulate_results(results: Results, *, everything: bool = False) -> ResultTable:
+    @property
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The lines, each as its cells."""
+        return tuple(zip(*(column.cells for column in self.columns), strict=True))
+
+
+def tabulate_results(results: Results, *, everything: bool = False, top: int | None = None) -> ResultTable:
     """Return one line a job: what varies over the sweep, metrics, state, time, job; `everything`: all columns."""
-    parameters = _parameters(results, everything)
+    places, usages = results.order[:top], results.usages if everything else ()
+    parameters = tuple(name for name in results.parameters if everything or name in results.varying)
     metrics = results.metrics if everything else results.metrics[:_METRICS]
-    why = everything and any(row.reason for row in results.rows)
-    used = results.usages if everything else ()
-    names = (
-        *parameters,
-        *metrics,
-        "state",
-        "time",
-        *(_USED[name] for name in used),
-        "job",
-        *(("reason",) if why else ()),
-    )
-    numbers = (*(_numeric(results.rows, name) for name in parameters), *(True for _ in metrics))
-    right = (*numbers, False, True, *(True for _ in used), False)
-    rows = tuple(
-        (
-            *(_cell(row.parameters, name) for name in parameters),
-            *(_metric(row, name) for name in metrics),
-            # A job that met a goal of its sweep counts, one that met another condition does not: both are stopped.
-            f"{row.state} (goal)" if row.goal else row.state,
-            "" if row.seconds is None else _time(row.seconds),
-            *(_use(row, name) for name in used),
-            row.job,
-            *((row.reason or "",) if why else ()),
+    jobs = [results.seen[at] for at in places]
+    times = ["" if job.seconds is None else _time(job.seconds) for job in jobs]
+    columns = [
+        *(_tabulate_parameter(results, name, places, _PARAMETER_LEAVES + i) for i, name in enumerate(parameters)),
+        *(_tabulate_metric(results, name, places, _METRIC_LEAVES + i if i else 0) for i, name in enumerate(metrics)),
+        ResultColumn("state", _name_states(results, places)),
+        ResultColumn("time", times, right=True, leaves=_TIME_LEAVES),
+    ]
+    for name in usages:
+        columns.append(
+            ResultColumn(_USED[name], [_use(job.usage.get(name), name) for job in jobs], True, _USAGE_LEAVES)
         )
-        for row in results.rows
-    )
-    return ResultTable(names, (*right, *((False,) if why else ())), rows, _left_out(results, parameters, metrics))
+    columns.append(ResultColumn("job", [results.table.ids[at] for at in places]))
+    if everything and any(job.reason for job in jobs):
+        columns.append(ResultColumn("reason", [job.reason or "" for job in jobs]))
+    return ResultTable(tuple(columns), _left_out(results, parameters, metrics))
 
 
 def tabulate_groups(
     groups: Sequence[ResultGroup], names: Sequence[str], results: Results, *, everything: bool = False
 ) -> ResultTable:
-    """Return one line a group: its parameters, mean ± standard deviation of the metrics, how many jobs that is of."""
+    """Return one line a group: its parameters, mean ± t interval of the metrics, how many jobs that is of."""
     metrics = results.metrics if everything else results.metrics[:_METRICS]
-    rows = tuple(
-        (
-            *(_cell(made.parameters, name) for name in names),
-            *(_spread(made.metrics.get(name)) for name in metrics),
-            _n(made, metrics[0] if metrics else None),
-        )
-        for made in groups
-    )
-    right = (*(_numeric(results.rows, name) for name in names), *(True for _ in metrics), True)
-    return ResultTable((*names, *metrics, "n"), right, rows, _left_out(results, results.parameters, metrics))
+    columns = []
+    for name in names:
+        text = make_value_format(results.table.columns[name].values)
+        cells = [text(made.parameters[name]) if name in made.parameters else "" for made in groups]
+        columns.append(ResultColumn(name, cells, _is_numeric(results.table.columns[name])))
+    for i, name in enumerate(metrics):
+        spreads = [_spread(made.metrics.get(name)) for made in groups]
+        columns.append(ResultColumn(name, spreads, True, leaves=_METRIC_LEAVES + i if i else 0))
+    first = metrics[0] if metrics else ""
+    columns.append(ResultColumn("n", [_n(made, first) for made in groups], True))
+    return ResultTable(tuple(columns), _left_out(results, results.parameters, metrics))
 
 
 def format_number(value: float) -> str:
@@ -90,8 +109,52 @@ def format_number(value: float) -> str:
     return f"{value:.5g}"
 
 
-def _parameters(results: Results, everything: bool) -> tuple[str, ...]:
-    return tuple(name for name in results.parameters if everything or name in results.varying)
+def make_value_format(values: Sequence[ParameterValue]) -> Callable[[ParameterValue], str]:
+    """Return what formats these values of a parameter: rounded, but values of a grid stay apart."""
+    for digits in _DIGITS if len(values) <= _GRID else _DIGITS[:1]:
+        if len({format_value(_round(value, digits)) for value in values}) == len(values):
+            break
+    return lambda value: format_value(_round(value, digits))
+
+
+def _round(value: Any, digits: int) -> Any:
+    """Return a value with its floats rounded, those of lists and mappings, too."""
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}")
+    if isinstance(value, list):
+        return [_round(item, digits) for item in value]
+    return {name: _round(item, digits) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def _tabulate_parameter(results: Results, name: str, places: Sequence[int], leaves: int) -> ResultColumn:
+    column = results.table.columns[name]
+    # Each value is made text once, not once a job.
+    texts = ["", *map(make_value_format(column.values), column.values)]
+    return ResultColumn(name, [texts[column.index[at] - ABSENT] for at in places], _is_numeric(column), leaves)
+
+
+def _is_numeric(column: ParameterColumn) -> bool:
+    return {type(value) for value in column.values} <= {int, float}
+
+
+def _tabulate_metric(results: Results, name: str, places: Sequence[int], leaves: int) -> ResultColumn:
+    values = results.values[name]
+    cells = []
+    for at in places:
+        value = values[at]
+        cell = "" if value is None else format_number(value)
+        # A run that was not finite on the way says so, whatever stands for it.
+        if cell and cell != "nan" and results.seen[at].metrics[name].get("nonfinite"):
+            cell += " (nan)"
+        cells.append(cell)
+    return ResultColumn(name, cells, True, leaves)
+
+
+def _name_states(results: Results, places: Sequence[int]) -> Sequence[str]:
+    """Return the state of each job, with why one counts that did not succeed, or one does not that did."""
+    states, diverged, seen = results.states, results.diverged, results.seen
+    notes = [" (diverged)" if diverged[at] else " (goal)" if seen[at].goal else "" for at in places]
+    return [states[at] + note if note else states[at] for at, note in zip(places, notes, strict=True)]
 
 
 def _left_out(results: Results, parameters: Sequence[str], metrics: Sequence[str]) -> str:
@@ -103,26 +166,7 @@ def _left_out(results: Results, parameters: Sequence[str], metrics: Sequence[str
     return f"{', '.join(parts)} (--all shows them)" if parts else ""
 
 
-def _numeric(rows: Sequence[ResultRow], name: str) -> bool:
-    kinds = {type(row.parameters[name]) for row in rows if name in row.parameters}
-    return kinds <= {int, float}
-
-
-def _cell(parameters: Mapping[str, ParameterValue], name: str) -> str:
-    return format_value(parameters[name]) if name in parameters else ""
-
-
-def _metric(row: ResultRow, name: str) -> str:
-    value = row.metrics.get(name)
-    if value is None:
-        return ""
-    # A run that diverged on the way says so, whatever its last finite value is.
-    lost = row.summary.get(name, {}).get("nonfinite")
-    return format_number(value) + (" (nan)" if lost and is_finite(value) else "")
-
-
-def _use(row: ResultRow, name: str) -> str:
-    value = row.usage.get(name)
+def _use(value: float | None, name: str) -> str:
     if value is None:
         return ""
     return f"{value / 1e9:.2f}" if name.endswith("_bytes") else f"{value:.3g}"
@@ -131,20 +175,21 @@ def _use(row: ResultRow, name: str) -> str:
 def _spread(spread: MetricSpread | None) -> str:
     if spread is None:
         return ""
-    if spread.std is None:
+    half = spread.ci95
+    if half is None:
         return format_number(spread.mean)
-    if spread.std == 0 or not isfinite(spread.std):
-        return f"{format_number(spread.mean)} ± {spread.std:g}"
-    # The spread to two digits, the mean to the same place: more would be noise.
-    places = 1 - floor(log10(spread.std))
+    if half == 0 or not isfinite(half):
+        return f"{format_number(spread.mean)} ± {half:g}"
+    # The interval to two digits, the mean to the same place: more would be noise.
+    places = 1 - floor(log10(half))
     if not 0 <= places <= 8 or abs(spread.mean) >= 1e9:
-        return f"{format_number(spread.mean)} ± {spread.std:.2g}"
-    return f"{spread.mean:.{places}f} ± {spread.std:.{places}f}"
+        return f"{format_number(spread.mean)} ± {format_number(float(f'{half:.2g}'))}"
+    return f"{spread.mean:.{places}f} ± {half:.{places}f}"
 
 
-def _n(made: ResultGroup, metric: str | None) -> str:
-    have = made.metrics[metric].n if metric is not None and metric in made.metrics else 0
-    return str(have) if have == len(made.rows) else f"{have} of {len(made.rows)}"
+def _n(made: ResultGroup, metric: str) -> str:
+    have = made.metrics[metric].n if metric in made.metrics else 0
+    return str(have) if have == len(made.jobs) else f"{have} of {len(made.jobs)}"
 
 
 def _time(seconds: float) -> str:

@@ -82,7 +82,7 @@ class Download:
         _make_parent(self._directory, target)
         aside = target.with_name(f".{secrets.token_hex(8)}.fetching")
         try:
-            await self._get(file.key, aside)
+            await load_stored_file(self._store, file.key, aside)
             found = await asyncio.to_thread(hash_file, aside)
             if found != file.sha256:
                 self.brought.failed[file.path] = (
@@ -97,15 +97,20 @@ class Download:
         finally:
             aside.unlink(missing_ok=True)
 
-    async def _get(self, key: str, path: Path) -> None:
-        for turn in range(_MAX_TRIES):
-            try:
-                await self._store.get_file(key, path)
-                return
-            except StoreUnavailable:
-                if turn == _MAX_TRIES - 1:
-                    raise
-                await asyncio.sleep(_BACKOFF_SECONDS * 2**turn)
+
+async def load_stored_file(store: Store, key: str, path: Path) -> None:
+    """Write an object to the file `path`, and ask a few times while the store does not answer.
+
+    Raises KeyMissing, and whatever else the store raises.
+    """
+    for turn in range(_MAX_TRIES):
+        try:
+            await store.get_file(key, path)
+            return
+        except StoreUnavailable:
+            if turn == _MAX_TRIES - 1:
+                raise
+            await asyncio.sleep(_BACKOFF_SECONDS * 2**turn)
 
 
 def check_path(path: str) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.job.job_table import JobTable
-from monkey.spec.job.recipe import Recipe, SweepSettings
+from monkey.spec.job.recipe import EarlierRecipe, Recipe, SweepSettings
 from monkey.spec.parameters.conditions import parse_condition
 from monkey.spec.sweep.expand import expand_spec
-from monkey.spec.sweep.load import load_spec, parse_spec
+from monkey.spec.sweep.load import load_spec, parse_spec, place_equivalences
 from monkey.spec.sweep.models import Spec
 
 HERE = Path(__file__).parent
@@ -67,6 +67,24 @@ def seen(name: str, told: Mapping[str, Any], root: Path) -> ObservedSweep:
     return ObservedSweep(told["head"], revision, told["head"], **rest, **sets, unmarked=unmarked)
 
 
+def adopting(sweep: ObservedSweep, sweeps: Mapping[str, ObservedSweep], source: str | None) -> ObservedSweep:
+    """Let each job adopt what the job of the same row of another sweep has, if that has finished."""
+    if source is None or sweep.applied is None or (of := sweeps[source].applied) is None:
+        return sweep
+    rows = zip(sweep.applied.table.ids, of.table.ids, strict=True)
+    adopted = {job: result for job, result in rows if result in sweeps[source].succeeded}
+    assert isinstance(sweep.applied, Revision)
+    return replace(sweep, applied=replace(sweep.applied, adopted=adopted), succeeded={*sweep.succeeded, *adopted})
+
+
+def earlier(name: str, sweep: ObservedSweep, told: Mapping[str, Any]) -> EarlierRecipe:
+    assert sweep.applied is not None
+    names = frozenset(sweep.applied.table.columns)
+    return EarlierRecipe(
+        sweep.applied.recipe, names, name, sweep.head, told.get("commit", ""), told.get("dirty", False)
+    )
+
+
 def planned(case: Path) -> Plan:
     told = json.loads((case / "observed.json").read_text())
     spec = load_spec(case / "spec.yaml", case)
@@ -79,11 +97,21 @@ def planned(case: Path) -> Plan:
         table=assign_job_ids(expand_spec(spec)[0], recipe),
         code_files=hashes(told["tree"]),
         code_bytes=sum(map(len, told["tree"].values())),
+        equivalences=place_equivalences(spec),
     )
     sweeps = {name: seen(name, sweep, case) for name, sweep in told["sweeps"].items()}
     finished = {job for sweep in sweeps.values() for job in sweep.succeeded}
+    sweeps = {name: adopting(sweep, sweeps, told["sweeps"][name].get("adopts")) for name, sweep in sweeps.items()}
     code = {sweep.applied.recipe.code for sweep in sweeps.values() if sweep.applied}
-    observed = ObservedProject(sweeps, finished, code, told.get("agents", {}), store="5t0re", at=told.get("at", 0.0))
+    observed = ObservedProject(
+        sweeps,
+        finished,
+        code,
+        told.get("agents", {}),
+        store="5t0re",
+        at=told.get("at", 0.0),
+        recipes=[earlier(name, sweep, told["sweeps"][name]) for name, sweep in sweeps.items()],
+    )
     return compute_plan([desired], observed, told.get("keep_stale", ()))
 
 

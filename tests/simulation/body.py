@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import JobFailed
 from monkey.protocol.layout import Keys
+from monkey.protocol.record.shipment import Piece
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.job.stop_when import StopEvidence
+from monkey_agent.checkpoints.checkpoint_saver import ship_nothing
 from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome, LiveAttempt, Slot, SlotGrant
 
 if TYPE_CHECKING:
@@ -153,6 +155,10 @@ class Execution:
         assert self.outcome is not None, "left before it ended"
         self.body.host.exits.pop(self.attempt.job, None)
 
+    @property
+    def merged(self) -> bool:
+        return True
+
     def progress(self) -> dict[str, dict[str, Any]]:
         return {}
 
@@ -169,17 +175,22 @@ class Body:
         self.deadline = float("inf")
         self.supervised, self.killed = True, False
         self.on_exit: Callable[[], None] = lambda: None
+        self.ship: Callable[[], Awaitable[None]] = ship_nothing
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
     def late(self) -> bool:
         return self.supervised and self.host.now() >= self.deadline
 
+    def make(self, attempt: Attempt) -> Execution:
+        """Return the processes of an attempt."""
+        return Execution(self, attempt)
+
     async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> LiveAttempt | None:
         k, outcome = self.host.exits.get(attempt.job, (0, None))
         if outcome and attempt.ours_since <= k < attempt.k:
             self.world.counts["exit of an earlier life"] += 1
-            execution = Execution(self, attempt)
+            execution = self.make(attempt)
             execution.begun = True
             execution.end(outcome)
             return execution
@@ -208,7 +219,7 @@ class Body:
             self.world.counts["claimed ahead, never begun" if waited else "not launched"] += 1
             return None
         self.world.counts["begun after a claim ahead"] += waited
-        execution = Execution(self, attempt)
+        execution = self.make(attempt)
         self.executions[execution] = None
         if isinstance(given.after, Execution):
             given.after.follower = execution
@@ -239,8 +250,8 @@ class Body:
         for execution in list(self.executions):
             execution.supervisor(stop=True)
 
-    def follow(self, on: bool) -> None:
-        pass
+    def take_unshipped(self, most: int) -> Iterable[Piece]:
+        return ()
 
     async def close(self) -> None:
         self.kill()

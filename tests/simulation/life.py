@@ -13,6 +13,7 @@ from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from tests.simulation.body import Body, Slots
 from tests.simulation.net import Host, Net
+from tests.simulation.recording import RecordingBody
 
 if TYPE_CHECKING:
     from monkey.protocol.sweeps.sweep_log import SweepState
@@ -30,7 +31,7 @@ class Life:
     def __init__(self, world: World, host: Host, mutant: Mutant) -> None:
         world.lives += 1
         self.world, self.host = world, host
-        self.body = Body(world, host)
+        self.body = (RecordingBody if world.weather.records else Body)(world, host)
         self.body.supervised = not mutant.unsupervised
         before = frozenset(host.lives)
         identity = AgentIdentity("p", "f", host.name, f"b{world.lives}", before, idle_timeout=None)

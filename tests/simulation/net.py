@@ -14,6 +14,7 @@ from monkey.store.store_port import ListedObject
 from monkey_agent.ports import AttemptOutcome
 
 if TYPE_CHECKING:
+    from tests.simulation.recording import Written
     from tests.simulation.world import World
 
 #: Seconds after which a client gives an operation up: its outcome is not known then.
@@ -35,6 +36,10 @@ class Host:
         #: Job to the position of the claim whose attempt exited, and how: kept until the agent gives it up. It outlives
         #: the agent's process, but no loss of power.
         self.exits: dict[str, tuple[int, AttemptOutcome]] = {}
+        #: Job to what its newest attempt here logged and no agent has brought to the store.
+        self.disk: dict[str, Written] = {}
+        #: The store, as this machine sees it.
+        self.net = Net(world, self)
 
     def now(self) -> float:
         return self.world.loop.time() * self.drift
@@ -99,7 +104,7 @@ class Net:
         raise NotImplementedError
 
     async def get_file(self, key: str, path: Path) -> None:
-        raise NotImplementedError
+        path.write_bytes(await self.get(key))  # noqa: ASYNC240
 
     async def close(self) -> None:
         pass

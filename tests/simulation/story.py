@@ -222,7 +222,9 @@ class Story:
                 met = [job for job in map(job_id, range(12)) if sweep.met(job)]
                 assert sweep.active or not sweep.counts[JobState.QUEUED], "nothing waits that may not run"
                 assert sweep.left_out + len(met) >= sweep.counts[JobState.STOPPED] and "nobody" not in sweep.jobs
-                assert sweep.nonfinite == Counter(name for job in sweep.jobs.values() for name in job.metrics)
+                assert sweep.nonfinite == Counter(
+                    name for job in sweep.jobs.values() for name, seen in job.metrics.items() if seen.get("nonfinite")
+                )
                 self.world.counts["nonfinite seen"] += sweep.nonfinite.total()
             assert len(seen.alive("f")) <= len(seen.agents)
 

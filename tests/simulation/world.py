@@ -45,6 +45,8 @@ class Weather:
     notify: bool = False
     #: Do some sweeps expire?
     expires: bool = True
+    #: Do jobs log, and continue from checkpoints?
+    records: bool = False
 
 
 @dataclass
@@ -58,6 +60,8 @@ class Mutant:
     unsupervised: bool = False
     #: How attempts exited is forgotten when the agent is killed.
     forgetful: bool = False
+    #: Checkpoints are published before what was logged.
+    unshipped: bool = False
     #: Nobody acts on a sweep that reached its goal.
     deaf: bool = False
     #: Sweeps that expire are worked on all the same; or never again, however often they are extended.
@@ -156,7 +160,8 @@ class World:
             same = before.agent.rpartition("/")[0] == entry.agent.rpartition("/")[0]
             self.counts["takeover on the same machine" if same else "takeover"] += 1
             self.counts["takeover of one that got on"] += has_own_checkpoint(log, log.head)
-        if entry.checkpoint and KEYS.checkpoint(job, entry.checkpoint, 1) not in self.state.objects:
+        saved = KEYS.checkpoint(job, entry.checkpoint, 0).rpartition("/")[0] + "/"
+        if entry.checkpoint and not self.listing(saved, ""):
             self.violations["a claim tells of a checkpoint that nobody saved"] += 1
         if isinstance(before, Claim) and entry.continues and before.sweep != entry.sweep:
             self.counts["handover"] += 1
@@ -235,6 +240,7 @@ class World:
     def _lose_power(self, life: Life) -> None:
         """Cut short what the machine wrote last and did not sync: the agent's newest claim and heartbeat; exits."""
         life.host.exits.clear()
+        life.host.disk.clear()
         me = life.agent.identity.agent.encode()
         claims = [key for key, (data, _) in self.state.objects.items() if me in data and b'"claim"' in data]
         newest = max(claims, key=lambda key: self.state.objects[key][1], default=None)

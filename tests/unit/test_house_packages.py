@@ -123,7 +123,7 @@ def test_a_doctor_names_the_extra_of_a_cloud_on_a_base_install(tmp_path: Path, k
     assert f"machines of type {kind} need what is not installed here" in said and f"[{kind}]" in said
 
 
-def test_a_base_install_without_machines_elsewhere_is_enough(tmp_path: Path) -> None:
+def test_a_base_install_lists_hosts(tmp_path: Path) -> None:
     missing = modules_beyond_the_base()
     assert {"packaging", "pytest"} <= set(missing.split(","))
     said_without(missing, with_provider(tmp_path, "ssh"), "list", "instances", codes=(0,))

@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from monkey.protocol.record.history import HistoryPart, parse_parts
 from monkey.store.directory.publish import copy_bytes
 from monkey.tree_removal import remove_tree
 from monkey.untrusted_files import open_regular
@@ -30,6 +31,8 @@ class Capture:
     root: str
     #: The scan of the job's directory that was captured.
     tree: DirectoryScan
+    #: What its attempt continued, and how much that itself had logged.
+    history: tuple[HistoryPart, ...] = ()
 
     def path(self, file: str) -> str:
         """Return the path of a file of the capture."""
@@ -66,7 +69,9 @@ def _same(status: os.stat_result, seen: FileState) -> bool:
     return (status.st_size, status.st_mtime_ns) == (seen.size, seen.mtime)
 
 
-def take_capture(directory: str, before: DirectoryScan, root: str, *, copies: bool) -> Capture | None:
+def take_capture(
+    directory: str, before: DirectoryScan, root: str, history: tuple[HistoryPart, ...] = (), *, copies: bool
+) -> Capture | None:
     """Capture `directory` into the new directory `root`, if the scan `before` saw what is there now.
 
     Returns None where a process is writing; then `root` is removed. `copies`: copy files, as the job writes into them.
@@ -78,10 +83,10 @@ def take_capture(directory: str, before: DirectoryScan, root: str, *, copies: bo
         return None
     try:
         _fill(directory, tree, f"{root}/{TREE}", copies=copies)
-        capture = Capture(root, tree)
+        capture = Capture(root, tree, history)
         if find_settled(directory, now, scan_directory(directory)) == tree and (copies or _is_linked(capture)):
             with open(f"{root}/{SEEN}", "w") as file:
-                json.dump(_to_json(tree), file)
+                json.dump(_to_json(capture), file)
             return capture
     except FileNotFoundError:
         pass  # replaced between look and link
@@ -135,11 +140,19 @@ def read_capture(root: str) -> Capture | None:
             frozenset(told["directories"]),
             {path: target for path, target in told["links"].items() if is_inner(target)},
         )
+        history = parse_parts(told["history"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    capture = Capture(root, tree)
+    capture = Capture(root, tree, history)
     return capture if capture.is_whole else None
 
 
-def _to_json(tree: DirectoryScan) -> dict[str, Any]:
-    return {"boot": read_boot_id(), "files": tree.files, "directories": sorted(tree.directories), "links": tree.links}
+def _to_json(capture: Capture) -> dict[str, Any]:
+    tree = capture.tree
+    return {
+        "boot": read_boot_id(),
+        "files": tree.files,
+        "directories": sorted(tree.directories),
+        "links": tree.links,
+        "history": [part.to_json() for part in capture.history],
+    }

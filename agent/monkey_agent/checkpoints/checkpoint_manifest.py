@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from monkey.errors import CorruptObject
+from monkey.protocol.record.history import HistoryPart, parse_parts
 from monkey.store.keys import is_encodable
 from monkey_agent.checkpoints.directory_scan import is_inner
 
@@ -30,6 +31,8 @@ class CheckpointManifest:
     files: dict[str, FileEntry]
     directories: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
+    #: What its attempt continued, and how much that itself had logged.
+    history: tuple[HistoryPart, ...] = ()
 
     @property
     def pieces(self) -> set[str]:
@@ -38,7 +41,8 @@ class CheckpointManifest:
 
     def encode(self) -> bytes:
         """Return what is stored."""
-        body = {"files": self.files, "directories": self.directories, "links": self.links}
+        body: dict[str, Any] = {"files": self.files, "directories": self.directories, "links": self.links}
+        body["history"] = [part.to_json() for part in self.history]
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -48,7 +52,8 @@ def decode_manifest(key: str, data: bytes) -> CheckpointManifest:
         body = json.loads(data)
         files = {_path(path): _piece(*piece) for path, piece in body["files"].items()}
         links = {_path(path): _path(target) for path, target in body["links"].items()}
-        return CheckpointManifest(files, [_path(path) for path in body["directories"]], links)
+        history = parse_parts(body.get("history", []))
+        return CheckpointManifest(files, [_path(path) for path in body["directories"]], links, history)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
         raise CorruptObject(key, f"is no list of a checkpoint's files ({exc})") from exc
 

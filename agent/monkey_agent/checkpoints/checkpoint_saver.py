@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from monkey.errors import StoreError
 from monkey.fleet.fleet_port import keep_silent
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import Keys
+from monkey.protocol.record.history import HistoryPart
 from monkey.store.store_port import Store
 from monkey.tree_removal import remove_tree
 from monkey_agent.checkpoints import captures, remote_checkpoints
@@ -35,12 +36,16 @@ EAGER = 0.3
 #: replaces single files is whole at any moment; one that writes several should write aside and rename.
 QUIET = (1.0, 0.25, 0.03)
 #: Number of looks without a capture before a shorter pause is enough.
-_PATIENCE_SECONDS = 4
+_PATIENCE = 4
 #: Seconds for which a job that is to be stopped is halted for a last capture, and the number of tries: half-written
 #: files stay so while the job is halted.
 _LAST, _MAX_TRIES = 10.0, 3
 #: Number of files left out of a capture whose reasons are written to the job's log.
 NOTES = 5
+
+
+async def ship_nothing() -> None:
+    """Ship nothing: what the job logged is in the store."""
 
 
 class CheckpointSavers:
@@ -95,6 +100,12 @@ class CheckpointSaver:
         self._due = 0.0
         self._ended = self._done = False
         self.restored = False
+        #: What the attempt continues.
+        self.history: tuple[HistoryPart, ...] = ()
+        #: Returns the bytes that each metrics file has.
+        self.measure: Callable[[], dict[str, int]] = dict
+        #: Brings to the store what the job logged by now, which no checkpoint may be ahead of.
+        self.ship: Callable[[], Awaitable[None]] = ship_nothing
         #: Writes to the job's log.
         self.note: Callable[[str], None] = keep_silent
         #: Whether the job is frozen: then nothing new is captured.
@@ -105,6 +116,7 @@ class CheckpointSaver:
     async def begin_from(self, restored: RestoredCheckpoint) -> None:
         """Note the checkpoint that was restored into the directory."""
         self.notes, self.restored = restored.notes, is_touched(self._directory)
+        self.history = restored.history
         if restored.published:
             self._sent = await asyncio.to_thread(scan_directory, self._directory)
 
@@ -128,7 +140,8 @@ class CheckpointSaver:
             except OSError as exc:
                 self._tell(f"its checkpoint cannot be saved: {explain_os_error(exc)}")
             left = self._due - asyncio.get_running_loop().time()
-            await asyncio.sleep(min(_POLL_SECONDS, max(EAGER, left)) if rests else random.uniform(0.05, EAGER))
+            eager = not rests or self._has_none
+            await asyncio.sleep(random.uniform(0.05, EAGER) if eager else min(_POLL_SECONDS, max(EAGER, left)))
 
     async def _round(self) -> bool:
         """Capture new files, and send them if that is due; return False if it is due and the job does not rest."""
@@ -144,9 +157,15 @@ class CheckpointSaver:
             self._due = asyncio.get_running_loop().time() + self._attempt.settings.checkpoint_every
         return True
 
+    @property
+    def _has_none(self) -> bool:
+        """Return whether nothing was captured yet."""
+        return self._newest is None and not self._copies
+
     def _missed(self) -> None:
         self._misses += 1
-        if self._misses % _PATIENCE_SECONDS == 0:
+        # A job without any checkpoint is in more danger than one whose checkpoint was taken in a short pause.
+        if self._has_none or self._misses % _PATIENCE == 0:
             self._level = min(self._level + 1, len(QUIET) - 1)
 
     async def _capture(self, quiet: float) -> bool:
@@ -157,9 +176,17 @@ class CheckpointSaver:
         before = await asyncio.to_thread(scan_directory, self._directory)
         if self._newest is not None and before == self._newest.tree:
             return True
+        # What was logged before the files came to be what they are is counted; little else is.
+        own = HistoryPart(self._attempt.k, self._attempt.agent, self.measure())
         await asyncio.sleep(quiet)
-        aside = self._all.kept.aside()
-        made = await asyncio.to_thread(captures.take_capture, self._directory, before, aside, copies=self._copies)
+        made = await asyncio.to_thread(
+            captures.take_capture,
+            self._directory,
+            before,
+            self._all.kept.aside(),
+            (*self.history, own),
+            copies=self._copies,
+        )
         if made is not None:
             await self._keep(made)
         return made is not None
@@ -170,6 +197,8 @@ class CheckpointSaver:
         if self._newest is not None and made.tree == self._newest.tree:
             await asyncio.to_thread(remove_tree, made.root)
             return
+        if self._has_none:
+            self._level = self._misses = 0
         self._newest = await asyncio.to_thread(self._all.kept.add, made, self._attempt.job, self._attempt.k)
 
     async def _publish(self) -> bool:
@@ -182,6 +211,8 @@ class CheckpointSaver:
             return True
         if self._remote is None:
             self._remote = RemoteCheckpoints(self._all.store, self._all.keys, self._attempt.job, self._attempt.k)
+        if not self._ended:
+            await self.ship()
         if not await self._remote.publish(newest):
             self._newest, self._copies = None, True
             return False

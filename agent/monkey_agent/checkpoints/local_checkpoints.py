@@ -55,7 +55,7 @@ class LocalCheckpoints:
         """Keep a capture that was made aside; older ones of the job are removed. Slow. Raises OSError."""
         spots = self._known.setdefault(job, [])
         spot = k, spots[-1][1] + 1 if spots and spots[-1][0] == k else 1
-        capture = Capture(self._path(job, spot), made.tree)
+        capture = Capture(self._path(job, spot), made.tree, made.history)
         os.rename(made.root, capture.root)
         old, self._known[job] = spots, [spot]
         for other in old:

@@ -52,7 +52,8 @@ class RemoteCheckpoints:
             self._digests.clear()
             return False
         self._sent.update(waiting)
-        await self._list(CheckpointManifest(pieces, sorted(capture.tree.directories), capture.tree.links))
+        tree = capture.tree
+        await self._list(CheckpointManifest(pieces, sorted(tree.directories), tree.links, capture.history))
         return True
 
     async def _hash(self, capture: Capture, path: str, seen: FileState) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.layout import Keys
+from monkey.protocol.record.history import HistoryPart
 from monkey.store.store_port import Store
 from monkey.tree_removal import remove_tree
 from monkey.untrusted_files import stat_directory
@@ -31,6 +32,8 @@ class RestoredCheckpoint:
 
     #: Is what the job finds in the store, as it is?
     published: bool = False
+    #: What the attempt that made it continued, and how much that had logged itself.
+    history: tuple[HistoryPart, ...] = ()
     #: For the job's log.
     notes: list[str] = field(default_factory=list)
 
@@ -47,7 +50,7 @@ async def restore_checkpoint(
         if local is not None and (not spots or local[0] >= spots[0][0]):
             capture, local = local[1], None
             if await asyncio.to_thread(_linked, capture.put_into, directory):
-                done.published = capture.is_published
+                done.published, done.history = capture.is_published, capture.history
                 done.notes.append("goes on from the checkpoint on this machine")
                 return done
         gone = await _newest(store, keys, job, spots, directory, done)
@@ -78,7 +81,7 @@ async def _newest(
             done.notes.append(f"checkpoint {spot[0]}.{spot[1]} is left out: {exc.message}")
             await asyncio.to_thread(_clear, directory)
             continue
-        done.published = True
+        done.published, done.history = True, manifest.history
         done.notes.append(f"goes on from checkpoint {spot[0]}.{spot[1]} of the store")
         return None
     return gone

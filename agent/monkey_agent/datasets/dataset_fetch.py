@@ -9,10 +9,10 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 from monkey.atomic_write import write_atomically
+from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, JobFailed, KeyMissing, StoreError
 from monkey.store.content.objects import DAMAGED, SEND_AGAIN
 from monkey.store.store_port import Store
@@ -109,19 +109,12 @@ class DatasetFetch:
         paths: dict[str, list[str]] = {}
         for path, md5 in files.items():
             paths.setdefault(md5, []).append(f"{place}/{path}")
-        waiting = iter(paths.items())
-        lanes = [asyncio.ensure_future(self._lane(waiting)) for _ in range(min(LANES, len(paths)))]
-        try:
-            await asyncio.gather(*lanes)
-        finally:
-            for lane in lanes:
-                lane.cancel()
-            await asyncio.gather(*lanes, return_exceptions=True)
 
-    async def _lane(self, waiting: Iterator[tuple[str, list[str]]]) -> None:
-        for md5, targets in waiting:
-            await self._object(md5, targets)
+        async def fetch(item: tuple[str, list[str]]) -> None:
+            await self._object(*item)
             await asyncio.sleep(0)  # small objects never wait for anything: heartbeats must not be late for them
+
+        await run_in_lanes(paths.items(), fetch, min(LANES, len(paths)))
 
     async def _object(self, md5: str, targets: list[str]) -> None:
         source = f"{self._objects}/{md5[:2]}/{md5[2:]}"

@@ -19,6 +19,7 @@ from monkey.spec.yaml.units import format_duration
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import run_to_end
 from monkey_agent.environments import interpreters
+from monkey_agent.facts.interpreter_facts import LOCK, list_installed_packages
 from monkey_agent.logs.job_log import bound_lines
 from monkey_agent.logs.masking import LogMask
 
@@ -107,6 +108,10 @@ class EnvironmentBuild:
             await self._with_venv(wanted.get("python"))
         if wanted.get("setup"):
             await self._setup(wanted["setup"])
+        # Now, before any job may install more: it is what was built.
+        packages = await list_installed_packages(self._path, self._env)
+        if packages is not None:
+            (self._path / LOCK).write_text("".join(f"{line}\n" for line in packages))
 
     async def _with_uv(self, uv: str, version: str | None) -> None:
         import ssl

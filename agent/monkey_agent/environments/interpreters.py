@@ -33,10 +33,10 @@ async def find_interpreter(version: str | None, env: Mapping[str, str]) -> str:
 
 async def suggest_python_version(uv: str, version: str, env: Mapping[str, str]) -> str:
     """Return a hint for who asked uv for a `version` in vain; "" where it has that: something else is wrong."""
-    here = _VERSION.findall(await _said(uv, "python", "list", "--only-installed", env=env))
+    here = _VERSION.findall(await ask_program(uv, "python", "list", "--only-installed", env=env))
     if any(_fits(full, version) for full in here):
         return ""
-    known = _VERSION.findall(await _said(uv, "python", "list", "--only-downloads", "--all-versions", env=env))
+    known = _VERSION.findall(await ask_program(uv, "python", "list", "--only-downloads", "--all-versions", env=env))
     if any(_fits(full, version) for full in known):
         what = f"uv knows Python {version} and could not fetch it; here are {_listed(here)}"
         return f" (hint: {what}: set `python:` to one of them, or install it on this machine)"
@@ -67,16 +67,18 @@ async def _on_path(env: Mapping[str, str]) -> dict[str, str]:
             continue
         for name in names:
             programs.setdefault(name, f"{directory}/{name}")
-    answers = await asyncio.gather(*(_said(program, "-c", _ASK, env=env) for program in programs.values()))
+    answers = await asyncio.gather(*(ask_program(program, "-c", _ASK, env=env) for program in programs.values()))
     told = zip((answer.strip() for answer in answers), programs.values(), strict=True)
     return {full: program for full, program in told if re.fullmatch(r"3\.\d+\.\d+", full)}
 
 
-async def _said(*command: str, env: Mapping[str, str]) -> str:
-    """Return what a program prints; "" where it fails."""
+async def ask_program(*command: str, env: Mapping[str, str], directory: str | None = None) -> str:
+    """Return what a program prints, run in `directory`; "" where it fails."""
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
-        process = await asyncio.create_subprocess_exec(*command, stdin=null, stdout=pipe, stderr=null, env=dict(env))
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=null, stdout=pipe, stderr=null, env=dict(env), cwd=directory
+        )
     except OSError:
         return ""
     try:

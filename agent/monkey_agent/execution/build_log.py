@@ -37,7 +37,7 @@ async def ship_build_log(
     try:
         with contextlib.suppress(OSError):  # its end is in the error, anyhow
             await run_to_end(lambda: shutil.copyfile(log.path, space.log))
-            await open_log(space.log, mask).ship(over=True)
+            await open_log(space.log, mask).ship()
     except BaseException:
         log.job = ""
         raise

@@ -8,6 +8,7 @@ from monkey.transfer.globs import GlobPatterns
 from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.checkpoints.checkpoint_saver import CheckpointSaver
 from monkey_agent.execution.workspace import Workspace
+from monkey_agent.facts.recipe_facts import RecipeFacts
 from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.supervisor.process import SupervisedProcess
 
@@ -28,3 +29,12 @@ class LaunchedProcess:
     #: Its argv[0], and the GPUs that it may use, as CUDA_VISIBLE_DEVICES names them.
     program: str = ""
     gpus: tuple[str, ...] = ()
+    #: What results of its recipe come from; None for one that was launched in an earlier life of the agent.
+    facts: RecipeFacts | None = None
+
+    async def record_facts(self) -> str:
+        """Return the hash of what its result comes from, once that is in the store; "" where it is not known.
+
+        Raises StoreError.
+        """
+        return await self.facts.record(self.gpus) if self.facts is not None else ""

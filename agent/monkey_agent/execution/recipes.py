@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from monkey.errors import JobFailed
+from monkey.protocol.layout import Keys
 from monkey.spec.command.command import JobCommand, compile_command
 from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.job.recipe import Recipe
+from monkey.store.store_port import Store
 from monkey.transfer.globs import GlobPatterns
 from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.environments.environment_build import activate_environment
 from monkey_agent.execution.attempt_resources import AttemptResources, list_variables
+from monkey_agent.facts.recipe_facts import FactsRecorder, RecipeFacts
 from monkey_agent.supervisor.supervisor_client import SupervisorClient
 
 #: Recipes that are remembered.
@@ -30,6 +33,7 @@ class PreparedRecipe:
     #: Variables that are not in its environment.
     withheld: frozenset[str]
     globs: GlobPatterns | None
+    facts: RecipeFacts
     _commands: dict[frozenset[str], JobCommand] = field(default_factory=dict)
 
     def command(self, parameters: Mapping[str, ParameterValue]) -> JobCommand:
@@ -52,9 +56,20 @@ def select_outputs(recipe: Recipe) -> GlobPatterns | None:
 class RecipePreparer:
     """Prepares recipes and remembers them."""
 
-    def __init__(self, launcher: SupervisorClient, inherited: Mapping[str, str], client: Callable[[], str]) -> None:
-        """Let jobs inherit the variables `inherited`, and import monkey from the directory that `client` returns."""
+    def __init__(
+        self,
+        launcher: SupervisorClient,
+        inherited: Mapping[str, str],
+        client: Callable[[], str],
+        store: Store,
+        keys: Keys,
+    ) -> None:
+        """Let jobs inherit the variables `inherited`, and import monkey from the directory that `client` returns.
+
+        What their results come from is recorded in `store`.
+        """
         self._launcher, self._inherited, self._client = launcher, inherited, client
+        self._facts = FactsRecorder(store, keys)
         #: By the recipe's identity as an object: a revision has one, and hashing it would cost more than it saves.
         self._known: dict[int, PreparedRecipe] = {}
 
@@ -68,8 +83,9 @@ class RecipePreparer:
         self, recipe: Recipe, code: UnpackedSnapshot, hold: AttemptResources | None, withheld: frozenset[str]
     ) -> PreparedRecipe:
         """Prepare a recipe whose jobs are not to inherit the variables `withheld`; raises JobFailed, OSError."""
-        base = self._launcher.base(self._environment(recipe, hold, withheld))
-        prepared = PreparedRecipe(recipe, code, base, withheld, select_outputs(recipe))
+        globs, env = select_outputs(recipe), self._environment(recipe, hold, withheld)
+        facts = self._facts.collect(recipe.command, env, hold.venv if hold is not None else None)
+        prepared = PreparedRecipe(recipe, code, self._launcher.base(env), withheld, globs, facts)
         while len(self._known) >= _REMEMBERED_RECIPES:
             del self._known[next(iter(self._known))]
         self._known[id(recipe)] = prepared

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from monkey.errors import FleetError, JobFailed, StoreError
+from monkey.atomic_write import write_atomically
+from monkey.errors import FleetError, JobFailed
 from monkey.fleet.fleet_port import keep_silent
 from monkey.fleet.secret_values import WITHHELD, SecretValues
-from monkey.metrics.job_import_path import install_client
 from monkey.processes.process_tree import BUILD, MARK
 from monkey.protocol.layout import Keys
+from monkey.protocol.record.shipment import Piece
 from monkey.spec.command.command import CommandError
 from monkey.store.store_port import Store
 from monkey_agent.cache.cache import Cache
-from monkey_agent.cache.code_cache import CodeCache, UnpackedSnapshot
-from monkey_agent.checkpoints.checkpoint_saver import CheckpointSaver, CheckpointSavers
+from monkey_agent.cache.code_cache import CodeCache
+from monkey_agent.checkpoints.checkpoint_saver import CheckpointSaver, CheckpointSavers, ship_nothing
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.datasets.dataset_pool import DatasetPool
 from monkey_agent.environments.environment_build import EnvironmentBuildFailed
 from monkey_agent.environments.environment_pool import EnvironmentPool
-from monkey_agent.execution.attempt_resources import AttemptResources, JobNeeds
+from monkey_agent.environments.job_import_path import install_client
+from monkey_agent.execution.attempt_preparation import AttemptPreparation
+from monkey_agent.execution.attempt_resources import JobNeeds
 from monkey_agent.execution.build_log import ship_build_log
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.recipes import PreparedRecipe, RecipePreparer, select_outputs
@@ -44,9 +48,10 @@ from monkey_agent.supervisor.supervisor_client import SupervisorClient
 from monkey_agent.telemetry.sampler import Sampler
 from monkey_agent.telemetry.spooling import Telemetry
 from monkey_agent.unexpected_errors import UnexpectedErrors
+from monkey_agent.uploads.abandoned_attempts import SECRETS, AbandonedAttempts
+from monkey_agent.uploads.attempt_history import load_history, open_history
 
-#: Seconds between shipments of the running jobs' logs, and the same while a person watches.
-SHIP, SHIP_FOLLOWED = 30, 1
+_TICK_SECONDS = 1.0
 
 
 class LocalRunner:
@@ -79,16 +84,19 @@ class LocalRunner:
         self.clock, self.errors = MachineClock(), errors or UnexpectedErrors()
         #: Largest number of seconds that a job may take to end, whatever its sweep says.
         self.most_grace = float("inf")
-        self.left = UnrecordedAttempts(state, leftover_processes.read_exits(state))
-        self.telemetry = Telemetry(state, machine, SecretValues(env))
+        secrets, exits = SecretValues(env), leftover_processes.read_exits(state)
+        self.left, self._abandoned = UnrecordedAttempts(state, exits), AbandonedAttempts(state, exits, secrets.get)
+        self.telemetry = Telemetry(state, machine, secrets)
         self.spaces, self.checkpoints = Workspaces(state), CheckpointSavers(store, keys, LocalCheckpoints(state))
         self._launcher, self._cache = SupervisorClient(state, self.clock), Cache(cache, cache_size)
         self._code = CodeCache(store, self._cache)
         building = {**inherited, MARK: f"{state}:{BUILD}"}  # so that our successor ends a build that outlives us
         environments, datasets = EnvironmentPool(self._cache, building), DatasetPool(store, self._cache)
-        self._needs = JobNeeds(environments, datasets, SecretValues(env))
-        self._preparer = RecipePreparer(self._launcher, inherited, lambda: str(install_client(cache)))
-        self._deadline, self._followed, self._running = 0.0, False, set[RunningAttempt]()
+        self._needs = JobNeeds(environments, datasets, secrets)
+        preparer = RecipePreparer(self._launcher, inherited, lambda: str(install_client(cache)), store, keys)
+        self._preparation = AttemptPreparation(self._code, keys, preparer, self._needs, self._ship_build_log)
+        self._deadline, self._running, self._unmerged = 0.0, set[RunningAttempt](), set[RunningAttempt]()
+        self.ship: Callable[[], Awaitable[None]] = ship_nothing
         self.sampler = Sampler(self._launcher, self._running, state)
         self._ticker: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -101,7 +109,8 @@ class LocalRunner:
             exited = self._exited(attempt)
             if exited:
                 return await self._go_on(attempt, exited)
-            prepared, hold = await self._prepare(attempt)
+            await self._abandoned.upload(self.store, self._keys, attempt.job)  # before its checkpoint is used
+            prepared, hold = await self._preparation.prepare(attempt)
             try:
                 rendered = prepared.command(attempt.parameters).render(attempt.parameters)
                 space = self.spaces.take(attempt.job, attempt.k)
@@ -111,8 +120,10 @@ class LocalRunner:
                 raise
             space.hold = hold
             try:
-                await self._fill(prepared.code, space)
+                await self._preparation.fill(prepared.code, space)
                 checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
+                space.history = await open_history(self.store, self._keys, attempt, checkpoint.history, space.root)
+                space.spoilt = space.history is not None  # its files are of no other attempt
                 variables = rendered.env | make_job_variables(attempt, space) | (hold.secrets if hold else {})
                 given = await turn()
                 if not self._launcher.up:
@@ -148,36 +159,19 @@ class LocalRunner:
         """Return an attempt that exited in an earlier life of the agent: only its record is missing."""
         worth, code, seconds, peak = exited
         recipe, prefix = attempt.recipe, self._keys.out(attempt.job, attempt.k)
-        snapshot = await self._code.get(recipe.code, self._keys.code(recipe.code))
+        snapshot = await self._preparation.fetch_code(attempt)
         globs, space = select_outputs(recipe), self.left.workspace(attempt.job)
         space.hold = self._needs.secrets(attempt)
         log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
         process = self._launcher.exited(space.name, ProcessExit("ended", code, seconds, peak))
         checkpoint = CheckpointSaver(self.checkpoints, attempt, space.checkpoint)
+        if history := load_history(attempt, space.root):
+            space.history, checkpoint.history = history, history.parts
         launched = LaunchedProcess(process, space, log, checkpoint, snapshot, globs, prefix)
         running = RunningAttempt(self, attempt, launched)
         if worth == TIMED_OUT:
             running.timed_out()
         return running
-
-    async def _prepare(self, attempt: Attempt) -> tuple[PreparedRecipe, AttemptResources | None]:
-        """Return the part that all jobs of a recipe share, and the resources that this attempt holds."""
-        recipe = attempt.recipe
-        prepared = self._preparer.known(recipe, attempt.withheld)
-        code = prepared.code if prepared else await self._code.get(recipe.code, self._keys.code(recipe.code))
-        try:
-            hold = await self._needs.hold(attempt)
-        except EnvironmentBuildFailed as exc:
-            await self._ship_build_log(attempt, exc)
-            raise
-        if prepared is None:
-            try:
-                prepared = self._preparer.prepare(recipe, code, hold, attempt.withheld)
-            except BaseException:
-                if hold is not None:
-                    hold.close()
-                raise
-        return prepared, hold
 
     async def _ship_build_log(self, attempt: Attempt, failed: EnvironmentBuildFailed) -> None:
         """Send the log of the build that failed to the store. Raises StoreError, OSError."""
@@ -186,18 +180,6 @@ class LocalRunner:
             await ship_build_log(failed, attempt, space, partial(self.open_log, self._keys.out(attempt.job, attempt.k)))
         finally:
             self.give(space)
-
-    async def _fill(self, code: UnpackedSnapshot, space: Workspace) -> None:
-        try:
-            if code.large:
-                await asyncio.to_thread(code.copy_to, space.work)
-            else:
-                code.copy_to(space.work)
-        except FileNotFoundError as exc:
-            sha = Path(code.root).name
-            self._code.forget(sha)
-            self._preparer.forget(sha)
-            raise JobFailed(f"the cache lost a file of the code snapshot ({exc.filename}); it is fetched anew") from exc
 
     def _launch(
         self,
@@ -218,14 +200,18 @@ class LocalRunner:
         for note in checkpoint.notes:
             log.note(note)
         after = turn.after.process if isinstance(turn.after, RunningAttempt) else None
+        if attempt.settings.secrets:
+            write_atomically(Path(space.root, SECRETS), json.dumps(attempt.settings.secrets))
+            space.spoilt = True  # the file is of no other attempt
         self.telemetry.begin(attempt, space.name, space.metrics)
         process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after)
-        code, globs = prepared.code, prepared.globs
-        launched = LaunchedProcess(process, space, log, checkpoint, code, globs, prefix, argv[0], turn.slot.gpus)
+        made = prepared.code, prepared.globs, prefix
+        launched = LaunchedProcess(process, space, log, checkpoint, *made, argv[0], turn.slot.gpus, prepared.facts)
         running = RunningAttempt(self, attempt, launched)
         self._running.add(running)
+        self._unmerged.add(running)
         if self._ticker is None or self._ticker.done():
-            self._ticker = asyncio.get_running_loop().create_task(self._ship_along())
+            self._ticker = asyncio.get_running_loop().create_task(self._tick())
         return running
 
     def renew(self, deadline: float) -> None:
@@ -236,27 +222,29 @@ class LocalRunner:
 
     async def _warm(self) -> None:
         self.spawn(self.checkpoints.tidy())
+        self.spawn(self._abandoned.upload_all(self.store, self._keys))
         with contextlib.suppress(FleetError):
             await self._launcher.start()  # the first job meets the error again
 
-    def follow(self, on: bool) -> None:
-        """See `Runner.follow`."""
-        self._followed = on
-
-    async def _ship_along(self) -> None:
-        """Ship the logs of running jobs, until none runs. What the store does not take now is shipped later."""
-        waited = 0
+    async def _tick(self) -> None:
+        """Do the work of every second for the running jobs, until none runs."""
         while self._running:
-            await asyncio.sleep(SHIP_FOLLOWED)
-            waited += SHIP_FOLLOWED
+            await asyncio.sleep(_TICK_SECONDS)
             for running in self._running:
                 with self.errors.alone(f"job {running.job}"):
                     running.tick()
-            if self._followed or waited >= SHIP:
-                waited = 0
-                for running in list(self._running):
-                    with contextlib.suppress(StoreError), self.errors.alone(f"job {running.job}"):
-                        await running.log.ship()
+
+    def take_unshipped(self, most: int) -> Iterator[Piece]:
+        """See `Runner.take_unshipped`."""
+        files = [running.unshipped for running in self._unmerged]
+        for take in (*(each.take_metrics for each in files), *(each.take_log for each in files)):
+            for piece in take(most):
+                most -= len(piece.data)
+                yield piece
+
+    def merged(self, running: RunningAttempt) -> None:
+        """Note that the files of the attempt are whole in the store."""
+        self._unmerged.discard(running)
 
     def ended(self, running: RunningAttempt) -> None:
         """Note that the attempt's processes are gone."""

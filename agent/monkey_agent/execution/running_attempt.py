@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from monkey.metrics.summary import MAX_METRICS
-from monkey.metrics.usage import USAGE_FILE
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints.checkpoint_saver import CheckpointSavers
 from monkey_agent.execution.exit_reasons import explain_exit, explain_failed_start, spell_exit_code
-from monkey_agent.execution.job_outputs import OutputUpload, find_outputs
 from monkey_agent.execution.launched_process import LaunchedProcess
-from monkey_agent.execution.metric_files import MetricFiles
 from monkey_agent.execution.stop_conditions import StopConditions
 from monkey_agent.execution.workspace import Workspace
-from monkey_agent.local_files import explain_os_error, is_touched
+from monkey_agent.local_files import explain_os_error
 from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome
 from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.supervisor.shared_state import NOTHING, OWN, SIGNALLED, TIMED_OUT
 from monkey_agent.telemetry.samples import AttemptSamples
+from monkey_agent.uploads.attempt_history import list_needed_metrics
+from monkey_agent.uploads.attempt_uploads import AttemptUploads
+from monkey_agent.uploads.metric_files import MetricFiles
+from monkey_agent.uploads.unshipped_files import UnshippedFiles
 
 #: Least seconds between questions how long it ran: a job that is frozen just before its timeout stays there.
 _MIN_PAUSE_SECONDS = 0.2
 #: Seconds to wait for an order to stop after a SIGTERM ended a job: a machine that goes down sends it to us, too.
 GOING_DOWN = 1.0
+#: Share of the seconds that jobs have to end on a machine that goes, for the outputs of a released attempt.
+OUTPUTS_SHARE = 0.25
 _TERMINATED = (-signal.SIGTERM, SIGNALLED + signal.SIGTERM)
-#: Largest number of notes on outputs that are written to the log.
-NOTES = 20
 
 
 class EndCause(Enum):
@@ -46,8 +46,8 @@ class EndCause(Enum):
 
 
 _ENDS = {EndCause.STOPPED: AttemptEnd.STOPPED, EndCause.MET: AttemptEnd.MET}
-#: Endings after which outputs are kept: those of an attempt that was stopped or lost are of no use.
-_KEPT = (AttemptEnd.SUCCEEDED, AttemptEnd.FAILED, AttemptEnd.MET)
+#: Endings that the job itself brought about.
+_OWN_ENDS = (AttemptEnd.SUCCEEDED, AttemptEnd.FAILED, AttemptEnd.MET)
 
 
 class AttemptServices(Protocol):
@@ -61,8 +61,14 @@ class AttemptServices(Protocol):
     def spawn(self, chore: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine to its end before the runner closes."""
 
+    #: Brings what running jobs wrote to the store.
+    ship: Callable[[], Awaitable[None]]
+
     def ended(self, running: RunningAttempt) -> None:
         """Note that the attempt's processes are gone."""
+
+    def merged(self, running: RunningAttempt) -> None:
+        """Note that the files of the attempt are whole in the store: nothing of it is to be shipped."""
 
     def give(self, space: Workspace) -> None:
         """Take a workspace back."""
@@ -74,21 +80,22 @@ class RunningAttempt:
     def __init__(self, services: AttemptServices, attempt: Attempt, launched: LaunchedProcess) -> None:
         """Follow a launched process until all that it leaves is in the store."""
         self._services, self._attempt, self.process = services, attempt, launched.process
-        self._code, self._globs = launched.code, launched.globs
-        self._space, self._program, self._prefix = launched.space, launched.program, launched.prefix
+        self._space, self._program, self._record_facts = launched.space, launched.program, launched.record_facts
         self._checkpoint, self.log = launched.checkpoint, launched.log
         self._checkpoint.note = self.log.note
         rules = attempt.settings.stop_when
         self._conditions = StopConditions(rules) if rules else None
         self._met: StopEvidence | None = None
         self._minding = False
-        needed = {rule.metric for rule in rules} | {attempt.settings.metric or ""}
-        self._metrics = MetricFiles(self._space.metrics, self._conditions.see if self._conditions else None, needed)
+        watch, needed = self._conditions.see if self._conditions else None, list_needed_metrics(attempt)
+        self._metrics = MetricFiles(self._space.metrics, watch, needed, self._space.history)
+        self._checkpoint.measure, self._checkpoint.ship = self._metrics.sizes, lambda: services.ship()
+        #: What was not shipped yet of what it writes.
+        self.unshipped = UnshippedFiles(attempt.job, attempt.k, self.log.open_cursor(), self._metrics)
         self.job, self.sweep = attempt.job, attempt.sweep
         self.gpus = launched.gpus
         self.samples = AttemptSamples(self._space.samples, attempt.settings.resources.memory)
-        self._shipments: dict[str, OutputUpload] = {}
-        self._found: dict[str, str] | None = None
+        self._uploads = AttemptUploads(services.store, launched, self._metrics, self.samples)
         self._why: tuple[EndCause, str] | None = None
         self._asked = ""
         self._frozen = False
@@ -219,18 +226,13 @@ class RunningAttempt:
 
     async def _conclude(self, how: ProcessExit) -> AttemptOutcome:
         """Return the outcome once all that it names is in the store; may be called again after a StoreError."""
-        outcome = self._verdict(how)
-        if outcome.ending in _KEPT and (replaced := self._space.replaced()):
+        outcome = replace(self._verdict(how), facts=await self._record_facts())
+        if outcome.ending in _OWN_ENDS and (replaced := self._space.replaced()):
             reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))
             outcome = replace(outcome, ending=AttemptEnd.FAILED, reason=reason, met=None)
         try:
-            if is_touched(self._space.metrics):
-                outcome = replace(outcome, summary=await self._ship_metrics())
-            if usage := await self.samples.finish(how):
-                outcome = replace(outcome, usage=usage)
-            if self.samples.any:
-                await self._shipment("").send({USAGE_FILE: self.samples.path})
-            if outcome.ending in _KEPT and (outputs := await self._ship_outputs()):
+            outcome = await self._uploads.upload_record(outcome, how)
+            if outcome.ending in _OWN_ENDS and (outputs := await self._uploads.upload_outputs()):
                 outcome = replace(outcome, outputs=outputs)
         except OSError as exc:
             text = f"what it made could not be read: {explain_os_error(exc)}"
@@ -240,8 +242,18 @@ class RunningAttempt:
             await self._checkpoint.succeeded()
         else:
             await self._checkpoint.finish(by_itself=how.kind == "ended" and 0 <= how.code < SIGNALLED)
-        await self.log.ship(over=True)
+        await self.log.ship()
+        self._services.merged(self)
+        if outcome.ending is AttemptEnd.STOPPED:
+            # The last: a machine that is about to go has little time, and without them the job can continue.
+            seconds = self._services.most_grace * OUTPUTS_SHARE
+            outcome = replace(outcome, outputs=await self._uploads.upload_some_outputs(seconds))
         return replace(outcome, log_tail=self.log.tail()) if outcome.ending is AttemptEnd.FAILED else outcome
+
+    @property
+    def merged(self) -> bool:
+        """See `LiveAttempt.merged`."""
+        return self._outcome is not None
 
     def leave(self, *, recorded: bool) -> None:
         """See `LiveAttempt.leave`."""
@@ -269,32 +281,3 @@ class RunningAttempt:
         if how.code:
             return replace(outcome, ending=AttemptEnd.FAILED, reason=explain_exit(how))
         return outcome
-
-    async def _ship_metrics(self) -> dict[str, dict[str, Any]]:
-        summary = await self._metrics.finish()
-        if self._metrics.crowded:
-            self.log.note(f"it logged more than {MAX_METRICS:,} metrics: results have the first, the files have all")
-        await self._shipment("metrics/").send({name: f"{self._space.metrics}/{name}" for name in self._metrics.names()})
-        return summary
-
-    async def _ship_outputs(self) -> dict[str, str]:
-        if self._globs is None and not is_touched(self._space.outputs):
-            return {}
-        shipment = self._shipment("outputs/")
-        await shipment.send(await asyncio.to_thread(self._outputs))
-        return dict(sorted(shipment.digests.items()))
-
-    def _shipment(self, below: str) -> OutputUpload:
-        if below not in self._shipments:
-            self._shipments[below] = OutputUpload(self._services.store, self._prefix + below)
-        return self._shipments[below]
-
-    def _outputs(self) -> dict[str, str]:
-        if self._found is None:
-            notes: list[str] = []
-            self._found = find_outputs(self._space, self._globs, self._code, notes.append)
-            for note in notes[:NOTES]:
-                self.log.note(note)
-            if len(notes) > NOTES:
-                self.log.note(f"and {len(notes) - NOTES} more that are not kept")
-        return self._found

@@ -20,6 +20,7 @@ from monkey.untrusted_files import move_directory, stat_directory
 if TYPE_CHECKING:
     from monkey_agent.execution.attempt_resources import AttemptResources
     from monkey_agent.ports import Attempt
+    from monkey_agent.uploads.attempt_history import AttemptHistory
 
 #: Workspaces that are kept for the next jobs.
 SPARE = 64
@@ -33,7 +34,10 @@ class Workspace:
     Directories are handed out with their time of change set to 0, so that one look says whether anything came in.
     """
 
-    __slots__ = ("checkpoint", "hold", "job", "log", "metrics", "name", "outputs", "root", "samples", "spoilt", "work")
+    __slots__ = (
+        *("checkpoint", "history", "hold", "job", "log", "metrics", "name", "outputs", "root", "samples"),
+        *("spoilt", "work"),
+    )
 
     def __init__(self, job: str, root: str) -> None:
         """Name what lies below `root`."""
@@ -46,6 +50,8 @@ class Workspace:
         self.samples = f"{root}/{USAGE_FILE}"
         #: What its attempt uses of the machine: given back with it.
         self.hold: AttemptResources | None = None
+        #: What its attempt continues; None for nothing.
+        self.history: AttemptHistory | None = None
         #: May somebody still write into it? Then no other attempt gets it.
         self.spoilt = False
 

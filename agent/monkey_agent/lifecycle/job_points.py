@@ -50,10 +50,11 @@ class JobPoints(AttemptListener):
             parameters=work.attempt.parameters,
             reason=end.reason if end else "",
             exit_code=end.exit_code if end else None,
-            seconds=end.seconds if end else None,
+            seconds=end.total_seconds if end else None,
             summary=end.metrics if end else None,
             metric=settings.metric,
             maximize=settings.maximize,
+            take=settings.take,
             count=count,
         )
         self._telemetry.add(settings.influx, line)

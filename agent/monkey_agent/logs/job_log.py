@@ -22,17 +22,14 @@ TAIL_LINES, TAIL_WIDTH, TAIL_BYTES = 100, 500, 8 * 1024
 _END = 64 * 1024
 
 
-class AttemptLog:
-    """The log of one attempt, and how much of it is in the store."""
+class LogCursor:
+    """A place in an attempt's log: what is behind it was taken, without secrets."""
 
-    def __init__(self, store: Store, prefix: str, path: str, mask: LogMask | None = None) -> None:
-        """Ship the file `path` to keys that begin with `prefix`, without what is to be masked."""
-        self._store, self._prefix, self._path, self._mask = store, prefix, path, mask
-        self._segments = 0
-        self._shipped = 0
-        #: Bytes of the segment that was tried last: one that may have been written is never tried with others.
-        self._tried = 0
-        self._lock = asyncio.Lock()
+    def __init__(self, path: str, mask: LogMask | None = None) -> None:
+        """Start at the beginning of the file `path`; take it without what is to be masked."""
+        self._path, self._mask = path, mask
+        #: Bytes of the file that were taken, and what they were after masking.
+        self.taken = self.given = 0
 
     @property
     def size(self) -> int:
@@ -43,44 +40,29 @@ class AttemptLog:
             return 0
         return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
-    async def ship(self, *, over: bool = False) -> None:
-        """Bring everything that was written by now to the store, durably. Raises StoreError; call it again then.
+    def peek(self, most: int, *, over: bool = False, exactly: bool = False) -> tuple[int, bytes]:
+        """Return how many of the next `most` bytes can be taken now, and what is given for them.
 
-        Until it is `over`, what may be the beginning of a secret is held back.
+        Until the log is `over`, what may be the beginning of a secret is held back, unless it was to be `exactly` that.
         """
-        if self.size <= self._shipped:
-            return
-        async with self._lock:
-            until = self.size
-            while self._shipped < until:
-                count, data = self._next(self._tried or min(SEGMENT, until - self._shipped), over)
-                if not count:
-                    return
-                await self._segment(count, data)
-
-    def _next(self, count: int, over: bool) -> tuple[int, bytes]:
-        """Return how many of the next `count` bytes can be shipped now, and what is shipped for them."""
         if self._mask is None:
-            data = self._read(self._shipped, count)
+            data = self.read(self.taken, most)
             return len(data), data
-        before = min(self._shipped, self._mask.margin)
-        window = self._read(self._shipped - before, before + count + self._mask.margin)
+        before = min(self.taken, self._mask.margin)
+        window = self.read(self.taken - before, before + most + self._mask.margin)
         seen = max(0, len(window) - before)
-        if not self._tried:
+        count = most
+        if not exactly:
             count = min(count, seen if over else seen - self._mask.held(window[before:]))
         count = max(0, min(count, seen))
         return count, self._mask.hide(window, before, before + count)
 
-    async def _segment(self, count: int, data: bytes) -> None:
-        self._tried = count
-        won = await create_object(self._store, spell_segment_key(self._prefix, self._segments), data)
-        self._segments += 1
-        # A key that holds other bytes is not ours to judge: the next number takes these.
-        if not isinstance(won, Lost) or won.existing == data:
-            self._shipped += count
-            self._tried = 0
+    def move(self, count: int, given: int) -> None:
+        """Move behind `count` bytes, for which `given` were given."""
+        self.taken, self.given = self.taken + count, self.given + given
 
-    def _read(self, at: int, size: int) -> bytes:
+    def read(self, at: int, size: int) -> bytes:
+        """Return bytes of the file as they are; b"" where there is none."""
         try:
             fd = open_regular(self._path, os.O_RDONLY)
         except OSError:
@@ -89,6 +71,43 @@ class AttemptLog:
             return os.pread(fd, size, at)
         finally:
             os.close(fd)
+
+
+class AttemptLog:
+    """The log of one attempt, and how much of it is in the store."""
+
+    def __init__(self, store: Store, prefix: str, path: str, mask: LogMask | None = None) -> None:
+        """Ship the file `path` to keys that begin with `prefix`, without what is to be masked."""
+        self._store, self._prefix, self._path, self._mask = store, prefix, path, mask
+        self._segments = 0
+        self._cursor = self.open_cursor()
+        #: Bytes of the segment that was tried last: one that may have been written is never tried with others.
+        self._tried = 0
+        self._lock = asyncio.Lock()
+
+    def open_cursor(self) -> LogCursor:
+        """Return a cursor at the beginning of the log."""
+        return LogCursor(self._path, self._mask)
+
+    async def ship(self) -> None:
+        """Bring the log, which is over, to the store, durably. Raises StoreError; call it again then."""
+        async with self._lock:
+            until = self._cursor.size
+            while self._cursor.taken < until:
+                most = self._tried or min(SEGMENT, until - self._cursor.taken)
+                count, data = self._cursor.peek(most, over=True, exactly=bool(self._tried))
+                if not count:
+                    return
+                await self._segment(count, data)
+
+    async def _segment(self, count: int, data: bytes) -> None:
+        self._tried = count
+        won = await create_object(self._store, spell_segment_key(self._prefix, self._segments), data)
+        self._segments += 1
+        # A key that holds other bytes is not ours to judge: the next number takes these.
+        if not isinstance(won, Lost) or won.existing == data:
+            self._cursor.move(count, len(data))
+            self._tried = 0
 
     def note(self, text: str) -> None:
         """Add a line of ours to the job's."""
@@ -101,7 +120,7 @@ class AttemptLog:
 
     def tail(self) -> list[str]:
         """Return the last lines; bytes that are not UTF-8 are shown as U+FFFD."""
-        start = max(0, self.size - _END)
+        start = max(0, self._cursor.size - _END)
         lines = self._end(start).decode(errors="replace").replace("\r\n", "\n").split("\n")
         if lines and not lines[-1]:
             lines.pop()
@@ -111,9 +130,9 @@ class AttemptLog:
 
     def _end(self, start: int) -> bytes:
         if self._mask is None:
-            return self._read(start, _END)
+            return self._cursor.read(start, _END)
         before = min(start, self._mask.margin)
-        return self._mask.hide(self._read(start - before, before + _END), before)
+        return self._mask.hide(self._cursor.read(start - before, before + _END), before)
 
 
 def bound_lines(lines: list[str]) -> list[str]:

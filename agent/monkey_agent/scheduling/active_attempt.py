@@ -114,6 +114,6 @@ class ActiveAttempt:
             "sweep": self.sweep,
             "began": self.began,
             "frozen": self.frozen,
-            "metrics": self.running.progress() if self.running else {},
+            **({"metrics": self.running.progress()} if self.running else {}),
             **({"usage": usage} if usage else {}),
         }

@@ -21,6 +21,7 @@ from monkey_agent.scheduling.attempts import Attempts
 from monkey_agent.scheduling.claiming import JobPicker
 from monkey_agent.scheduling.dispatcher import Dispatcher, SlotPort
 from monkey_agent.scheduling.polling import PollSchedule
+from monkey_agent.scheduling.shipper import Shipper
 from monkey_agent.scheduling.sweep_queue import SweepQueue
 from monkey_agent.unexpected_errors import UnexpectedErrors
 
@@ -62,6 +63,8 @@ class AgentDaemon:
         self.picker = JobPicker(context, self.queue)
         self.attempts = Attempts(context, runner, self.permits, self.picker)
         self.dispatcher = Dispatcher(context, self.queue, self.picker, self.permits, slots, self.attempts, self._wake)
+        self.shipper = Shipper(context, runner)
+        self.attempts.listeners.append(self.shipper)
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._sealing, self._create = asyncio.Lock(), parts.create
         self._failure: BaseException | None = None
@@ -85,7 +88,7 @@ class AgentDaemon:
                 return
             await self.clock.sleep(BEAT_RETRY)
         self.runner.renew(self.heart.deadline)
-        for loop in (self._beats(), self._looks(), self._fence(), self._dispatch()):
+        for loop in (self._beats(), self._looks(), self._fence(), self._dispatch(), self.shipper.run()):
             self._spawn(loop)
         await self._leaving.wait()
         if self._failure:
@@ -222,7 +225,6 @@ class AgentDaemon:
         self.picker.look += 1
         if self.queue.watched and not watched:
             self._beat_now.set()
-        self.runner.follow(self.queue.watched)
         for work in list(self.attempts.live):
             self._mind(work)
         if self.queue.finished:

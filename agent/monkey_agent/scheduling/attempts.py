@@ -15,6 +15,7 @@ from monkey_agent.ports import AttemptEnd, AttemptOutcome, LiveAttempt, Runner, 
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.claiming import JobPicker
+from monkey_agent.scheduling.job_records import merge_record
 
 ENDED = {
     AttemptEnd.SUCCEEDED: ClaimEnd.SUCCEEDED,
@@ -171,6 +172,9 @@ class Attempts:
         return recorded
 
     def _end(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> EndEntry:
+        attempt = work.attempt
+        begun = work.running is not None and work.running.begun
+        record = merge_record(attempt.earlier, outcome.outputs, resumed=bool(outcome.history), begun=begun)
         return EndEntry(
             outcome=ENDED[outcome.ending],
             agent=held.claim.agent,
@@ -181,11 +185,16 @@ class Attempts:
             seconds=round(outcome.seconds, 3),
             at=round(self._clock.wall(), 3),
             out=work.attempt.k,
-            metrics=outcome.summary,
-            outputs=outcome.outputs,
-            usage=outcome.usage,
+            prepared=round(max(0.0, work.began - held.claim.at), 3) if begun else 0.0,
             log_tail=outcome.log_tail if outcome.ending is AttemptEnd.FAILED else [],
             met=outcome.met.to_json() if outcome.met else {},
+            **{
+                "metrics": outcome.summary,
+                "usage": outcome.usage,
+                "facts": outcome.facts,
+                "history": [part.to_json() for part in outcome.history],
+                **record,
+            },
         )
 
     # -- fencing ------------------------------------------------------------------------------------------------------

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Container
+from typing import Any, NamedTuple
 
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog, LogTally, find_newest_checkpoint, has_own_checkpoint, tally_log
 from monkey.protocol.journal import LOST, SAVED, JournalRecord, make_record
+from monkey.protocol.record.job_attempts import list_attempts
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import StopEvidence
 from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.job_candidates import JobCandidates
+from monkey_agent.scheduling.job_records import sum_seconds
 from monkey_agent.scheduling.sweep_queue import SweepQueue
 
 #: Seconds before a failed job is tried again: doubles with each failure.
@@ -21,8 +24,19 @@ _BACKOFF_SECONDS = 1.0
 BACKOFF_MAX = 60.0
 #: Number of times in a row that a job is claimed again after another agent was faster, before it counts as busy.
 ROUNDS = 3
+#: The most seconds that a lost attempt is believed to have run.
+MAX_LOST_SECONDS = 3e7
 #: Number of jobs that are examined before heartbeats and the like get their turn.
 BREATH = 64
+
+
+class LostAttempt(NamedTuple):
+    """What is known of an attempt whose agent vanished."""
+
+    #: Seconds that it ran, by the agent's own clock.
+    seconds: float
+    #: The metrics of the job, and the usage of the attempt, as heartbeats tell them.
+    record: dict[str, Any]
 
 
 class JobPicker:
@@ -77,7 +91,7 @@ class JobPicker:
         """Claim a job that was found; return None where another agent was faster, or the store does not answer."""
         for _ in range(ROUNDS):
             head = log.head
-            held = await self._claims.take(log, candidates.state.name, await self._checkpoint(job, log.tail))
+            held = await self._take(candidates, job, log)
             if held:
                 self._mourn(job, log, held.k, candidates)
                 return held
@@ -142,6 +156,20 @@ class JobPicker:
         if known is None or known.k < log.head:
             self.journal(make_record(job, log.head, tail))
 
+    async def _take(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
+        checkpoint = await self._checkpoint(job, log.tail)
+        return await self._claims.take(log, candidates.state.name, checkpoint, self._lost(job, log.tail).seconds)
+
+    def _lost(self, job: str, tail: object) -> LostAttempt:
+        """Return what the last heartbeat of a claim's agent says of the job, if this is a takeover."""
+        beat = self._observer.beats.get(tail.agent) if isinstance(tail, Claim) else None
+        for job_vitals in beat.vitals.get("running", ()) if beat else ():
+            if job_vitals["job"] == job and beat and "began" in job_vitals:
+                seconds = round(min(max(0.0, beat.at - job_vitals["began"]), MAX_LOST_SECONDS), 3)
+                record = {name: job_vitals[name] for name in ("metrics", "usage") if job_vitals.get(name)}
+                return LostAttempt(seconds, record)
+        return LostAttempt(0.0, {})
+
     async def _checkpoint(self, job: str, tail: object) -> int:
         """Return the newest attempt with a checkpoint if this is a takeover; 0 for none, or no takeover."""
         if not isinstance(tail, Claim | TornEntry):
@@ -152,8 +180,11 @@ class JobPicker:
         """Journal that the claim before the one at `k` was lost with its agent."""
         before = log.entries[k - 2] if k > 1 else None
         if isinstance(before, Claim | TornEntry):
-            what, extra = SAVED if has_own_checkpoint(log, k) else LOST, {"agent": before.agent}
-            self.journal(JournalRecord(job, k - 1, what, candidates.state.name, 0.0, self._clock.wall(), extra))
+            what, lost = SAVED if has_own_checkpoint(log, k) else LOST, self._lost(job, before)
+            earlier = sum_seconds(list_attempts(log)[:-2])
+            extra = {"agent": before.agent, **({"before": earlier} if earlier else {}), **lost.record}
+            sweep, now = candidates.state.name, self._clock.wall()
+            self.journal(JournalRecord(job, k - 1, what, sweep, lost.seconds, now, extra))
 
     def journal(self, record: JournalRecord) -> None:
         """Add a record to this agent's journal, and to its own index."""

@@ -14,6 +14,7 @@ from typing import Protocol
 from monkey.errors import StoreError
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import Claim
+from monkey.protocol.record.job_attempts import list_attempts
 from monkey.protocol.sweeps.permits import Permits
 from monkey.spec.job.recipe import JobResources
 from monkey_agent.ports import Attempt, Slot
@@ -269,4 +270,6 @@ class Dispatcher(AttemptListener):
             number=sum(isinstance(entry, Claim) and not entry.continues for entry in claims),
             ours_since=since,
             withheld=self._queue.secrets,
+            agent=self._identity.agent,
+            earlier=tuple(list_attempts(held.log)[:-1]) if held.k > 1 else (),
         )

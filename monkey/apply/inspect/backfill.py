@@ -180,10 +180,11 @@ def _state(
         parameters=revision.table.parameters(revision.rows[job]),
         reason=end.reason if end else "",
         exit_code=end.exit_code if end else None,
-        seconds=end.seconds if end else None,
+        seconds=end.total_seconds if end else None,
         summary=end.metrics if end else None,
         metric=revision.settings.metric,
         maximize=revision.settings.maximize,
+        take=revision.settings.take,
         count=len(revision.table),
     )
 

@@ -160,6 +160,7 @@ class _Codes:
 
 def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: DatasetLoader) -> LoadedSpec:
     from monkey.spec.sweep.expand import expand_spec
+    from monkey.spec.sweep.load import place_equivalences
 
     code, (datasets, absent) = codes.of(spec), shelf.of(spec)
     oids = {name: datasets[name].oid if name in datasets else absent[name].named.oid for name in spec.datasets}
@@ -175,6 +176,7 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Dat
         code_bytes=code.size,
         datasets={name: measure_dataset(dataset) for name, dataset in datasets.items()},
         git=git,
+        equivalences=place_equivalences(spec),
         warnings=(
             *notes,
             *(_OUTPUT.format(path) for path in code.left_out),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from monkey.apply.world.absent_datasets import check_held
 from monkey.apply.world.dataset_loader import describe_changes, find_lacking_objects
@@ -18,6 +17,7 @@ from monkey.fleet.fleet_port import Fleet
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.desired import UploadSize
 from monkey.plan.observed import ObservedProject, ObservedSweep
+from monkey.protocol.adoption_log import AdoptionLog
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, SweepView
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.spec.project.cloud import CLOUD_KEYS as CLOUDS
@@ -26,9 +26,6 @@ from monkey.spec.project.project import PROJECT_FILE
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake, NodePath
 from monkey.transfer.datasets.dataset import Dataset
-
-if TYPE_CHECKING:
-    pass
 
 
 async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[ObservedProject, StoreSnapshot | None]:
@@ -52,7 +49,23 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
     agents = {name: count_living_agents(fleet, snapshot) for name, fleet in world.fleets.items()}
     lacks, within = await _datasets(world, wants, sweeps)
     store = world.memo.id(world.at.url)
-    return ObservedProject(sweeps, snapshot.succeeded, there, agents, store, lacks, within, now), snapshot
+    adoptions = AdoptionLog(world.at, world.keys)
+    await adoptions.refresh()
+    observed = ObservedProject(
+        sweeps,
+        snapshot.succeeded,
+        there,
+        agents,
+        store,
+        lacks,
+        within,
+        now,
+        adoptions=adoptions.results,
+        codes=adoptions.codes,
+        recipes=[one for view in snapshot.sweeps.values() for one in view.state.recipes],
+        problems=tuple(adoptions.problems),
+    )
+    return observed, snapshot
 
 
 async def _datasets(

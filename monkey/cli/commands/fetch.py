@@ -67,7 +67,7 @@ async def _fetch(world: World, asked: _FetchOptions) -> str:
     if found.job is not None and (asked.where or asked.top):
         raise MonkeyError("--where and --top choose jobs of a sweep, and this is one job")
     results = None if found.job else _chosen(found.view, asked)
-    jobs = [found.job] if found.job else [row.job for row in results.rows] if results else []
+    jobs = [found.job] if found.job else [results.table.ids[at] for at in results.order] if results else []
     files = _files(world.keys, found.view, jobs, asked, alone=found.job is not None)
     if not any(files.values()):
         raise _nothing(found.view, jobs, asked)
@@ -81,15 +81,13 @@ async def _fetch(world: World, asked: _FetchOptions) -> str:
 
 def _chosen(view: SweepView, asked: _FetchOptions) -> Results:
     """Return the jobs to fetch, the best first."""
-    from dataclasses import replace
-
     revision = view.state.revision
     assert revision is not None  # find sees to it
     results = gather_results(revision.table, revision.settings, view.jobs)
     if asked.where:
         results = filter_results(results, asked.where)
     states = ENDED if asked.where else ("succeeded", "stopped")
-    return replace(results, rows=tuple(row for row in results.rows if row.state in states)[: asked.top])
+    return results.choose([at for at in results.order if results.states[at] in states][: asked.top])
 
 
 def _files(
@@ -106,13 +104,10 @@ def _files(
 def _of_job(keys: Keys, view: SweepView, job: JobView, globs: object, below: str) -> list[DownloadFile]:
     if job.state not in ENDED:
         return []  # what is recorded is of an earlier attempt
-    revision = view.state.revision
-    source = revision.adopted.get(job.job, job.job) if revision else job.job
-    prefix = f"{keys.out(source, job.attempt)}outputs/"
     for path in job.outputs:
         check_path(path)  # before it becomes part of a key
     return [
-        DownloadFile(prefix + path, below + path, digest)
+        DownloadFile(view.locate_output(keys, job, path), below + path, digest)
         for path, digest in job.outputs.items()
         if not isinstance(globs, GlobPatterns) or globs.match(path)
     ]
@@ -146,7 +141,7 @@ def _index(directory: Path, results: Results, files: dict[str, list[DownloadFile
     directory.mkdir(parents=True, exist_ok=True)
     rows = [serialize_row(row) | {"files": {f.path: f.sha256 for f in files[row.job]}} for row in results.rows]
     for name, text in (
-        ("results.csv", format_results_csv(results)),
+        ("results.csv", "".join(format_results_csv(results))),
         ("results.json", dump_json(rows, indent=1) + "\n"),
     ):
         write_atomically(directory / name, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from monkey.apply.inspect.attempt_records import read_attempts
+from monkey.apply.inspect.result_facts import read_result_facts
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
 from monkey.cli.render import job_details as render
@@ -28,8 +29,8 @@ async def _info(world: World, what: str, *, as_json: bool) -> str:
             return dump_json(render.serialize_sweep_details(found.view), indent=2)
         return "\n".join(render.format_sweep_details(found.view, snapshot, detect_terminal()))
     tries = await read_attempts(world, found.view, found.job)
+    facts = await read_result_facts(world, tries)
     if as_json:
-        return dump_json(render.serialize_job_details(found.view, found.job, tries), indent=2)
-    return "\n".join(
-        render.format_job_details(found.view, found.job, tries, world.keys, world.at.url, detect_terminal())
-    )
+        return dump_json(render.serialize_job_details(found.view, found.job, tries, facts), indent=2)
+    where = world.keys, world.at.url, detect_terminal()
+    return "\n".join(render.format_job_details(found.view, found.job, tries, *where, facts))

@@ -18,9 +18,10 @@ from monkey.cli.render.list_tables import (
     serialize_providers,
     serialize_sweeps,
 )
-from monkey.cli.session import complete_sweep_names, json_option, run_in_world
-from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text
-from monkey.protocol.status.agent_views import JobState
+from monkey.cli.session import complete_sweep_names, json_option, print_pieces, run_in_world
+from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines
+from monkey.protocol.status.agent_views import JobState, SweepView
+from monkey.results.export import format_json_rows
 
 
 @click.group("list")
@@ -41,14 +42,16 @@ def list_command() -> None:
 def show_jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
     """List the jobs of SWEEPs (default: all sweeps) with their state and parameters."""
 
-    async def show(world: World) -> str:
+    async def read(world: World) -> list[SweepView]:
         snapshot = await world.reader().read()
-        views = [find_sweep(snapshot, name) for name in sweeps] or list(snapshot.sweeps.values())
-        if as_json:
-            return dump_json(serialize_jobs(views, states), indent=1)
-        return "\n".join(format_jobs(views, states, detect_terminal()))
+        return [find_sweep(snapshot, name) for name in sweeps] or list(snapshot.sweeps.values())
 
-    click.echo(run_in_world(show))
+    views = run_in_world(read)
+    # Outside of the event loop, where Ctrl-C ends whatever is being computed.
+    if as_json:
+        print_pieces(format_json_rows(serialize_jobs(views, states), dump_json))
+    else:
+        print_pieces(join_lines(format_jobs(views, states, detect_terminal())))
 
 
 @list_command.command("sweeps")

@@ -26,7 +26,7 @@ keep_stale_option = click.option(
     "keep_stale",
     metavar="KIND",
     multiple=True,
-    help="Keep results that are stale only for this reason (code, command, env, …).",
+    help="Keep results that are stale only for this reason (code, command, env, …); `nothing` gives up adopted ones.",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import click
@@ -9,13 +10,13 @@ import click
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.render.results_table import format_groups, format_results
-from monkey.cli.session import check_one_format, complete_sweep_names, json_option, run_in_world
-from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text
+from monkey.cli.session import check_one_format, complete_sweep_names, json_option, print_pieces, run_in_world
+from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines
 from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
-from monkey.results.export import format_groups_csv, format_results_csv, serialize_row
+from monkey.results.export import format_groups_csv, format_json_rows, format_results_csv, serialize_row
 from monkey.results.groups import group_results, serialize_group
-from monkey.results.result_rows import MetricPick, Results, explain_unmeasured, filter_results, gather_results
+from monkey.results.result_rows import Results, explain_unmeasured, filter_results, gather_results
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class _ResultsOptions:
 
 @click.command("results")
 @click.argument("sweep", required=False, shell_complete=complete_sweep_names)
-@click.option("--group-by", metavar="NAME,…", help="Show mean and spread over jobs that share these parameters.")
+@click.option("--group-by", metavar="NAME,…", help="Show means, with 95 % t intervals, of jobs that share these.")
 @click.option("--where", metavar="CONDITION", help="Only matching jobs: 'lr < 0.1 and state == \"succeeded\"'.")
-@click.option("--best", is_flag=True, help="Rank by each job's best value instead of its last.")
+@click.option("--best", is_flag=True, help="Rank by best values, whatever the spec takes.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
 @click.option("--all", "everything", is_flag=True, help="Show all columns.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
@@ -53,21 +54,24 @@ def results_command(
     check_one_format(**{"--csv": as_csv, "--json": as_json})
     names = tuple(name.strip() for name in group_by.split(",")) if group_by else ()
     asked = _ResultsOptions(sweep, names, where, best, top, everything, as_csv, as_json)
-    click.echo(run_in_world(lambda world: _results(world, asked)), nl=not as_csv)
+    view = run_in_world(lambda world: _read(world, asked.sweep))
+    # Outside of the event loop, where Ctrl-C ends whatever is being computed.
+    print_pieces(_render(view, asked))
 
 
-async def _results(world: World, asked: _ResultsOptions) -> str:
-    view = _one(await world.reader().read(), asked.sweep)
+async def _read(world: World, sweep: str | None) -> SweepView:
+    return _one(await world.reader().read(), sweep)
+
+
+def _render(view: SweepView, asked: _ResultsOptions) -> Iterable[str]:
     revision = view.state.revision
     assert revision is not None  # _one sees to it
-    results = gather_results(
-        revision.table, revision.settings, view.jobs, MetricPick.BEST if asked.best else MetricPick.LAST
-    )
+    results = gather_results(revision.table, revision.settings, view.jobs, "best" if asked.best else None)
     if missing := explain_unmeasured(results):
         click.echo(f"warning: {flatten_text(missing)}", err=True)
     if asked.where:
         results = filter_results(results, asked.where)
-    return _grouped(results, asked) if asked.group_by else _listed(results, asked)
+    return _render_groups(results, asked) if asked.group_by else _render_jobs(results, asked)
 
 
 def _one(snapshot: StoreSnapshot, name: str | None) -> SweepView:
@@ -82,21 +86,20 @@ def _one(snapshot: StoreSnapshot, name: str | None) -> SweepView:
     return views[0]
 
 
-def _listed(results: Results, asked: _ResultsOptions) -> str:
-    from dataclasses import replace
-
+def _render_jobs(results: Results, asked: _ResultsOptions) -> Iterable[str]:
+    chosen = results.choose(results.order[: asked.top])
     if asked.as_json:
-        return dump_json([serialize_row(row) for row in results.rows[: asked.top]], indent=1)
+        return format_json_rows(map(serialize_row, chosen.rows), dump_json)
     if asked.as_csv:
-        return format_results_csv(replace(results, rows=results.rows[: asked.top]))
-    return "\n".join(format_results(results, detect_terminal(), everything=asked.everything, top=asked.top))
+        return format_results_csv(chosen)
+    return join_lines(format_results(results, detect_terminal(), everything=asked.everything, top=asked.top))
 
 
-def _grouped(results: Results, asked: _ResultsOptions) -> str:
+def _render_groups(results: Results, asked: _ResultsOptions) -> Iterable[str]:
     groups = group_results(results, asked.group_by)
     if asked.as_json:
-        return dump_json([serialize_group(made) for made in groups[: asked.top]], indent=1)
+        return format_json_rows(map(serialize_group, groups[: asked.top]), dump_json)
     if asked.as_csv:
         return format_groups_csv(groups[: asked.top], asked.group_by, results.metrics)
     to = detect_terminal()
-    return "\n".join(format_groups(groups, asked.group_by, results, to, everything=asked.everything, top=asked.top))
+    return join_lines(format_groups(groups, asked.group_by, results, to, everything=asked.everything, top=asked.top))

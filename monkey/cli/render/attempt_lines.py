@@ -4,27 +4,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from monkey.apply.inspect.attempt_records import AttemptRecord
 from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed, lay_out_table
-from monkey.protocol.entries import ClaimEnd, EndEntry, TornEntry
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
+from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.status.store_snapshot import JobState, JobView
 
 
-def format_attempts(found: Sequence[AttemptRecord], seen: JobView, to: Terminal) -> list[str]:
-    """Return a line an attempt; `seen`: the job, as the journals tell of it."""
+def format_attempts(found: Sequence[AttemptRecord], seen: JobView, applied: float, to: Terminal) -> list[str]:
+    """Return a line an attempt; `seen`: the job, as the journals tell of it, `applied`: when its sweep was applied.
+
+    QUEUED is the time until an agent claimed the job, PREPARED that until its process began, RAN that of its process.
+    """
+    free = [applied, *(one.after.at for one in found if isinstance(one.after, Claim | EndEntry)), 0.0]
     rows = [
-        [one.number, one.claim.agent.rpartition("/")[0], one.claim.sweep, *_when(one, seen), format_ending(one, seen)]
-        for one in found
+        [
+            one.number,
+            one.claim.agent.rpartition("/")[0],
+            one.claim.sweep,
+            format_elapsed(one.claim.at - since) if 0 < since < one.claim.at else "",
+            *_when(one, seen),
+            format_ending(one, seen),
+        ]
+        for one, since in zip(found, free, strict=False)
     ]
-    return lay_out_table(["ATTEMPT", "AGENT", "SWEEP", "ENDED", "TIME", "HOW"], rows, to)
+    return lay_out_table(["ATTEMPT", "AGENT", "SWEEP", "QUEUED", "PREPARED", "RAN", "ENDED", "HOW"], rows, to)
+
+
+def parse_applied(at: str) -> float:
+    """Return the time of a revision, which has it as ISO 8601, in seconds since the epoch; 0 where it has none."""
+    return datetime.fromisoformat(at).timestamp() if at else 0.0
 
 
 def _when(one: AttemptRecord, seen: JobView) -> list[str]:
     if isinstance(one.after, EndEntry):
-        return [_ago(one.after.at), format_elapsed(one.after.seconds)]
-    return [_ago(seen.ended or 0.0), format_elapsed(seen.seconds)] if _journalled(one, seen) else ["", ""]
+        return [format_elapsed(one.after.prepared), format_elapsed(one.after.seconds), _ago(one.after.at)]
+    if _journalled(one, seen):
+        return ["", format_elapsed(seen.seconds), _ago(seen.ended or 0.0)]
+    return ["", format_elapsed(one.lost_seconds) if one.lost_seconds else "", ""]
 
 
 def format_ending(one: AttemptRecord, seen: JobView) -> str:
@@ -63,7 +82,9 @@ def serialize_attempts(found: Sequence[AttemptRecord]) -> list[dict[str, Any]]:
             "claim": one.k,
             "agent": one.claim.agent,
             "sweep": one.claim.sweep,
+            "claimed": one.claim.at or None,
             **_ending_json(one.after),
+            **({"seconds": one.lost_seconds} if one.lost_seconds else {}),
             "damaged": one.after.key if isinstance(one.after, TornEntry) else None,
         }
         for one in found
@@ -72,10 +93,11 @@ def serialize_attempts(found: Sequence[AttemptRecord]) -> list[dict[str, Any]]:
 
 def _ending_json(entry: object) -> dict[str, Any]:
     if not isinstance(entry, EndEntry):
-        return dict.fromkeys(("outcome", "reason", "seconds", "started", "ended"))
+        return dict.fromkeys(("outcome", "reason", "prepared", "seconds", "started", "ended"))
     return {
         "outcome": str(entry.outcome),
         "reason": entry.reason,
+        "prepared": entry.prepared,
         "seconds": entry.seconds,
         "started": round(entry.at - entry.seconds, 3) if entry.at else None,
         "ended": entry.at or None,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from monkey.apply.inspect.attempt_records import AttemptRecord, find_owner
-from monkey.cli.render.attempt_lines import format_attempts, serialize_attempts
+from monkey.apply.inspect.attempt_records import find_owner
+from monkey.apply.inspect.result_facts import ResultFacts
+from monkey.cli.render.attempt_lines import format_attempts, parse_applied, serialize_attempts
+from monkey.cli.render.evidence.fact_lines import format_facts, serialize_facts
 from monkey.cli.render.list_tables import serialize_job, serialize_sweeps
 from monkey.cli.render.parameter_text import format_parameters
 from monkey.cli.render.progress_lines import format_state_counts
@@ -20,10 +22,12 @@ from monkey.cli.terminal.text import (
     format_plural,
     lay_out_table,
 )
+from monkey.metrics.summary import has_diverged
 from monkey.plan.explain import find_setting_changes, format_listed_setting, format_seconds
 from monkey.plan.sizes import format_size
 from monkey.plan.text.describe import describe_jobs
 from monkey.protocol.layout import Keys
+from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.recipe import JobResources, SweepSettings
@@ -35,9 +39,15 @@ LOG_LINES, _MAX_FILES = 10, 20
 
 
 def format_job_details(
-    view: SweepView, job: str, found: Sequence[AttemptRecord], keys: Keys, store: str, to: Terminal
+    view: SweepView,
+    job: str,
+    found: Sequence[AttemptRecord],
+    keys: Keys,
+    store: str,
+    to: Terminal,
+    came_from: ResultFacts | None = None,
 ) -> list[str]:
-    """Return a job: what it is, how it went, each attempt, what it measured and left."""
+    """Return a job: what it is, how it went, each attempt, what it measured and left, and what that came from."""
     revision, seen = view.state.revision, view.view(job)
     assert revision is not None  # the job was found in it
     parameters = revision.table.parameters(revision.rows[job])
@@ -55,11 +65,13 @@ def format_job_details(
         ("time", format_elapsed(seen.seconds)),
         ("files", files if seen.attempt else ""),
     ]
-    lines = _facts(facts, to) + _part("attempts", format_attempts(found, seen, to), to)
+    lines = _facts(facts, to) + _part("attempts", format_attempts(found, seen, parse_applied(revision.at), to), to)
     lines += _part("usage", format_usage(seen.usage, revision.settings.resources), to)
+    lines += _part("came from", format_facts(came_from), to)
     lines += _part("metrics", _metrics(seen.metrics, to), to)
     outputs = [
-        f"{flatten_text(f'{files}outputs/{path}')}  {to.paint(sha[:12], 'dim')}" for path, sha in seen.outputs.items()
+        f"{flatten_text(f'{store}/{view.locate_output(keys, seen, path)}')}  {to.paint(sha[:12], 'dim')}"
+        for path, sha in seen.outputs.items()
     ]
     lines += _part("outputs", _some(outputs), to)
     tail = [f"│ {flatten_text(line)}" for line in seen.log_tail[-LOG_LINES:]]
@@ -88,9 +100,12 @@ def format_usage(usage: dict[str, float], asked: JobResources) -> list[str]:
 
 
 def _metrics(metrics: dict[str, dict[str, Any]], to: Terminal) -> list[str]:
-    names = ("last", "min", "max", "step", "count", "nonfinite")
-    rows = [[metric, *(summary.get(name) for name in names)] for metric, summary in metrics.items()]
-    return lay_out_table(["METRIC", *(name.upper() for name in names)], rows, to)
+    names = ("min", "max", "step", "count", "nonfinite")
+    rows = [
+        [metric, "nan" if has_diverged(summary) else summary.get("last"), *(summary.get(name) for name in names)]
+        for metric, summary in metrics.items()
+    ]
+    return lay_out_table(["METRIC", "LAST", *(name.upper() for name in names)], rows, to)
 
 
 def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal) -> list[str]:
@@ -131,7 +146,7 @@ def _settings(settings: SweepSettings) -> str:
     """Say every setting that is not as it is without a word of it."""
     told = []
     for name, _, value in find_setting_changes(SweepSettings(), settings):
-        if name not in ("metric", "maximize"):
+        if name not in ("metric", "maximize", "take"):
             told.append(f"{name} {_setting(name, value)}")
     return ", ".join(told)
 
@@ -157,12 +172,15 @@ def _part(title: str, lines: list[str], to: Terminal) -> list[str]:
     return ["", to.paint(title, "bold"), *(f"  {line}" for line in lines)] if lines else []
 
 
-def serialize_job_details(view: SweepView, job: str, found: Sequence[AttemptRecord]) -> dict[str, Any]:
-    """Return a job for programs, with its attempts."""
+def serialize_job_details(
+    view: SweepView, job: str, found: Sequence[AttemptRecord], came_from: ResultFacts | None = None
+) -> dict[str, Any]:
+    """Return a job for programs, with its attempts and the facts of its result."""
     revision = view.state.revision
     assert revision is not None  # the job was found in it
     seen, parameters = view.view(job), revision.table.parameters(revision.rows[job])
-    return {**serialize_job(view, seen, parameters), "attempts": serialize_attempts(found), "log_tail": seen.log_tail}
+    more = {"attempts": serialize_attempts(found), "facts": serialize_facts(came_from), "log_tail": seen.log_tail}
+    return {**serialize_job(view, seen, parameters), **more}
 
 
 def serialize_sweep_details(view: SweepView) -> dict[str, Any]:

@@ -79,9 +79,9 @@ def serialize_job(view: SweepView, job: JobView, parameters: dict[str, Parameter
     }
 
 
-def serialize_jobs(views: Sequence[SweepView], states: Collection[str]) -> list[dict[str, Any]]:
-    """Return the jobs for programs, a dict each."""
-    return [serialize_job(view, job, parameters) for view, job, parameters in _jobs(views, states)]
+def serialize_jobs(views: Sequence[SweepView], states: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield the jobs for programs, a dict each."""
+    return (serialize_job(view, job, parameters) for view, job, parameters in _jobs(views, states))
 
 
 def format_sweeps(views: Sequence[SweepView], to: Terminal) -> list[str]:

@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from textwrap import wrap
 
-from monkey.cli.terminal.text import Terminal, flatten_text, format_plural, lay_out_table
+from monkey.cli.terminal.text import (
+    Terminal,
+    cut_text,
+    flatten_column,
+    flatten_text,
+    format_plural,
+    lay_out_columns,
+    measure_column,
+    measure_width,
+)
 from monkey.results.groups import ResultGroup
 from monkey.results.result_rows import Results
-from monkey.results.result_table import ResultTable, tabulate_groups, tabulate_results
+from monkey.results.result_table import INTERVAL, ResultColumn, ResultTable, tabulate_groups, tabulate_results
+
+#: Columns that a text of a narrow table keeps before others are left out for it.
+_TEXT = 20
 
 
 def format_results(
     results: Results, to: Terminal, *, everything: bool = False, top: int | None = None, more: str = ""
 ) -> list[str]:
     """Return a line a job, best first; at most `top`, with `more` on how to see the others."""
-    if not results.rows:
+    if not results.order:
         return ["No such job."]
-    colours = {i: "red" if row.state == "failed" else "dim" for i, row in enumerate(results.rows) if not row.counts}
-    return _lines(tabulate_results(results, everything=everything), to, colours, top, more)
+    made = tabulate_results(results, everything=everything, top=top)
+    places = results.order[:top]
+    colours = {
+        row: "red" if results.states[at] == "failed" else "dim"
+        for row, at in enumerate(places)
+        if not results.counts[at]
+    }
+    left = len(results.order) - len(places)
+    return _lines(made, to, colours, [_say_more(left, more)] if left else [], whole=everything)
 
 
 def format_groups(
@@ -30,13 +51,59 @@ def format_groups(
     top: int | None,
 ) -> list[str]:
     """Return a line a group, best mean first."""
-    return _lines(tabulate_groups(groups, names, results, everything=everything), to, {}, top, "")
+    made = tabulate_groups(groups[:top], names, results, everything=everything)
+    left = len(groups) - len(groups[:top])
+    return _lines(made, to, {}, [_say_more(left)] if left else [], whole=everything, note=INTERVAL)
 
 
-def _lines(made: ResultTable, to: Terminal, colours: dict[int, str], top: int | None, more: str) -> list[str]:
-    rows = made.rows[:top]
-    lines = lay_out_table(made.names, rows, to, colours, made.right)
-    below = [made.left_out] if made.left_out else []
-    if left := len(made.rows) - len(rows):
-        below.insert(0, f"{format_plural(left, 'more row')}" + (f" ({more})" if more else ""))
-    return [*lines, *(to.paint(flatten_text(f"… {'; '.join(below)}"), "dim") for _ in below[:1])]
+def _say_more(left: int, how: str = "") -> str:
+    return format_plural(left, "more row") + (f" ({how})" if how else "")
+
+
+def _lines(
+    made: ResultTable, to: Terminal, colours: dict[int, str], below: list[str], *, whole: bool, note: str = ""
+) -> list[str]:
+    """Lay the table out; `whole`: with all columns, if need be a line a cell. `below`, `note`: what is said below."""
+    columns, gone = (made.columns, []) if whole else select_columns(made.columns, to.width)
+    lines = lay_out_columns(
+        [column.name for column in columns],
+        [column.cells for column in columns],
+        to,
+        colours,
+        [column.right for column in columns],
+    )
+    below = [*below, made.left_out] if made.left_out else below
+    if gone:
+        below = [*below, f"no room for {', '.join(gone)} (--csv has all)"]
+    said = [note] if note and any("±" in cell for column in columns for cell in column.cells) else []
+    said += [f"… {'; '.join(below)}"] if below else []
+    said = [part for line in said for part in (wrap(flatten_text(line), to.width) if to.width else [line])]
+    return [*lines, *(to.paint(flatten_text(line), "dim") for line in said)]
+
+
+def select_columns(columns: Sequence[ResultColumn], limit: int | None) -> tuple[Sequence[ResultColumn], list[str]]:
+    """Return the columns that a line of so many characters has room for, and the names of the others.
+
+    Long texts are cut first, but to no less than a few words; numbers, states and ids never are.
+    """
+    if limit is None:
+        return columns, []
+    widths = [max(measure_width(flatten_text(one.name)), measure_column(flatten_column(one.cells))) for one in columns]
+    least = [
+        min(width, max(_TEXT, measure_width(flatten_text(one.name)))) if one.leaves and not one.right else width
+        for one, width in zip(columns, widths, strict=True)
+    ]
+    room = limit + 2
+    kept = set[int]()
+    for at in sorted(range(len(columns)), key=lambda i: columns[i].leaves):
+        if not columns[at].leaves or least[at] + 2 <= room:
+            kept.add(at)
+            room -= least[at] + 2
+    shown = []
+    for at in sorted(kept):
+        width = min(widths[at], least[at] + max(room, 0))
+        room -= width - least[at]
+        cut = width < widths[at]
+        cells = [cut_text(flatten_text(cell), width) for cell in columns[at].cells] if cut else columns[at].cells
+        shown.append(replace(columns[at], cells=cells))
+    return shown, [one.name for at, one in enumerate(columns) if at not in kept]

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from monkey.plan.adoption.adopted_jobs import AdoptedJobs
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
 from monkey.plan.cost import format_total_cost
-from monkey.plan.explain import format_setting_change
+from monkey.plan.explain import KEEP_NOTHING, format_setting_change
 from monkey.plan.sizes import format_size
 from monkey.plan.text.describe import describe_jobs
 
@@ -61,6 +62,9 @@ def format_sweep_plan(sweep: SweepPlan, limit: int = 8) -> list[PlanLine]:
     lines = []
     table = sweep.desired.table
     lines += [PlanLine(LineMark.NEW, text) for text in describe_jobs(table, sweep.jobs.new, limit)]
+    if sweep.dropped:
+        lost = f"{_format_job_count(len(sweep.dropped))} had adopted a result, given up by --keep-stale {KEEP_NOTHING}"
+        lines.append(PlanLine(LineMark.NEW, lost, detail=True))
     for group in sweep.jobs.stale:
         lines += [PlanLine(LineMark.STALE, text) for text in describe_jobs(table, group.rows, limit)]
         lines.append(PlanLine(LineMark.STALE, f"because {group.why}", detail=True))
@@ -68,6 +72,7 @@ def format_sweep_plan(sweep: SweepPlan, limit: int = 8) -> list[PlanLine]:
         lines.append(PlanLine(LineMark.STALE, f"in place of {fate}", detail=True))
     if sweep.jobs.kept:
         lines.append(PlanLine(LineMark.KEPT, _describe_kept_jobs(sweep)))
+        lines += [PlanLine(LineMark.KEPT, _describe_adoption(lot), detail=True) for lot in sweep.adoptions]
     if sweep.jobs.removed and sweep.observed and sweep.observed.applied:
         old = sweep.observed.applied.table
         lines += [PlanLine(LineMark.REMOVED, text) for text in describe_jobs(old, sweep.jobs.removed, limit)]
@@ -164,11 +169,13 @@ def _describe_kept_jobs(sweep: SweepPlan) -> str:
     if "succeeded" in states:
         states["succeeded"] -= sum(sweep.jobs.elsewhere.values())
     told = [f"{states[state]:,} {state}" for state in _KEPT_STATES if states.get(state)]
-    if sweep.keeping:
-        told = [part.replace("adopted", f"adopted though {', '.join(sweep.keeping)} changed") for part in told]
     for name, count in sweep.jobs.elsewhere.items():
         told.append(f"{count:,} finished in sweep {name}" if name else f"{count:,} finished before")
     return _format_job_count(len(sweep.jobs.kept)) + (f" ({', '.join(told)})" if told else "")
+
+
+def _describe_adoption(lot: AdoptedJobs) -> str:
+    return f"{_format_job_count(len(lot.results))} adopted: {lot.why}"
 
 
 def _describe_replaced_states(states: Mapping[str, int]) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from monkey.protocol.journal import LOST, SAVED
+from monkey.protocol.journal import LOST, SAVED, JournalRecord
+from monkey.protocol.layout import Keys
 from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.verdicts import Verdict, find_stop_position, judge_job
 from monkey.protocol.sweeps.sweep_log import SweepState
@@ -34,7 +35,7 @@ class JobState(StrEnum):
 _LEFT = (JobState.QUEUED, JobState.RUNNING, JobState.FROZEN, JobState.PAUSED, JobState.EXPIRED)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: results make a hundred thousand at once, and each would take twice as long
 class JobView:
     """One job, as a sweep sees it."""
 
@@ -52,12 +53,14 @@ class JobView:
     exit_code: int | None = None
     reason: str | None = None
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Seconds that the newest attempt ran; wall clocks of its begin and end.
+    #: Seconds that all attempts ran; wall clocks of the begin and end of the newest.
     seconds: float | None = None
     started: float | None = None
     ended: float | None = None
     log_tail: list[str] = field(default_factory=list)
     outputs: dict[str, str] = field(default_factory=dict)
+    #: Of these, the files that an earlier attempt left: path to the position of its claim.
+    outputs_at: dict[str, int] = field(default_factory=dict)
     #: What it used of its machine, so far if it runs, as `monkey.metrics.usage` has it.
     usage: dict[str, float] = field(default_factory=dict)
     #: It is stopped because it met a goal of its sweep: as good as succeeded.
@@ -167,6 +170,12 @@ class SweepView:
         k = find_stop_position(known, revision.settings.stop_when, self.state.retries.get(job, 0))
         return known.stopped.get(k)
 
+    def locate_output(self, keys: Keys, job: JobView, path: str) -> str:
+        """Return the key of an output: that of the attempt which left it."""
+        revision = self.state.revision
+        source = revision.adopted.get(job.job, job.job) if revision else job.job
+        return f"{keys.out(source, job.outputs_at.get(path, job.attempt))}outputs/{path}"
+
     def _met_goal(self, met: StopEvidence | None) -> bool:
         revision = self.state.revision
         rule = find_met_rule(revision.settings.stop_when, met) if revision and met else None
@@ -192,7 +201,9 @@ class SweepView:
         for job in self.ids:
             told = adopted.get(job, job) if adopted else job
             running, record = self._running.get(told), self._index.record(told)
-            metrics = running.metrics if running else record.extra.get("metrics", {}) if record else {}
+            metrics = running.metrics if running else None
+            if metrics is None:
+                metrics = record.extra.get("metrics", {}) if record else {}
             found.update([name for name, summary in metrics.items() if summary.get("nonfinite")])
         return found
 
@@ -201,40 +212,45 @@ class SweepView:
         revision = self.state.revision
         told = revision.adopted.get(job, job) if revision else job
         record, running = self._index.record(told), self._running.get(told)
-        tally = self._index.tally(told)
-        shared = tuple(s.name for s in self._others if s.wants(job))
-        view: dict[str, Any] = {"failures": len(tally.failed_at) if tally else 0, "shared": shared}
+        view = JobView(job, self.where(job))
+        if self._others:
+            view.shared = tuple(s.name for s in self._others if s.wants(job))
+        tally = self._index.tally(told) if told not in self._index.succeeded else None
+        if tally:
+            view.failures = len(tally.failed_at)
         if record:
-            extra = record.extra
-            view |= {
-                "attempt": extra.get("out", record.k if record.outcome in (LOST, SAVED) else record.k - 1),
-                "sweep": record.sweep,
-                "seconds": record.seconds,
-                "started": record.at - record.seconds,
-                "ended": record.at,
-            }
-            view |= {name: extra[name] for name in _EXTRA if name in extra}
-            view["exit_code"] = extra.get("exit_code", 0 if record.outcome == "s" else None)
+            _show_record(view, record)
         if running:
-            view |= {
-                "attempt": running.k,
-                "agent": running.agent,
-                "sweep": running.sweep or None,
-                "started": running.began,
-                "metrics": running.metrics,
-                "usage": running.usage,
-                "seconds": None,
-                "ended": None,
-                "exit_code": None,
-            }
-        where = self.where(job)
-        if where is JobState.STOPPED and record and tally and not running:
+            _show_running(view, running)
+        elif view.state is JobState.STOPPED and record and tally:
             # Of the attempt that the rest is about: another sweep may have had the job tried again since.
-            view["goal"] = self._met_goal(tally.stopped.get(record.k))
-        return JobView(job, where, **view)
+            view.goal = self._met_goal(tally.stopped.get(record.k))
+        return view
 
 
-_EXTRA = ("reason", "metrics", "outputs", "log_tail", "usage", "agent")
+def _show_record(view: JobView, record: JournalRecord) -> None:
+    """Add what the end of its newest attempt tells."""
+    extra = record.extra
+    view.attempt = extra.get("out", record.k if record.outcome in (LOST, SAVED) else record.k - 1)
+    view.sweep, view.ended = record.sweep, record.at
+    view.seconds = round(record.seconds + extra.get("before", 0.0), 3)
+    view.started = record.at - record.seconds
+    for name, value in extra.items():
+        if name in _EXTRA:
+            setattr(view, name, value)
+    view.exit_code = extra.get("exit_code", 0 if record.outcome == "s" else None)
+
+
+def _show_running(view: JobView, running: RunningJob) -> None:
+    """Put what a heartbeat tells of the attempt in hand in place of the attempt before."""
+    view.attempt, view.agent, view.sweep, view.started = running.k, running.agent, running.sweep or None, running.began
+    if running.metrics is not None:  # else it is prepared: earlier attempts left what there is
+        view.metrics = running.metrics
+    view.usage = running.usage
+    view.seconds = view.ended = view.exit_code = None
+
+
+_EXTRA = {"reason", "metrics", "outputs", "outputs_at", "log_tail", "usage", "agent"}
 
 
 class _Jobs(Mapping[str, JobView]):
@@ -264,5 +280,6 @@ class RunningJob:
     sweep: str = ""
     began: float | None = None
     frozen: bool = False
-    metrics: dict[str, Any] = field(default_factory=dict)
+    #: None while nothing is known: it is prepared.
+    metrics: dict[str, Any] | None = None
     usage: dict[str, float] = field(default_factory=dict)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from monkey.protocol.entries import EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
@@ -14,7 +16,7 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.agent_views import AgentView, JobState, JobView, RunningJob, SweepView
 from monkey.protocol.sweeps.sweep_log import SweepState, list_sweeps, open_markers, peek_sweep
-from monkey.store.store_port import Store
+from monkey.store.store_port import ListedObject, Store
 
 #: Number of jobs of a sweep whose logs one reading reads one by one, where the journals do not add up.
 REPAIRS = 2_000
@@ -47,13 +49,21 @@ class StoreSnapshot:
         return [agent for agent in self.agents if agent.fleet == fleet and agent.alive]
 
 
+class _PoliteIndex(JournalIndex):
+    """An index that lets the loop turn between objects: a directory answers at once, and Ctrl-C would wait for all."""
+
+    async def _read(self, item: ListedObject) -> None:
+        await asyncio.sleep(0)
+        await super()._read(item)
+
+
 class SnapshotReader:
     """The reader of a project's snapshots; each reading reads only what changed."""
 
     def __init__(self, store: Store, keys: Keys, wall: Callable[[], float] = time.time) -> None:
         """Read the project of these keys; `wall` is the clock that decides, for people only, which agents live."""
         self._store, self._keys, self._wall = store, keys, wall
-        self._index = JournalIndex(store, keys)
+        self._index = _PoliteIndex(store, keys)
         self._states: dict[str, SweepState] = {}
         self._torn: set[str] = set()
         #: Agent to the newest number of its heartbeat, and the time when we saw that change.
@@ -91,6 +101,11 @@ class SnapshotReader:
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
         problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
         return StoreSnapshot(views, agents, problems, self._index.succeeded, queue)
+
+    def ship(self, agent: str) -> Mapping[str, Any]:
+        """Return what an agent's newest heartbeat has of its shipment, as of the last reading."""
+        beat = self._index.beats.get(agent)
+        return beat.ship if beat else {}
 
     async def _queue(self, states: list[SweepState]) -> dict[str, dict[str, list[int]]]:
         fleets = {fleet for s in states if s.revision for fleet in s.revision.settings.providers}

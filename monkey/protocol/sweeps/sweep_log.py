@@ -13,6 +13,7 @@ from monkey.protocol.entry_log import Create
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.sweeps.revision import Revision, decode_order
 from monkey.protocol.wakeup import wake_agents
+from monkey.spec.job.recipe import EarlierRecipe
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 
@@ -45,6 +46,8 @@ class SweepState:
     waived: bool = False
     #: When it expires, seconds since the epoch, UTC; None for never.
     expires: float | None = None
+    #: The recipes of all revisions, for `equivalences`; the first one first, and no two alike in a row.
+    recipes: tuple[EarlierRecipe, ...] = ()
     #: What ended the reading of the log before its end (peek_sweep).
     corrupt: CorruptObject | None = None
 
@@ -91,10 +94,23 @@ def fold_entry(state: SweepState, order: dict[str, Any]) -> SweepState:
         waived = (
             waived and state.revision is not None and state.revision.settings.stop_when == revision.settings.stop_when
         )
-        return replace(state, revision=revision, revision_at=state.head, waived=waived, expires=revision.expires)
+        state = replace(state, revision=revision, revision_at=state.head, waived=waived, expires=revision.expires)
+        return replace(state, recipes=_add_recipe(state.recipes, revision, state.head))
     if kind == "resume":
         return replace(state, paused=False)
     return replace(state, retries={**state.retries, **order.get("jobs", {})})
+
+
+def _add_recipe(known: tuple[EarlierRecipe, ...], revision: Revision, number: int) -> tuple[EarlierRecipe, ...]:
+    """Add the revision's recipe, unless the revision before had the same, applied from the same commit."""
+    git, last = revision.git or {}, known[-1] if known else None
+    # Equal recipes are one object: a sweep may have thousands of revisions.
+    recipe = last.recipe if last is not None and last.recipe == revision.recipe else revision.recipe
+    names = frozenset(revision.table.columns)
+    made = EarlierRecipe(
+        recipe, names, revision.sweep, number, str(git.get("commit", "")), bool(git.get("dirty", False))
+    )
+    return known if last is not None and replace(made, number=last.number) == last else (*known, made)
 
 
 async def list_sweeps(store: Store, keys: Keys) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.spec.project.notify import NotifyChannel
 from monkey.spec.yaml.mistakes import NodePath
+
+#: Which of a metric's values stands for a job.
+MetricTake = Literal["last", "best"]
 
 #: Seconds that the build of an environment may take where the spec does not say.
 BUILD_TIMEOUT_SECONDS = 3600.0
@@ -43,6 +46,21 @@ class Recipe:
 
 
 @dataclass(frozen=True)
+class EarlierRecipe:
+    """The recipe of a revision, with what else it takes to say what a job's id was then."""
+
+    recipe: Recipe
+    #: Names of the parameters, dotted where nested.
+    parameters: frozenset[str]
+    sweep: str
+    #: Number of the revision in its sweep's log.
+    number: int
+    #: The git commit that it was applied from, "" for none; `dirty`: with changes on top.
+    commit: str = ""
+    dirty: bool = False
+
+
+@dataclass(frozen=True)
 class JobResources:
     """The resources that one job takes of its machine; `memory` in bytes, 0 if the spec asks for none."""
 
@@ -67,9 +85,10 @@ class SweepSettings:
     priority: int = 0
     providers: list[str] = field(default_factory=lambda: ["local"])
     resources: JobResources = JobResources()
-    #: Name of the metric that ranks results, and whether larger values are better.
+    #: Name of the metric that ranks results, whether larger values are better, and which value stands for a job.
     metric: str | None = None
     maximize: bool = False
+    take: MetricTake = "last"
     #: Seconds between copies of a running job's checkpoint to the store, and how many stay there.
     checkpoint_every: float = 600
     checkpoint_keep: int = 2
@@ -114,6 +133,7 @@ class SweepSettings:
             "stop_when": [rule.to_json() for rule in self.stop_when],
             "notify": [channel.to_json() for channel in self.notify],
             "expires": self.expires.to_json() if self.expires else None,
+            "take": self.take if self.take != "last" else None,
         }
         return {name: value for name, value in plain.items() if name not in later} | {
             name: value for name, value in later.items() if value

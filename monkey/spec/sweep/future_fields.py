@@ -10,7 +10,6 @@ from monkey.spec.yaml.mistakes import Mistake
 _PLANNED_FIELDS = {
     "image": "until then, use environment: {requirements: requirements.txt}",
     "early_terminate": "until then, stop in the program itself",
-    "equivalences": "until then, jobs whose command or code changed run again",
     "replicates": "until then, add a parameter: seed: {range: [0, 5]}",
     "cost_cap": "until then, bound the work with run_cap and timeout",
     "time_cap": "until then, bound the work with run_cap and timeout",

@@ -71,6 +71,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "properties": {
             "name": {"type": "string", "minLength": 1, "description": "As monkey.log calls it."},
             "goal": {"enum": ["minimize", "maximize"], "default": "minimize", "description": "Which end is better."},
+            "take": {"enum": ["last", "best"], "default": "last", "description": "Which value stands for a job."},
         },
         "required": ["name"],
         "additionalProperties": False,
@@ -143,6 +144,23 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "description": "Files and directories that jobs read, by name: a job finds each at MONKEY_DATASET_NAME. Stored "
         "once by content, in DVC's layout; part of the jobs' identity.",
         "examples": [{"digits": "data/digits"}, {"digits": {"path": "data/digits"}}],
+    },
+    "equivalences": {
+        "type": "array",
+        "description": "What is declared to be no change: finished results of earlier jobs count for today's. Not part "
+        "of a job's identity.",
+        "items": {
+            "type": "object",
+            "properties": {
+                "renamed": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
+                "code": {"type": "string", "pattern": "^[0-9a-fA-F]{6,64}$"},
+                "default": {"type": "object", "minProperties": 1},
+            },
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": False,
+        },
+        "examples": [[{"renamed": {"lr": "learning_rate"}}, {"code": "1a2b3c4d"}, {"default": {"momentum": 0.9}}]],
     },
     "environment": {
         "type": "object",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from monkey.spec.job.equivalences import Equivalence
 from monkey.spec.project.provider import Provider
 from monkey.spec.project_paths import resolve_in_project
 from monkey.spec.sweep.future_fields import remove_planned_fields
@@ -25,7 +27,7 @@ _HINTS = {
 }
 
 #: Fields that cannot be checked where `parameters` is no mapping at all.
-_NEED_NAMES = {"command", "zip", "include", "exclude", "env", "outputs"}
+_NEED_NAMES = {"command", "zip", "include", "exclude", "env", "outputs", "equivalences"}
 
 
 def load_spec(path: Path, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:
@@ -46,6 +48,12 @@ def load_spec(path: Path, root: Path, providers: Mapping[str, Provider] | None =
 def parse_spec(text: str, source: str, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:
     """Read a spec's text, such as a revision holds; `source` is the path that errors name."""
     return _make_spec(document.parse_document(text, source), root, Path(source).stem, providers)
+
+
+def place_equivalences(spec: Spec) -> tuple[Equivalence, ...]:
+    """Return the spec's `equivalences` with their lines."""
+    places = (spec.document.place(Mistake(("equivalences", at), "")) for at in range(len(spec.equivalences)))
+    return tuple(replace(item, line=place.line) for item, place in zip(spec.equivalences, places, strict=True))
 
 
 def _make_spec(

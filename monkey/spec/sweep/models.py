@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, PrivateAttr
 
+from monkey.spec.job.equivalences import Equivalence, parse_equivalences
 from monkey.spec.job.expires import Expiry, parse_expiry
-from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS, JobResources, Recipe, SweepSettings
+from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS, JobResources, MetricTake, Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule, parse_stop_rules
 from monkey.spec.parameters.parameters import Parameter, parse_parameters
 from monkey.spec.sweep.datasets import parse_datasets
@@ -180,10 +181,11 @@ class _Model(BaseModel):
 
 
 class MetricFields(_Model):
-    """What `monkey.log` calls it, and whether less or more of it is better."""
+    """What `monkey.log` calls it, whether less or more of it is better, and which value stands for a job."""
 
     name: str = Field(min_length=1)
     goal: Literal["minimize", "maximize"] = "minimize"
+    take: MetricTake = "last"
 
 
 class ResourceFields(_Model):
@@ -240,6 +242,7 @@ class Spec(_Model):
     env: Annotated[dict[str, str], PlainValidator(_environment_variables)] = Field(default_factory=dict)
     secrets: Annotated[list[str], PlainValidator(_parse_secrets)] = Field(default_factory=list)
     outputs: _FileGlobs = Field(default_factory=list)
+    equivalences: Annotated[list[Equivalence], PlainValidator(parse_equivalences)] = Field(default_factory=list)
     provider: Annotated[list[str], BeforeValidator(_parse_providers)] = Field(default_factory=lambda: ["local"])
     priority: int = Field(0, ge=-1000, le=1000)
     expires: Annotated[Expiry | None, PlainValidator(parse_expiry)] = None
@@ -265,12 +268,11 @@ class Spec(_Model):
     def recipe(self, code: str, datasets: Mapping[str, str] | None = None) -> Recipe:
         """Return what all jobs have in common, given the hashes of code and datasets, and the requirements read."""
         asked = self.environment.model_dump(exclude={"timeout"}) | {"requirements": self._requirements}
-        environment = {name: text for name, text in asked.items() if text is not None}
         return Recipe(
             command=self.command,
             code=code,
             datasets=dict(datasets or {}),
-            environment=environment,
+            environment={name: text for name, text in asked.items() if text is not None},
             env=self.env,
             outputs=sorted(set(self.outputs)),
         )
@@ -291,6 +293,7 @@ class Spec(_Model):
             resources=JobResources(**self.resources.model_dump()),
             metric=self.metric.name if self.metric else None,
             maximize=self.metric is not None and self.metric.goal == "maximize",
+            take=self.metric.take if self.metric else "last",
             secrets=self.secrets,
             stop_when=self.stop_when,
             expires=self.expires,

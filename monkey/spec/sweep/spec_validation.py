@@ -11,6 +11,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from monkey.spec.command.command import CommandError, compile_command
+from monkey.spec.job.equivalences import find_equivalence_mistakes
 from monkey.spec.job.expires import find_expiry_mistakes
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.parameters import conditions
@@ -59,6 +60,7 @@ class SpecChecks:
             "datasets": self.datasets,
             "env": lambda: self.holes("env", self.spec.env),
             "secrets": self.secrets,
+            "equivalences": lambda: find_equivalence_mistakes(self.spec.equivalences, self.parameters, self.doubtful),
             "outputs": lambda: self.holes("outputs", dict(enumerate(self.spec.outputs))),
         }
         found = [mistake for field, check in checks.items() if field not in skip for mistake in check()]
@@ -289,8 +291,7 @@ class SpecChecks:
 
 
 def _find_reachable_names(uses: Mapping[str, set[str]], start: str) -> set[str]:
-    reached: set[str] = set()
-    todo = list(uses.get(start, ()))
+    reached, todo = set[str](), [*uses.get(start, ())]
     while todo:
         name = todo.pop()
         if name not in reached:

@@ -25,7 +25,7 @@ def describe_creation(wanted: AwsFleetPlan) -> MachineChange:
 
 def describe_resource_change(change: ResourceChange) -> MachineChange:
     """Return a change of Pulumi's in words."""
-    return cloud_descriptions.describe_resource_change(change, _NAMES, _difference)
+    return cloud_descriptions.describe_property_changes(change, _NAMES, _difference)
 
 
 def _difference(name: str, before: Any, after: Any) -> str | None:

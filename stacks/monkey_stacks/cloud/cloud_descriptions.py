@@ -71,7 +71,7 @@ class CloudFleetPlan(Protocol):
         """All of it as JSON, long texts by their hashes."""
 
 
-def describe_resource_change(change: ResourceChange, names: Mapping[str, str], special: Differing) -> MachineChange:
+def describe_property_changes(change: ResourceChange, names: Mapping[str, str], special: Differing) -> MachineChange:
     """Return a change of Pulumi's in words; `names`: properties as monkey.yaml has them."""
     if change.op is ResourceOp.CREATE:
         return MachineChange("create", change.name, part=True)

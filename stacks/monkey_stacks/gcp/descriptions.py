@@ -36,7 +36,7 @@ def describe_ending(at: float | None) -> str:
 
 def describe_resource_change(change: ResourceChange) -> MachineChange:
     """Return a change of Pulumi's in words."""
-    said = cloud_descriptions.describe_resource_change(change, _NAMES, _difference)
+    said = cloud_descriptions.describe_property_changes(change, _NAMES, _difference)
     whys = said.why.split("; ")
     named = any(why.startswith("image ") for why in whys)
     # An image that has another name in monkey.yaml is another one: that is told once.

@@ -20,6 +20,7 @@ from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.journal import make_record
 from monkey.protocol.layout import spell_segment_key
+from monkey.protocol.record.shipment import LOG, Piece
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.project import load_project
 from monkey.store.create import create_object
@@ -130,6 +131,8 @@ class Pen:
         self.world, self.agent, self.nonce = world, agent, 0
         self.heart = HeartbeatWriter(world.at, world.keys.beat(agent), _Clock())
         self.logs: dict[str, EntryLog] = {}
+        #: What attempts wrote.
+        self.written: dict[tuple[str, int], bytes] = {}
 
     async def begin(self, job: str, sweep: str = "small", *, beat: bool = True) -> int:
         """Claim the job, and tell by a heartbeat (`beat`); returns the position of the claim."""
@@ -150,11 +153,21 @@ class Pen:
         log = self.logs[job]
         k = log.head
         end = EndEntry(outcome, self.agent, self.nonce, sweep, seconds=1.5, at=time.time(), out=k, **about)
+        await self.keep_log(job, k)
         assert await log.append(self.world.at, create_object, k + 1, end)
         self.heart.held.discard((log.base, k))
         self.heart.journal.record(make_record(job, log.head, end))
         await self.heart.beat()
 
-    async def write(self, job: str, k: int, i: int, data: bytes) -> None:
-        """Ship a segment of the job's log."""
-        await self.world.at.put(spell_segment_key(f"{self.world.keys.out(job, k)}log/", i), data)
+    async def write(self, job: str, k: int, data: bytes) -> None:
+        """Ship more of the log of a running attempt."""
+        before = self.written.get((job, k), b"")
+        self.heart.shipment.add(Piece(job, k, LOG, len(before), data))
+        self.written[job, k] = before + data
+        await self.heart.beat()
+
+    async def keep_log(self, job: str, k: int) -> None:
+        """Make a file of the log of an attempt that is over, in two segments."""
+        data = self.written.get((job, k), b"")
+        for i, part in enumerate((data[:3], data[3:]) if data else ()):
+            await self.world.at.put(spell_segment_key(f"{self.world.keys.out(job, k)}log/", i), part)

@@ -15,6 +15,22 @@ from monkey.cli.main import run_guarded
 from tests.unit.apply.small_project import StillFleet, StillRentedFleet, write_project
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_last_moment_of_the_work_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int
+) -> None:
+    async def work(world: World) -> int:
+        os.kill(os.getpid(), number)
+        return 0
+
+    write_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        session.run_in_world(work)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def interrupted(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, number: int, *, touched: bool) -> int:
     """Have `verb` be cut off by a signal; `touched`: machines that cost were begun."""
 

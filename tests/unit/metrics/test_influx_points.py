@@ -14,6 +14,7 @@ from monkey.metrics.influx_points import (
     write_point,
     write_system_point,
 )
+from monkey.spec.job.recipe import MetricTake
 
 
 @pytest.mark.parametrize(
@@ -59,17 +60,19 @@ def test_a_job_that_succeeded() -> None:
 
 
 def test_a_job_is_ranked_by_what_its_sweep_names() -> None:
-    def told(metric: str | None, maximize: bool, last: float | None) -> str:
-        summary = {"acc": {"last": last, "min": None, "max": None, "nonfinite": 0}}
+    def told(metric: str | None, maximize: bool, last: float | None, take: MetricTake = "last") -> str:
+        summary = {"acc": {"last": last, "min": None, "max": 0.75 if take == "best" else None, "nonfinite": 0}}
         line = write_job_point(
             "s", "j", names.SUCCEEDED, 1.0, 1, attempt=1, host="h", parameters={}, summary=summary,
-            metric=metric, maximize=maximize, count=36,
+            metric=metric, maximize=maximize, take=take, count=36,
         )  # fmt: skip
         return line.decode().partition("nonfinite=0i,")[2].partition(" ")[0]
 
     assert told("acc", True, 0.5) == 'jobs=36i,metric="acc",objective=0.5,score=0.5,final_acc=0.5'
     assert told("acc", False, 0.5) == 'jobs=36i,metric="acc",objective=0.5,score=-0.5,final_acc=0.5'
     assert told("acc", True, None) == 'jobs=36i,metric="acc"'
+    assert told("acc", True, 0.5, "best").startswith('jobs=36i,metric="acc",objective=0.75,score=0.75,')
+    assert told("acc", True, None, "best") == 'jobs=36i,metric="acc",max_acc=0.75', "it has diverged"
     assert told("loss", True, 0.5) == 'jobs=36i,metric="loss",final_acc=0.5'
     assert told(None, False, 0.5) == "jobs=36i,final_acc=0.5"
 

@@ -47,7 +47,7 @@ def test_what_the_documentation_shows_is_read(
     summary.feed(data)
     told = summary.finish()
     loss = told["loss"]
-    assert (loss["last"], loss["max"], loss["step"], loss["count"], loss["nonfinite"]) == (0.2, 0.4, 3, 3, 1)
+    assert (loss["last"], loss["max"], loss["step"], loss["count"], loss["nonfinite"]) == (None, 0.4, 4, 3, 1)
     assert told["epochs"]["last"] == 3 and told.keys() == {"loss", "epochs"} and summary.garbage == 0
     records = Records({"job": "a"})
     points = records.convert(data).splitlines()

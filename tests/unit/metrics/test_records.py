@@ -193,7 +193,7 @@ def files(draw: st.DrawFn) -> list[bytes]:
     return lines
 
 
-@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.settings(max_examples=60)
 @hypothesis.given(files(), st.integers(0, 12))
 def test_it_does_not_matter_where_the_file_was_cut_or_how_it_was_read(lines: list[bytes], cut: int) -> None:
     at_once, by_line, in_two = Records(TAGS), Records(TAGS), Records(TAGS)

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monkey.metrics.summary import MAX_LINE, MAX_METRICS, BestValue, MetricSummary, find_best_value
+from monkey.metrics.summary import (
+    MAX_LINE,
+    MAX_METRICS,
+    BestValue,
+    MetricSummary,
+    find_best_value,
+    find_job_value,
+    has_diverged,
+    merge_summaries,
+)
 
 
 def line(value: object, step: object = None, t: object = 0.0, name: str = "loss") -> bytes:
@@ -48,9 +58,32 @@ def test_of_equal_values_the_first_is_best() -> None:
     assert (entry["best_min_step"], entry["best_max_step"], entry["step"]) == (1, 1, 2)
 
 
-def test_nonfinite_values_are_counted_and_are_neither_best_nor_last() -> None:
+def test_nonfinite_values_are_counted_and_are_never_best() -> None:
     entry = folded(line(0.5, 1), line("nan", 2), line("inf", 3), line(None, 4), b'{"m":{"loss":NaN}}\n')["loss"]
-    assert (entry["last"], entry["step"], entry["max"], entry["count"], entry["nonfinite"]) == (0.5, 1, 0.5, 1, 4)
+    assert (entry["max"], entry["best_max_step"], entry["count"], entry["nonfinite"]) == (0.5, 1, 1, 4)
+
+
+def test_a_metric_whose_last_value_is_not_finite_has_diverged_and_has_no_last_value() -> None:
+    entry = folded(line(0.05, 1), line("nan", 2))["loss"]
+    assert (entry["last"], entry["step"], entry["min"], has_diverged(entry)) == (None, 2, 0.05, True)
+    assert [find_job_value(entry, take, maximize=False) for take in ("last", "best")] == [None, 0.05]
+
+
+def test_a_metric_that_recovers_has_its_last_value_again() -> None:
+    entry = folded(line("nan", 1), line("inf", 2), line(0.5, 3))["loss"]
+    assert (entry["last"], entry["step"], entry["nonfinite"], has_diverged(entry)) == (0.5, 3, 2, False)
+
+
+def test_between_sources_a_later_nan_is_last_and_an_earlier_one_is_not() -> None:
+    for times, last in (((1.0, 2.0), None), ((2.0, 1.0), 0.5)):
+        summary = MetricSummary()
+        summary.feed(line(0.5, 1, t=times[0]), "a")
+        summary.feed(line("nan", 1, t=times[1]), "b")
+        assert summary.result()["loss"]["last"] == last
+
+
+def test_a_metric_that_was_not_logged_has_not_diverged() -> None:
+    assert not has_diverged({})
 
 
 def test_a_metric_that_was_never_finite_has_no_values() -> None:
@@ -155,3 +188,17 @@ def test_best_follows_the_goal() -> None:
     entry = folded(line(1.0, 1), line(3.0, 2), line(2.0, 3))["loss"]
     assert find_best_value(entry, maximize=True) == BestValue(3.0, 2)
     assert find_best_value(entry, maximize=False) == BestValue(1.0, 1)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.floats(width=16)), max_size=20), st.integers(0, 20))
+def test_two_parts_have_the_summary_of_the_whole(values: list[tuple[str, float]], cut: int) -> None:
+    def summarize(part: list[tuple[str, float]], start: int) -> dict[str, dict[str, Any]]:
+        summary = MetricSummary()
+        for n, (name, value) in enumerate(part, start):
+            text = str(value) if value - value else value
+            summary.feed(json.dumps({"t": n, "step": n, "m": {name: text}}).encode() + b"\n")
+        return summary.finish()
+
+    whole = summarize(values, 0)
+    merged = merge_summaries(summarize(values[:cut], 0), summarize(values[cut:], min(cut, len(values))))
+    assert merged == whole

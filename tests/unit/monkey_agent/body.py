@@ -22,6 +22,8 @@ from monkey_agent.execution.running_attempt import RunningAttempt
 from monkey_agent.ports import Attempt, AttemptOutcome, LiveAttempt, Slot, SlotGrant
 from monkey_agent.supervisor import leftover_processes
 
+#: The agent that runs attempts.
+AGENT = "local/machine/boot"
 #: Seconds that anything here may take before it counts as never.
 NEVER = 60.0
 
@@ -66,7 +68,9 @@ class Body:
         since = more.pop("ours_since", k)
         code = more.pop("code", None) or await self.code({})
         recipe = Recipe(command, code, **more)
-        attempt = Attempt(job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, k, since, withheld)
+        attempt = Attempt(
+            job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, k, since, withheld, AGENT
+        )
         running = await self.runner.start(attempt, lambda: turn(after))
         assert running is not None
         return running
@@ -80,7 +84,9 @@ class Body:
 
     async def stored(self, running: RunningAttempt | str, below: str = "") -> dict[str, bytes]:
         """Return what an attempt left in the store, by its path."""
-        prefix = self.keys.out(running, 1) if isinstance(running, str) else running._prefix
+        prefix = (
+            self.keys.out(running, 1) if isinstance(running, str) else self.keys.out(running.job, running._attempt.k)
+        )
         return {
             item.key.removeprefix(prefix): await self.store.get(item.key)
             for item in await self.store.list(prefix + below)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from monkey.protocol.record.shipment_reading import join_pieces
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, script
@@ -50,7 +51,6 @@ def test_a_log_that_is_a_pipe_or_a_link_holds_nobody_up(body: Body, tmp_path: Pa
             f"ln -s {secret} ../log",
             f"mkfifo ../log; ln -s {secret} $MONKEY_METRICS_DIR/x",
         ):
-            body.runner.follow(True)
             odd = "mkfifo $MONKEY_METRICS_DIR/pipe.jsonl; touch $MONKEY_METRICS_DIR/$(printf '\\377').jsonl"
             command = f"rm ../log; {replace}; {odd}; exit 3"
             running = await body.start(["sh", "-c", command])
@@ -86,7 +86,7 @@ async def _prints(body: Body, megabytes: int) -> None:
     assert outcome.ending is AttemptEnd.SUCCEEDED, outcome
     count, size = 0, 0
     expected = b"".join(b"%015d\n" % n for n in range(65536))
-    items = await body.store.list(running._prefix + "log/")
+    items = await body.store.list(body.keys.out(running.job, 1) + "log/")
     for item in items:
         data = await body.store.get(item.key)
         assert len(data) <= 4 << 20
@@ -121,18 +121,27 @@ def test_much_output_in_little_memory(tmp_path: Path, run: Run) -> None:
     run(scenario())
 
 
-def test_lines_are_shipped_while_somebody_watches(body: Body, run: Run) -> None:
+def test_what_is_shipped_while_a_job_runs_is_what_its_files_have_in_the_end(body: Body, run: Run) -> None:
     async def scenario() -> None:
-        text = "import time\nfor i in range(200):\n  for j in range(100): print(i * 100 + j)\n  time.sleep(0.01)"
-        body.runner.follow(True)
+        text = (
+            "import os, time\nmetrics = open(os.environ['MONKEY_METRICS_DIR'] + '/0.jsonl', 'w', buffering=1)\n"
+            "for i in range(200):\n  for j in range(100): print(i * 100 + j, file=metrics if j % 2 else None)\n"
+            "  time.sleep(0.01)"
+        )
         running = await body.start(script(text))
-        seen = []
+        pieces = []
         while not running.process.ended.done():
-            seen.append(len(await body.stored(running)))
+            took = list(body.runner.take_unshipped(1000))
+            assert sum(len(piece.data) for piece in took) <= 1000
+            pieces += took
             await asyncio.sleep(0.05)
+        assert pieces, "nothing was to be shipped while it ran"
+        while took := list(body.runner.take_unshipped(1000)):
+            pieces += took
         await running.wait()
+        assert not list(body.runner.take_unshipped(1000)), "its files are whole in the store"
         stored = await body.stored(running)
-        assert max(seen) > 0, "nothing was shipped while it ran"
-        assert b"".join(data for _, data in sorted(stored.items())) == b"".join(b"%d\n" % n for n in range(20000))
+        stored["log"] = stored.pop("log/000000")
+        assert join_pieces(pieces, running.job, 1) == stored
 
     run(scenario())

@@ -39,3 +39,14 @@ def test_a_trouble_is_logged_at_its_start_and_end_however_often_it_is_met() -> N
     troubles.expire()
     assert troubles.messages == []
     assert log == ["the disk is full", "the store is away", "the store answers again"]
+
+
+def test_many_troubles_are_counted_and_those_of_a_long_outage_forgotten() -> None:
+    clock = StoppedClock()
+    troubles = StoreTroubles(clock, UnexpectedErrors())
+    for n in range(10):
+        troubles.note(StoreUnavailable(f"key {n}"))
+    assert troubles.messages == ["key 0", "key 1", "key 2", "and 7 more like these"]
+    clock.at += LASTS + 1
+    troubles.note(StoreUnavailable("key 10"))
+    assert troubles.messages == ["key 10"]

@@ -9,6 +9,8 @@ import pytest
 from monkey.errors import PlanError
 from monkey.plan.diff import compute_plan
 from monkey.plan.observed import ObservedProject
+from monkey.spec.job.equivalences import Equivalence
+from monkey.spec.job.recipe import EarlierRecipe
 from tests.unit.plan.making import RECIPE, seen, table, want
 from tests.unit.plan.planning import CODE, EDITED, JOBS, counts, planned
 
@@ -19,7 +21,7 @@ def test_keep_stale_adopts_what_is_finished() -> None:
     ids = sweep.desired.table.ids
     assert counts(sweep) == (0, 4, 2, 0)
     assert sweep.adopted == {ids[0]: table(JOBS).ids[0], ids[1]: table(JOBS).ids[1]}
-    assert sweep.jobs.kept_states == {"adopted": 2} and sweep.keeping == ("code",)
+    assert sweep.jobs.kept_states == {"adopted": 2} and [lot.why for lot in sweep.adoptions] == ["--keep-stale code"]
     assert sweep.jobs.replaced_states == {"running": 1, "queued": 3}
 
 
@@ -52,3 +54,29 @@ def test_a_result_can_be_adopted_again_and_again() -> None:
 def test_keep_stale_knows_its_reasons(kind: str) -> None:
     with pytest.raises(PlanError, match="no such reason"):
         compute_plan([want(JOBS)], ObservedProject(), [kind])
+
+
+def test_adopted_results_can_be_given_up() -> None:
+    ids, old_ids = table(JOBS, CODE).ids, table(JOBS).ids
+    adopted = dict(zip(ids[:3], old_ids, strict=False))
+    applied = seen(JOBS, CODE, succeeded=range(6), adopted=adopted)
+    finished = {*old_ids[:3], *ids[2:]}  # one has finished itself meanwhile
+    sweep = planned(want(JOBS, CODE), applied, "nothing", finished=finished, adoptions=adopted)
+    assert counts(sweep) == (2, 0, 4, 0) and sweep.jobs.kept_states == {"succeeded": 4} and sweep.revises
+    assert sweep.adopted == {ids[2]: old_ids[2]} and sweep.dropped == set(ids[:2])
+    fresh = planned(want(JOBS, CODE), None, "nothing", finished=finished, adoptions=adopted)
+    assert counts(fresh) == (2, 0, 4, 0) and fresh.dropped == set(ids[:2])
+    given_up = planned(want(JOBS, CODE), None, finished=finished, adoptions={job: job for job in ids[:2]})
+    assert counts(given_up) == (2, 0, 4, 0) and not given_up.adoptions
+    with pytest.raises(PlanError, match="stands alone"):
+        compute_plan([want(JOBS)], ObservedProject(), ["nothing", "code"])
+
+
+def test_what_a_spec_still_declares_is_adopted_again() -> None:
+    ids, old_ids = table(JOBS, CODE).ids, table(JOBS).ids
+    adopted = dict(zip(ids, old_ids, strict=True))
+    recipes = [EarlierRecipe(RECIPE, frozenset({"lr", "seed"}), "digits", 1)]
+    desired = want(JOBS, CODE, equivalences=[Equivalence(code=RECIPE.code, line=1)])
+    applied = seen(JOBS, CODE, succeeded=range(6), adopted=adopted)
+    sweep = planned(desired, applied, "nothing", finished=set(old_ids), adoptions=adopted, recipes=recipes)
+    assert counts(sweep) == (0, 0, 6, 0) and not sweep.dropped and sweep.adopted == adopted

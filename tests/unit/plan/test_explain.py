@@ -120,6 +120,7 @@ def test_parameters_that_came_and_went() -> None:
         ({"resources": JobResources(cpus=0.5)}, "resources.cpus 1 → 0.5"),
         ({"resources": JobResources(memory=2 << 30)}, "resources.memory none → 2 GiB"),
         ({"metric": "loss"}, "metric none → loss"),
+        ({"take": "best"}, "take last → best"),
         ({"influx": replace(INFLUX, url="http://b")}, "metrics.influxdb.url http://a → http://b"),
         ({"influx": replace(INFLUX, token="")}, "metrics.influxdb.token INFLUX_TOKEN → none"),
         ({"influx": replace(INFLUX, spool=2 << 20)}, "metrics.influxdb.spool none → 2 MiB"),

@@ -24,6 +24,7 @@ ENTRIES: list[Claim | EndEntry] = [
     ),
     EndEntry(ClaimEnd.FAILED, "f/h/b", 7, reason="exit code 1", exit_code=1, log_tail=['a "quoted" line', "é\u0000"]),
     EndEntry(ClaimEnd.RELEASED, "f/h/b", 7, reason="paused", outputs={"model.npz": "0" * 64}),
+    EndEntry(ClaimEnd.SUCCEEDED, "f/h/b", 7, exit_code=0, facts="0" * 64),
 ]
 
 

@@ -20,8 +20,11 @@ from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.sweeps.sweep_log import append_order
-from monkey.results.result_rows import ResultRow, Results, rank_rows
+from monkey.results.result_rows import Results, gather_results
+from monkey.spec.job.recipe import SweepSettings
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
+from tests.unit.plan.making import grid, table
+from tests.unit.results.sample_results import Job
 
 SPEC = """\
 name: small
@@ -135,14 +138,16 @@ def test_fetch_takes_jobs_that_count_before_others(project: tuple[Path, SweepPro
 def test_means_are_of_jobs_that_count_and_n_says_of_how_many(project: tuple[Path, SweepProgress]) -> None:
     assert cells(told(project[0], "results", "--group-by", "lr")) == [
         ["1", "0.1", "±", "0", "2", "of", "3"],
-        ["3", "0.30", "±", "0.14", "2", "of", "3"],
+        ["3", "0.3", "±", "1.3", "2", "of", "3"],
         ["2", "0", "of", "3"],
+        ["mean", "±", "half", "of", "its", "95", "%", "t", "interval,", "over", "the", "n", "jobs", "that", "count"],
     ]
 
 
 def test_n_is_plain_where_all_jobs_of_the_group_count(project: tuple[Path, SweepProgress]) -> None:
     where = 'lr == 1 and state == "succeeded"'
-    assert cells(told(project[0], "results", "--group-by", "lr", "--where", where)) == [["1", "0.1", "±", "0", "2"]]
+    found = cells(told(project[0], "results", "--group-by", "lr", "--where", where))
+    assert found[0] == ["1", "0.1", "±", "0", "2"]
 
 
 def test_programs_are_told_numbers_of_jobs_that_count(project: tuple[Path, SweepProgress]) -> None:
@@ -167,22 +172,19 @@ def test_where_shows_jobs_that_do_not_count_but_takes_no_mean_of_them(project: t
     assert grouped == [["2", "0", "of", "1"], ["1", "0", "of", "1"]]
 
 
-ROWS = [
-    ResultRow("a" * 16, "failed", {"lr": 1}, {"loss": 0.1}, {}),
-    ResultRow("b" * 16, "running", {"lr": 2}, {"loss": 0.2}, {}),
-    ResultRow("c" * 16, "succeeded", {"lr": 3}, {}, {}),
-]
-
-
 def test_no_job_is_best_while_none_that_counts_has_a_value() -> None:
-    assert Results(tuple(rank_rows(ROWS, "loss", maximize=False)), "loss").best is None
+    assert gathered().best is None
 
 
 def test_rows_that_do_not_count_are_dim_and_failures_red() -> None:
-    results = Results(
-        tuple(rank_rows(ROWS, "loss", maximize=False)), "loss", parameters=("lr",), varying=frozenset(["lr"])
-    )
-    _, *lines = format_results(results, Terminal(colour=True))
+    _, *lines = format_results(gathered(), Terminal(colour=True))
     starts = [line.partition("m")[0] for line in lines]
     assert "succeeded" in lines[0] and "\x1b" not in lines[0]
     assert starts[1:] == ["\x1b[31", "\x1b[2"]
+
+
+def gathered() -> Results:
+    """Return results of three jobs, of which the one that counts has no value."""
+    rows = table(grid(lr=[1, 2, 3]))
+    seen = [Job("failed", metrics=loss(0.1)), Job("running", metrics=loss(0.2)), Job()]
+    return gather_results(rows, SweepSettings(metric="loss"), dict(zip(rows.ids, seen, strict=True)))

@@ -6,20 +6,24 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from monkey.results.export import format_groups_csv, format_results_csv
+from monkey.cli.terminal.text import dump_json
+from monkey.results.export import format_groups_csv, format_json_rows, format_results_csv, serialize_row
 from monkey.results.groups import group_results
-from monkey.results.result_rows import ResultRow, Results, filter_results
+from monkey.results.result_rows import Results, filter_results, gather_results
 from monkey.results.result_table import tabulate_groups, tabulate_results
+from monkey.spec.job.recipe import SweepSettings
+from tests.unit.plan.making import grid, table
+from tests.unit.results.sample_results import Job
 
 NAMES = ("lr", "seed")
 
 
-class Counted(tuple[ResultRow, ...]):
-    """Rows that count the passes over them."""
+class Counted(tuple[int, ...]):
+    """Places that count the passes over them."""
 
     passes = 0
 
-    def __iter__(self) -> Iterator[ResultRow]:
+    def __iter__(self) -> Iterator[int]:
         self.passes += 1
         return super().__iter__()
 
@@ -29,11 +33,12 @@ def _groups_table(results: Results) -> object:
 
 
 def _groups_csv(results: Results) -> object:
-    return format_groups_csv(group_results(results, NAMES), NAMES, results.metrics)
+    return list(format_groups_csv(group_results(results, NAMES), NAMES, results.metrics))
 
 
 FORMS: dict[str, Callable[[Results], object]] = {
-    "csv": format_results_csv,
+    "csv": lambda results: list(format_results_csv(results)),
+    "json": lambda results: list(format_json_rows(map(serialize_row, results.rows), dump_json)),
     "table": lambda results: tabulate_results(results, everything=True),
     "groups' table": _groups_table,
     "groups' csv": _groups_csv,
@@ -43,13 +48,13 @@ FORMS: dict[str, Callable[[Results], object]] = {
 
 def passes(form: Callable[[Results], object], size: int) -> int:
     """Return how many passes a form makes over so many rows, each of which is a group of its own."""
-    rows = Counted(
-        ResultRow(f"{i:016x}", "succeeded", {"lr": 0.1, "seed": i}, {"acc": 0.5}, {}, usage={"cpus": 1.0})
-        for i in range(size)
-    )
-    form(Results(rows, "acc", maximize=True, parameters=NAMES, varying=frozenset(["seed"])))
-    assert rows.passes, "it reads the rows"
-    return rows.passes
+    rows = table(grid(lr=[0.1], seed=range(size)))
+    one = Job(metrics={"acc": {"last": 0.5}}, usage={"cpus": 1.0})
+    results = gather_results(rows, SweepSettings(metric="acc", maximize=True), dict.fromkeys(rows.ids, one))
+    places = Counted(results.order)
+    form(results.choose(places))
+    assert places.passes, "it reads the rows"
+    return places.passes
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.apply.inspect.attempt_records import find_attempt, list_attempts
+from monkey.apply.inspect.attempt_records import find_attempt
 from monkey.errors import NotFound
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
+from monkey.protocol.record.job_attempts import list_attempts
 
 MINE, YOURS = Claim("local/a/1", 1, 0, "s"), Claim("local/b/1", 2, 0, "s")
 ON = Claim("local/a/1", 3, 0, "s", continues=True)

@@ -218,7 +218,7 @@ def test_outputs_are_shown_where_they_can_be_opened(tmp_path: Path) -> None:
 
 def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
     async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
-        loss = {"last": 0.5, "min": 0.5, "max": 0.5, "step": 1, "count": 1, "nonfinite": 7}
+        loss = {"last": None, "min": 0.5, "max": 0.5, "step": 1, "count": 1, "nonfinite": 7}
         used = {"cpus": 1.25, "memory_bytes": 3_200_000_000, "gpu_percent": 87.5, "gpu_memory_bytes": 20_000_000_000}
         await pen.begin(jobs[0])
         await pen.end(jobs[0], metrics={"loss": loss}, usage=used)
@@ -229,6 +229,7 @@ def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
         tries = await read_attempts(world, view, jobs[0])
         lines = [line.strip() for line in format_job_details(view, jobs[0], tries, world.keys, "/store", Terminal())]
         at = lines.index("usage")
+        assert ["loss", "nan", "0.5", "0.5", "1", "1", "7"] in [line.split() for line in lines]
         assert lines[at + 1 : at + 5] == [
             "memory 3 GiB at its peak",
             "CPUs 1.25 on average, of 1 asked for",

@@ -16,6 +16,7 @@ from monkey.errors import JobFailed
 from monkey.processes import process_tree
 from monkey_agent.cache.cache import Cache, try_lock
 from monkey_agent.environments.environment_pool import EnvironmentPool, name_environment
+from monkey_agent.facts.interpreter_facts import LOCK
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body
@@ -44,6 +45,8 @@ def test_many_who_ask_share_one_build(tmp_path: Path, wheel: str, run: Run) -> N
         assert builds(tmp_path, wanted) == 1
         assert await path_of(EnvironmentPool(Cache(tmp_path), os.environ), wanted) == paths[0]
         assert builds(tmp_path, wanted) == 1
+        (line,) = [line for line in (paths[0] / LOCK).read_text().splitlines() if line.startswith("tiny")]
+        assert line.startswith("tiny==1 @ file://"), "its lock is in the environment"
 
     run(scenario())
 

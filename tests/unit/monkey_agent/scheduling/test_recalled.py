@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any, cast
 
 from monkey.protocol.clock import MachineClock
@@ -19,7 +20,7 @@ KEYS = Keys("shop")
 def test_what_was_brought_since_the_last_look_is_told_from_what_was_there(run: Run) -> None:
     store, nobody = MemoryStore(), cast(Any, None)
     identity = AgentIdentity("shop", "cloud", "i-1", "a", [], 1.0)
-    agent = AgentDaemon(store, identity, MachineClock(), nobody, nobody, random.Random(1))
+    agent = AgentDaemon(store, identity, MachineClock(), cast(Any, SimpleNamespace()), nobody, random.Random(1))
 
     async def main() -> None:
         await mark_queue(store, KEYS, ["cloud"], "unfit", 1)  # and left for it

@@ -102,6 +102,7 @@ WRONG: dict[str, list[Any]] = {
     "settings.resources": [None, [], {"cpus": "2"}, {"cpus": -1}, {"gpus": 1.5}, {"memory": "x"}, {"memory": -1}],
     "settings.metric": [5],
     "settings.maximize": ["yes"],
+    "settings.take": ["first", None, 5],
     "settings.checkpoint_every": [NAN, "x", -1],
     "settings.checkpoint_keep": [-1, None],
     "settings.secrets": [NAN, "TOKEN", [5], ["A=B"], [None]],

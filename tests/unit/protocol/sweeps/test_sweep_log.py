@@ -59,6 +59,21 @@ def test_a_revision_comes_back_whole() -> None:
     asyncio.run(roundtrip())
 
 
+def test_recipes_of_earlier_revisions_stay_known_once_each() -> None:
+    async def main() -> None:
+        store = MemoryStore()
+        other = replace(REVISION, recipe=replace(REVISION.recipe, code="9" * 64), git=None)
+        for number, revision in enumerate((REVISION, REVISION, other, REVISION)):
+            await append_revision(store, KEYS, revision, number)
+        recipes = (await read_sweep(store, KEYS, "digits")).recipes
+        assert [(one.number, one.commit, one.recipe.code[:1]) for one in recipes] == [
+            (1, "abc", REVISION.recipe.code[:1]), (3, "", "9"), (4, "abc", REVISION.recipe.code[:1])
+        ]  # fmt: skip
+        assert recipes[0].parameters == {"lr", "extra"} and recipes[0].sweep == "digits"
+
+    asyncio.run(main())
+
+
 def test_the_second_of_two_applies_is_told() -> None:
     async def twice() -> None:
         store = MemoryStore()

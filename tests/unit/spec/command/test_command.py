@@ -66,7 +66,7 @@ def test_words_are_shlex_s(line: str) -> None:
         assert split_words(line) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(st.sampled_from(list("ab '\"\\$é")), max_size=20))
 def test_words_are_sh_s(line: str) -> None:
     r"""What we split, sh splits the same way."""

@@ -60,7 +60,7 @@ def test_values_arrive_in_python(value: str) -> None:
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(value=texts | shell_noise)
 def test_any_value_arrives_whole_in_every_form_at_once(value: str) -> None:
     """One process a form would take minutes: one script holds the shell's forms, one argv the others."""
@@ -130,7 +130,7 @@ PIECES = [
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if Path(shell).exists()]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(pieces=st.lists(st.sampled_from(PIECES), min_size=1, max_size=12))
 def test_whatever_script_is_accepted_no_value_runs(pieces: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Values that would leave a file behind if they ran; the scripts themselves write none and find no command."""

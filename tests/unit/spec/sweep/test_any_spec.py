@@ -82,7 +82,7 @@ def end_to_end(text: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.fixed_dictionaries(
         {"parameters": parameters, "command": known["command"]},
@@ -101,13 +101,13 @@ def test_any_values_in_any_fields(core: dict[str, Any], more: dict[str, Any]) ->
 TOP = st.sampled_from(["name", "command", "parameters", "zip", "include", "env", "datasets", "metric", "x"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(TOP, st.text(st.sampled_from(list("ab{}[]:,'\"&* \n-|>!1.")), max_size=12)), max_size=5))
 def test_any_text_in_any_fields(lines: list[tuple[str, str]]) -> None:
     end_to_end("\n".join(f"{key}: {value}" for key, value in lines))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(anything)
 def test_any_top(top: Any) -> None:
     end_to_end(json.dumps(top))

@@ -108,7 +108,7 @@ def test_equal_random_draws_are_one_job() -> None:
 values = st.lists(st.integers(-2, 2) | st.sampled_from([0.5, "x", True, None]), min_size=1, max_size=3, unique_by=repr)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(axes=st.lists(values, min_size=1, max_size=4), cap=st.none() | st.integers(1, 10), data=st.data())
 def test_a_grid_is_the_product(axes: list[list[Any]], cap: int | None, data: st.DataObject) -> None:
     """Against itertools, with a rule that excludes and a parameter that depends on another."""

@@ -77,7 +77,8 @@ def test_it_agrees_with_the_reader(parameter: str) -> None:
 @pytest.mark.parametrize(
     "line",
     ["timeout: soon", "resources: {memory: 2G}", "x: 1", "method: sobol", "env: {MONKEY_A: b}", "run_cap: 0",
-     "metric: acc", "provider: []", "zip: [[a]]", "fail_fast: 'yes'", "name: a b", "max_retries: -1", "priority: x"],
+     "metric: acc", "provider: []", "zip: [[a]]", "fail_fast: 'yes'", "name: a b", "max_retries: -1", "priority: x",
+     "equivalences: [{}]", "equivalences: [{code: abc}]", "equivalences: [{renamed: {}}]", "equivalences: [{code: 1}]"],
 )  # fmt: skip
 def test_it_refuses_what_the_reader_refuses(line: str) -> None:
     assert not accepts(f"command: 'true'\n{line}\n")

@@ -71,6 +71,15 @@ def test_every_field_arrives(tmp_path: Path) -> None:
     assert len(made.parameters) == 3
 
 
+def test_the_value_of_a_metric_that_counts_is_the_last_unless_the_spec_says_best() -> None:
+    takes = {said: parse_spec(f"command: a\nmetric: {{name: loss{said}}}\n", "specs/a.yaml", Path()).settings()
+             for said in ("", ", take: last", ", take: best")}  # fmt: skip
+    assert [settings.take for settings in takes.values()] == ["last", "last", "best"]
+    written = [settings.to_json() for settings in takes.values()]
+    assert ["take" in data for data in written] == [False, False, True], "an agent of before reads the others"
+    assert [SweepSettings.from_json(data) for data in written] == list(takes.values())
+
+
 def test_the_least_spec() -> None:
     made = parse_spec("command: 'true'\n", "specs/my-sweep.yaml", Path())
     assert made.name == "my-sweep"

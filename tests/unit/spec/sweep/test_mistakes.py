@@ -96,6 +96,7 @@ def test_a_caret_stands_right_after_tabs_and_quotes_and_in_blocks() -> None:
         ("metric: {name: a, target: 1}", (1, 19), "'target' is not there yet", "goal"),
         ("metric: acc", (1, 9), "expected a mapping, found a name", "{name: acc, goal: maximize}"),
         ("metric: {name: a, goal: max}", (1, 25), "expected minimize or maximize", "'maximize'"),
+        ("metric: {name: a, take: first}", (1, 25), "expected last or best", ""),
         ("metric: {goal: maximize}", (1, 9), "'name' is missing", "name:"),
         ("program: a.py", (1, 1), "unknown key 'program'", "did you mean 'command'?"),
         ("max_retrys: 1", (1, 1), "unknown key 'max_retrys'", "did you mean 'max_retries'?"),

@@ -185,7 +185,7 @@ def test_long_lines_are_cut() -> None:
 yaml_noise = st.text(st.sampled_from(list("ab:-[]{},&*!|>'\"%@`#?\n\t ~<\\0.1\x85\u2028")), max_size=60)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(yaml_noise | st.text(max_size=60))
 @example("&a *a")
 @example("? &a\n: *a")

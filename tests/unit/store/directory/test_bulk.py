@@ -73,7 +73,7 @@ def test_what_was_begun_and_is_not_wanted_is_not_waited_for(tmp_path: Path) -> N
     with HashWorkers() as crew:
         crew.begin(("walk", [str(tmp_path)], "", ""))
         os.kill(min(children() - before), signal.SIGSTOP)  # as one whose file system does not answer
-    assert children() == before
+    assert children() <= before  # those of an earlier test may be gone by now
 
 
 def children() -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Collection
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from monkey.metrics.summary import MetricSummary
 from monkey.store.keys import is_encodable
 from monkey.untrusted_files import open_regular, stat_directory
+from monkey_agent.uploads.attempt_history import AttemptHistory
 
 #: Bytes that are read at once: some milliseconds of parsing, so that heartbeats are not late for it.
 _PIECE_BYTES = 256 * 1024
@@ -23,9 +25,13 @@ class MetricFiles:
         directory: str,
         watch: Callable[[str, float, int | None], None] | None = None,
         needed: Collection[str] = (),
+        history: AttemptHistory | None = None,
     ) -> None:
-        """Read the files in `directory`, which may not be there yet; `watch` and `needed` are as in `MetricSummary`."""
-        self._directory = directory
+        """Read the files in `directory`, which may not be there yet; `watch` and `needed` are as in `MetricSummary`.
+
+        `history`: what the job continues.
+        """
+        self._directory, self._history = directory, history
         self._summary = MetricSummary(watch, needed)
         self._read: dict[str, int] = {}
         self._finished: dict[str, dict[str, Any]] | None = None
@@ -54,7 +60,16 @@ class MetricFiles:
             left -= self._feed(name, left)
             if left <= 0:
                 break
-        return self._summary.result() if self._read else {}
+        own = self._summary.result() if self._read else {}
+        return self._history.continue_with(own, self._summary.first_step) if self._history else own
+
+    def sizes(self) -> dict[str, int]:
+        """Return how many bytes each file has."""
+        found = {}
+        for name in self.names():
+            with contextlib.suppress(OSError):
+                found[name] = os.lstat(f"{self._directory}/{name}").st_size
+        return found
 
     async def finish(self) -> dict[str, dict[str, Any]]:
         """Read the rest, and return the summary of all."""
@@ -64,21 +79,28 @@ class MetricFiles:
                 while more:
                     await asyncio.sleep(0)
                     more = self._feed(name, _PIECE_BYTES)
-            self._finished = self._summary.finish() if self._read else {}
+            own = self._summary.finish() if self._read else {}
+            if self._history:
+                own = await self._history.finish(own, self._summary.first_step)
+            self._finished = own
         return self._finished
 
-    def _feed(self, name: str, most: int) -> int:
+    def read(self, name: str, at: int, most: int) -> bytes:
+        """Return up to `most` bytes of a file from `at` on; b"" where it cannot be read."""
         try:
             fd = open_regular(f"{self._directory}/{name}", os.O_RDONLY)
         except OSError:
-            return 0
+            return b""
         try:
-            at = self._read.get(name, 0)
-            data = os.pread(fd, most, at)
+            return os.pread(fd, most, at)
         except OSError:
-            return 0
+            return b""
         finally:
             os.close(fd)
+
+    def _feed(self, name: str, most: int) -> int:
+        at = self._read.get(name, 0)
+        data = self.read(name, at, most)
         if data:
             self._summary.feed(data, name)
             self._read[name] = at + len(data)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.metrics.job_import_path import _CLIENT_FILES, install_client
+from monkey_agent.environments.job_import_path import _CLIENT_FILES, install_client
 
 JOB = """
 import json, monkey, sys

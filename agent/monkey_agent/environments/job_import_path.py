@@ -11,8 +11,9 @@ import hashlib
 from pathlib import Path
 
 from monkey.atomic_write import write_atomically
+from monkey.metrics import metric_log
 
-#: What `import monkey` needs inside a job, relative to the package. tests/unit/metrics holds the list to account.
+#: What `import monkey` needs inside a job, relative to the package; a test holds the list to account.
 _CLIENT_FILES = ("__init__.py", "job.py", "metrics/__init__.py", "metrics/metric_log.py")
 
 
@@ -22,7 +23,7 @@ def install_client(cache: Path) -> Path:
     It is named by its content: agents of different versions share a cache without a word. Raises OSError where the
     cache cannot be written.
     """
-    package = Path(__file__).resolve().parent.parent
+    package = Path(metric_log.__file__).resolve().parent.parent
     sources = {name: (package / name).read_bytes() for name in _CLIENT_FILES}
     target = cache / "client" / _digest(sources)
     for name, data in sources.items():

@@ -1,0 +1,60 @@
+"""A job's record over its attempts: what the end of one takes from those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from monkey.protocol.entries import ClaimEnd, EndEntry
+from monkey.protocol.record.job_attempts import AttemptRecord
+
+
+class EarlierOutputs(NamedTuple):
+    """Outputs of earlier attempts: path to SHA-256, and to the attempt that left it (the position of its claim)."""
+
+    digests: dict[str, str]
+    places: dict[str, int]
+
+
+def sum_seconds(earlier: Sequence[AttemptRecord]) -> float:
+    """Return the seconds that attempts ran; of one that was lost, those until its last heartbeat."""
+    ended = sum(each.after.seconds for each in earlier if isinstance(each.after, EndEntry))
+    return round(ended + sum(each.lost_seconds for each in earlier), 3)
+
+
+def collect_outputs(earlier: Sequence[AttemptRecord], *, resumed: bool) -> EarlierOutputs:
+    """Return the outputs of earlier attempts, a later one's before an earlier one's.
+
+    Those of a failed attempt are taken only if the job is `resumed` from a checkpoint: else it starts over.
+    """
+    found = EarlierOutputs({}, {})
+    for each in earlier:
+        end = each.after
+        if isinstance(end, EndEntry) and (resumed or end.outcome is not ClaimEnd.FAILED):
+            found.digests.update(end.outputs)
+            found.places.update({path: end.outputs_at.get(path, end.out) for path in end.outputs})
+    return found
+
+
+def find_last_end(earlier: Sequence[AttemptRecord]) -> EndEntry | None:
+    """Return the end of the newest attempt that logged or left something."""
+    ends = [each.after for each in earlier if isinstance(each.after, EndEntry)]
+    return next((end for end in reversed(ends) if end.metrics or end.usage or end.history), None)
+
+
+def merge_record(
+    earlier: Sequence[AttemptRecord], outputs: dict[str, str], *, resumed: bool, begun: bool
+) -> dict[str, Any]:
+    """Return the fields of an end entry that come from earlier attempts too.
+
+    `outputs`: the attempt's own. `begun`: its process was started; else it leaves the record as it was.
+    """
+    kept = collect_outputs(earlier, resumed=resumed or not begun)
+    fields: dict[str, Any] = {
+        "before": sum_seconds(earlier),
+        "outputs": dict(sorted((kept.digests | outputs).items())),
+        "outputs_at": {path: k for path, k in sorted(kept.places.items()) if path not in outputs},
+    }
+    if not begun and (last := find_last_end(earlier)):
+        fields |= {"metrics": last.metrics, "usage": last.usage, "history": last.history, "facts": last.facts}
+    return fields

@@ -1,0 +1,92 @@
+"""Attempts that ran when an earlier agent was killed: their logs and metrics are still on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from monkey.errors import FleetError, StoreError
+from monkey.protocol.layout import Keys
+from monkey.store.store_port import Store
+from monkey.tree_removal import remove_tree
+from monkey.untrusted_files import is_directory
+from monkey_agent.execution.workspace import Workspace
+from monkey_agent.logs.job_log import AttemptLog
+from monkey_agent.logs.masking import LogMask
+from monkey_agent.uploads.job_outputs import OutputUpload
+from monkey_agent.uploads.metric_files import MetricFiles
+
+#: In a workspace: the names of the secrets that its attempt had.
+SECRETS = "secrets.json"
+
+
+class AbandonedAttempts:
+    """The workspaces of such attempts, in `abandoned/` of the state directory."""
+
+    def __init__(self, state: Path, recorded: Collection[str], read_secrets: Callable[[list[str]], dict[str, str]]):
+        """Link logs and metrics of workspaces there, but for those `recorded`: the next attempt continues from these.
+
+        `read_secrets` returns the values of secrets, or raises FleetError. Raises OSError.
+        """
+        self._directory = state / "abandoned"
+        self._directory.mkdir(exist_ok=True)
+        self._read_secrets = read_secrets
+        for path in (state / "attempts").glob("*.*"):
+            if path.name not in recorded:
+                with contextlib.suppress(OSError):
+                    _link_files(path, self._directory / path.name)
+        self._jobs: dict[str, list[Path]] = {}
+        for path in sorted(self._directory.glob("[!.]*")):
+            self._jobs.setdefault(path.name.partition(".")[0], []).append(path)
+        self._lock = asyncio.Lock()
+
+    async def upload(self, store: Store, keys: Keys, job: str) -> None:
+        """Bring what earlier attempts at a job left to the store, and remove it. Raises StoreError."""
+        async with self._lock:
+            while paths := self._jobs.get(job):
+                path = paths[-1]
+                k = path.name.partition(".")[2]
+                if k.isdecimal() and is_directory(str(path)):
+                    with contextlib.suppress(OSError):
+                        await self._upload(store, keys.out(job, int(k)), Workspace(job, str(path)))
+                await asyncio.to_thread(remove_tree, str(path))
+                paths.pop()
+            self._jobs.pop(job, None)
+
+    async def upload_all(self, store: Store, keys: Keys) -> None:
+        """Bring all of it to the store, as far as the store takes it; the rest stays for the next agent."""
+        with contextlib.suppress(StoreError):
+            for job in list(self._jobs):
+                await self.upload(store, keys, job)
+
+    async def _upload(self, store: Store, prefix: str, space: Workspace) -> None:
+        names = MetricFiles(space.metrics).names()
+        await OutputUpload(store, f"{prefix}metrics/").send({name: f"{space.metrics}/{name}" for name in names})
+        with contextlib.suppress(FleetError, ValueError):  # what cannot be masked is not uploaded
+            await AttemptLog(store, f"{prefix}log/", space.log, self._mask(space)).ship()
+
+    def _mask(self, space: Workspace) -> LogMask | None:
+        try:
+            names = json.loads(Path(space.root, SECRETS).read_bytes())
+        except FileNotFoundError:
+            return None
+        return LogMask(self._read_secrets(names).values())
+
+
+def _link_files(path: Path, to: Path) -> None:
+    """Link what a workspace has of a log and of metrics, if it has any; InfluxDB's spool moves the originals."""
+    space = Workspace("", str(path))
+    names = [f"metrics/{name}" for name in MetricFiles(space.metrics).names()]
+    if not names and not (is_directory(space.root) and Path(space.log).lstat().st_size):
+        return
+    aside = to.with_name(f".{to.name}")
+    remove_tree(str(aside))
+    (aside / "metrics").mkdir(parents=True)
+    for name in (*names, "log", SECRETS):
+        with contextlib.suppress(FileNotFoundError):
+            os.link(path / name, aside / name, follow_symlinks=False)
+    aside.rename(to)

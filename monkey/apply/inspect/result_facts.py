@@ -1,0 +1,52 @@
+"""The facts of results, as the store has them: verified, of bounded size, and never a reason to crash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from monkey.apply.world.world import World
+from monkey.errors import CorruptObject, KeyMissing
+from monkey.protocol.entries import EndEntry
+from monkey.protocol.layout import Keys
+from monkey.protocol.record.facts import MAX_FACTS_BYTES, decode_facts, hash_facts, is_facts_hash
+from monkey.protocol.record.job_attempts import AttemptRecord
+from monkey.store.store_port import Store
+
+
+class ResultFacts(NamedTuple):
+    """What the result of an attempt came from, by its end."""
+
+    sha256: str
+    #: As `monkey.protocol.record.facts` has them; {} where they cannot be read.
+    facts: dict[str, Any]
+    #: Why they cannot be read; "" where they can.
+    trouble: str = ""
+
+
+async def read_result_facts(world: World, found: Sequence[AttemptRecord]) -> ResultFacts | None:
+    """Return the facts of the last attempt whose end names any; None where none does. Raises StoreError."""
+    ends = [one.after for one in found if isinstance(one.after, EndEntry) and one.after.facts]
+    if not ends:
+        return None
+    name = ends[-1].facts
+    try:
+        return ResultFacts(name, await load_facts(world.at, world.keys, name))
+    except KeyMissing as exc:
+        return ResultFacts(name, {}, exc.message)
+    except CorruptObject as exc:
+        return ResultFacts(name, {}, exc.message)
+
+
+async def load_facts(store: Store, keys: Keys, name: str) -> dict[str, Any]:
+    """Return the facts with this hash. Raises KeyMissing, CorruptObject, and whatever else the store raises."""
+    if not is_facts_hash(name):
+        raise CorruptObject(f"facts {name[:80]!r}", "expected a SHA-256 of 64 hex digits")
+    key = keys.facts(name)
+    sizes = [item.size for item in await store.list(key) if item.key == key]
+    if sizes and sizes[0] > MAX_FACTS_BYTES:
+        raise CorruptObject(key, f"expected at most {MAX_FACTS_BYTES:,} bytes of facts, found {sizes[0]:,}")
+    data = await store.get(key)
+    if (digest := hash_facts(data)) != name:
+        raise CorruptObject(key, f"its bytes have the SHA-256 {digest}")
+    return decode_facts(key, data)

@@ -1,0 +1,1 @@
+"""Verification: what the store holds, compared with every digest that was recorded of it."""

@@ -1,0 +1,1 @@
+"""Evidence for results: what they came from, and whether the store still holds what was recorded."""

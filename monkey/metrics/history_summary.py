@@ -1,0 +1,64 @@
+"""The summary of a history: what earlier attempts logged, as far as a later one continues from it.
+
+- Values with a step count if their step is lower than the first step of every later attempt.
+- Values without a step count if they were logged before the checkpoint that the attempt was resumed from. The
+  checkpoint notes how many bytes of each metrics file there were: a count, as the clocks of machines differ.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from monkey.metrics.summary import MetricSummary, merge_summaries
+from monkey.untrusted_files import open_regular
+
+_PIECE_BYTES = 256 * 1024
+
+
+class LoggedPart(Protocol):
+    """An attempt of a history, as `monkey.protocol.record.history` has it."""
+
+    @property
+    def k(self) -> int: ...
+    @property
+    def places(self) -> Mapping[str, int]: ...
+
+
+def summarize_history(
+    parts: Sequence[LoggedPart], directory: Path, until: int | None, needed: Collection[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Return the summary of a history whose files `restore_history` brought.
+
+    `until`: the first step of the attempt that continues it; None where that has logged no step yet. `needed` is as in
+    `MetricSummary`. Slow.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for part in reversed(parts):
+        summary = MetricSummary(needed=needed)
+        summary.until = until
+        place = directory / str(part.k)
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            _feed(summary, path, part.places.get(path.name, 0))
+        found = merge_summaries(summary.finish(), found)
+        first = summary.first_step
+        until = first if until is None else until if first is None else min(first, until)
+    return found
+
+
+def _feed(summary: MetricSummary, path: Path, place: int) -> None:
+    try:
+        fd = open_regular(str(path), os.O_RDONLY)
+    except OSError:
+        return
+    with os.fdopen(fd, "rb") as file:
+        summary.stepped_only = False
+        while place > 0 and (data := file.read(min(place, _PIECE_BYTES))):
+            summary.feed(data, path.name)
+            place -= len(data)
+        summary.stepped_only = True
+        while data := file.read(_PIECE_BYTES):
+            summary.feed(data, path.name)
+    summary.stepped_only = False

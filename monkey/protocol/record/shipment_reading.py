@@ -1,0 +1,81 @@
+"""Reading shipments: what running or killed agents had of their jobs' logs and metrics."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from monkey.errors import CorruptObject, KeyMissing
+from monkey.protocol.heartbeat import decode_beat
+from monkey.protocol.layout import Keys
+from monkey.protocol.record.shipment import Piece, decode_segment, unpack_pieces
+from monkey.store.store_port import Store
+
+
+class ShipmentReader:
+    """The reader of one agent's shipment, which reads each segment once."""
+
+    def __init__(self, store: Store, keys: Keys, agent: str) -> None:
+        """Read the shipment of `agent` ("fleet/name/boot")."""
+        self._store, self._keys, self._agent = store, keys, agent
+        #: The last segment that was read, or skipped; None before the first look.
+        self._last: int | None = None
+
+    async def read(self, ship: Mapping[str, Any]) -> list[Piece]:
+        """Return the pieces of segments that came since, then those of a heartbeat's `ship`. Raises StoreError."""
+        found: list[Piece] = []
+        sealed = ship.get("sealed", 0)
+        for i in await self._list_new(sealed):
+            key = self._keys.shipped_segment(self._agent, i)
+            # One that was removed has pieces only of attempts that are over, and have files of their own.
+            with contextlib.suppress(KeyMissing, CorruptObject):
+                found += decode_segment(key, await self._store.get(key))
+        self._last = max(sealed, self._last or 0)  # only now: if the store went away before, all are read again
+        try:
+            return found + unpack_pieces(ship.get("pieces", ()))
+        except (ValueError, TypeError, AttributeError):
+            return found
+
+    async def _list_new(self, sealed: int) -> Iterable[int]:
+        if self._last is not None:
+            return range(self._last + 1, sealed + 1)
+        prefix = self._keys.shipped(self._agent)
+        names = [item.key.removeprefix(prefix) for item in await self._store.list(prefix)]
+        numbers = {int(name) for name in names if name.isdecimal()}
+        # A listing may lag behind the heartbeat.
+        return sorted(numbers | set(range(min(numbers, default=1), sealed + 1)))
+
+    async def read_all(self) -> list[Piece]:
+        """Return all pieces of an agent that may be gone, by its last heartbeat. Raises StoreError."""
+        key = self._keys.beat(self._agent)
+        try:
+            return await self.read(decode_beat(self._agent, key, await self._store.get(key)).ship)
+        except (KeyMissing, CorruptObject):
+            return await self.read({})
+
+
+class GrowingFile:
+    """A file that comes in pieces, some of them more than once."""
+
+    def __init__(self, at: int = 0) -> None:
+        """Expect the byte `at` next."""
+        self.at = at
+
+    def take(self, piece: Piece) -> bytes:
+        """Return what is new in a piece; b"" where it does not continue the file."""
+        if not piece.at <= self.at < piece.at + len(piece.data):
+            return b""
+        new = piece.data[self.at - piece.at :]
+        self.at += len(new)
+        return new
+
+
+def join_pieces(pieces: Collection[Piece], job: str, k: int) -> dict[str, bytes]:
+    """Return the files of one attempt, name to bytes, as far as the pieces reach."""
+    files: dict[str, GrowingFile] = {}
+    parts: dict[str, list[bytes]] = {}
+    for piece in pieces:
+        if (piece.job, piece.k) == (job, k):
+            parts.setdefault(piece.name, []).append(files.setdefault(piece.name, GrowingFile()).take(piece))
+    return {name: b"".join(data) for name, data in parts.items()}

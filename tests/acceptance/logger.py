@@ -1,0 +1,49 @@
+# ruff: noqa: PTH104, PTH123
+"""A job that logs metrics, saves checkpoints, and notes in a ledger what it logged: what its record must say.
+
+`python logger.py LEDGER STEPS PAUSE`: `val` depends on the attempt, and is logged at steps of the attempt's choice;
+`free` has no step. A checkpoint follows every fifth step. `$MONKEY_OUTPUT_DIR` gets a file for each step.
+"""
+
+import json
+import os
+import random
+import sys
+import time
+
+import monkey
+
+ledger, steps, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+attempt, job = os.environ["MONKEY_ATTEMPT"], os.environ["MONKEY_JOB"]
+state = os.environ["MONKEY_CHECKPOINT_DIR"] + "/state.json"
+random.seed(f"{job} {attempt}")
+
+
+def note(**what: object) -> None:
+    fd = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    os.write(fd, (json.dumps({"job": job, "pid": os.getpid(), **what}) + "\n").encode())
+    os.close(fd)
+
+
+try:
+    with open(state) as file:
+        begun = json.load(file)["step"]
+except FileNotFoundError:
+    begun = 0
+note(what="begin", step=begun)
+for step in range(begun + 1, steps + 1):
+    loss = random.uniform(0.5, 1.5)
+    # Noted first: what is logged is in the ledger. What is only in the ledger was logged by no killed process.
+    note(what="log", step=step, loss=loss)
+    monkey.log("loss", loss, step=step)
+    if random.random() < 0.4:
+        note(what="log", step=step, val=loss / 2)
+        monkey.log("val", loss / 2, step=step)
+    with open(f"{os.environ['MONKEY_OUTPUT_DIR']}/{step}.txt", "w") as file:
+        file.write(attempt)
+    if step % 5 == 0:
+        with open(f"{state}.tmp", "w") as file:
+            json.dump({"step": step}, file)
+        os.rename(f"{state}.tmp", state)
+    time.sleep(pause)
+note(what="end")

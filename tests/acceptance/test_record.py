@@ -1,0 +1,99 @@
+"""A job's record over its attempts: what each view says of it is what the job's own ledger says."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.ledger import whole_lines
+from tests.acceptance.shop import Shop, until
+
+STEPS = 40
+
+
+class LoggedJobs:
+    """A sweep of jobs that note in a ledger what they log."""
+
+    def __init__(self, shop: Shop, jobs: int, pause: float) -> None:
+        self.shop, self.ledger = shop, shop.root.parent / "logged"
+        shutil.copy(Path(__file__).with_name("logger.py"), shop.root / "logger.py")
+        shop.spec(
+            f"command: [python3, logger.py, '{self.ledger}', '{STEPS}', '{pause}']\n"
+            f"parameters: {{i: {{range: [0, {jobs}]}}}}\noutputs: []\n"
+            "metric: {name: loss, goal: minimize}\ncheckpoint_every: 1s\n"
+        )
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in whole_lines(self.ledger)] if self.ledger.exists() else []
+
+    def step(self) -> int:
+        """Return the highest step that any job logged."""
+        return max((line["step"] for line in self.lines if line["what"] == "log"), default=0)
+
+    def kept(self, job: str) -> dict[str, list[float]]:
+        """Return the history of a job by its ledger: truncated at the step where an attempt began anew."""
+        found: list[dict[str, Any]] = []
+        first = True
+        for line in self.lines:
+            if line["job"] != job:
+                continue
+            if line["what"] == "begin":
+                first = True
+                if line["step"] == 0:
+                    found = []
+            elif line["what"] == "log":
+                if first:
+                    found = [each for each in found if each["step"] < line["step"]]
+                first = False
+                found.append(line)
+        return {name: [each[name] for each in found if name in each] for name in ("loss", "val")}
+
+    def check(self) -> None:
+        """Hold every view against the ledger."""
+        rows = self.shop.json("results", "sweep")
+        table = {row["job"]: row for row in csv.DictReader(self.shop.run("results", "--csv").stdout.splitlines())}
+        for row in rows:
+            kept, job = self.kept(row["job"]), row["job"]
+            info = self.shop.json("info", job)
+            for name, values in kept.items():
+                for told in (row["summary"], info["metrics"]):
+                    entry = told[name]
+                    found = entry["last"], entry["min"], entry["max"], entry["count"]
+                    assert found == (values[-1], min(values), max(values), len(values)), (job, name)
+                assert float(table[job][name]) == values[-1]
+            assert row["seconds"] == info["seconds"]
+
+
+@pytest.mark.parametrize("how", ["paused", "killed"])
+def test_a_resumed_job_has_the_metrics_and_outputs_of_all_its_attempts(shop: Shop, how: str) -> None:
+    jobs = LoggedJobs(shop, 1, 0.15)
+    shop.run("apply", "--detach")
+    until(lambda: jobs.step() >= 22, "the job has logged")
+    if how == "paused":
+        shop.run("pause", "sweep")
+        until(lambda: shop.states() == {"paused": 1}, "it is paused")
+        shop.run("resume", "sweep")
+    else:
+        for pid in shop.agents:
+            os.kill(pid, signal.SIGKILL)
+    shop.run("apply")
+    begins = [line["step"] for line in jobs.lines if line["what"] == "begin"]
+    assert len(begins) == 2 and begins[1] >= 5, "it did not continue from a checkpoint"
+    jobs.check()
+    assert "all as recorded" in shop.run("verify", "sweep").stdout
+    (job,) = shop.json("list", "jobs", "sweep")
+    ran = [attempt["seconds"] for attempt in shop.json("info", job["job"])["attempts"] if attempt["seconds"]]
+    assert len(ran) == 2 and job["seconds"] == pytest.approx(sum(ran), abs=0.01)
+    if how == "paused":
+        shop.run("fetch", job["job"], "-o", "brought")
+        brought = {int(path.stem): path.read_text() for path in (shop.root / "brought").glob("*.txt")}
+        assert brought.keys() == set(range(1, STEPS + 1))
+        assert brought[1] == "1" and brought[STEPS] == "2"
