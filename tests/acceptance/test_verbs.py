@@ -79,7 +79,7 @@ def test_pause_resume_cancel(shop: Shop) -> None:
     until(lambda: shop.ledger.executions > seen, "work goes on")
     shop.run("cancel", "sweep", "-m", "enough of it")
     until(lambda: not shop.jobs, "what runs is stopped")
-    assert shop.states() == {"cancelled": 6}
+    until(lambda: shop.states() == {"cancelled": 6}, "it is written down")
     assert "enough of it" in shop.run("status").stdout
     assert not shop.ledger.overlaps
 

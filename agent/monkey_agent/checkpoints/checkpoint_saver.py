@@ -34,7 +34,7 @@ _POLL_SECONDS = 2.0
 EAGER = 0.3
 #: Seconds in which nothing may have changed. A job that never rests so long is captured in a shorter pause. A job that
 #: replaces single files is whole at any moment; one that writes several should write aside and rename.
-QUIET = (1.0, 0.25, 0.03)
+QUIET = (1.0, 0.25, 0.03, 0.003)
 #: Number of looks without a capture before a shorter pause is enough.
 _PATIENCE = 4
 #: Seconds for which a job that is to be stopped is halted for a last capture, and the number of tries: half-written

@@ -66,7 +66,10 @@ def test_a_heartbeat_carries_no_more_than_a_segment_is_due_for() -> None:
 
 
 def test_what_a_stranger_wrote_is_no_shipment(run: Run) -> None:
-    for data in (b"", b"[]", b"{}", b'{"pieces":5}', b'{"pieces":[[1,2,3,4,5]]}', b'{"pieces":[["a",-1,"n",0,"x"]]}'):
+    for data in (
+        *(b"", b"[]", b"{}", b'{"pieces":5}', b'{"pieces":[[1,2,3,4,5]]}'),
+        *(b'{"pieces":[["a",-1,"n",0,"x"]]}', b'{"pieces":[["a",1,"n",-1,"x"]]}'),
+    ):
         with pytest.raises(CorruptObject):
             decode_segment("key", data)
     store = MemoryStore()
