@@ -82,6 +82,8 @@ class Endings:
             for k, seen in counted.stopped.items():
                 if counted.succeeded and k < log.head:
                     continue  # it went on, under other conditions, and ended without meeting one
+                if k <= state.retries.get(job, 0):
+                    continue  # somebody had it tried again before an agent acted on it: what it measured is void
                 rule = find_met_rule(state.revision.settings.stop_when, seen)
                 if rule and rule.sweep and (job, k) not in state.acted:
                     self.world.violations["a goal was reached, and the sweep went on"] += 1

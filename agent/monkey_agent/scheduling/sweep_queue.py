@@ -166,12 +166,13 @@ class SweepQueue:
     def job_met(self, candidates: JobCandidates, job: str, met: Mapping[int, StopEvidence]) -> None:
         """Note a job that met a condition which ends its sweep: it may have succeeded all the same.
 
-        `met`: what it measured, by the positions of the ends in its log.
+        `met`: what it measured, by the positions of the ends in its log. What it measured before somebody had it tried
+        again is void.
         """
         state = candidates.state
         for k, seen in met.items():
             rule = find_met_rule(candidates.revision.settings.stop_when, seen)
-            if rule is not None and rule.sweep and (job, k) not in state.acted:
+            if rule is not None and rule.sweep and (job, k) not in state.acted and k > state.retries.get(job, 0):
                 candidates.ending = True
                 self._endings.setdefault(state.name, ((job, k), f"{rule.told(seen)} (job {job})", True))
 
