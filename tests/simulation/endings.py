@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry
 from monkey.protocol.entry_log import EntryLog, tally_log
+from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.revision import decode_order
 from monkey.protocol.sweeps.sweep_log import SweepState, fold_entry
 from monkey.spec.job.stop_when import StopEvidence, StopRule, find_met_rule
@@ -29,6 +30,8 @@ class Endings:
         self.rules: dict[str, list[list[StopRule]]] = {}
         #: Job to what ended it, as the machines know it.
         self.met: dict[tuple[str, int], StopEvidence] = {}
+        #: Job, position of its end, and a sweep that had no other job left then, or when it was last given an order.
+        self.too_late: set[tuple[str, int, str]] = set()
 
     def written(self, key: str, data: bytes) -> None:
         """An entry of a sweep's log was written."""
@@ -42,6 +45,9 @@ class Endings:
         self.world.counts["fail_fast"] += "cause" in order and not order.get("goal", False)
         if order["kind"] == "revision" and state.revision:
             self.rules.setdefault(name, []).append(state.revision.settings.stop_when)
+        if self._nothing_left(name):
+            for job in state.revision.table.ids if state.revision else ():
+                self.too_late |= {(job, k, name) for k in tally_log(self.world.log(KEYS.job_log(job))).stopped}
         if state.goal and not before.goal:
             self.world.counts["goal reached"] += 1
             if before.waived:
@@ -51,11 +57,19 @@ class Endings:
 
     def ended(self, job: str, entry: JobEntry, k: int) -> None:
         """An end was written: note what the machine saw, whatever the entry says of it."""
+        if isinstance(entry, EndEntry) and entry.met:
+            self.too_late |= {(job, k, name) for name in self.states if self._nothing_left(name, but=job)}
         if isinstance(entry, EndEntry) and entry.outcome is ClaimEnd.STOPPED:
             self.world.counts["stopped by a condition"] += 1
             for execution in self.world.active[job]:
                 if execution.attempt.k == entry.out and execution.met:
                     self.met[job, k] = execution.met
+
+    def _nothing_left(self, name: str, but: str = "") -> bool:
+        state = self.states[name]
+        others = {*state.revision.table.ids} - {but} if state.revision else set()
+        logs = ((job, self.world.log(KEYS.job_log(job))) for job in others)
+        return all(judge_job(job, tally_log(log), state) is not Verdict.OPEN for job, log in logs)
 
     def claimed(self, job: str, claim: Claim, log: EntryLog) -> None:
         """A job was claimed: is it one that had ended for good?"""
@@ -85,5 +99,6 @@ class Endings:
                 if k <= state.retries.get(job, 0):
                     continue  # somebody had it tried again before an agent acted on it: what it measured is void
                 rule = find_met_rule(state.revision.settings.stop_when, seen)
-                if rule and rule.sweep and (job, k) not in state.acted:
+                unseen = (job, k) not in state.acted and (job, k, name) not in self.too_late
+                if rule and rule.sweep and unseen:
                     self.world.violations["a goal was reached, and the sweep went on"] += 1

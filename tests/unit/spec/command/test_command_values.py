@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from monkey.spec.command.command import CommandError, format_argument
@@ -64,6 +64,8 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 @given(value=texts | shell_noise)
 def test_any_value_arrives_whole_in_every_form_at_once(value: str) -> None:
     """One process a form would take minutes: one script holds the shell's forms, one argv the others."""
+    # Such a word may be a program that sends what follows to a shell elsewhere: it is refused wherever it stands.
+    assume(value.rsplit("/", 1)[-1] not in ("ssh", "rsh"))
     script = (
         rf"""{PRINTF} '%s\0' {{x}} a{{x}} "{{x}}" "a {{x}}b" "$({PRINTF} '<%s>' {{x}})" "$({PRINTF} '<%s>' "{{x}}")" """
     )
