@@ -166,8 +166,8 @@ class SweepQueue:
     def job_met(self, candidates: JobCandidates, job: str, met: Mapping[int, StopEvidence]) -> None:
         """Note a job that met a condition which ends its sweep: it may have succeeded all the same.
 
-        `met`: what it measured, by the positions of the ends in its log. What it measured before somebody had it tried
-        again is void.
+        `met`: what it measured, by the positions of the ends in its log. What it measured before a retry is
+        void.
         """
         state = candidates.state
         for k, seen in met.items():
