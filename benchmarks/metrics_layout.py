@@ -22,9 +22,12 @@ from _common import report
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from monkey.metrics import names
-from monkey.metrics.influx_points import make_metric_tags, write_job_point
+from monkey.metrics.influx.influx_points import make_metric_tags
+from monkey.metrics.influx.state_points import JobAttempt, SweepJob, write_beginning_point, write_end_point
 from monkey.metrics.records import Records
+from monkey.protocol.entries import ClaimEnd, EndEntry
+from monkey.spec.job.job_table import JobTable, ParameterColumn
+from monkey.spec.job.recipe import SweepSettings
 from tests import influx
 
 SWEEPS, JOBS, STEPS = 100, 1000, 10
@@ -46,8 +49,14 @@ QUESTIONS = {
 def points(sweep: int) -> Iterator[bytes]:
     """Yield what agents send of each job of a sweep."""
     summary = {"loss": {"last": 0.25, "min": 0.25, "max": 1.0}, "accuracy": {"last": 0.9, "min": 0.1, "max": 0.9}}
-    for at in range(JOBS):
-        job = name(sweep, at)
+    jobs = range(JOBS)
+    columns = {
+        "lr": ParameterColumn([0.1 / (at + 1) for at in jobs], jobs),
+        "depth": ParameterColumn(range(7), [at % 7 for at in jobs]),
+        "optimizer": ParameterColumn(["adam"], [0] * JOBS),
+    }
+    table = JobTable([name(sweep, at) for at in jobs], columns)
+    for at, job in enumerate(table.ids):
         host, begun = f"gpu{at % 16}", float(BEGIN + 60 * sweep + at % 60)
         records = b"".join(
             b'{"m":{"loss":%.17g,"accuracy":%.17g},"step":%d,"t":%de-9}\n'
@@ -55,10 +64,10 @@ def points(sweep: int) -> Iterator[bytes]:
             for step in range(STEPS)
         )
         yield Records(make_metric_tags(f"s{sweep}", job, 1, host, "0.jsonl")).convert(records)
-        about = {"attempt": 1, "host": host, "parameters": {"lr": 0.1 / (at + 1), "depth": at % 7, "optimizer": "adam"}}
-        yield write_job_point(f"s{sweep}", job, names.RUNNING, begun, 1, **about, metric="loss", count=JOBS)
-        done = {"exit_code": 0, "seconds": 60.0, "summary": summary, "metric": "loss", "count": JOBS}
-        yield write_job_point(f"s{sweep}", job, names.SUCCEEDED, begun + 60, 2, **about, **done)
+        of, whose = SweepJob(f"s{sweep}", 1, table, at, SweepSettings(metric="loss")), JobAttempt(1, host, "ana@lab")
+        yield write_beginning_point(of, whose, begun, 1)
+        end = EndEntry(ClaimEnd.SUCCEEDED, "", 0, exit_code=0, seconds=60.0, metrics=summary, at=begun + 60)
+        yield write_end_point(of, whose, end, 2)
 
 
 def name(sweep: int, job: int) -> str:

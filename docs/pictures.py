@@ -22,7 +22,7 @@ sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 import draw  # noqa: E402  # beside this script
 
 from monkey.metrics import names  # noqa: E402
-from monkey.metrics.influx_points import write_point  # noqa: E402
+from monkey.metrics.influx.influx_points import write_point  # noqa: E402
 from tests import digits, influx  # noqa: E402
 from tests.grafana import NAMES, Board, shown  # noqa: E402
 

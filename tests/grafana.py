@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,7 +94,10 @@ class Board:
                 [option] = [one for one in options if wanted[name] in (one.text, *one.values)]
                 self.chosen[name] = option
             elif variable["includeAll"]:
-                self.chosen[name] = Value([], everything=variable["allValue"])
+                # Without a value of its own, "All" is all options.
+                everything = variable.get("allValue", "")
+                values = [] if everything else [value for option in options for value in option.values]
+                self.chosen[name] = Value(values, everything=everything)
             else:
                 self.chosen[name] = options[0] if options else Value([""])
 
@@ -133,6 +137,22 @@ class Board:
         """Return what a panel of one number shows; None where there is none."""
         rows = self.rows(title, letter)
         return list(rows[-1].values())[-1] if rows else None
+
+
+def open_board(name: str, ask: Ask, **wanted: str) -> Board:
+    """Open a dashboard on the last hour; `wanted` is chosen of its variables."""
+    now = int(time.time() * 1000)
+    board = Board(name, ask, now - 3_600_000, now + 60_000)
+    board.choose(**wanted)
+    return board
+
+
+def drawn(board: Board, title: str) -> dict[str, dict[Any, float]]:
+    """Return the curves of a panel, at the default range of time, six hours, on 1,000 pixels: legend to points."""
+    board.since = board.until - 6 * 3_600_000
+    [rows] = shown(board, title, "20s")
+    over, *legends = rows[0]
+    return {legend: {row[over]: row[legend] for row in rows if row[legend] is not None} for legend in legends}
 
 
 def shown(board: Board, title: str, interval: str = "1s") -> list[list[Row]]:

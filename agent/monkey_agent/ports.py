@@ -40,7 +40,7 @@ class SlotGrant(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at a job: the claim at position `k` of the job's log, the `number`-th try (1 is the first)."""
+    """One try at a job: the claim at position `k` of the job's log, the `number`-th that began (1 is the first)."""
 
     job: str
     k: int
@@ -57,6 +57,8 @@ class Attempt:
     agent: str = ""
     #: The attempts before it.
     earlier: tuple[AttemptRecord, ...] = ()
+    #: Who applied the revision that it runs under.
+    user: str = ""
 
 
 class AttemptEnd(StrEnum):

@@ -6,6 +6,7 @@ from grafana_foundation_sdk.builders import dashboard, trend
 
 from dashboards.make.influx import InfluxQL, latest, rate, table
 from dashboards.make.parts import (
+    METRIC_NAMES,
     board,
     by_step,
     change,
@@ -19,10 +20,12 @@ from dashboards.make.parts import (
     states,
     timeline,
 )
-from dashboards.make.sweep import SWEEP, curve
+from dashboards.make.sweep import SWEEP, curve, job_choice, revision_choice
 
 JOB = '"job" = ${job:singlequote}'
 WHERE = f"{SWEEP} AND {JOB}"
+#: Jobs to choose from, and points of a curve.
+_JOBS, _POINTS = 1_000, 2_000
 
 
 def build() -> dashboard.Dashboard:
@@ -41,13 +44,14 @@ def build() -> dashboard.Dashboard:
 
 def _variables() -> list[dashboard.QueryVariable]:
     return [
-        choice("sweep", 'SHOW TAG VALUES FROM "jobs" WITH KEY = "sweep"', "A sweep that has begun."),
-        choice("job", f'SHOW TAG VALUES FROM "jobs" WITH KEY = "job" WHERE {SWEEP}', "One of its jobs."),
+        choice("sweep", 'SHOW TAG VALUES FROM "jobs" WITH KEY = "sweep"', "A sweep that was applied."),
+        revision_choice(),
+        job_choice(_JOBS, f"One of its jobs: {_JOBS:,} at most, the best ones. Another's page is behind its row."),
         choice(
             "metric",
             'SHOW FIELD KEYS FROM "metrics"',
             "What curves are drawn of, each in a row of its own.",
-            regex="/^(?!step$)(.*)$/",
+            regex=METRIC_NAMES,
         ).multi(True),
     ]
 
@@ -62,7 +66,7 @@ def _numbers() -> list[object]:
         panel(
             stat_panel(background=True, text=True).mappings(states()),
             "State",
-            "The newest that is known: the end of an attempt, or its claim.",
+            "The newest that is known: the end of an attempt, or its beginning.",
             5,
             4,
             InfluxQL(_newest("state"), "state"),
@@ -72,7 +76,7 @@ def _numbers() -> list[object]:
         panel(
             stat_panel().unit("s").decimals(1),
             "It took",
-            "The attempt, from its start to its end.",
+            "All its attempts, to the end of the newest.",
             5,
             4,
             InfluxQL(_newest("seconds"), "seconds"),
@@ -107,8 +111,8 @@ def _attempts() -> list[object]:
         ),
         panel(
             past,
-            "Claims and ends",
-            "Each time that the job changed its state, newest first.",
+            "Beginnings and ends",
+            "Each time that the job began or ended, newest first.",
             12,
             9,
             table(
@@ -123,7 +127,7 @@ def _told() -> list[object]:
     return [_list("Parameters", "What the job was run with.", "param"), _list("Finals", _FINALS, "final")]
 
 
-_FINALS = "The last value of each metric, of the attempt that ended the job."
+_FINALS = "The last value of each metric."
 
 
 def _list(title: str, description: str, kind: str) -> object:
@@ -150,16 +154,15 @@ def _curve() -> object:
     return panel(
         by_step(trend.Panel())
         .transformations([*matrix("rank"), change("renameByRegex", regex="^(?!step$)(.+)$", renamePattern="rank $1")])
-        .interval("10ms")
-        .max_data_points(5000)
         .repeat("metric")
         .repeat_direction("h")
         .max_per_row(2),
         "$metric by step",
-        "A curve for each of the job's processes that logged it; attempts that went on follow each other.",
+        "A curve for each of the job's processes that logged it; what an attempt logged after the checkpoint that the "
+        "next one began from is left out.",
         24,
         9,
-        table(curve("rank", f" AND {JOB}")),
+        table(curve("rank", JOB, _POINTS)),
     )
 
 

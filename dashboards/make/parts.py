@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from grafana_foundation_sdk.builders import bargauge, common, dashboard, stat, statetimeline, table, timeseries, trend
@@ -15,6 +14,10 @@ from dashboards.make.influx import DATASOURCE, InfluxQL
 #: State of a job → colour; the same words and colours wherever a job is shown.
 STATES = {"succeeded": "green", "running": "blue", "stopped": "purple", "released": "orange", "failed": "red"}
 ALL = ".*"
+#: What a metric is called: of the fields of `metrics`, those that are none are left out.
+METRIC_NAMES = "/^(?!(?:step|kept)$)(.*)$/"
+#: A job's label is its parameters and its id: the whole is shown, and the id is what is chosen.
+LABEL = "/^(?<text>(?:.* · )?(?<value>[0-9a-f]+))$/"
 
 P = TypeVar("P", bound=Any)
 
@@ -51,7 +54,10 @@ def choice(name: str, query: str, description: str, *, several: bool = False, re
     )
     if regex:
         made.regex(regex)
-    return made.multi(True).include_all(True).all_value(ALL) if several else made
+    if not several:
+        return made
+    # What is picked out of a query is picked out for "All", too.
+    return made.multi(True).include_all(True) if regex else made.multi(True).include_all(True).all_value(ALL)
 
 
 def panel(made: P, title: str, description: str, width: int, height: int, *queries: InfluxQL) -> P:
@@ -143,9 +149,8 @@ def legend(*calcs: str) -> common.VizLegendOptions:
 
 
 def ranking() -> common.VizLegendOptions:
-    """Return a legend beside the curves that has the greatest last value first."""
-    made = legend("lastNotNull").placement(c.LegendPlacement.RIGHT).width(240.0)
-    return made.sort_by("Last *").sort_desc(True)
+    """Return a legend beside the curves, in their order."""
+    return legend("lastNotNull").placement(c.LegendPlacement.RIGHT).width(300.0)
 
 
 def tooltip() -> common.VizTooltipOptions:
@@ -158,7 +163,7 @@ def by_step(made: trend.Panel) -> trend.Panel:
     return (
         made.x_field("step")
         .line_width(1)
-        .show_points(c.VisibilityMode.NEVER)
+        .show_points(c.VisibilityMode.AUTO)
         .span_nulls(True)
         .color_scheme(colour(d.FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
         .legend(legend())
@@ -166,15 +171,34 @@ def by_step(made: trend.Panel) -> trend.Panel:
     )
 
 
-def matrix(tag: str) -> Sequence[d.DataTransformerConfig]:
-    """Return what turns rows of `step`, a tag and `value` into a column for each value of the tag."""
+def labelled_matrix(over: str) -> list[d.DataTransformerConfig]:
+    """Return what turns rows of `over`, `job` and `value`, and a table of jobs, into a column for each job, best first.
+
+    The second table has the jobs' labels; a column is called by the parameters in it, and the beginning of the id.
+    """
+    time_of_labels = d.DataTransformerConfig(
+        id_val="organize",
+        options={"excludeByName": {"Time": True}},
+        filter_val=d.MatcherConfig(id_val="byRefId", options="B"),
+    )
     return [
-        change("filterByValue", type="exclude", match="any", filters=[_null("step"), _null("value")]),
+        time_of_labels,
+        change("joinByField", byField="job", mode="inner"),
+        change("sortBy", fields={}, sort=[{"field": "ranked", "desc": True}]),
+        *matrix("label", over),
+        change("renameByRegex", regex=r"^((?:.* · )?[0-9a-f]{8})[0-9a-f]{8}$", renamePattern="$1"),
+    ]
+
+
+def matrix(tag: str, over: str = "step") -> list[d.DataTransformerConfig]:
+    """Return what turns rows of `over`, a tag and `value` into a column for each value of the tag."""
+    return [
+        change("filterByValue", type="exclude", match="any", filters=[_null(over), _null("value")]),
         # A copy: columns made of `value` itself would all be called so, as that name is the data source's.
         change("calculateField", mode="binary", alias="curve", binary={"left": "value", "operator": "*", "right": "1"}),
-        change("groupingToMatrix", columnField=tag, rowField="step", valueField="curve", emptyValue="null"),
-        change("organize", renameByName={f"step\\{tag}": "step"}, excludeByName={}),
-        change("sortBy", fields={}, sort=[{"field": "step", "desc": False}]),
+        change("groupingToMatrix", columnField=tag, rowField=over, valueField="curve", emptyValue="null"),
+        change("organize", renameByName={f"{over}\\{tag}": over}, excludeByName={}),
+        change("sortBy", fields={}, sort=[{"field": over, "desc": False}]),
     ]
 
 

@@ -9,14 +9,16 @@ from grafana_foundation_sdk.models import xychart as x
 
 from dashboards.make.influx import InfluxQL, latest, table
 from dashboards.make.parts import (
+    LABEL,
+    METRIC_NAMES,
     STATES,
     board,
     by_step,
     change,
     choice,
     colour,
+    labelled_matrix,
     lines,
-    matrix,
     override,
     panel,
     ranking,
@@ -29,10 +31,12 @@ from dashboards.make.parts import (
 )
 
 SWEEP = '"sweep" = ${sweep:singlequote}'
-#: The curves are of so many jobs at most: a browser draws no ten thousand.
-CURVES = 100
+#: Jobs of the newest revision.
+CURRENT = f'{SWEEP} AND "revision" >= ${{revision:raw}}'
+#: The curves are of so many jobs at most, the best ones: a browser draws no ten thousand. And of so many points each.
+CURVES, POINTS = 100, 500
 #: Of each job, its newest point.
-_JOBS = f'SELECT last("state") AS "state" FROM "jobs" WHERE {SWEEP} GROUP BY "job"'
+_JOBS = f'SELECT last("state") AS "state" FROM "jobs" WHERE {CURRENT} GROUP BY "job"'
 #: A job's page, for the job in the cell.
 JOB_PAGE = "/d/monkey-job?${datasource:queryparam}&${sweep:queryparam}&var-job=${__value.raw}&${__url_time_range}"
 
@@ -50,12 +54,13 @@ def build() -> dashboard.Dashboard:
 def variables() -> list[dashboard.QueryVariable]:
     """Return what is chosen at the top; the hidden one tells by which metric the sweep is judged."""
     return [
-        choice("sweep", 'SHOW TAG VALUES FROM "jobs" WITH KEY = "sweep"', "A sweep that has begun."),
+        choice("sweep", 'SHOW TAG VALUES FROM "jobs" WITH KEY = "sweep"', "A sweep that was applied."),
+        revision_choice(),
         choice(
             "metric",
             'SHOW FIELD KEYS FROM "metrics"',
             "What the curves are of. The headline figures are of the sweep's own metric, whatever is chosen here.",
-            regex="/^(?!step$)(.*)$/",
+            regex=METRIC_NAMES,
         ),
         choice(
             "parameter",
@@ -63,16 +68,24 @@ def variables() -> list[dashboard.QueryVariable]:
             "The parameter that the results are drawn over: any that has numbers.",
             regex="/^(?<value>number_(?<text>.*))$/",
         ),
-        choice(
-            "job",
-            f'SHOW TAG VALUES FROM "jobs" WITH KEY = "job" WHERE {SWEEP}',
-            "Whose curves are drawn.",
-            several=True,
-        ),
+        job_choice(CURVES, f"Whose curves are drawn: {CURVES} at most, the best ones.", several=True),
         choice("objective", f'SELECT last("metric") FROM "jobs" WHERE {SWEEP}', "The metric that the spec names.").hide(
             d.VariableHide.HIDE_VARIABLE
         ),
     ]
+
+
+def revision_choice() -> dashboard.QueryVariable:
+    """Return the hidden variable that has the newest revision of which InfluxDB knows all jobs."""
+    query = f'SELECT max("since") FROM "jobs" WHERE {SWEEP}'
+    return choice("revision", query, "What is counted.").hide(d.VariableHide.HIDE_VARIABLE)
+
+
+def job_choice(most: int, description: str, *, several: bool = False) -> dashboard.QueryVariable:
+    """Return a variable of the best jobs, called by their parameters that vary."""
+    jobs = latest('"ranked", "label"', CURRENT, "job")
+    best = f'SELECT top("ranked", {most}), "label" FROM ({jobs})'
+    return choice("job", f'SELECT "label" FROM ({best})', description, several=several, regex=LABEL)
 
 
 def _count(state: str) -> str:
@@ -91,26 +104,29 @@ def _numbers() -> list[object]:
             "*stopped* met a condition of `stop_when`; *released* is given back: another machine goes on with it.",
             11,
             5,
-            InfluxQL(f'SELECT last("jobs") FROM "jobs" WHERE {SWEEP}', "in the sweep"),
+            InfluxQL(f'SELECT last("jobs") FROM "jobs" WHERE {CURRENT}', "in the sweep"),
             *(InfluxQL(_count(state), state) for state in STATES),
         ),
         panel(
             stat_panel().color_scheme(colour(d.FieldColorModeId.FIXED, "green")),
             "Best $objective so far",
-            "Of all jobs that succeeded or were stopped by `stop_when`, by the metric and goal of the spec.",
+            "Of all jobs that succeeded or met a goal of the sweep, by the metric and goal of the spec.",
             5,
             5,
             InfluxQL(
-                f'SELECT "objective" FROM (SELECT max("score"), "objective" FROM ({_NEWEST}) WHERE {_ENDS})', "best"
+                f'SELECT "objective" FROM (SELECT max("ranked"), "objective" FROM ({_NEWEST}) WHERE {_COUNTS})', "best"
             ),
         ),
         panel(
             stat_panel().unit("s").decimals(1),
             "A job takes",
-            "The median of the attempts that succeeded.",
+            "The median of the jobs that succeeded, each with all its attempts.",
             4,
             5,
-            InfluxQL(f'SELECT median("seconds") FROM "jobs" WHERE {_DONE}', "median"),
+            InfluxQL(
+                f'SELECT median("seconds") FROM ({_TAKEN}) WHERE "state" = \'succeeded\'',
+                "median",
+            ),
         ),
         panel(
             stat_panel().thresholds(steps((None, "text"), (1.0, "orange"))).no_value("0"),
@@ -119,7 +135,7 @@ def _numbers() -> list[object]:
             4,
             5,
             InfluxQL(
-                f'SELECT sum("nonfinite") FROM (SELECT last("nonfinite") AS "nonfinite" FROM "jobs" WHERE {SWEEP} '
+                f'SELECT sum("nonfinite") FROM (SELECT last("nonfinite") AS "nonfinite" FROM "jobs" WHERE {CURRENT} '
                 'GROUP BY "job")',
                 "not finite",
             ),
@@ -127,12 +143,14 @@ def _numbers() -> list[object]:
     ]
 
 
-_DONE = f"{SWEEP} AND \"state\" = 'succeeded'"
-#: What `stop_when` ended keeps its result, and is ranked by `monkey results`.
-_ENDS = "(\"state\" = 'succeeded' OR \"state\" = 'stopped')"
-_KEPT = f"{SWEEP} AND {_ENDS}"
+#: What `monkey results` takes for a result.
+_COUNTS = '"counts" = true'
+_RESULTS = f"{CURRENT} AND {_COUNTS}"
 #: Of each job, its newest point: one that was stopped goes on when the condition is altered, and ends anew.
-_NEWEST = latest('"score", "objective"', SWEEP, "job")
+_NEWEST = latest('"ranked", "objective", "counts"', CURRENT, "job")
+
+
+_TAKEN = latest('"seconds"', CURRENT, "job")
 
 
 def _over_time() -> list[object]:
@@ -151,12 +169,12 @@ def _over_time() -> list[object]:
             ("color", {"mode": "fixed", "fixedColor": "green"}),
         ),
     ).override_by_name("a job", override(("color", {"mode": "fixed", "fixedColor": "semi-dark-blue"})))
-    over = '${parameter:doublequote} AS "parameter", "objective"'
+    over = '${parameter:doublequote} AS "parameter", "objective", "counts"'
     return [
         panel(
             ended.interval("10s").max_data_points(60),
             "Attempts ended",
-            "How many attempts ended in each while, and how.",
+            "How many attempts ended in each while, and how; of jobs of earlier revisions, too.",
             8,
             8,
             *(InfluxQL(_ended(state), state) for state in STATES if state != "running"),
@@ -167,9 +185,10 @@ def _over_time() -> list[object]:
             "The result of each job at the time of its end, and the best of each while.",
             8,
             8,
-            InfluxQL(f'SELECT "objective" FROM "jobs" WHERE {_KEPT} AND $timeFilter', "a job"),
+            InfluxQL(f'SELECT "objective" FROM "jobs" WHERE {_RESULTS} AND $timeFilter', "a job"),
             InfluxQL(
-                f'SELECT "objective" FROM (SELECT max("score"), "objective" FROM "jobs" WHERE {_KEPT} AND $timeFilter '
+                f'SELECT "objective" FROM (SELECT max("ranked"), "objective" FROM "jobs" WHERE {_RESULTS} '
+                "AND $timeFilter "
                 "GROUP BY time($__interval))",
                 "best of the while",
             ),
@@ -177,10 +196,10 @@ def _over_time() -> list[object]:
         panel(
             _scatter(),
             "$objective over ${parameter:text}",
-            "A point for each job that succeeded or was stopped by `stop_when`.",
+            "A point for each job that succeeded or met a goal of the sweep.",
             8,
             8,
-            table(f'SELECT "parameter", "objective" FROM ({latest(over, SWEEP, "job")}) WHERE {_ENDS}'),
+            table(f'SELECT "parameter", "objective" FROM ({latest(over, CURRENT, "job")}) WHERE {_COUNTS}'),
         ),
     ]
 
@@ -192,44 +211,40 @@ def _ended(state: str) -> str:
     )
 
 
-def curve(by: str, more: str = "", measurement: str = "metrics") -> str:
-    """Return the query of the chosen metric's curves, one for each value of the tag `by`, thinned by time.
+def curve(by: str, more: str, points: int) -> str:
+    """Return the query of the chosen metric's curves: for each value of the tag `by`, so many of its points at most.
 
-    The step beside each value is that of the same record.
+    They are taken at random, whatever the range of time, and the last one with them. What was abandoned, as a later
+    attempt began before it, is left out.
     """
-    return (
-        f'SELECT last(${{metric:doublequote}}) AS "value", "step" FROM "{measurement}" WHERE {SWEEP}{more} '
-        f'AND $timeFilter GROUP BY time($__interval), "{by}" fill(none)'
-    )
+    where = f'{SWEEP} AND "kept" = true AND {more} AND $timeFilter GROUP BY "{by}"'
+    some = f'SELECT sample(${{metric:doublequote}}, {points}) AS "value", "step" FROM "metrics" WHERE {where}'
+    newest = f'SELECT last(${{metric:doublequote}}) AS "value", "step" FROM "metrics" WHERE {where}'
+    return f'SELECT "value", "step" FROM ({some}), ({newest}) GROUP BY "{by}"'
 
 
 def _curves() -> list[object]:
-    chosen = ' AND "job" =~ /^${job:regex}$/'
+    queries = (
+        table(curve("job", '"job" =~ /^${job:regex}$/', POINTS)),
+        table(latest('"label", "ranked"', CURRENT, "job")),
+    )
     return [
         panel(
-            by_step(trend.Panel())
-            .legend(ranking())
-            .transformations(list(matrix("job")))
-            .interval("10ms")
-            .max_data_points(2000),
+            by_step(trend.Panel()).legend(ranking()).transformations(labelled_matrix("step")),
             "$metric by step",
-            f"A curve for each job ({CURVES} at most: choose jobs above). Long curves are thinned, each point of them "
-            "is one that was logged.",
+            f"A curve for each job, the best first ({CURVES} at most: choose jobs above). Long curves are thinned: "
+            "each point is one that was logged.",
             12,
             10,
-            table(f"{curve('job', chosen)} SLIMIT {CURVES}"),
+            *queries,
         ),
         panel(
-            lines("").legend(ranking()).interval("10ms").max_data_points(1000),
+            lines("", points=True).point_size(3).legend(ranking()).transformations(labelled_matrix("Time")),
             "$metric by time",
             "The same by the clock: which jobs ran beside each other, and which stand still.",
             12,
             10,
-            InfluxQL(
-                f'SELECT last(${{metric:doublequote}}) FROM "metrics" WHERE {SWEEP}{chosen} AND $timeFilter '
-                f'GROUP BY time($__interval), "job" fill(none) SLIMIT {CURVES}',
-                "$tag_job",
-            ),
+            *queries,
         ),
     ]
 
@@ -248,11 +263,11 @@ def _scatter() -> xychart.Panel:
 
 
 def _table() -> object:
-    shown = '"attempt", "host", "seconds", "reason", "score", /^param_/, /^final_/'
+    shown = '"attempt", "host", "user", "seconds", "reason", "ranked", /^param_/, /^final_/'
     made = without_empty(rows()).transformations(
         [
-            change("sortBy", fields={}, sort=[{"field": "score", "desc": True}]),
-            change("organize", excludeByName={"score": True}, renameByName={"Time": "since"}),
+            change("sortBy", fields={}, sort=[{"field": "ranked", "desc": True}]),
+            change("organize", excludeByName={"ranked": True}, renameByName={"Time": "since"}),
             change("renameByRegex", regex="^(?:param|final)_(.*)$", renamePattern="$1"),
         ]
     )
@@ -280,5 +295,5 @@ def _table() -> object:
         "The newest that is known of each job: its state, its parameters, and the last value of each of its metrics.",
         24,
         14,
-        table(latest(shown, SWEEP, "job")),
+        table(latest(shown, CURRENT, "job")),
     )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from monkey.apply.fleet_work import make_planned_work, recount_work
+from monkey.apply.inspect.revision_points import announce_revision
 from monkey.apply.world.dataset_loader import send_datasets
 from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.world import World
@@ -24,6 +25,8 @@ from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import SweepState, append_revision, mark_queue, read_sweep
 from monkey.transfer.code.code_snapshot import upload_code
 
+#: What tells InfluxDB later.
+_BACKFILL = "its dashboards count jobs of earlier ones, too, until `monkey metrics backfill"
 #: Called after each step with its sweep or fleet and a few words: ("digits", "revision 3").
 Say = Callable[[str, str], None]
 
@@ -93,6 +96,8 @@ async def _sweep(world: World, plan: SweepPlan, want: LoadedSpec, now: float, sa
         await _record(world, plan, revision)
         fleets = tuple(want.desired.settings.providers)
     await mark_queue(world.at, world.keys, fleets, plan.name, entry)
+    if plan.revises and (failed := await announce_revision(world, entry, revision)):
+        say(plan.name, f"warning: InfluxDB was not told of revision {entry} ({failed}): {_BACKFILL} {plan.name}`")
 
 
 async def _record(world: World, plan: SweepPlan, revision: Revision) -> None:

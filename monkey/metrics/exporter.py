@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from monkey.atomic_write import write_atomically
-from monkey.metrics.influx_client import InfluxClient, InfluxDenied, InfluxUnavailable, LinesRefused
+from monkey.metrics.influx.influx_client import InfluxClient, InfluxDenied, InfluxUnavailable, LinesRefused
 from monkey.metrics.spool import list_spools, read_influx_settings
 from monkey.metrics.spool_reader import BATCH_BYTES, PointBatch, SpoolBacklog
 

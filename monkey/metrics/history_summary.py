@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from monkey.metrics.records import RecordCut
 from monkey.metrics.summary import MetricSummary, merge_summaries
 from monkey.untrusted_files import open_regular
 
@@ -36,16 +37,41 @@ def summarize_history(
     `MetricSummary`. Slow.
     """
     found: dict[str, dict[str, Any]] = {}
+    for _, _, summary in _summarize_parts(parts, directory, until, needed):
+        found = merge_summaries(summary, found)
+    return found
+
+
+def find_cuts(parts: Sequence[LoggedPart], directory: Path, until: int | None) -> dict[tuple[int, str], RecordCut]:
+    """Return where each file of a history is cut, by the position of its attempt and its name.
+
+    `directory`, `until` are as in `summarize_history`. Slow.
+    """
+    found = {}
+    for part, first, _ in _summarize_parts(parts, directory, until):
+        for path in _list_files(directory, part):
+            step = float("inf") if first is None else first
+            found[part.k, path.name] = RecordCut(step, part.places.get(path.name, 0))
+    return found
+
+
+def _summarize_parts(
+    parts: Sequence[LoggedPart], directory: Path, until: int | None, needed: Collection[str] = ()
+) -> Iterator[tuple[LoggedPart, int | None, dict[str, dict[str, Any]]]]:
+    """Yield each part, the last one first, the step at which it is cut, and its summary up to there."""
     for part in reversed(parts):
         summary = MetricSummary(needed=needed)
         summary.until = until
-        place = directory / str(part.k)
-        for path in sorted(place.iterdir()) if place.is_dir() else ():
+        for path in _list_files(directory, part):
             _feed(summary, path, part.places.get(path.name, 0))
-        found = merge_summaries(summary.finish(), found)
+        yield part, until, summary.finish()
         first = summary.first_step
         until = first if until is None else until if first is None else min(first, until)
-    return found
+
+
+def _list_files(directory: Path, part: LoggedPart) -> list[Path]:
+    place = directory / str(part.k)
+    return sorted(place.iterdir()) if place.is_dir() else []
 
 
 def _feed(summary: MetricSummary, path: Path, place: int) -> None:

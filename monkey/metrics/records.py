@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from decimal import Context, Decimal, DecimalException
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from monkey.metrics import names
-from monkey.metrics.influx_points import MAX_TIME, convert_to_float, escape_tag, name_metric_field, write_tags
+from monkey.metrics.influx.influx_points import MAX_TIME, convert_to_float, escape_tag, name_metric_field, write_tags
 from monkey.metrics.metric_log import is_metric_name
 from monkey.metrics.summary import MAX_LINE, MAX_STEP, convert_to_number
 
@@ -52,13 +52,33 @@ def _plain(name: str) -> bool:
     return bool(_PLAIN.match(name)) and not name.endswith(("_", ",t"))
 
 
+class RecordCut(NamedTuple):
+    """The place at which a later attempt began again: what a file has behind it is abandoned."""
+
+    #: The first step that is abandoned.
+    step: float
+    #: The first byte from which on records without a step are.
+    place: float
+
+
+#: For files of an attempt that is continued nowhere, and of one that nothing continued yet.
+NOTHING_KEPT, ALL_KEPT = RecordCut(float("-inf"), 0), RecordCut(float("inf"), float("inf"))
+
+
 class Records:
     """The records of one file, in their order."""
 
-    def __init__(self, tags: Mapping[str, str], state: Mapping[str, Any] | None = None) -> None:
-        """Start with the file, or continue from an earlier `state`; `tags`: see `influx_points.make_metric_tags`."""
+    def __init__(
+        self, tags: Mapping[str, str], state: Mapping[str, Any] | None = None, cut: RecordCut = ALL_KEPT
+    ) -> None:
+        """Start with the file, or continue from an earlier `state`; `tags`: see `influx_points.make_metric_tags`.
+
+        `cut`: what of it a later attempt abandoned; for a file that is read from its beginning.
+        """
         state = state or {}
-        self._head = write_tags(names.METRICS, tags) + b" "
+        tagged = write_tags(names.METRICS, tags)
+        self._head, self._abandoned = (tagged + f" {names.KEPT}={kept},".encode() for kept in ("true", "false"))
+        self._cut, self._at = cut, 0
         self._last: int = state.get("last", 0)
         self._names: set[str] = set(state.get("names", ()))
         self._run = _run_of(tuple(sorted(self._names)))
@@ -72,18 +92,24 @@ class Records:
         names_ = sorted(self._names)
         return {"last": self._last, "names": names_, "garbage": self.garbage, "nonfinite": self.nonfinite}
 
+    def convert_abandoned(self, data: bytes) -> bytes:
+        """Return of the points that `convert` returns those that are abandoned."""
+        points = self.convert(data).splitlines(keepends=True)
+        return b"".join(point for point in points if point.startswith(self._abandoned))
+
     def convert(self, data: bytes) -> bytes:
         """Return the points of the file's next lines, which must be whole. Never raises."""
         parts = []
         at = 0
         while at < len(data):
-            run = self._run.match(data, at) if self._run else None
+            run = self._run.match(data, at) if self._run and self._cut is ALL_KEPT else None
             if run:
                 parts.append(self._translated(run[0]))
                 at = run.end()
             else:
                 end = data.find(b"\n", at) + 1 or len(data)
                 parts.append(self._line(data[at:end]))
+                self._at += end - at
                 at = end
         return b"".join(parts)
 
@@ -124,7 +150,10 @@ class Records:
         step = record.get("step")
         if type(step) is int and -MAX_STEP <= step < MAX_STEP:
             fields = f"{fields},{names.STEP}={step}i"
-        return self._head + f"{fields} {ns}\n".encode()
+            kept = step < self._cut.step
+        else:
+            kept = self._at < self._cut.place
+        return (self._head if kept else self._abandoned) + f"{fields} {ns}\n".encode()
 
     def _field(self, name: str, value: object) -> str:
         number = convert_to_number(float(value) if isinstance(value, Decimal) else value)

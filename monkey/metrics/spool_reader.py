@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from monkey.atomic_write import write_atomically
-from monkey.metrics.influx_points import make_metric_tags
+from monkey.metrics.influx.influx_points import make_metric_tags
 from monkey.metrics.records import Records
 from monkey.metrics.spool import list_names, list_segments, load_json
 from monkey.metrics.summary import MAX_LINE
@@ -183,7 +183,7 @@ class SpoolBacklog:
             tags = None
             if found.source != POINTS:
                 told = self._source(found.source).get("tags", {})
-                tags = make_metric_tags(told["sweep"], told["job"], told["attempt"], told["host"], found.name)
+                tags = make_metric_tags(file=found.name, **told)
             self._files[key] = SpooledFile(tags, self._confirmed.get(found.source, {}).get(found.name))
         return self._files[key]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from monkey.errors import StoreError
 from monkey.protocol.clock import Clock
@@ -51,8 +52,12 @@ class Claims:
             return (log.base, log.head) not in self._heart.held
         return self._observer.lost(tail, log.base, log.head)
 
-    async def take(self, log: EntryLog, sweep: str, checkpoint: int = 0, lost_seconds: float = 0.0) -> HeldClaim | None:
+    async def take(
+        self, log: EntryLog, sweep: str, checkpoint: int = 0, lost_seconds: float = 0.0, user: str = ""
+    ) -> HeldClaim | None:
         """Append a claim, which tells of the newest `checkpoint`, and of the seconds that a lost attempt ran.
+
+        `user`: who applied the revision.
 
         None: another was first, its owner lives after all, or the store does not answer.
         """
@@ -61,7 +66,7 @@ class Claims:
         spot = (log.base, log.head + 1)
         if not self._heart.may_work(epoch) or spot in self._heart.held:
             return None  # out of touch; or another task of this agent is claiming the same
-        claim = self._make(sweep, continues=False, checkpoint=checkpoint, lost_seconds=lost_seconds)
+        claim = self._make(sweep, continues=False, checkpoint=checkpoint, lost_seconds=lost_seconds, user=user)
         self._heart.held.add(spot)
         try:
             if isinstance(tail, Claim | TornEntry) and not await self._gone(tail, log):
@@ -82,7 +87,7 @@ class Claims:
         """
         while True:
             epoch, spot = self._heart.epoch, (held.log.base, held.k + 1)
-            claim = self._make(sweep, continues=True)
+            claim = self._make(sweep, continues=True, user=held.claim.user)
             self._heart.held.add(spot)
             won = await self._insist(held.log, spot[1], claim)
             self.drop(held)
@@ -116,10 +121,10 @@ class Claims:
         """Hold the claim no longer: the next heartbeat frees it for others."""
         self._heart.held.discard(held.spot)
 
-    def _make(self, sweep: str, *, continues: bool, checkpoint: int = 0, lost_seconds: float = 0.0) -> Claim:
+    def _make(self, sweep: str, *, continues: bool, **more: Any) -> Claim:
         self._nonce += 1
         at = round(self._clock.wall(), 3)
-        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, checkpoint, at, lost_seconds)
+        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, at=at, **more)
 
     async def _gone(self, tail: Claim | TornEntry, log: EntryLog) -> bool:
         return tail.agent == self._observer.me or await self._observer.confirm(tail, log.base, log.head)

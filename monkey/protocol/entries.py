@@ -38,6 +38,8 @@ class Claim:
     at: float = 0.0
     #: For a takeover, the seconds that the lost attempt ran by its agent's last heartbeat.
     lost_seconds: float = 0.0
+    #: Who applied the revision that the job runs under.
+    user: str = ""
 
     def encode(self) -> bytes:
         """Return the bytes of the entry."""
@@ -55,6 +57,8 @@ class Claim:
             body["checkpoint"] = self.checkpoint
         if self.lost_seconds:
             body["lost_seconds"] = self.lost_seconds
+        if self.user:
+            body["user"] = self.user
         return _dump(body)
 
 
@@ -93,6 +97,11 @@ class EndEntry:
     history: list[Any] = field(default_factory=list)
     #: Of the outputs, those that an earlier attempt left: path to the position of its claim.
     outputs_at: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_of_process(self) -> bool:
+        """Was a process started? What is given back without one was only claimed ahead."""
+        return self.outcome is not ClaimEnd.RELEASED or bool(self.prepared or self.seconds)
 
     @property
     def total_seconds(self) -> float:
@@ -142,6 +151,7 @@ _SHAPE = {
     "reason": entry_shape.is_text,
     "exit_code": entry_shape.is_whole,
     "lost_seconds": entry_shape.is_moment,
+    "user": entry_shape.is_text,
     "seconds": entry_shape.is_moment,
     "before": entry_shape.is_moment,
     "prepared": entry_shape.is_moment,

@@ -107,7 +107,7 @@ class Results:
     @cached_property
     def varying(self) -> frozenset[str]:
         """Those parameters that are not the same in all jobs of the sweep."""
-        return frozenset(name for name, column in self.table.columns.items() if len(set(column.index)) > 1)
+        return self.table.varying
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:

@@ -7,22 +7,34 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import pytest
 
 from monkey.metrics import names
-from monkey.metrics.influx_points import write_job_point, write_point
+from monkey.metrics.influx.influx_points import write_point
+from monkey.metrics.influx.state_points import (
+    JobAttempt,
+    SweepJob,
+    write_beginning_point,
+    write_end_point,
+    write_revision_point,
+)
+from monkey.protocol.entries import ClaimEnd, EndEntry
+from monkey.spec.job.job_table import JobTable, ParameterColumn
+from monkey.spec.job.recipe import SweepSettings
+from monkey.spec.job.stop_when import StopRule
 from tests import digits as sweep_of_digits
 from tests import influx
 from tests.digits import METRIC, Digits
-from tests.grafana import NAMES, Board, shown
+from tests.grafana import NAMES, drawn, open_board, shown
 from tests.influx import Database
 
 #: Nanoseconds in a second.
 S = 1_000_000_000
 #: Panels that may tell nothing of `digits` and the machines here, by title, with the letter of their query.
 SILENT = {("Jobs", letter) for letter in "CDEF"} | {("Attempts ended", letter) for letter in "BCD"}
+#: Jobs of the other sweep.
+OTHERS = [digits * 4 for digits in ("0123", "4567", "89ab")]
 MACHINES = ("alpha", "beta", "gone")
 
 
@@ -51,31 +63,39 @@ def test_what_is_shown_is_what_results_tells(require: Callable[[str], str], tmp_
 
 
 def _other() -> bytes:
-    """Return the points of a sweep: a job was given back, and failed with values not finite; another was stopped."""
-    about: dict[str, Any] = {"parameters": {"alpha": 1, "optimizer": "o'brien"}, "metric": "rmse", "count": 5}
+    """Return the points of a sweep: a job was given back, and failed with values not finite; another was stopped.
+
+    A job of its first revision, whose result was the best, is no part of its second.
+    """
+    table = JobTable(OTHERS, {
+        "alpha": ParameterColumn([1, 2, 3], [0, 1, 2]), "optimizer": ParameterColumn(["o'brien"], [0, 0, 0]),
+    })  # fmt: skip
+    settings = SweepSettings(metric="rmse", maximize=True, stop_when=[StopRule("rmse", above=3, sweep=True)])
+    failed, running, stopped = (SweepJob("other", 2, table, row, settings) for row in range(3))
+    gone = SweepJob("other", 1, JobTable(["f" * 16]), 0, settings)
     summary = {"rmse": {"last": 2.5, "min": 1.0, "max": 2.5, "nonfinite": 3}, "a/b.c": {"last": 1.0}}
-    at = time.time() - 30
+    at, met = time.time() - 30, {"metric": "rmse", "value": 4.0}
+    first, second, end = JobAttempt(1, "beta", "ana@lab"), JobAttempt(2, "alpha", "ben@lab"), EndEntry
+    rmse = {"rmse": {"last": 0.5}}, {"rmse": {"last": 4.0, "min": 4.0, "max": 4.0}}, {"rmse": {"last": 99.0}}
     return b"".join(
         [
-            write_job_point(
-                "other", "0123", names.RELEASED, at, 2, attempt=1, host="beta", reason="spot notice", **about
+            write_end_point(failed, first, end(ClaimEnd.RELEASED, "", 0, reason="spot notice", at=at), 2),
+            write_end_point(
+                failed, second,
+                end(ClaimEnd.FAILED, "", 0, reason="exit code 3", exit_code=3, seconds=4.5, metrics=summary, at=at + 1),
+                4,
             ),
-            write_job_point(
-                "other", "0123", names.FAILED, at + 1, 4, attempt=2, host="alpha", reason="exit code 3", exit_code=3,
-                seconds=4.5, summary=summary, **about,
+            write_end_point(running, first, end(ClaimEnd.STOPPED, "", 0, at=at - 1, metrics=rmse[0]), 0),
+            write_beginning_point(running, first, at, 1),
+            write_end_point(
+                stopped, first,
+                end(ClaimEnd.STOPPED, "", 0, reason="rmse > 3", seconds=2.0, metrics=rmse[1], at=at + 2, met=met), 2,
             ),
-            write_job_point("other", "4567", names.RUNNING, at, 1, attempt=1, host="beta", **about),
-            write_job_point(
-                "other", "4567", names.STOPPED, at - 1, 0, attempt=1, host="beta", summary={"rmse": {"last": 0.5}},
-                **about,
-            ),
-            write_job_point(
-                "other", "89ab", names.STOPPED, at + 2, 2, attempt=1, host="beta", reason="rmse > 3", seconds=2.0,
-                summary={"rmse": {"last": 4.0, "min": 4.0, "max": 4.0}}, **about,
-            ),
+            write_end_point(gone, first, end(ClaimEnd.SUCCEEDED, "", 0, metrics=rmse[2], at=at - 9), 2),
+            write_revision_point("other", 2, at - 5, 3),
             *(
-                write_point(names.METRICS, {"sweep": "other", "job": "0123", "rank": str(rank), "host": "beta"},
-                      {"a/b.c": step / 2 + rank, "step": step}, int(at * S) + step)
+                write_point(names.METRICS, {"sweep": "other", "job": OTHERS[0], "rank": str(rank), "host": "beta"},
+                      {"a/b.c": step / 2 + rank, "step": step, "kept": True}, int(at * S) + step)
                 for rank in (0, 1) for step in range(10)
             ),
         ]
@@ -106,14 +126,6 @@ def _machines(job: str) -> Iterator[bytes]:
                 yield write_point(names.SYSTEM, {**tags, names.JOB: job}, {**used, names.DISK_WRITE_BYTES: 1.0}, at)
 
 
-def opened(name: str, database: Database, **wanted: str) -> Board:
-    """Open a dashboard on the last hour."""
-    now = int(time.time() * 1000)
-    board = Board(name, database.rows, now - 3_600_000, now + 60_000)
-    board.choose(**wanted)
-    return board
-
-
 def about(digits: Digits, name: str) -> dict[str, str]:
     """Return what is chosen of a dashboard's variables."""
     if name == "fleet":
@@ -125,7 +137,7 @@ def about(digits: Digits, name: str) -> dict[str, str]:
 def each_query_is_answered(filled: Database, digits: Digits) -> None:
     """Ask all queries of all dashboards."""
     for name in NAMES:
-        board = opened(name, filled, **about(digits, name))
+        board = open_board(name, filled.rows, **about(digits, name))
         for panel in board.panels:
             for letter, rows in board.asked(panel).items():
                 assert rows or (panel["title"], letter) in SILENT, f"{name}: {panel['title']}, query {letter}"
@@ -133,7 +145,7 @@ def each_query_is_answered(filled: Database, digits: Digits) -> None:
 
 def a_sweep_is_shown_as_results_tells_it(filled: Database, digits: Digits) -> None:
     """Compare all numbers of the dashboard."""
-    board, rows = opened("sweep", filled, **about(digits, "sweep")), digits.rows
+    board, rows = open_board("sweep", filled.rows, **about(digits, "sweep")), digits.rows
     assert [board.value("Jobs", letter) for letter in "ABCDEF"] == [36, 36, None, None, None, None]
     assert board.chosen["objective"].values == [METRIC]
     finals = {row["job"]: row["metrics"][METRIC] for row in rows}
@@ -145,19 +157,23 @@ def a_sweep_is_shown_as_results_tells_it(filled: Database, digits: Digits) -> No
     assert max(row["objective"] for row in board.rows("$objective as it came", "B", "10s")) == max(finals.values())
 
     # The curves, thinned as they are on a screen: each point is one that was logged, and the last is the final value.
-    [curves] = shown(board, "$metric by step", "100ms")
-    assert [row["step"] for row in curves] == sorted({row["step"] for row in curves})
-    assert {job: [row[job] for row in curves if row[job] is not None][-1] for job in finals} == finals
-    assert {row["step"] for row in curves} <= set(range(1, 41)) and 40 in {row["step"] for row in curves}
-    by_time = {row["job"]: row["last"] for row in board.rows("$metric by time", interval="10s")}
-    assert by_time == finals
+    called = {
+        f"{', '.join(f'{k}={v}' for k, v in row['parameters'].items())} · {row['job'][:8]}": finals[row["job"]]
+        for row in rows
+    }
+    for curves in (drawn(board, "$metric by step"), drawn(board, "$metric by time")):
+        assert {legend: list(curve.values())[-1] for legend, curve in curves.items()} == called
+        assert [called[legend] for legend in curves] == list(called.values()), "best first"
+        assert {len(curve) for curve in curves.values()} == {40}, "nothing is thinned that has room"
+    assert set(next(iter(drawn(board, "$metric by step").values()))) == set(range(1, 41))
     over = Counter((row["parameter"], row["objective"]) for row in board.rows("$objective over ${parameter:text}"))
     assert over == Counter((row["parameters"]["lr"], row["metrics"][METRIC]) for row in rows)
 
     # The table: the columns of this sweep, none of the other's; best first, as `results` has them.
     [table] = shown(board, "Jobs, best first")
     assert list(table[0]) == [
-        "since", "job", "state", "attempt", "host", "seconds", "hidden", "lr", "seed", "loss", "test_accuracy", METRIC,
+        "since", "job", "state", "attempt", "host", "user", "seconds", "hidden", "lr", "seed", "loss", "test_accuracy",
+        METRIC,
     ]  # fmt: skip
     assert [row[METRIC] for row in table] == [row["metrics"][METRIC] for row in rows]
     shown_of = {row["job"]: row for row in table}
@@ -171,7 +187,7 @@ def a_sweep_is_shown_as_results_tells_it(filled: Database, digits: Digits) -> No
 def a_job_is_shown_as_results_tells_it(filled: Database, digits: Digits) -> None:
     """Compare all numbers of the dashboard."""
     for row, end in ((digits.rows[0], digits.ends[0]), (digits.rows[-1], digits.ends[-1])):
-        board = opened("job", filled, sweep="digits", job=row["job"], metric="loss")
+        board = open_board("job", filled.rows, sweep="digits", job=row["job"], metric="loss")
         board.since, board.until = round((end - 60) * 1000), round((end + 1) * 1000)
         assert [board.value(title) for title in ("State", "Attempt")] == ["succeeded", row["attempt"]]
         assert board.value("It took") == row["seconds"] and board.value("Result") == row["metrics"][METRIC]
@@ -188,32 +204,34 @@ def a_job_is_shown_as_results_tells_it(filled: Database, digits: Digits) -> None
 
 def a_sweep_that_went_wrong_is_shown_so(filled: Database) -> None:
     """Look at the other sweep."""
-    board = opened("sweep", filled, sweep="other", metric="a/b.c", parameter="alpha")
-    assert [board.value("Jobs", letter) for letter in "ABCDEF"] == [5, None, 1, 1, None, 1]
-    assert board.value("Best $objective so far") == 4.0, "what failed counts not, nor what was stopped and goes on"
-    assert [row["objective"] for row in board.rows("$objective as it came")] == [0.5, 4.0]
-    assert {row["objective"] for row in board.rows("$objective as it came", "B", "1s")} == {0.5, 4.0}
+    board = open_board("sweep", filled.rows, sweep="other", metric="a/b.c", parameter="alpha")
+    assert [board.value("Jobs", letter) for letter in "ABCDEF"] == [3, None, 1, 1, None, 1]
+    assert board.value("Best $objective so far") == 4.0, (
+        "not what failed, what was stopped and goes on, or is of an older revision"
+    )
+    assert [row["objective"] for row in board.rows("$objective as it came")] == [4.0]
+    assert {row["objective"] for row in board.rows("$objective as it came", "B", "1s")} == {4.0}
     over = board.rows("$objective over ${parameter:text}")
-    assert [(row["parameter"], row["objective"]) for row in over] == [(1.0, 4.0)]
+    assert [(row["parameter"], row["objective"]) for row in over] == [(3.0, 4.0)]
     assert board.value("Values not finite") == 3
     [table] = shown(board, "Jobs, best first")
     assert {row["job"]: (row["state"], row["reason"]) for row in table} == {
-        "0123": ("failed", "exit code 3"), "4567": ("running", None), "89ab": ("stopped", "rmse > 3"),
+        OTHERS[0]: ("failed", "exit code 3"), OTHERS[1]: ("running", None), OTHERS[2]: ("stopped", "rmse > 3"),
     }  # fmt: skip
     assert not {"hidden", "lr", METRIC} & set(table[0]) and table[0]["optimizer"] == "o'brien"
-    job = opened("job", filled, sweep="other", job="0123", metric="a/b.c")
+    job = open_board("job", filled.rows, sweep="other", job=OTHERS[0], metric="a/b.c")
     job.since = job.until - 300_000
     [curves] = shown(job, "$metric by step", "1ms")
     assert {row["step"]: (row["rank 0"], row["rank 1"]) for row in curves}[9] == (4.5, 5.5)
-    [past] = shown(job, "Claims and ends")
+    [past] = shown(job, "Beginnings and ends")
     assert [(row["state"], row["host"], row["reason"]) for row in past] == [
         ("failed", "alpha", "exit code 3"), ("released", "beta", "spot notice"),
     ]  # fmt: skip
 
 
 def test_machines_are_shown_as_they_are(influxdb: Database) -> None:
-    influxdb.write(b"".join(_machines("0123")))
-    board = opened("fleet", influxdb)
+    influxdb.write(b"".join(_machines(OTHERS[0])))
+    board = open_board("fleet", influxdb.rows)
     figures = [board.value(title) for title in ("Machines", "Jobs running", "Slots", "Slots in use")]
     assert figures == [2, 6, 8, 75], "one has gone"
     assert {row["host"]: row["cpu"] for row in board.rows("CPU now")} == {"alpha": 25.0, "beta": 75.0}
@@ -229,5 +247,5 @@ def test_machines_are_shown_as_they_are(influxdb: Database) -> None:
     assert len(known) > 10 and known == pytest.approx([3e6] * len(known)), "45 MB in 15 s"
     gpus = [row for row in board.rows("GPUs busy", interval="30s") if row["mean"] is not None]
     assert {(row["host"], row["gpu"], row["mean"]) for row in gpus} == {("alpha", "0", 90.0), ("alpha", "1", 90.0)}
-    narrowed = opened("fleet", influxdb, host="beta")
+    narrowed = open_board("fleet", influxdb.rows, host="beta")
     assert narrowed.value("Machines") == 1 and {row["host"] for row in narrowed.rows("CPU")} == {"beta"}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from monkey.apply.inspect.doctor_checks import _influx
-from monkey.metrics.influx_check import inspect_influx
+from monkey.metrics.influx.influx_check import inspect_influx
 from monkey.protocol.status.agent_views import JobState, JobView
 from monkey.spec.project.influx_settings import parse_influx_settings
 from tests import influx

@@ -17,6 +17,7 @@ from monkey.fleet.fleet_port import keep_silent
 from monkey.fleet.secret_values import WITHHELD, SecretValues
 from monkey.processes.process_tree import BUILD, MARK
 from monkey.protocol.layout import Keys
+from monkey.protocol.record.history import HistoryPart
 from monkey.protocol.record.shipment import Piece
 from monkey.spec.command.command import CommandError
 from monkey.store.store_port import Store
@@ -45,6 +46,7 @@ from monkey_agent.supervisor import leftover_processes
 from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.supervisor.shared_state import TIMED_OUT
 from monkey_agent.supervisor.supervisor_client import SupervisorClient
+from monkey_agent.telemetry.abandoned_points import AbandonedPoints
 from monkey_agent.telemetry.sampler import Sampler
 from monkey_agent.telemetry.spooling import Telemetry
 from monkey_agent.unexpected_errors import UnexpectedErrors
@@ -122,8 +124,7 @@ class LocalRunner:
             try:
                 await self._preparation.fill(prepared.code, space)
                 checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
-                space.history = await open_history(self.store, self._keys, attempt, checkpoint.history, space.root)
-                space.spoilt = space.history is not None  # its files are of no other attempt
+                await self._continue(attempt, checkpoint.history, space)
                 variables = rendered.env | make_job_variables(attempt, space) | (hold.secrets if hold else {})
                 given = await turn()
                 if not self._launcher.up:
@@ -146,6 +147,13 @@ class LocalRunner:
         if running is None:
             self.give(space)
         return running
+
+    async def _continue(self, attempt: Attempt, parts: tuple[HistoryPart, ...], space: Workspace) -> None:
+        """Open the history that the attempt continues, and send InfluxDB what it abandons."""
+        space.history = await open_history(self.store, self._keys, attempt, parts, space.root)
+        space.spoilt = bool(attempt.earlier)  # its files are of no other attempt
+        abandoned = AbandonedPoints(self.telemetry, self.store, self._keys, attempt, space.root)
+        self.spawn(abandoned.mark(space.history))
 
     def _exited(self, attempt: Attempt) -> Exited | None:
         """Return the exit of the job in an earlier life of the agent, unless another may have run it since."""

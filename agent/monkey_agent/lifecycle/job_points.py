@@ -1,16 +1,24 @@
 """The agent's points for InfluxDB: of jobs and of samples.
 
-A job gives a point when it is claimed and when its end is recorded, with the times in its log. The machine and its jobs
-give points as they are sampled.
+A job gives a point when it begins and when its end is recorded, with the times in its log. The first is sent again,
+with what the job has logged, as long as it runs. The machine and its jobs give points as they are sampled.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from monkey.metrics import names
-from monkey.metrics.influx_points import parse_agent_machine, write_job_point, write_system_point
+from monkey.metrics.influx.influx_points import write_system_point
+from monkey.metrics.influx.state_points import (
+    JobAttempt,
+    SweepJob,
+    write_beginning_point,
+    write_end_point,
+    write_membership_point,
+)
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import EndEntry
-from monkey.spec.job.recipe import SweepSettings
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
@@ -19,54 +27,75 @@ from monkey_agent.telemetry.sampler import Sample
 from monkey_agent.telemetry.spooling import Telemetry
 
 
+class _SentPoint(NamedTuple):
+    """The newest point of a job that ended here: its time and position in the log, and the revision that it has."""
+
+    at: float
+    k: int
+    revision: int
+
+
 class JobPoints(AttemptListener):
     """The sender of points to the InfluxDBs of the sweeps that an agent works for."""
 
     def __init__(self, telemetry: Telemetry, agent: AgentDaemon, slots: int) -> None:
         """Send by `telemetry`; `slots`: number of jobs that the machine has room for."""
         self._telemetry, self._agent, self._slots = telemetry, agent, slots
+        #: Job to the newest revision that had it.
+        self._running: dict[str, SweepJob] = {}
+        self._ended: dict[tuple[str, str], _SentPoint] = {}
 
-    def attempt_claimed(self, work: ActiveAttempt) -> None:
-        """See `AttemptListener.attempt_claimed`; a claim that only continues changes no state."""
-        if work.held is not None and not work.held.claim.continues:
-            self._tell(work, work.held, None)
+    def attempt_began(self, work: ActiveAttempt) -> None:
+        """See `AttemptListener.attempt_began`."""
+        self._send_beginning(work)
 
     def end_recorded(self, work: ActiveAttempt, held: HeldClaim, end: EndEntry) -> None:
-        """See `AttemptListener.end_recorded`."""
-        self._tell(work, held, end)
+        """See `AttemptListener.end_recorded`. What was claimed ahead and never began changes no state."""
+        of = self._find_job(work)
+        self._running.pop(work.job, None)
+        if of is not None and end.is_of_process:
+            self._ended[of.sweep, work.job] = _SentPoint(end.at, held.k + 1, of.revision)
+            self._send(of, write_end_point(of, self._describe(work), end, held.k + 1))
 
-    def _tell(self, work: ActiveAttempt, held: HeldClaim, end: EndEntry | None) -> None:
-        settings, count = self._sweep(work)
-        if settings.influx is None:
-            return
-        line = write_job_point(
-            work.sweep,
-            work.job,
-            str(end.outcome) if end else names.RUNNING,
-            end.at if end else held.claim.at,
-            held.k + 1 if end else held.k,
-            attempt=work.attempt.number,
-            host=parse_agent_machine(held.claim.agent),
-            parameters=work.attempt.parameters,
-            reason=end.reason if end else "",
-            exit_code=end.exit_code if end else None,
-            seconds=end.total_seconds if end else None,
-            summary=end.metrics if end else None,
-            metric=settings.metric,
-            maximize=settings.maximize,
-            take=settings.take,
-            count=count,
-        )
-        self._telemetry.add(settings.influx, line)
+    def _send_beginning(self, work: ActiveAttempt) -> None:
+        of = self._find_job(work)
+        if of is not None:
+            began, summary = work.claimed_at + work.prepared, work.running.progress() if work.running else {}
+            self._send(of, write_beginning_point(of, self._describe(work), began, work.attempt.k, summary))
 
-    def _sweep(self, work: ActiveAttempt) -> tuple[SweepSettings, int | None]:
+    def _describe(self, work: ActiveAttempt) -> JobAttempt:
+        return JobAttempt(work.attempt.number, self._agent.identity.name, work.attempt.user)
+
+    def _send(self, of: SweepJob, line: bytes) -> None:
+        if of.settings.influx is not None:
+            self._telemetry.add(of.settings.influx, line)
+
+    def _find_job(self, work: ActiveAttempt) -> SweepJob | None:
+        """Return the job as the newest revision has it that had it; None where no revision is known."""
         state = self._agent.queue.sweeps.get(work.sweep)
-        if state is None or state.revision is None:
-            return work.attempt.settings, None
-        return state.revision.settings, len(state.revision.table)
+        if state is not None and state.revision is not None and work.job in state.revision.rows:
+            revision = state.revision
+            row = revision.rows[work.job]
+            self._running[work.job] = SweepJob(work.sweep, state.revision_at, revision.table, row, revision.settings)
+        return self._running.get(work.job)
+
+    def _renew_ended(self) -> None:
+        """Say of jobs which ended while a revision came that they are part of it, if they are."""
+        for (sweep, job), sent in self._ended.items():
+            state = self._agent.queue.sweeps.get(sweep)
+            if state is None or state.revision is None or sent.revision >= state.revision_at:
+                continue
+            self._ended[sweep, job] = sent._replace(revision=state.revision_at)
+            if job in state.revision.rows and (influx := state.revision.settings.influx) is not None:
+                line = write_membership_point(sweep, job, sent.at, sent.k, state.revision_at)
+                self._telemetry.add(influx, line)
 
     def sampled(self, samples: list[Sample]) -> None:
         """Send the samples of one moment: the machine's to all InfluxDBs, a job's to its sweep's InfluxDB."""
+        self._renew_ended()
+        for work in self._agent.attempts.live:
+            if work.slot is not None:
+                self._send_beginning(work)  # with what it has logged by now
         identity = self._agent.identity
         busy = sum(work.slot is not None for work in self._agent.attempts.live)
         for influx in self._wanted():

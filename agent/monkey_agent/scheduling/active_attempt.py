@@ -40,11 +40,22 @@ class ActiveAttempt:
     called: asyncio.Event = field(default_factory=asyncio.Event)
     #: Held while its claim is being asked for again, handed over, or ended.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: When it was claimed, by the wall clock: a later claim may only continue it.
+    claimed_at: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        """Note the time of its claim."""
+        self.claimed_at = self.held.claim.at if self.held else 0.0
 
     @property
     def job(self) -> str:
         """The job's id."""
         return self.attempt.job
+
+    @property
+    def prepared(self) -> float:
+        """Seconds from its claim to its slot, to the millisecond."""
+        return round(max(0.0, self.began - self.claimed_at), 3)
 
     def follow(self, before: ActiveAttempt) -> None:
         """Begin when `before` has exited by itself, without anybody being asked."""

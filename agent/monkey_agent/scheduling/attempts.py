@@ -28,8 +28,8 @@ ENDED = {
 class AttemptListener:
     """Receives what becomes of attempts; a subclass overrides what it needs."""
 
-    def attempt_claimed(self, work: ActiveAttempt) -> None:
-        """Take note of an attempt that was claimed."""
+    def attempt_began(self, work: ActiveAttempt) -> None:
+        """Take note that an attempt got its slot: it was claimed, perhaps long before."""
 
     def attempt_started(self) -> None:
         """Take note that a process was started, or waits for its turn."""
@@ -64,8 +64,6 @@ class Attempts:
         work.since = self._clock.now()
         self.in_hand[work.job] = work
         self.live[work] = None
-        for listener in self.listeners:
-            listener.attempt_claimed(work)
         if work.slot:
             self.give_slot(work, work.slot)
         self._spawn(self._live(work))
@@ -75,6 +73,8 @@ class Attempts:
         work.wait_for_nobody()
         work.slot, work.since, work.began = slot, self._clock.now(), self._clock.wall()
         work.called.set()
+        for listener in self.listeners:
+            listener.attempt_began(work)
         if work.running:
             work.running.begin()
 
@@ -185,7 +185,7 @@ class Attempts:
             seconds=round(outcome.seconds, 3),
             at=round(self._clock.wall(), 3),
             out=work.attempt.k,
-            prepared=round(max(0.0, work.began - held.claim.at), 3) if begun else 0.0,
+            prepared=work.prepared if begun else 0.0,
             log_tail=outcome.log_tail if outcome.ending is AttemptEnd.FAILED else [],
             met=outcome.met.to_json() if outcome.met else {},
             **{

@@ -158,7 +158,8 @@ class JobPicker:
 
     async def _take(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
         checkpoint = await self._checkpoint(job, log.tail)
-        return await self._claims.take(log, candidates.state.name, checkpoint, self._lost(job, log.tail).seconds)
+        lost, user = self._lost(job, log.tail).seconds, candidates.revision.author
+        return await self._claims.take(log, candidates.state.name, checkpoint, lost, user)
 
     def _lost(self, job: str, tail: object) -> LostAttempt:
         """Return what the last heartbeat of a claim's agent says of the job, if this is a takeover."""

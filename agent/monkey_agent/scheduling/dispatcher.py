@@ -254,6 +254,7 @@ class Dispatcher(AttemptListener):
 
     def _attempt(self, candidates: JobCandidates, job: str, held: HeldClaim) -> Attempt:
         revision, claims = candidates.revision, held.log.entries
+        *earlier, own = list_attempts(held.log)
         since = held.k
         for entry in reversed(claims[:-1]):
             if not (isinstance(entry, Claim) and self._is_ours(entry.agent)):
@@ -266,10 +267,10 @@ class Dispatcher(AttemptListener):
             recipe=revision.recipe,
             settings=revision.settings,
             parameters=revision.table.parameters(revision.rows[job]),
-            # Claims that only continued with a job are no tries of their own.
-            number=sum(isinstance(entry, Claim) and not entry.continues for entry in claims),
+            number=own.number,
             ours_since=since,
             withheld=self._queue.secrets,
             agent=self._identity.agent,
-            earlier=tuple(list_attempts(held.log)[:-1]) if held.k > 1 else (),
+            earlier=tuple(earlier),
+            user=held.claim.user,
         )

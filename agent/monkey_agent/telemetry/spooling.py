@@ -74,6 +74,7 @@ class Telemetry:
             names.JOB: attempt.job,
             names.ATTEMPT: attempt.number,
             names.HOST: self._machine,
+            names.USER: attempt.user,
         }
         with self._guarded():
             spool = self._spool(influx)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,14 @@ class AttemptHistory:
         self._summary: Summary = {}
         self._merged: Summary = {}
         self._folding: asyncio.Task[None] | None = None
+        #: Is told the step at which the history is cut, whenever that is known or another.
+        self.on_cut: Callable[[AttemptHistory, int | None], Awaitable[None]] | None = None
 
     async def _fold(self, until: int | None) -> None:
         self._summary = await asyncio.to_thread(summarize_history, self.parts, self._directory, until, self._needed)
         self._until = until
+        if self.on_cut is not None:
+            await self.on_cut(self, until)
 
     async def prepare(self) -> None:
         """Summarize the history before the attempt has logged anything. Raises OSError."""

@@ -17,10 +17,10 @@ def find_owner(view: SweepView, job: str) -> str:
 
 
 async def read_attempts(world: World, view: SweepView, job: str) -> list[AttemptRecord]:
-    """Read the log of a job of the sweep; returns its attempts, the first one first. Raises StoreError."""
+    """Read the log of a job of the sweep; returns its attempts that began, the first one first. Raises StoreError."""
     log = EntryLog(world.keys.job_log(find_owner(view, job)))
     await log.refresh(world.at)
-    return list_attempts(log)
+    return [each for each in list_attempts(log) if each.begun]
 
 
 def find_attempt(found: Sequence[AttemptRecord], number: int, job: str) -> AttemptRecord:

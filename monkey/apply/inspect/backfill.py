@@ -7,27 +7,38 @@ log. Both make the points that agents made of them, so that those which InfluxDB
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
-from collections.abc import AsyncIterator, Sequence
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from monkey.apply.inspect.job_history import (
+    NumberedRevision,
+    cut_history,
+    read_attempts,
+    read_job_points,
+    write_states,
+)
+from monkey.apply.inspect.revision_points import write_applied_revision
 from monkey.apply.world.world import World
 from monkey.errors import KeyMissing, MonkeyError, NotFound
-from monkey.metrics import names
-from monkey.metrics.influx_points import make_metric_tags, parse_agent_machine, write_job_point, write_system_point
-from monkey.metrics.records import Records
+from monkey.metrics.influx.influx_points import make_metric_tags, parse_agent_machine, write_system_point
+from monkey.metrics.records import RecordCut, Records
 from monkey.metrics.usage import USAGE_FILE
-from monkey.protocol.entries import Claim, EndEntry
-from monkey.protocol.entry_log import EntryLog
+from monkey.protocol.entries import EndEntry
 from monkey.protocol.layout import spell_number
+from monkey.protocol.record.history import HistoryPart, is_file_name, restore_history
+from monkey.protocol.record.job_attempts import AttemptRecord
+from monkey.protocol.record.shipment import METRICS
 from monkey.protocol.sweeps.revision import Revision, decode_order
 
 if TYPE_CHECKING:
-    from monkey.metrics.influx_client import InfluxClient
+    from monkey.metrics.influx.influx_client import InfluxClient
     from monkey.spec.project.influx_settings import InfluxSettings
 
 #: Jobs whose logs are read at once.
@@ -51,26 +62,6 @@ class BackfillResult:
     garbage: int = 0
 
 
-class _File(NamedTuple):
-    """A file that an attempt left: of what it logged, or of samples of what it used."""
-
-    key: str
-    size: int
-    job: str
-    agent: str
-    #: Of what it logged; {} for samples.
-    tags: dict[str, str]
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A job of the sweep: the points of its states, and the files that make others."""
-
-    states: bytes
-    attempts: int
-    files: Sequence[_File]
-
-
 async def backfill_sweep(world: World, sweep: str, influx: InfluxSettings, client: InfluxClient) -> BackfillResult:
     """Send all points of a sweep to `influx`, by this client; those that are there are written over.
 
@@ -79,24 +70,36 @@ async def backfill_sweep(world: World, sweep: str, influx: InfluxSettings, clien
     revisions = await _revisions(world, sweep)
     if not revisions:
         raise NotFound(f"there is no sweep {sweep!r} in the store", hint="`monkey list sweeps` names them")
-    jobs = await _jobs(world, sweep, revisions)
-    done = BackfillResult(attempts=sum(job.attempts for job in jobs))
+    ids = list(dict.fromkeys(job for applied in revisions for job in applied.revision.table.ids))
+    done = BackfillResult()
     sender = _Sender(influx, client, done)
-    total = sum(file.size for job in jobs for file in job.files)
-    told = world.bars(f"metrics of {sweep}", total, len(jobs))
-    for job in jobs:
-        await sender.add(job.states)
-        for file in job.files:
-            async for points in _points(world, file, done):
-                await sender.add(points)
-            told(1, file.size)
+    told = world.bars(f"metrics of {sweep}", 0, len(ids))
+    gate = asyncio.Semaphore(READERS)
+    newest = revisions[-1].revision
+
+    async def send(job: str) -> None:
+        async with gate:
+            if job in newest.adopted:
+                await sender.add(await read_job_points(world, job, revisions))
+            attempts = await read_attempts(world, job)
+            mine = [each for each in attempts if each.claim.sweep == sweep]
+            done.attempts += len(mine)
+            await sender.add(write_states(job, mine, revisions))
+            if job in newest.rows and job not in newest.adopted and mine != attempts:
+                await sender.add(await read_job_points(world, job, revisions))
+            if mine:
+                await _send_files(world, job, attempts, sender, done)
+            told(1, 0)
+
+    await asyncio.gather(*map(send, ids))
+    await sender.add(write_applied_revision(revisions[-1]))
     await sender.flush()
     return done
 
 
-async def _revisions(world: World, sweep: str) -> list[tuple[float, Revision]]:
-    """Return all revisions of a sweep and when they were applied, the first one first."""
-    found: list[tuple[float, Revision]] = []
+async def _revisions(world: World, sweep: str) -> list[NumberedRevision]:
+    """Return all revisions of a sweep, the first one first."""
+    found: list[NumberedRevision] = []
     k = 0
     while True:
         k += 1
@@ -106,114 +109,64 @@ async def _revisions(world: World, sweep: str) -> list[tuple[float, Revision]]:
         except KeyMissing:
             return found
         if order["kind"] == "revision":
-            revision = Revision.from_json(order)
-            found.append((datetime.fromisoformat(revision.at).timestamp() if revision.at else 0.0, revision))
+            found.append(NumberedRevision(k, Revision.from_json(order)))
 
 
-async def _jobs(world: World, sweep: str, revisions: Sequence[tuple[float, Revision]]) -> list[_Job]:
-    """Read the logs of all jobs that the sweep ever had, and list what they logged."""
-    ids = list(dict.fromkeys(job for _, revision in revisions for job in revision.table.ids))
-    gate = asyncio.Semaphore(READERS)
-    told = world.bars(f"logs of {sweep}", 0, len(ids))
-
-    async def one(job: str) -> _Job:
-        async with gate:
-            found = await _job(world, sweep, job, revisions)
-            told(1, len(found.states))
-            return found
-
-    return list(await asyncio.gather(*map(one, ids)))
-
-
-async def _job(world: World, sweep: str, job: str, revisions: Sequence[tuple[float, Revision]]) -> _Job:
-    log = EntryLog(world.keys.job_log(job))
-    await log.refresh(world.at)
-    ours = [(at, revision) for at, revision in revisions if job in revision.rows]
-    states, files = b"", list[_File]()
-    attempts, mine, claim = 0, 0, None
-    for k, entry in enumerate(log.entries, 1):
-        if isinstance(entry, Claim):
-            claim = entry
-            attempts += not entry.continues
-            if entry.continues or entry.sweep != sweep:
-                continue
-            mine += 1
-            files += await _files(world, job, k, entry, attempts)
-            states += _state(sweep, job, attempts, k, entry, entry, ours) if entry.at else b""
-        elif isinstance(entry, EndEntry) and claim is not None and (entry.sweep or claim.sweep) == sweep:
-            states += _state(sweep, job, attempts, k, claim, entry, ours)
-    return _Job(states, mine, files)
+async def _send_files(
+    world: World, job: str, attempts: Sequence[AttemptRecord], sender: _Sender, done: BackfillResult
+) -> None:
+    """Send what the attempts logged, whichever sweep they ran for, and samples of what they used."""
+    with tempfile.TemporaryDirectory(prefix="monkey-") as name:
+        directory = Path(name)
+        for each in attempts:
+            await _fetch(world, job, each, directory)
+        cuts = await asyncio.to_thread(cut_history, attempts, directory)
+        for each in attempts:
+            for path in sorted((directory / str(each.k)).iterdir()):
+                await _send_file(path, job, each, cuts[each.k, path.name], sender, done)
+            await _send_samples(world, job, each, sender)
 
 
-async def _files(world: World, job: str, k: int, claim: Claim, attempt: int) -> list[_File]:
-    found, prefix = [], world.keys.out(job, k)
-    for item in await world.at.list(f"{prefix}metrics/"):
-        name = item.key.removeprefix(f"{prefix}metrics/")
-        if "/" not in name:
-            tags = make_metric_tags(claim.sweep, job, attempt, parse_agent_machine(claim.agent), name)
-            found.append(_File(item.key, item.size, job, claim.agent, tags))
-    samples = await world.at.list(f"{prefix}{USAGE_FILE}")
-    return found + [_File(item.key, item.size, job, claim.agent, {}) for item in samples]
-
-
-def _state(
-    sweep: str,
-    job: str,
-    attempt: int,
-    k: int,
-    claim: Claim,
-    entry: Claim | EndEntry,
-    revisions: Sequence[tuple[float, Revision]],
-) -> bytes:
-    """Return the point of a claim, or of the end of one, by the revision that there was then."""
-    before = [revision for at, revision in revisions if at <= entry.at]
-    revision = before[-1] if before else revisions[0][1]
-    end = entry if isinstance(entry, EndEntry) else None
-    return write_job_point(
-        sweep,
-        job,
-        str(end.outcome) if end else names.RUNNING,
-        entry.at,
-        k,
-        attempt=attempt,
-        host=parse_agent_machine(claim.agent),
-        parameters=revision.table.parameters(revision.rows[job]),
-        reason=end.reason if end else "",
-        exit_code=end.exit_code if end else None,
-        seconds=end.total_seconds if end else None,
-        summary=end.metrics if end else None,
-        metric=revision.settings.metric,
-        maximize=revision.settings.maximize,
-        take=revision.settings.take,
-        count=len(revision.table),
-    )
-
-
-async def _points(world: World, file: _File, done: BackfillResult) -> AsyncIterator[bytes]:
-    """Yield the points of a file that an attempt left, piece by piece."""
-    try:
-        data = await world.at.get(file.key)
-    except KeyMissing:  # removed since it was listed
+async def _fetch(world: World, job: str, attempt: AttemptRecord, directory: Path) -> None:
+    """Bring the metrics files of an attempt to `directory`/K."""
+    if not isinstance(attempt.after, EndEntry):
+        # What its agent brought to the store before it was killed, or lost its machine.
+        await restore_history(world.at, world.keys, job, [HistoryPart(attempt.k, attempt.claim.agent, {})], directory)
         return
-    if not file.tags:
-        yield b"".join(_sample(line, file) for line in data.splitlines())
-        return
-    records, at = Records(file.tags), 0
-    while at < len(data):
-        end = data.find(b"\n", at + _PIECE) + 1 or len(data)
-        yield await asyncio.to_thread(records.convert, data[at:end])
-        at = end
+    place, prefix = directory / str(attempt.k), world.keys.out(job, attempt.k) + METRICS
+    place.mkdir()
+    for item in await world.at.list(prefix):
+        if is_file_name(name := item.key.removeprefix(prefix)):
+            with contextlib.suppress(KeyMissing):  # removed since it was listed
+                await world.at.get_file(item.key, place / name)
+
+
+async def _send_file(
+    path: Path, job: str, attempt: AttemptRecord, cut: RecordCut, sender: _Sender, done: BackfillResult
+) -> None:
+    claim = attempt.claim
+    host = parse_agent_machine(claim.agent)
+    records = Records(make_metric_tags(claim.sweep, job, attempt.number, host, path.name, claim.user), cut=cut)
+    with path.open("rb") as file:
+        while lines := await asyncio.to_thread(file.readlines, _PIECE):
+            await sender.add(await asyncio.to_thread(records.convert, b"".join(lines)))
     done.garbage += records.garbage
 
 
-def _sample(line: bytes, file: _File) -> bytes:
+async def _send_samples(world: World, job: str, attempt: AttemptRecord, sender: _Sender) -> None:
+    with contextlib.suppress(KeyMissing):
+        data = await world.at.get(f"{world.keys.out(job, attempt.k)}{USAGE_FILE}")
+        await sender.add(b"".join(_sample(line, job, attempt.claim.agent) for line in data.splitlines()))
+
+
+def _sample(line: bytes, job: str, agent: str) -> bytes:
     """Return the point of a sample; b"" for a line that is none."""
-    fleet, host, *_ = [*file.agent.split("/"), "", ""]
+    fleet, host, *_ = [*agent.split("/"), "", ""]
     try:
         record = json.loads(line, parse_float=Decimal)
         fields = {str(name): float(value) for name, value in record["m"].items()}
-        at, agent = int(record["t"].scaleb(9)), f"{fleet}/{host}"
-        return write_system_point(fields, at, host=host, fleet=fleet, agent=agent, job=file.job)
+        at = int(record["t"].scaleb(9))
+        return write_system_point(fields, at, host=host, fleet=fleet, agent=f"{fleet}/{host}", job=job)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         return b""
 
@@ -224,7 +177,7 @@ class _Sender:
     def __init__(self, influx: InfluxSettings, client: InfluxClient, done: BackfillResult) -> None:
         self._influx, self._client, self._done = influx, client, done
         self._waiting: list[bytes] = []
-        self._size = 0
+        self._size, self._lock = 0, asyncio.Lock()
 
     async def add(self, lines: bytes) -> None:
         self._waiting.append(lines)
@@ -235,12 +188,13 @@ class _Sender:
     async def flush(self) -> None:
         parts = [b"".join(self._waiting)] if self._size else []
         self._waiting, self._size = [], 0
-        while parts:
-            parts += await self._send(parts.pop())
+        async with self._lock:
+            while parts:
+                parts += await self._send(parts.pop())
 
     async def _send(self, lines: bytes) -> list[bytes]:
         """Send lines; returns the halves of what is to be sent in parts, since something in it is refused."""
-        from monkey.metrics.influx_client import InfluxDenied, InfluxUnavailable, LinesRefused
+        from monkey.metrics.influx.influx_client import InfluxDenied, InfluxUnavailable, LinesRefused
 
         count = lines.count(b"\n")
         for tries in range(1, _MAX_TRIES + 1):

@@ -244,7 +244,7 @@ def _place(influx: InfluxSettings | None) -> str:
 
 
 async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterator[DoctorCheck]:
-    from monkey.metrics.influx_check import inspect_influx, suggest_retention
+    from monkey.metrics.influx.influx_check import inspect_influx, suggest_retention
 
     try:
         values = SecretValues().get(influx.secrets)

@@ -10,7 +10,7 @@ from monkey.cli.session import complete_sweep_names, run_in_world
 from monkey.cli.terminal.text import flatten_text, format_plural
 from monkey.errors import MonkeyError
 from monkey.fleet.secret_values import SecretValues
-from monkey.metrics.influx_client import InfluxClient, InfluxDenied
+from monkey.metrics.influx.influx_client import InfluxClient, InfluxDenied
 
 
 @click.group("metrics")

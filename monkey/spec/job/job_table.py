@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 #: What a parameter may be: anything JSON can say, NaN and infinities excepted.
@@ -12,6 +14,8 @@ ParameterValue = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 #: In `ParameterColumn.index`: this job does not have this parameter (its `when` was false).
 ABSENT = -1
+#: Characters of a job's parameters in its label.
+_LABEL_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,19 @@ class JobTable:
             for name, column in self.columns.items()
             if column.index[row] != ABSENT
         }
+
+    @cached_property
+    def varying(self) -> frozenset[str]:
+        """The parameters that are not the same in all jobs."""
+        return frozenset(name for name, column in self.columns.items() if len(set(column.index)) > 1)
+
+    def label(self, row: int) -> str:
+        """Return what tells a job from the others, for people: "lr=0.1, seed=3 · 0123456789abcdef"."""
+        told = {name: value for name, value in self.parameters(row).items() if name in self.varying}
+        texts = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in told.items()]
+        whole = ", ".join(texts)
+        cut = whole if len(whole) <= _LABEL_CHARACTERS else f"{whole[: _LABEL_CHARACTERS - 1]}…"
+        return " · ".join(filter(None, (cut, self.ids[row])))
 
     def rows(self) -> Iterator[tuple[str, dict[str, ParameterValue]]]:
         """Yield (id, parameters) of every job."""

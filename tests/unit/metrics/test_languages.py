@@ -52,7 +52,7 @@ def test_what_the_documentation_shows_is_read(
     records = Records({"job": "a"})
     points = records.convert(data).splitlines()
     assert (records.garbage, records.nonfinite) == (0, 1)
-    fields = [point.split(b" ")[1].split(b",")[0] for point in points]
+    fields = [point.split(b" ")[1].split(b",")[1] for point in points]
     assert fields == [b"loss=0.4", b"loss=0.3", b"loss=0.2", b"epochs=3.0"]
     times = [int(point.split(b" ")[2]) for point in points]
     assert times == sorted(set(times)) and 1.7e18 < times[0] < 4e18

@@ -12,9 +12,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from monkey.metrics.records import MAX_FIELDS, Records
+from monkey.metrics.records import MAX_FIELDS, NOTHING_KEPT, RecordCut, Records
 
-HEAD = b"metrics,job=j,sweep=s "
+HEAD = b"metrics,job=j,sweep=s kept=true,"
 TAGS = {"sweep": "s", "job": "j"}
 
 
@@ -120,7 +120,9 @@ def test_no_metric_takes_the_place_of_another() -> None:
         line('"time":1.5,"time_":2.5,"step":3.5,"step_":4.5', at=f"17900000000000000{i:02}e-9") for i in range(3)
     )
     for told in Records(TAGS).convert(data).decode().splitlines():
-        assert told.split(" ")[1].split(",") == ["time_=1.5", "time__=2.5", "step_=3.5", "step__=4.5", "step=1i"], told
+        assert told.split(" ")[1].split(",") == [
+            "kept=true", "time_=1.5", "time__=2.5", "step_=3.5", "step__=4.5", "step=1i",
+        ], told  # fmt: skip
 
 
 def test_a_metric_of_a_name_that_records_use_themselves_leaves_later_records_whole() -> None:
@@ -215,3 +217,22 @@ def _number(part: bytes) -> object:
         return float(part.rstrip(b", "))
     except ValueError:
         return part
+
+
+def test_what_a_later_attempt_abandoned_is_sent_as_such() -> None:
+    lines = [
+        line('"a":1.5', step=step, at=f"179000000000000000{at}e-9")
+        for at, step in enumerate(["1", "null", "3", "2", "null", "1.5"], 1)
+    ]
+    place = len(b"".join(lines[:4]))
+    for cut, kept in [
+        (RecordCut(3, place), [True, True, False, True, False, False]),
+        (RecordCut(float("inf"), place), [True, True, True, True, False, False]),
+        (NOTHING_KEPT, [False] * 6),
+    ]:
+        told = Records(TAGS, cut=cut).convert(b"".join(lines)).splitlines(keepends=True)
+        assert [b" kept=true," in one for one in told] == kept
+        gone = Records(TAGS, cut=cut).convert_abandoned(b"".join(lines))
+        assert gone == b"".join(one for one, stays in zip(told, kept, strict=True) if not stays)
+    as_sent = Records(TAGS).convert(b"".join(lines)).replace(b" kept=true,", b" kept=false,")
+    assert Records(TAGS, cut=NOTHING_KEPT).convert(b"".join(lines)) == as_sent, "points of the same series and time"

@@ -60,7 +60,7 @@ def test_what_a_job_appends_comes_once(spool: Spool, directory: Path) -> None:
         file.write(line(2)[20:] + line(3))
         body = drained(backlog)
     assert values(body) == [2.5, 3.5]
-    assert body.startswith(b"metrics,attempt=1,host=h,job=j,rank=0,sweep=s loss=2.5")
+    assert body.startswith(b"metrics,attempt=1,host=h,job=j,rank=0,sweep=s kept=true,loss=2.5")
     assert backlog.owed > 0  # by the last look
     backlog.look()
     assert backlog.owed == 0

@@ -12,7 +12,7 @@ from monkey.protocol.record.job_attempts import list_attempts
 
 MINE, YOURS = Claim("local/a/1", 1, 0, "s"), Claim("local/b/1", 2, 0, "s")
 ON = Claim("local/a/1", 3, 0, "s", continues=True)
-DONE, GIVEN = EndEntry(ClaimEnd.SUCCEEDED, "local/a/1", 1), EndEntry(ClaimEnd.RELEASED, "local/a/1", 1)
+DONE, GIVEN = EndEntry(ClaimEnd.SUCCEEDED, "local/a/1", 1), EndEntry(ClaimEnd.RELEASED, "local/a/1", 1, seconds=2.0)
 
 
 @pytest.mark.parametrize(
