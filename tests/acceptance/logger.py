@@ -1,8 +1,9 @@
 # ruff: noqa: PTH104, PTH123
 """A job that logs metrics, saves checkpoints, and notes in a ledger what it logged: what its record must say.
 
-`python logger.py LEDGER STEPS PAUSE`: `val` depends on the attempt, and is logged at steps of the attempt's choice;
-`free` has no step. A checkpoint follows every fifth step. `$MONKEY_OUTPUT_DIR` gets a file for each step.
+`python logger.py LEDGER STEPS PAUSE [MOOD]`: values depend on the attempt, which logs `val` at steps of its choice. A
+checkpoint follows every fifth step. `$MONKEY_OUTPUT_DIR` gets a file for each step. MOOD is how probably an attempt
+begins again at the first step in spite of its checkpoint, or ends up to ten steps early.
 """
 
 import json
@@ -13,7 +14,7 @@ import time
 
 import monkey
 
-ledger, steps, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+ledger, steps, pause, mood = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float([*sys.argv, 0][4])
 attempt, job = os.environ["MONKEY_ATTEMPT"], os.environ["MONKEY_JOB"]
 state = os.environ["MONKEY_CHECKPOINT_DIR"] + "/state.json"
 random.seed(f"{job} {attempt}")
@@ -30,6 +31,8 @@ try:
         begun = json.load(file)["step"]
 except FileNotFoundError:
     begun = 0
+begun = 0 if random.random() < mood else begun
+steps -= random.randint(1, 10) if random.random() < mood else 0
 note(what="begin", step=begun)
 for step in range(begun + 1, steps + 1):
     loss = random.uniform(0.5, 1.5)
