@@ -110,7 +110,7 @@ def test_all_that_was_logged_is_there_with_its_tags_and_types(make: Callable[...
     site.spool.add(b'jobs,job=j,sweep=s state="running",attempt=1i,param_lr="a \\"b\\" \\\\" 1790000000000000001\n')
     site.start()
     site.drain()
-    expected = {"sweep": "s", "job": "j", "attempt": "1", "host": "h"}
+    expected = {"sweep": "s", "job": "j", "attempt": "1", "host": "h", "kept": True}
     found = [{name: value for name, value in row.items() if value is not None} for row in site.rows("*")]
     assert found == [
         *({"time": START + i, **expected, "rank": "0", "loss": i + 0.5, "step": i} for i in range(3)),
@@ -152,7 +152,7 @@ def test_lines_that_are_refused_go_to_the_dead_letters_alone(make: Callable[...,
     dead = Path(site.spool.path, "dead.lp").read_text().splitlines()
     letters = [told for told in dead if not told.startswith("#")]
     assert sorted(set(letters)) == [
-        "garbage", f"metrics,attempt=1,host=h,job=j,rank=0,sweep=s acc=1.5,step=1i {START + 3000}",
+        "garbage", f"metrics,attempt=1,host=h,job=j,rank=0,sweep=s kept=true,acc=1.5,step=1i {START + 3000}",
         "metrics,job=x loss=NaN 3",
     ]  # fmt: skip
     assert "field type conflict" in "".join(dead)
