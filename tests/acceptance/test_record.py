@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,12 +127,14 @@ def test_any_history_is_recorded_as_the_jobs_lived_it(shop: Shop) -> None:
         shop.kill_all()
         shutil.rmtree(shop.state)
 
+    def grown(lines: int) -> bool:
+        return len(jobs.lines) >= lines or shop.states().keys() == {"succeeded"}
+
     shop.run("apply", "--detach")
     # A machine is lost once: its jobs are taken over after 90 s, when its leases have ended.
     events = [lose_machine, *dice.choices([pause, kill_agents, shop.kill_all], k=5)]
     for event in dice.sample(events, len(events)):
-        wanted = len(jobs.lines) + dice.randint(1, 60)
-        until(lambda wanted=wanted: len(jobs.lines) >= wanted or shop.states().keys() == {"succeeded"}, "they log")  # type: ignore[misc]
+        until(partial(grown, len(jobs.lines) + dice.randint(1, 60)), "they log")
         event()
         shop.run("apply", "--detach")
     shop.run("apply")

@@ -152,8 +152,9 @@ class LocalRunner:
         """Open the history that the attempt continues, and send InfluxDB what it abandons."""
         space.history = await open_history(self.store, self._keys, attempt, parts, space.root)
         space.spoilt = bool(attempt.earlier)  # its files are of no other attempt
-        abandoned = AbandonedPoints(self.telemetry, self.store, self._keys, attempt, space.root)
-        self.spawn(abandoned.mark(space.history))
+        if attempt.earlier and (influx := attempt.settings.influx) is not None:
+            send = partial(self.telemetry.add, influx)
+            self.spawn(AbandonedPoints(send, self.store, self._keys, attempt, space.root).mark(space.history))
 
     def _exited(self, attempt: Attempt) -> Exited | None:
         """Return the exit of the job in an earlier life of the agent, unless another may have run it since."""

@@ -26,6 +26,9 @@ from monkey_agent.scheduling.attempts import AttemptListener
 from monkey_agent.telemetry.sampler import Sample
 from monkey_agent.telemetry.spooling import Telemetry
 
+#: Seconds for which a job that ended here may have ended unseen by `apply`, which announces a new revision's jobs.
+_RENEWED_SECONDS = 3600.0
+
 
 class _SentPoint(NamedTuple):
     """The newest point of a job that ended here: its time and position in the log, and the revision that it has."""
@@ -71,16 +74,18 @@ class JobPoints(AttemptListener):
             self._telemetry.add(of.settings.influx, line)
 
     def _find_job(self, work: ActiveAttempt) -> SweepJob | None:
-        """Return the job as the newest revision has it that had it; None where no revision is known."""
+        """Return the job as the newest revision has it that had it; None where that names no InfluxDB."""
         state = self._agent.queue.sweeps.get(work.sweep)
-        if state is not None and state.revision is not None and work.job in state.revision.rows:
-            revision = state.revision
+        revision = state.revision if state else None
+        if state is not None and revision is not None and revision.settings.influx and work.job in revision.rows:
             row = revision.rows[work.job]
             self._running[work.job] = SweepJob(work.sweep, state.revision_at, revision.table, row, revision.settings)
         return self._running.get(work.job)
 
     def _renew_ended(self) -> None:
         """Say of jobs which ended while a revision came that they are part of it, if they are."""
+        oldest = self._agent.clock.wall() - _RENEWED_SECONDS
+        self._ended = {spot: sent for spot, sent in self._ended.items() if sent.at > oldest}
         for (sweep, job), sent in self._ended.items():
             state = self._agent.queue.sweeps.get(sweep)
             if state is None or state.revision is None or sent.revision >= state.revision_at:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from monkey.errors import StoreError
@@ -23,7 +23,6 @@ from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.store.store_port import Store
 from monkey.untrusted_files import open_regular
 from monkey_agent.ports import Attempt
-from monkey_agent.telemetry.spooling import Telemetry
 from monkey_agent.uploads.attempt_history import FILES, AttemptHistory
 
 #: In a workspace: files of the attempts that nothing continues.
@@ -33,16 +32,14 @@ _OTHERS = "others"
 class AbandonedPoints:
     """What one attempt abandons of those before it."""
 
-    def __init__(self, telemetry: Telemetry, store: Store, keys: Keys, attempt: Attempt, root: str) -> None:
-        """Send by `telemetry` for the attempt whose workspace is `root`."""
-        self._telemetry, self._store, self._keys = telemetry, store, keys
+    def __init__(self, send: Callable[[bytes], None], store: Store, keys: Keys, attempt: Attempt, root: str) -> None:
+        """Hand points to `send`, for the attempt whose workspace is `root`."""
+        self._hand, self._store, self._keys = send, store, keys
         self._attempt, self._root = attempt, Path(root)
         self._earlier = {each.k: each for each in attempt.earlier if each.begun}
 
     async def mark(self, history: AttemptHistory | None) -> None:
         """Send what is abandoned now, and with `history` what will be. What fails is left to a backfill."""
-        if self._attempt.settings.influx is None or not self._earlier:
-            return
         if history is not None:
             history.on_cut = self._mark_history
             await self._mark_history(history, None)
@@ -64,13 +61,12 @@ class AbandonedPoints:
             await self._send(directory, await asyncio.to_thread(find_cuts, history.parts, directory, until))
 
     async def _send(self, directory: Path, cuts: Mapping[tuple[int, str], RecordCut]) -> None:
-        influx = self._attempt.settings.influx
         for (k, name), cut in cuts.items():
-            if influx is None or k not in self._earlier:
+            if k not in self._earlier:
                 continue
             pieces = convert_abandoned(directory / str(k) / name, self._attempt.job, self._earlier[k], cut)
             while points := await asyncio.to_thread(next, pieces, b""):
-                self._telemetry.add(influx, points)
+                self._hand(points)
 
 
 def convert_abandoned(path: Path, job: str, attempt: AttemptRecord, cut: RecordCut) -> Iterator[bytes]:
