@@ -18,22 +18,24 @@ ledger, steps, pause, mood = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), 
 attempt, job = os.environ["MONKEY_ATTEMPT"], os.environ["MONKEY_JOB"]
 state = os.environ["MONKEY_CHECKPOINT_DIR"] + "/state.json"
 random.seed(f"{job} {attempt}")
+#: This execution; an attempt has one.
+me = f"{os.getpid()} {time.time_ns()}"
 
 
 def note(**what: object) -> None:
     fd = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-    os.write(fd, (json.dumps({"job": job, "pid": os.getpid(), **what}) + "\n").encode())
+    os.write(fd, (json.dumps({"job": job, "by": me, **what}) + "\n").encode())
     os.close(fd)
 
 
 try:
     with open(state) as file:
-        begun = json.load(file)["step"]
+        saved = json.load(file)
 except FileNotFoundError:
-    begun = 0
-begun = 0 if random.random() < mood else begun
+    saved = {"step": 0, "by": None}
+begun = 0 if random.random() < mood else saved["step"]
 steps -= random.randint(1, 10) if random.random() < mood else 0
-note(what="begin", step=begun)
+note(what="begin", step=begun, saved_by=saved["by"])
 for step in range(begun + 1, steps + 1):
     loss = random.uniform(0.5, 1.5)
     # Noted first: what is logged is in the ledger. What is only in the ledger was logged by no killed process.
@@ -46,7 +48,7 @@ for step in range(begun + 1, steps + 1):
         file.write(attempt)
     if step % 5 == 0:
         with open(f"{state}.tmp", "w") as file:
-            json.dump({"step": step}, file)
+            json.dump({"step": step, "by": me}, file)
         os.rename(f"{state}.tmp", state)
     time.sleep(pause)
 note(what="end")

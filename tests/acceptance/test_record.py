@@ -44,22 +44,24 @@ class LoggedJobs:
         return max((line["step"] for line in self.lines if line["what"] == "log"), default=0)
 
     def kept(self, job: str) -> dict[str, list[float]]:
-        """Return the history of a job by its ledger: truncated at the step where an attempt began anew."""
-        found: list[dict[str, Any]] = []
-        first = True
+        """Return the history of a job by its ledger: what each execution continued, truncated at its own first step."""
+        histories: dict[str | None, list[dict[str, Any]]] = {}
+        fresh: set[str] = set()
         for line in self.lines:
             if line["job"] != job:
                 continue
+            by = line["by"]
             if line["what"] == "begin":
-                first = True
-                if line["step"] == 0:
-                    found = []
+                # A checkpoint stands for all that the execution which saved it has logged.
+                histories[by] = list(histories.get(line["saved_by"], ()))
+                fresh.add(by)
             elif line["what"] == "log":
-                if first:
-                    found = [each for each in found if each["step"] < line["step"]]
-                first = False
-                found.append(line)
-        return {name: [each[name] for each in found if name in each] for name in ("loss", "val")}
+                if by in fresh:
+                    histories[by] = [each for each in histories[by] if each["step"] < line["step"]]
+                    fresh.discard(by)
+                histories[by].append(line)
+        *_, last = histories.values()
+        return {name: [each[name] for each in last if name in each] for name in ("loss", "val")}
 
     def check(self) -> None:
         """Hold every view against the ledger."""

@@ -48,7 +48,7 @@ def job_id(n: int) -> str:
 
 def revision(sweep: str, jobs: range, settings: SweepSettings) -> Revision:
     table = JobTable([job_id(n) for n in jobs], {"n": ParameterColumn(list(jobs), list(range(len(jobs))))})
-    return Revision(sweep, Recipe("true", "0" * 64), settings, table)
+    return Revision(sweep, Recipe("true", "0" * 64), settings, table, author="ana@lab")
 
 
 #: What `retry` opens again.
