@@ -59,7 +59,7 @@ def test_what_lies_behind_links_stays_there(shop: Shop, tmp_path: Path, store: P
         (shop.root / "monkey.yaml").write_text(f"project: shop\n{local}metrics: {{influxdb: {where}}}\n")
         applied = shop.run("apply", code=None)
         found = {row["parameters"]["number"]: row for row in shop.json("list", "jobs", "sweep")}
-        until(lambda: sum(told.raw.count(b" ours=") for told in influx.told) >= 2 * len(REPLACED), "metrics arrive")
+        until(lambda: sum(told.raw.count(b",ours=") for told in influx.told) >= 2 * len(REPLACED), "metrics arrive")
         shop.kill_all()
     for each in precious:
         each.check(store, Path(shop.state))
