@@ -35,6 +35,8 @@ class Keys:
         self.sweeps = f"{self.root}sweeps/"
         self.jobs = f"{self.root}jobs/"
         self.agents = f"{self.root}agents/"
+        self.permits = f"{self.root}permits/"
+        self.notices = f"{self.root}notices/"
         #: Of what running jobs wrote (`monkey.protocol.record.shipment`). Not below `agents`, which all agents list.
         self.shipments = f"{self.root}shipments/"
         #: The log of adopted results (`monkey.protocol.adoption_log`).
@@ -57,11 +59,11 @@ class Keys:
 
     def notice_log(self, sweep: str, event: str, way: str) -> str:
         """Return the base of a notice's log: of one message about a sweep by one channel."""
-        return f"{self.root}notices/{sweep}/{event}/{way}/"
+        return f"{self.notices}{sweep}/{event}/{way}/"
 
     def permit_log(self, sweep: str, i: int) -> str:
         """Return the base of the log of a sweep's i-th permit (max_concurrent_jobs)."""
-        return f"{self.root}permits/{sweep}/{i}/"
+        return f"{self.permits}{sweep}/{i}/"
 
     def out(self, job: str, k: int) -> str:
         """Return the prefix of what the attempt that was claimed at k left."""

@@ -19,8 +19,8 @@ from tests.clouds.account import REGION, Account
 from tests.clouds.wire import Answer, Call, Fault, Wire, refusal
 from tests.iam import ACCOUNT, Ask, Judge
 
-#: What an object's key is cut to before anybody is asked: policies know no more of it.
-_PREFIX = re.compile(r"(arn:aws:s3:::[^/]+/[^/]+/[^/]+/).+")
+#: What is left out of an object's key before anybody is asked: policies know no more of it.
+_NAMES = re.compile(r"(/projects/[^/]+/jobs/).+")
 #: What requests for objects are called, by their method; for parts of one that is sent in several.
 _OBJECTS = {"GET": "GetObject", "HEAD": "GetObject", "PUT": "PutObject", "POST": "PutObject", "DELETE": "DeleteObject"}
 _PARTS = {"DELETE": "AbortMultipartUpload", "GET": "ListMultipartUploadParts"}
@@ -95,7 +95,7 @@ class Rights:
 
     def _allowed(self, session: Session, ask: Ask) -> bool:
         policies = self._policies.get(session.role) or self._policies.setdefault(session.role, self._read(session.role))
-        cut = _PREFIX.sub(r"\1*", ask.resource)
+        cut = _NAMES.sub(r"\1*", ask.resource)
         known = (session.role, ask.action, cut, json.dumps(dict(ask.context)))
         if known not in self._known:
             principal = f"arn:aws:sts::{ACCOUNT}:assumed-role/{session.role}/{session.machine}"
@@ -141,7 +141,10 @@ def _of_s3(call: Call) -> Iterator[Ask]:
     arn = f"arn:aws:s3:::{bucket}"
     if key:
         action = _PARTS.get(call.method) if "uploadId" in query else None
-        yield Ask(f"s3:{action or _OBJECTS[call.method]}", f"{arn}/{key}")
+        asked = action or _OBJECTS[call.method]
+        absent = dict(call.headers).get("if-none-match")
+        given = {"s3:if-none-match": absent} if absent and asked == "PutObject" else {}
+        yield Ask(f"s3:{asked}", f"{arn}/{key}", given)
     elif call.method == "POST" and "delete" in query:
         for each in re.findall(r"<Key>([^<]*)</Key>", call.body.decode()):
             yield Ask("s3:DeleteObject", f"{arn}/{each}")

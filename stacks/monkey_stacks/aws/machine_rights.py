@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monkey.protocol.layout import Keys
 from monkey.store.bucket.url import parse_bucket_url
-from monkey.store.content.objects import DAMAGED
 from monkey_stacks.aws.api.naming import AwsStack
+from monkey_stacks.cloud import store_rights
 
 Statement = Mapping[str, Any]
 
@@ -35,7 +34,7 @@ def write_machine_rights(
     """Return what a machine may do: use its project, take a machine of its own group away, read the secrets named."""
     arn = f"arn:{partition}:autoscaling:{region}:*:autoScalingGroup:*:autoScalingGroupName/{stack.name}"
     leave = _allow("Leave", ["autoscaling:TerminateInstanceInAutoScalingGroup"], arn)
-    return write_document([*_use(store_url, stack.project, partition), leave, *_secrets(secrets, region, partition)])
+    return write_document([*_use(store_url, stack, partition), leave, *_secrets(secrets, region, partition)])
 
 
 def write_store_rights(store_url: str, partition: str = "aws") -> list[Statement]:
@@ -44,17 +43,21 @@ def write_store_rights(store_url: str, partition: str = "aws") -> list[Statement
     return [_list(store_url, partition), _allow("Objects", [*_READ, *_WRITE], f"{below}*")]
 
 
-def _use(store_url: str, project: str, partition: str) -> list[Statement]:
-    """Return the right to read a store, and to write what is one project's there: all but what rents its machines.
+def _use(store_url: str, stack: AwsStack, partition: str) -> list[Statement]:
+    """Return the right to read a store, and to write what a machine of this fleet writes there.
 
-    A writer of the state can make the next apply do anything.
+    An entry of a log may be created and not overwritten: AWS looks for the header that says so.
     """
-    below, keys = _below(store_url, partition), Keys(project)
+    below = _below(store_url, partition)
+    own, entries = (
+        [f"{below}{key}" for key in list_keys(stack.project, stack.fleet)]
+        for list_keys in (store_rights.list_own_keys, store_rights.list_entry_keys)
+    )
     return [
         _list(store_url, partition),
         _allow("Read", _READ, f"{below}*"),
-        _allow("Write", _WRITE, [f"{below}{keys.root}*", f"{below}{DAMAGED}*"]),
-        {**_allow("NotTheState", _WRITE, f"{below}{keys.machines}*"), "Effect": "Deny"},
+        _allow("Write", _WRITE, own),
+        {**_allow("Append", ["s3:PutObject"], entries), "Condition": {"Null": {"s3:if-none-match": "false"}}},
     ]
 
 

@@ -94,22 +94,44 @@ def test_a_machine_may_use_its_store_leave_its_group_and_read_its_secrets() -> N
     table(policy, may)
 
 
-def test_a_machine_writes_what_is_its_projects_and_not_what_rents_it() -> None:
+#: How an agent creates what must not be there yet.
+ABSENT = {"s3:if-none-match": "*"}
+#: Keys that a machine reads, writes and deletes.
+OWN = (
+    *("projects/shop/jobs/1/00000000", "projects/shop/jobs/1/out/00000001/machines/a", "projects/shop/bell"),
+    *("projects/shop/agents/cloud/m/0/beat", "projects/shop/shipments/cloud/m/0/00000001"),
+    *("projects/shop/boots/cloud/m", "projects/shop/permits/s/0/00000001", "projects/shop/notices/s/e/w/00000001"),
+    *("projects/shop/facts/ab", "files/damaged/0123"),
+)
+#: Keys that it creates at most: a sweep's log, and the ends of its own fleet's markers.
+ENTRIES = ("projects/shop/sweeps/s/00000002", "projects/shop/queue/cloud/s/00000001.end")
+#: Keys that it reads at most.
+OTHERS = (
+    *("projects/shop/machines/cloud/state/.pulumi/x", "projects/shop/machines/cloud/lock/00000000"),
+    *("projects/shop/agents/lab/m/0/beat", "projects/shop/agents/cloud-2/m/0/beat"),
+    *("projects/shop/shipments/lab/m/0/00000001", "projects/shop/boots/lab/m"),
+    *("projects/shop/queue/cloud/s/00000001", "projects/shop/queue/lab/s/00000001.end"),
+    *("projects/shop/adoptions/00000001", "projects/shop/watch/me", "projects/shop/anything"),
+    *("projects/shop-2/jobs/1/00000000", "projects/a/machines/x"),
+    *("code/1.tar.gz", "bundle/1", "files/md5/1", "format"),
+)
+
+
+def test_a_machine_writes_what_its_agent_writes() -> None:
+    calls = ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts")
     rows = {
-        **{
-            Ask(f"s3:{what}", f"{STORE}/projects/shop/jobs/1/out/00000001/machines/a"): True
-            for what in ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts")
-        },
-        Ask("s3:PutObject", f"{STORE}/files/damaged/0123"): True,
-        **{
-            Ask(f"s3:{what}", f"{STORE}/{key}"): what == "GetObject"
-            for what in ("GetObject", "PutObject", "DeleteObject")
-            for key in (
-                *("projects/shop/machines/cloud/state/.pulumi/x", "projects/shop/machines/cloud/lock/00000000"),
-                *("projects/shop-2/jobs/1/00000000", "projects/a/machines/x"),
-                *("code/1.tar.gz", "bundle/1", "files/md5/1"),
-            )
-        },
+        **{Ask(f"s3:{call}", f"{STORE}/{key}"): True for call in calls for key in OWN},
+        **{Ask("s3:PutObject", f"{STORE}/{key}", ABSENT): True for key in (*OWN, *ENTRIES)},
+        **{Ask("s3:GetObject", f"{STORE}/{key}"): True for key in (*ENTRIES, *OTHERS)},
+    }
+    table(machine_rights.write_machine_rights("s3://bucket/sweeps", STACK, REGION, "aws", {}), rows)
+
+
+def test_a_machine_does_not_overwrite_orders_nor_write_what_is_of_others() -> None:
+    rows = {
+        **{Ask("s3:PutObject", f"{STORE}/{key}"): False for key in ENTRIES},
+        **{Ask("s3:DeleteObject", f"{STORE}/{key}"): False for key in (*ENTRIES, *OTHERS)},
+        **{Ask("s3:PutObject", f"{STORE}/{key}", given): False for key in OTHERS for given in ({}, ABSENT)},
     }
     table(machine_rights.write_machine_rights("s3://bucket/sweeps", STACK, REGION, "aws", {}), rows)
 
